@@ -1,0 +1,56 @@
+# make run     the main job: policies on the paper's simulation problem, with a picture at the end
+# make test    every test; sets up .venv by itself from the lock file
+# make check   lint, types, architecture and tests
+# make bench   speed as ratios, and how cost grows
+# make lock    choose the newest versions of the dependencies again
+
+PYTHON ?= python3
+BIN := .venv/bin
+SOURCES := src tests benchmarks
+
+.PHONY: run test test-slow lint check bench lock clean
+
+run: .venv/ready-run
+	$(BIN)/glb simulate --policy sgd-ts --policy uniform --horizon 1000 --seeds 200 --out out/simulate
+
+test: .venv/ready-dev
+	$(BIN)/python -m pytest
+
+test-slow: .venv/ready-dev
+	$(BIN)/python -m pytest -m slow
+
+lint: .venv/ready-dev
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test
+
+bench: .venv/ready-dev
+	$(BIN)/python -m benchmarks
+
+lock:
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/pip install --quiet --upgrade pip-tools
+	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links --no-header \
+	  --extra lab --build-deps-for editable --output-file requirements/run.txt pyproject.toml
+	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links --no-header \
+	  --extra lab --extra dev --build-deps-for editable --constraint requirements/run.txt --output-file requirements/dev.txt pyproject.toml
+	rm -rf .venv-lock
+
+clean:
+	rm -rf .venv out
+	find . -name '*.nb[ic]' -delete
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/ready-run: requirements/run.txt pyproject.toml | .venv/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/run.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+.venv/ready-dev: requirements/dev.txt .venv/ready-run
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	touch $@

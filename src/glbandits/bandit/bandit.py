@@ -1,0 +1,179 @@
+"""Bandit: a policy at work."""
+
+from __future__ import annotations
+
+import secrets
+from os import PathLike
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glbandits.bandit.entries import (
+    LARGEST,
+    choose_entry,
+    frequencies_entry,
+    learn_batch_entry,
+    learn_entry,
+    probabilities_entry,
+)
+from glbandits.bandit.model_file import read_model, write_model
+from glbandits.errors import InvalidInput, check_whole
+from glbandits.maths.links import find_link
+from glbandits.maths.randomness import STREAM, generator
+from glbandits.policies import Policy
+from glbandits.records import Floats, Generator
+
+PROBE_STREAM = 1
+"""The stream of random numbers that estimates probabilities, so that asking for them changes no decision."""
+
+
+class Bandit:
+    """A policy with a state and a generator: choose an arm, learn its reward.
+
+    The number of arms may differ from call to call. Rewards may come late, in any order, or never: a policy
+    learns what it is told when it is told. One Bandit belongs to one thread at a time.
+
+    Args:
+        policy: settings, such as `SgdTs(link="logistic")`.
+        dim: the number of features of an arm.
+        seed: the same seed, policy and calls give the same choices. Without one, a random seed is taken.
+
+    >>> import numpy as np
+    >>> from glbandits import Bandit, SgdTs
+    >>> bandit = Bandit(SgdTs(block_length=2, draw="decision"), dim=2, seed=7)
+    >>> arms = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> for _ in range(20):
+    ...     arm = bandit.choose(arms)
+    ...     bandit.learn(arms[arm], reward=float(arm == 1))
+    >>> bandit.choose(arms)
+    1
+    """
+
+    def __init__(self, policy: Policy, dim: int, seed: int | None = None) -> None:
+        if not isinstance(policy, Policy) or isinstance(policy, type):
+            raise InvalidInput(f"policy must be settings such as SgdTs(); got {policy!r}")
+        check_whole("dim", dim, at_least=1)
+        if seed is not None:
+            check_whole("seed", seed, at_least=0)
+        self._take(policy, dim, policy.init(dim), generator(secrets.randbits(63) if seed is None else seed))
+
+    def _take(self, policy: Policy, dim: int, state: Floats, rng: Generator) -> None:
+        self.policy, self.dim = policy, dim
+        self._state, self._rng, self._settings = state, rng, policy.numbers(dim)
+        self._kind = type(policy), find_link(policy.link)
+        self._choose, self._learn = choose_entry(*self._kind), learn_entry(*self._kind)
+
+    @property
+    def state(self) -> Floats:
+        """A copy of all that was learned."""
+        return self._state.copy()
+
+    def choose(self, arms: ArrayLike) -> int:
+        """The arm to pull, by its row in `arms` (K, dim). Learns nothing."""
+        try:
+            return self._choose(self._state, self._settings, self.dim, arms, self._rng)
+        except (TypeError, InvalidInput):  # not a float64 matrix, or one that cannot be used
+            return self._choose(self._state, self._settings, self.dim, self._checked_arms(arms), self._rng)
+
+    def learn(self, x: ArrayLike, reward: float) -> None:
+        """Learn the reward of an arm with features `x` (dim,), which need not be the last one chosen."""
+        try:
+            new_state = self._learn(self._state, self._settings, self.dim, x, reward, self._rng)
+        except (TypeError, InvalidInput):
+            x, reward = self._checked_features(x), self._checked_reward(reward)
+            new_state = self._learn(self._state, self._settings, self.dim, x, reward, self._rng)
+        if new_state is not None:
+            self._state = new_state
+
+    def learn_batch(self, features: ArrayLike, rewards: ArrayLike) -> None:
+        """Learn many rewards, row by row: the same as `learn` in a loop, but all of them or none."""
+        X, y = _as_floats("features", features), _as_floats("rewards", rewards)
+        if X.shape != (y.size, self.dim) or y.ndim != 1:
+            raise InvalidInput(
+                f"features must have shape (n, {self.dim}) and rewards (n,); got {X.shape} and {y.shape}"
+            )
+        _check_usable("features", X)
+        for reward in y:
+            self._checked_reward(reward)
+        learn_batch = learn_batch_entry(*self._kind)
+        self._state = learn_batch(self._state, self._settings, self.dim, X, y, self._rng)
+
+    def probabilities(self, arms: ArrayLike, *, draws: int = 10_000) -> Floats:
+        """The chance of each arm that the next `choose(arms)` gives it, (K,). Changes no later decision.
+
+        It is exact wherever the policy's rule has an exact form. Where it has none (a fresh posterior draw for
+        each decision), it is the share of each arm among `draws` trial decisions: its standard error is
+        sqrt(p (1 - p) / draws), at most 0.005 with the default.
+        """
+        checked = self._checked_arms(arms)
+        check_whole("draws", draws, at_least=1)
+        out = np.empty(len(checked))
+        if probabilities_entry(*self._kind)(self._state, self._settings, self.dim, checked, out):
+            return out
+        probe = self._rng.copy()
+        probe[STREAM] = PROBE_STREAM
+        return frequencies_entry(*self._kind)(self._state, self._settings, checked, probe, draws)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write settings, state and generator to a safetensors file; all of it or nothing."""
+        write_model(path, self.policy, self.dim, self._state, self._rng)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], policy: Policy | None = None) -> Self:
+        """A Bandit that goes on, bit for bit, where the saved one stopped.
+
+        Args:
+            path: a file written by `save`.
+            policy: needed only if the file was saved with a policy or link of your own, which a file cannot
+                carry: the same settings again.
+        """
+        bandit = cls.__new__(cls)
+        bandit._take(*read_model(path, policy))
+        return bandit
+
+    def __repr__(self) -> str:
+        return f"Bandit({self.policy!r}, dim={self.dim})"
+
+    def _checked_arms(self, arms: ArrayLike) -> Floats:
+        checked = _as_floats("arms", arms)
+        if checked.ndim != 2 or checked.shape[1] != self.dim:
+            raise InvalidInput(f"arms must have shape (K, {self.dim}), a row for each arm; got {checked.shape}")
+        if len(checked) == 0:
+            raise InvalidInput(f"arms must have at least one row; got shape {checked.shape}")
+        _check_usable("arms", checked)
+        return checked
+
+    def _checked_features(self, x: ArrayLike) -> Floats:
+        checked = _as_floats("x", x)
+        if checked.shape != (self.dim,):
+            raise InvalidInput(f"x must have shape ({self.dim},), the features of one arm; got {checked.shape}")
+        _check_usable("x", checked)
+        return checked
+
+    def _checked_reward(self, reward: float) -> float:
+        try:
+            checked = float(reward)
+        except (TypeError, ValueError):
+            raise InvalidInput(f"reward must be one number; got {reward!r}") from None
+        self._kind[1].check_reward(checked)
+        _check_usable("reward", np.array(checked))
+        return checked
+
+
+def _as_floats(name: str, values: ArrayLike) -> Floats:
+    try:
+        return np.ascontiguousarray(values, dtype=np.float64).reshape(np.shape(values))
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"{name} must be an array of numbers; NumPy could not make one of it: {error}") from None
+
+
+def _check_usable(name: str, values: Floats) -> None:
+    bad = ~(np.abs(values) <= LARGEST)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        place = f" at {list(where)}" if where else ""
+        raise InvalidInput(
+            f"{name} must hold finite numbers no larger than {LARGEST:g}; got {values[where]}{place}. "
+            "Fill in or drop missing values first"
+        )

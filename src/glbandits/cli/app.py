@@ -1,0 +1,33 @@
+"""The commands of `glb`."""
+
+from typing import Annotated
+
+import typer
+
+from glbandits.cli.policies import policies
+from glbandits.cli.simulate import simulate_command
+from glbandits.version import __version__
+
+app = typer.Typer(
+    help="Generalized linear bandits: compare policies, and reproduce what the papers claim.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command("policies")(policies)
+app.command("simulate")(simulate_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"glbandits {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Options that come before the command."""

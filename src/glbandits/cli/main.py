@@ -1,0 +1,23 @@
+"""`glb`: the entry point, and what all commands share."""
+
+import sys
+from typing import NoReturn
+
+from glbandits.errors import GlbanditsError
+
+
+def main() -> None:
+    """Run `glb`; an error that the user can mend ends in one line, not in a traceback."""
+    try:
+        from glbandits.cli.app import app
+    except ModuleNotFoundError as missing:
+        _stop(f"glb needs {missing.name}, which is in the extra [lab]: pip install 'glbandits[lab]'")
+    try:
+        app()
+    except GlbanditsError as error:
+        _stop(f"glb: {error}")
+
+
+def _stop(message: str) -> NoReturn:
+    sys.stderr.write(message + "\n")
+    sys.exit(2)

@@ -1,0 +1,95 @@
+"""`glb simulate`: policies on a synthetic problem, with a table, a picture and a file."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from glbandits.cli.policy_text import parse_policy
+from glbandits.environments import Synthetic
+from glbandits.errors import check_whole, unknown_name
+from glbandits.experiments import Comparison, compare, draw_regret, write_results
+from glbandits.experiments.result_files import FORMATS
+
+
+def simulate_command(
+    policy: Annotated[list[str], typer.Option(help="A policy, with settings if you like: sgd-ts:step=0.5")] = [  # noqa: B006
+        "sgd-ts",
+        "uniform",
+    ],
+    horizon: Annotated[int, typer.Option(help="Rounds in a run (T).")] = 1000,
+    seeds: Annotated[int, typer.Option(help="Runs for each policy, each on a problem of its own.")] = 100,
+    first_seed: Annotated[int, typer.Option(help="The first of these seeds.")] = 0,
+    dim: Annotated[int, typer.Option(help="Features of an arm (d).")] = 6,
+    arms: Annotated[int, typer.Option(help="Arms in a round (K).")] = 100,
+    link: Annotated[str, typer.Option(help="identity, logistic, probit or log.")] = "logistic",
+    rewards: Annotated[
+        str, typer.Option(help="bernoulli, gaussian or poisson; natural takes the one for the link.")
+    ] = "natural",
+    out: Annotated[Path, typer.Option(help="The folder for the picture and the results.")] = Path("out/simulate"),
+    file_format: Annotated[str, typer.Option("--format", help="Of the results: parquet or csv.")] = "parquet",
+    jobs: Annotated[int, typer.Option(help="Runs at once; -1 for one per core.")] = -1,
+) -> None:
+    """Play policies on the paper's synthetic problem and draw their regret.
+
+    Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], new for every seed. All policies face the same
+    rounds under the same seed. A policy that can use the horizon is told it, as in the paper.
+    """
+    check_whole("--seeds", seeds, at_least=1)
+    if file_format not in FORMATS:
+        raise unknown_name("format", file_format, FORMATS)
+    problem = Synthetic(dim=dim, arms=arms, link=link, rewards=rewards)
+    played = {text: parse_policy(text, horizon=horizon, link=link) for text in policy}
+    out.mkdir(parents=True, exist_ok=True)
+
+    console = Console()
+    with _progress_bar(console, rounds=horizon * seeds * len(played)) as report:
+        comparison = compare(
+            played, problem, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report
+        )
+    console.print(_table(comparison))
+    title = f"Synthetic problem, {link} link: T={horizon}, K={arms}, d={dim}"
+    png, svg = draw_regret(comparison, out, title)
+    path = write_results(comparison, out, file_format)
+    console.print(f"Results: {path}\nPicture: {png} (and {svg.name})", soft_wrap=True)
+
+
+@contextmanager
+def _progress_bar(console: Console, rounds: int) -> Iterator[Callable[[str, int], None]]:
+    """A bar over all rounds of all runs; what it yields takes a label and the rounds just played."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=rounds)
+
+        def report(label: str, just_played: int) -> None:
+            waiting = "" if just_played else " (compiling, if this is the first run)"
+            bar.update(task, advance=just_played, description=label + waiting)
+
+        yield report
+
+
+def _table(comparison: Comparison) -> Table:
+    table = Table(title="Regret at the end, and CPU time of the policy itself")
+    for column in ("policy", "mean regret", "standard error", "seconds a run", "microseconds a round"):
+        table.add_column(column, justify="left" if column == "policy" else "right")
+    for label, result in comparison.items():
+        seconds = float(result.seconds.mean())
+        table.add_row(
+            label,
+            f"{result.mean[-1]:.2f}",
+            f"{result.standard_error[-1]:.2f}",
+            f"{seconds:.5f}",
+            f"{seconds / result.horizon * 1e6:.2f}",
+        )
+    return table

@@ -1,0 +1,120 @@
+"""The paper's simulation: uniform features, a uniform theta*, and any link."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numba import types
+
+from glbandits.compiled import READ_CUBE, READ_VECTOR, compile_cached
+from glbandits.environments.noise import NOISES, Noise
+from glbandits.errors import InvalidInput, check_whole, unknown_name
+from glbandits.maths.links import Link, find_link
+from glbandits.maths.vectors import dot
+from glbandits.records import Floats, Rounds
+
+PIECE = 2**19
+"""Numbers in one piece of rounds: 4 MB."""
+
+# The parts of a problem are drawn from streams of their own, so that one does not shift when another changes.
+THETA, FEATURES, NOISE, COUNTS = 0, 1, 2, 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthetic:
+    """Features and theta* uniform in [-1/sqrt(d), 1/sqrt(d)]: every norm, and every score, is at most 1.
+
+    Each round draws new features; each seed draws a new theta*.
+
+    Args:
+        dim: d.
+        arms: K, the number of arms in a round, or the largest number if fewest_arms is given.
+        fewest_arms: if given, each round has a random number of arms from this one up.
+        link: mu.
+        rewards: "bernoulli", "gaussian", "poisson" or a Noise; "natural" takes the one for the link's rewards.
+
+    >>> problem = Synthetic(dim=3, arms=5)
+    >>> [len(piece) for piece in problem.rounds(horizon=8, seed=1)]
+    [8]
+    """
+
+    dim: int = 6
+    arms: int = 100
+    fewest_arms: int | None = None
+    link: str | Link = "logistic"
+    rewards: str | Noise = "natural"
+
+    def __post_init__(self) -> None:
+        check_whole("dim", self.dim, at_least=1)
+        check_whole("arms", self.arms, at_least=1)
+        if self.fewest_arms is not None:
+            check_whole("fewest_arms", self.fewest_arms, at_least=1)
+            if self.fewest_arms > self.arms:
+                raise InvalidInput(f"fewest_arms must be at most arms = {self.arms}; got {self.fewest_arms}")
+        link, noise = find_link(self.link), self.noise
+        if not (noise.lowest_mean <= link.mean(-1.0) and link.mean(1.0) <= noise.highest_mean):
+            raise InvalidInput(
+                f"{noise.name} rewards need means from {noise.lowest_mean:g} to {noise.highest_mean:g}; the "
+                f"{link.name} link gives {link.mean(-1.0):.3g} to {link.mean(1.0):.3g} here. Choose other rewards "
+                "or another link"
+            )
+
+    @property
+    def noise(self) -> Noise:
+        """How an expected reward becomes a reward."""
+        if isinstance(self.rewards, Noise):
+            return self.rewards
+        name = natural_noise(find_link(self.link)) if self.rewards == "natural" else self.rewards
+        if name not in NOISES:
+            raise unknown_name("rewards", name, ["natural", *NOISES])
+        return NOISES[name]
+
+    def theta_star(self, seed: int) -> Floats:
+        """The true parameter of this seed's problem."""
+        theta: Floats = self._stream(seed, THETA).uniform(-1.0, 1.0, self.dim) / math.sqrt(self.dim)
+        return theta
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+        """The rounds of one run, in pieces of at most 4 MB of features."""
+        theta_star, expected_rewards = self.theta_star(seed), _expected_entry(find_link(self.link))
+        noise = self.noise
+        features, noises, counts = (self._stream(seed, part) for part in (FEATURES, NOISE, COUNTS))
+        longest = max(1, PIECE // (self.arms * self.dim))
+        fewest = self.arms if self.fewest_arms is None else self.fewest_arms
+        for start in range(0, horizon, longest):
+            length = min(longest, horizon - start)
+            arms = features.uniform(-1.0, 1.0, (length, self.arms, self.dim))
+            arms /= math.sqrt(self.dim)
+            yield Rounds(
+                arms=arms,
+                counts=counts.integers(fewest, self.arms, length, endpoint=True),
+                expected=expected_rewards(arms, theta_star),
+                noise=noise.draw(noises, length),
+            )
+
+    def _stream(self, seed: int, part: int) -> np.random.Generator:
+        return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
+
+
+def natural_noise(link: Link) -> str:
+    """Bernoulli for means in [0, 1], Poisson for means that are only positive, else Gaussian."""
+    if link.lowest_reward != 0.0:
+        return "gaussian"
+    return "bernoulli" if link.highest_reward == 1.0 else "poisson"
+
+
+@cache
+def _expected_entry(link: Link) -> Callable[[Floats, Floats], Floats]:
+    mean = link.mean
+
+    def expected_rewards(arms: Floats, theta: Floats) -> Floats:
+        expected = np.empty(arms.shape[:2])
+        for t in range(arms.shape[0]):
+            for a in range(arms.shape[1]):
+                expected[t, a] = mean(dot(arms[t, a], theta))
+        return expected
+
+    signature = types.float64[:, ::1](READ_CUBE, READ_VECTOR)
+    return compile_cached(expected_rewards, signature=signature, name=link.name, cached=link.built_in)

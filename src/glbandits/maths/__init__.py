@@ -1,0 +1,1 @@
+"""Pure functions: links, likelihood, linear algebra, randomness. No input or output, no clock, no state."""

@@ -1,0 +1,203 @@
+"""Links: how a score z = x'theta becomes an expected reward mu(z).
+
+A link brings the mean mu, its slope mu', and the antiderivative m of the mean (m' = mu), from which the loss of
+one observation is m(z) - y z. All four functions take and give one number; they are compiled where compiled
+code needs them. No function overflows, whatever finite z it gets.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from scipy.special import ndtri
+
+from glbandits.compiled import jittable
+from glbandits.errors import InvalidInput, unknown_name
+
+Scalar: TypeAlias = Callable[[float], float]
+
+
+class LinkFunctions(NamedTuple):
+    """What the functions of a policy get to see of a link."""
+
+    mean: Scalar
+    slope: Scalar
+    antiderivative: Scalar
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Link:
+    """A strictly increasing mean function with what learning needs to know of it.
+
+    The functions must be ones that Numba can compile: arithmetic, `if`, and the `math` module.
+
+    >>> import math
+    >>> cauchit = Link(
+    ...     name="cauchit",
+    ...     mean=lambda z: 0.5 + math.atan(z) / math.pi,
+    ...     slope=lambda z: 1 / (math.pi * (1 + z * z)),
+    ...     antiderivative=lambda z: z / 2 + (z * math.atan(z) - math.log(1 + z * z) / 2) / math.pi,
+    ...     inverse=lambda p: math.tan(math.pi * (p - 0.5)),
+    ...     lowest_reward=0.0,
+    ...     highest_reward=1.0,
+    ...     lipschitz=1 / math.pi,
+    ... )
+    >>> cauchit.mean(1.0)
+    0.75
+    """
+
+    name: str
+    mean: Scalar
+    """mu(z), strictly increasing."""
+    slope: Scalar
+    """mu'(z)."""
+    antiderivative: Scalar
+    """m(z), with m' = mu."""
+    inverse: Scalar
+    """z such that mu(z) is the given mean."""
+    lowest_reward: float = -math.inf
+    highest_reward: float = math.inf
+    lipschitz: float
+    """The least L with mu' <= L everywhere; infinite if there is none."""
+
+    def __post_init__(self) -> None:
+        if LINKS.get(self.name, self) is not self:
+            raise InvalidInput(f"a link needs a name of its own; {self.name!r} is built in. Choose another name")
+        for z in (-2.0, -0.5, 0.0, 0.7, 1.5):
+            self._check_at(z)
+        for function in (self.mean, self.slope, self.antiderivative):
+            jittable(function)
+
+    def _check_at(self, z: float, h: float = 1e-5) -> None:
+        if not self.mean(z - h) < self.mean(z + h):
+            raise InvalidInput(f"the mean of link {self.name!r} must increase strictly; it does not at z = {z}")
+        for upper, lower, names in (
+            (self.mean, self.slope, "slope must be the derivative of mean"),
+            (self.antiderivative, self.mean, "mean must be the derivative of antiderivative"),
+        ):
+            numeric = (upper(z + h) - upper(z - h)) / (2 * h)
+            if not abs(numeric - lower(z)) <= 1e-4 * (1 + abs(lower(z))):
+                raise InvalidInput(
+                    f"link {self.name!r}: {names}; at z = {z} it gives {lower(z)}, a numeric derivative {numeric}"
+                )
+        if not abs(self.inverse(self.mean(z)) - z) <= 1e-6:
+            raise InvalidInput(f"link {self.name!r}: inverse(mean({z})) is {self.inverse(self.mean(z))}, not {z}")
+
+    def __repr__(self) -> str:
+        return f"<{self.name} link>"
+
+    @property
+    def built_in(self) -> bool:
+        """Whether this is one of the links that come with the package, and so can be found by its name."""
+        return LINKS.get(self.name) is self
+
+    def check_reward(self, reward: float) -> None:
+        """Refuse a reward that the link's family cannot give."""
+        if not self.lowest_reward <= reward <= self.highest_reward or math.isinf(reward):
+            raise InvalidInput(
+                f"a reward under the {self.name} link must be a finite number between {self.lowest_reward:g} and "
+                f"{self.highest_reward:g}; got {reward}. Scale the reward, or choose a link for its range"
+            )
+
+
+def _identity(z: float) -> float:
+    return z
+
+
+def _identity_slope(z: float) -> float:  # noqa: ARG001
+    return 1.0
+
+
+def _identity_antiderivative(z: float) -> float:
+    return 0.5 * z * z
+
+
+def _logistic(z: float) -> float:
+    e = math.exp(-abs(z))  # never above 1, so nothing overflows
+    return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
+
+
+def _logistic_slope(z: float) -> float:
+    e = math.exp(-abs(z))
+    return e / ((1.0 + e) * (1.0 + e))
+
+
+def _logistic_antiderivative(z: float) -> float:
+    return max(z, 0.0) + math.log1p(math.exp(-abs(z)))
+
+
+def _probit(z: float) -> float:
+    return 0.5 * math.erfc(-z / math.sqrt(2.0))
+
+
+def _probit_slope(z: float) -> float:
+    return math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+
+
+def _probit_antiderivative(z: float) -> float:
+    return z * 0.5 * math.erfc(-z / math.sqrt(2.0)) + math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+
+
+_LARGEST_EXPONENT = 500.0  # beyond it the log link goes on as a straight line: e^500 is past any real mean
+
+
+def _log(z: float) -> float:
+    return math.exp(min(z, _LARGEST_EXPONENT))
+
+
+def _log_antiderivative(z: float) -> float:
+    return math.exp(min(z, _LARGEST_EXPONENT)) * (1.0 + max(z - _LARGEST_EXPONENT, 0.0))
+
+
+LINKS: dict[str, Link] = {}
+LINKS["identity"] = Link(
+    name="identity",
+    mean=_identity,
+    slope=_identity_slope,
+    antiderivative=_identity_antiderivative,
+    inverse=_identity,
+    lipschitz=1.0,
+)
+LINKS["logistic"] = Link(
+    name="logistic",
+    mean=_logistic,
+    slope=_logistic_slope,
+    antiderivative=_logistic_antiderivative,
+    inverse=lambda p: math.log(p / (1.0 - p)),
+    lowest_reward=0.0,
+    highest_reward=1.0,
+    lipschitz=0.25,
+)
+LINKS["probit"] = Link(
+    name="probit",
+    mean=_probit,
+    slope=_probit_slope,
+    antiderivative=_probit_antiderivative,
+    inverse=lambda p: float(ndtri(p)),
+    lowest_reward=0.0,
+    highest_reward=1.0,
+    lipschitz=1.0 / math.sqrt(2.0 * math.pi),
+)
+LINKS["log"] = Link(
+    name="log",
+    mean=_log,
+    slope=_log,
+    antiderivative=_log_antiderivative,
+    inverse=math.log,
+    lowest_reward=0.0,
+    lipschitz=math.inf,
+)
+
+
+def find_link(link: str | Link) -> Link:
+    """The link itself, or the built-in one of this name.
+
+    >>> find_link("logistic").mean(0.0)
+    0.5
+    """
+    if isinstance(link, Link):
+        return link
+    if link not in LINKS:
+        raise unknown_name("link", link, LINKS)
+    return LINKS[link]

@@ -1,0 +1,77 @@
+"""Random numbers that are handed in: a generator is an array of three words, and no more.
+
+The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, 2011): a keyed function of a counter. Its state
+is a key, a stream and a counter, so it can be saved, copied and sent anywhere, and it costs compiled code
+nothing to receive, where a NumPy Generator costs 15 microseconds a call
+(docs/decisions/0003-randomness-is-an-array.md). Its products fit 64 bits, so plain Python computes the same.
+"""
+
+import math
+
+import numpy as np
+
+from glbandits.compiled import jittable
+from glbandits.records import Floats, Generator
+
+KEY, STREAM, COUNTER = 0, 1, 2
+
+_HALF = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+_MULTIPLIER_0, _MULTIPLIER_1 = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_WEYL_0, _WEYL_1 = np.uint64(0x9E3779B9), np.uint64(0xBB67AE85)
+_ONE = np.uint64(1)
+_TOP_27, _TOP_26 = np.uint64(5), np.uint64(6)
+
+
+def generator(seed: int, stream: int = 0) -> Generator:
+    """A generator for this seed; streams of one seed are independent of each other."""
+    key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
+    return np.array([key, stream, 0], dtype=np.uint64)
+
+
+@jittable
+def philox(
+    c0: np.uint64, c1: np.uint64, c2: np.uint64, c3: np.uint64, k0: np.uint64, k1: np.uint64
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64]:
+    """Ten rounds of Philox4x32; every argument and result is a 32-bit number in a 64-bit word."""
+    for _ in range(10):
+        product_0, product_1 = _MULTIPLIER_0 * c0, _MULTIPLIER_1 * c2
+        c0, c2 = (product_1 >> _HALF) ^ c1 ^ k0, (product_0 >> _HALF) ^ c3 ^ k1
+        c1, c3 = product_1 & _LOW, product_0 & _LOW
+        k0, k1 = (k0 + _WEYL_0) & _LOW, (k1 + _WEYL_1) & _LOW
+    return c0, c1, c2, c3
+
+
+@jittable
+def uniform_pair(rng: Generator) -> tuple[float, float]:
+    """Two independent numbers, uniform on the 2^53 multiples of 2^-53 in [0, 1)."""
+    key, stream, counter = rng[KEY], rng[STREAM], rng[COUNTER]
+    rng[COUNTER] = counter + _ONE
+    w0, w1, w2, w3 = philox(counter & _LOW, counter >> _HALF, stream & _LOW, stream >> _HALF, key & _LOW, key >> _HALF)
+    first = (float(w0 >> _TOP_27) * 67108864.0 + float(w1 >> _TOP_26)) / 9007199254740992.0
+    second = (float(w2 >> _TOP_27) * 67108864.0 + float(w3 >> _TOP_26)) / 9007199254740992.0
+    return first, second
+
+
+@jittable
+def uniform(rng: Generator) -> float:
+    """A number uniform on [0, 1)."""
+    return uniform_pair(rng)[0]
+
+
+@jittable
+def any_index(rng: Generator, size: int) -> int:
+    """One of 0 .. size-1, each equally likely (to within size / 2^53)."""
+    return int(uniform(rng) * size)
+
+
+@jittable
+def add_normals(target: Floats, deviation: float, rng: Generator) -> None:
+    """Add independent N(0, deviation^2) noise to every entry of target, in place (Box and Muller, 1958)."""
+    size = target.shape[0]
+    for i in range(0, size, 2):
+        u, v = uniform_pair(rng)
+        length = deviation * math.sqrt(-2.0 * math.log(1.0 - u))  # 1 - u is never 0
+        target[i] += length * math.cos(2.0 * math.pi * v)
+        if i + 1 < size:
+            target[i + 1] += length * math.sin(2.0 * math.pi * v)

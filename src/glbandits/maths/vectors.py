@@ -1,0 +1,86 @@
+"""Vectors and scores, with every sum in the order of its index.
+
+A fixed order is what makes compiled equal uncompiled and one machine equal another, to the last bit. It rules
+out BLAS and `fastmath`; what that costs is in docs/decisions/0002-sums-in-order.md.
+"""
+
+import math
+
+import numpy as np
+
+from glbandits.compiled import jittable
+from glbandits.records import Floats
+
+
+@jittable
+def dot(a: Floats, b: Floats) -> float:
+    """The product a'b."""
+    total = 0.0
+    for i in range(a.shape[0]):
+        total += a[i] * b[i]
+    return total
+
+
+@jittable
+def norm(a: Floats) -> float:
+    """The Euclidean norm."""
+    return math.sqrt(dot(a, a))
+
+
+@jittable
+def add_scaled(target: Floats, scale: float, a: Floats) -> None:
+    """Do target += scale * a, in place and without a temporary array."""
+    for i in range(a.shape[0]):
+        target[i] += scale * a[i]
+
+
+@jittable
+def copy_to(target: Floats, a: Floats) -> None:
+    """Do target = a, in place; NumPy's `target[:] = a` takes two seconds to compile."""
+    for i in range(a.shape[0]):
+        target[i] = a[i]
+
+
+@jittable
+def project_to_ball(theta: Floats, centre: Floats, radius: float) -> None:
+    """Move theta, in place, to the nearest point of the ball round centre."""
+    squared = 0.0
+    for i in range(theta.shape[0]):
+        squared += (theta[i] - centre[i]) ** 2
+    distance = math.sqrt(squared)
+    if distance > radius:
+        for i in range(theta.shape[0]):
+            theta[i] = centre[i] + (radius / distance) * (theta[i] - centre[i])
+
+
+@jittable
+def best_arm(arms: Floats, theta: Floats) -> int:
+    """The arm with the largest x'theta; the first of them if several are equal.
+
+    Four arms at a time: their sums do not wait for each other, which nearly halves the time at K=100, d=6
+    and changes no bit of any score.
+    """
+    K, dim = arms.shape
+    best, best_score = 0, -np.inf
+    quads = K - K % 4
+    for a in range(0, quads, 4):
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for i in range(dim):
+            weight = theta[i]
+            s0 += arms[a, i] * weight
+            s1 += arms[a + 1, i] * weight
+            s2 += arms[a + 2, i] * weight
+            s3 += arms[a + 3, i] * weight
+        if s0 > best_score:
+            best, best_score = a, s0
+        if s1 > best_score:
+            best, best_score = a + 1, s1
+        if s2 > best_score:
+            best, best_score = a + 2, s2
+        if s3 > best_score:
+            best, best_score = a + 3, s3
+    for a in range(quads, K):
+        score = dot(arms[a], theta)
+        if score > best_score:
+            best, best_score = a, score
+    return best

@@ -1,0 +1,88 @@
+"""The theory settings of SGD-TS: from the constants of a problem to Algorithm 1's inputs and Theorem 1's bound."""
+
+import math
+from dataclasses import dataclass
+
+from glbandits.errors import check_number, check_whole
+
+
+@dataclass(frozen=True, kw_only=True)
+class TheoryConstants:
+    """What the analysis assumes of a problem with features of norm at most 1.
+
+    The numbers that come out are worst-case ones: on the paper's own simulation the block would be some 260,000
+    rounds long, against a horizon of 1000. They are here to be studied, not to be played.
+
+    Args:
+        noise: R, the sub-Gaussian parameter of the rewards (1/2 for rewards in [0, 1]).
+        c1: the least slope of the link over scores x'theta with ||theta - theta*|| <= 1.
+        c3: the same for ||theta - theta*|| <= 3.
+        sigma_0: its square is a lower bound for the least eigenvalue of E[(1/K) sum_a x_a x_a'].
+        lambda_f: the least eigenvalue, over all theta, of E[xx'] for the arm that theta likes best.
+        horizon: T.
+        universal_1: C1 of Lemma 2. The paper leaves C1 and C2 open; 1 is a placeholder of the right order.
+        universal_2: C2 of Lemma 2.
+    """
+
+    noise: float
+    c1: float
+    c3: float
+    sigma_0: float
+    lambda_f: float
+    horizon: int
+    universal_1: float = 1.0
+    universal_2: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("noise", "c1", "c3", "sigma_0", "lambda_f", "universal_1", "universal_2"):
+            check_number(name, getattr(self, name), above=0)
+        check_whole("horizon", self.horizon, at_least=2)
+
+    def alpha(self, dim: int) -> float:
+        """The strong convexity that a block's loss is to have (Theorem 1)."""
+        return max(self.c3, dim, math.log(self.horizon)) / self.lambda_f
+
+    def block_length(self, dim: int) -> int:
+        """Tau of Lemma 2."""
+        log_T, sigma_squared = math.log(self.horizon), self.sigma_0**2
+
+        def spread(logs: float, eigenvalue: float) -> float:
+            return ((self.universal_1 * math.sqrt(dim) + self.universal_2 * math.sqrt(logs)) / eigenvalue) ** 2
+
+        tau_1 = spread(2 * log_T, sigma_squared) + 32 * self.noise**2 * (dim + 2 * log_T) / (self.c1**2 * sigma_squared)
+        tau_2 = spread(3 * log_T, self.lambda_f) + 2 * self.alpha(dim) / (self.c3 * self.lambda_f)
+        return math.ceil(max(tau_1, tau_2))
+
+    def g1(self, block: int, dim: int) -> float:
+        """The width of the maximum likelihood estimate after j blocks."""
+        tau, log_T = self.block_length(dim), math.log(self.horizon)
+        return self.noise / self.c1 * math.sqrt(dim / 2 * math.log(1 + 2 * block * tau / dim) + 2 * log_T)
+
+    def g2(self, block: int, dim: int) -> float:
+        """The gap between that estimate and the average of the gradient steps."""
+        return self.block_length(dim) / self.alpha(dim) * math.sqrt(1 + math.log(block))
+
+    def variance(self, block: int, dim: int) -> float:
+        """The number on the diagonal of A_j."""
+        mle = 2 * self.c3 * self.g1(block, dim) ** 2 / (self.alpha(dim) * block)
+        return mle + 2 * self.g2(block, dim) ** 2 / block
+
+    def regret_bound(self, dim: int, arms: int, lipschitz: float) -> float:
+        """Theorem 1: no expected regret over T rounds is larger, if the assumptions hold.
+
+        Needs T >= tau, or there is no block to speak of: below that the bound is T itself.
+
+        >>> constants = TheoryConstants(noise=0.5, c1=0.2, c3=0.1, sigma_0=0.4, lambda_f=0.1, horizon=10**9)
+        >>> f"{constants.regret_bound(dim=6, arms=100, lipschitz=0.25):.3g}"
+        '...'
+        """
+        T, tau, alpha = self.horizon, self.block_length(dim), self.alpha(dim)
+        if tau > T:
+            return float(T)
+        blocks = T // tau
+        g1, g2 = self.g1(blocks, dim), self.g2(blocks, dim)
+        u = math.sqrt(2 * math.log(arms * tau * T**2))
+        p = 1 + 2 / (1 / (4 * math.sqrt(math.pi * math.e)) - 1 / T**2)
+        means = 2 * math.sqrt(self.c3 / alpha) * g1 + 2 * g2
+        draws = u * math.sqrt(2 * self.c3 * g1**2 / alpha + 2 * g2**2) * math.sqrt(1 + math.log(blocks))
+        return tau + 7 / T + lipschitz * p * math.sqrt(tau * T) * (means + draws)

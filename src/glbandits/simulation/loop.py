@@ -1,0 +1,58 @@
+"""The loop: a policy plays consecutive rounds. Compiled once for each kind of policy, link and noise."""
+
+from collections.abc import Callable
+from functools import cache
+
+from numba import types
+
+from glbandits.bandit.entries import compile_entry
+from glbandits.compiled import GENERATOR, READ_CUBE, READ_MATRIX, READ_VECTOR, VECTOR
+from glbandits.environments import Noise
+from glbandits.maths.links import Link, LinkFunctions
+from glbandits.policies import Policy
+from glbandits.records import Floats, Generator, Ints
+
+Play = Callable[..., Floats]
+
+
+@cache
+def play_entry(policy: type[Policy], link: Link, noise: Noise, compiled: bool) -> Play:
+    """A function that plays rounds and returns the policy's state after them.
+
+    It writes the arm of each round to `choices` and the regret so far, counted from `regret_before`, to `regret`.
+    """
+    choose, learn, reward_of = policy.choose, policy.learn, noise.reward
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def play(
+        state: Floats,
+        settings: Floats,
+        rng: Generator,
+        arms: Floats,
+        counts: Ints,
+        expected: Floats,
+        best: Floats,
+        noise_numbers: Floats,
+        regret_before: float,
+        choices: Ints,
+        regret: Floats,
+    ) -> Floats:
+        link_functions = LinkFunctions(mean, slope, antiderivative)
+        total = regret_before
+        for t in range(counts.shape[0]):
+            arm = choose(state, settings, arms[t, : counts[t]], rng, link_functions)
+            reward = reward_of(expected[t, arm], noise_numbers[t])
+            state = learn(state, settings, arms[t, arm], reward, rng, link_functions)
+            total += best[t] - expected[t, arm]
+            choices[t] = arm
+            regret[t] = total
+        return state
+
+    if not compiled:
+        return play
+    counts, choices = types.Array(types.int64, 1, "C", readonly=True), types.int64[::1]
+    signature = VECTOR(
+        VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, counts, READ_MATRIX, READ_VECTOR, READ_VECTOR, types.float64,
+        choices, VECTOR,
+    )  # fmt: skip
+    return compile_entry(play, signature, policy, link, more=f",{noise.name}", cached=noise.built_in)
