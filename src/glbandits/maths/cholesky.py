@@ -9,18 +9,21 @@ from glbandits.compiled import jittable
 from glbandits.maths.vectors import dot
 from glbandits.records import Floats
 
-SMALLEST_PIVOT = 1e-12
+SINGULAR = 1e-12
 """A pivot below this share of its diagonal entry means: singular, as far as floats can tell."""
 
 
 @jittable
-def factorise(A: Floats) -> bool:
-    """Overwrite the lower triangle of a symmetric A with L, A = LL'. False if A is not positive definite."""
+def factorise(A: Floats, scale: Floats) -> bool:
+    """Overwrite the lower triangle of a symmetric A with L, A = LL'. False if A is singular or not positive.
+
+    Singular means next to `scale`: what the diagonal entries of A would be, or were, if A were regular.
+    """
     for i in range(A.shape[0]):
         for j in range(i):
             A[i, j] = (A[i, j] - dot(A[i, :j], A[j, :j])) / A[j, j]
         pivot = A[i, i] - dot(A[i, :i], A[i, :i])
-        if not pivot > SMALLEST_PIVOT * A[i, i]:
+        if not pivot > SINGULAR * max(scale[i], A[i, i]):
             return False
         A[i, i] = math.sqrt(pivot)
     return True

@@ -1,0 +1,101 @@
+"""How the cost of SGD-TS grows with T, d and K, and its memory with T."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.timing import best_seconds, slope
+from glbandits import LINKS, SgdTs
+from glbandits.environments import NOISES, Synthetic
+from glbandits.maths.randomness import generator
+from glbandits.records import Floats, Rounds
+from glbandits.simulation import simulate
+from glbandits.simulation.loop import play_entry
+
+
+def report() -> None:
+    """Print fitted exponents and peak memory."""
+    print("Growth of the cost of a run (log-log slope; wanted: at most 1.05 in T and d)")
+    by_horizon()
+    by_dimension()
+    by_arms()
+    memory_by_horizon()
+
+
+def by_horizon() -> None:
+    """T = 1e3 .. 1e6 at K=10, d=6, through `simulate`."""
+    sizes, problem = (10**3, 10**4, 10**5, 10**6), Synthetic(dim=6, arms=10)
+
+    def policy_seconds(horizon: int) -> float:
+        repeats = max(3, 30_000 // horizon)
+        policy = SgdTs(block_length=60)
+        return float(simulate(policy, problem, horizon, repeats, jobs=1, keep_choices=False).seconds.min())
+
+    policy_seconds(1000)
+    _print_growth("T", sizes, [policy_seconds(size) for size in sizes])
+
+
+def by_dimension() -> None:
+    """D = 10 .. 1e5 at K=4: a run of 1000 rounds with blocks of 20, the first block's fit included."""
+    sizes = (10, 100, 1000, 10_000, 100_000)
+    _print_growth("d", sizes, [_run_seconds(dim=size, arms=4, rounds=1000, block=20) for size in sizes])
+
+
+def by_arms() -> None:
+    """K = 10 .. 1e4 at d=6."""
+    sizes = (10, 100, 1000, 10_000)
+    _print_growth("K", sizes, [_run_seconds(dim=6, arms=size, rounds=500, block=20) for size in sizes])
+
+
+def _run_seconds(dim: int, arms: int, rounds: int, block: int) -> float:
+    """CPU seconds of a run over a few distinct rounds, again and again, so that large problems fit the memory."""
+    policy = SgdTs(block_length=block)
+    play = play_entry(SgdTs, LINKS["logistic"], NOISES["bernoulli"], compiled=True)
+    settings, problem = policy.numbers(dim), _few_rounds(dim, arms)
+    best, length = problem.best(), len(problem)
+    choices, regret = np.empty(length, dtype=np.int64), np.empty(length)
+
+    def run() -> None:
+        state, rng = policy.init(dim), generator(1)
+        for _ in range(rounds // length):
+            state = play(
+                state, settings, rng, problem.arms, problem.counts, problem.expected, best, problem.noise, 0.0, choices,
+                regret,
+            )  # fmt: skip
+
+    return best_seconds({"run": run}, repeats=3)["run"]
+
+
+def _few_rounds(dim: int, arms: int, length: int = 20) -> Rounds:
+    rng = np.random.default_rng(0)
+    features: Floats = rng.uniform(-1, 1, (length, arms, dim)) / np.sqrt(dim)
+    return Rounds(features, np.full(length, arms), rng.uniform(0.2, 0.8, (length, arms)), rng.random(length))
+
+
+def memory_by_horizon() -> None:
+    """Peak memory of a fresh process that runs T = 1e4 and then 1e6 rounds, regret curve included."""
+    peaks = {horizon: _peak_megabytes(horizon) for horizon in (10**4, 10**6)}
+    (small, first), (large, last) = peaks.items()
+    print(f"  memory: peak {first:.1f} MB at T={small:.0e}, {last:.1f} MB at T={large:.0e}: {last / first - 1:+.1%}")
+    print("          (wanted: within 5 %)")
+
+
+def _peak_megabytes(horizon: int) -> float:
+    out = subprocess.run(
+        [sys.executable, "-m", "benchmarks.growth", str(horizon)], capture_output=True, text=True, check=True
+    )
+    return float(out.stdout)
+
+
+def _print_growth(name: str, sizes: tuple[int, ...], seconds: list[float]) -> None:
+    costs: Iterator[str] = (f"{size:.0e}: {value:.2g} s" for size, value in zip(sizes, seconds, strict=True))
+    print(f"  {name}: slope {slope(sizes, seconds):.3f}   ({', '.join(costs)})")
+
+
+if __name__ == "__main__":
+    simulate(SgdTs(horizon=1000), Synthetic(), int(sys.argv[1]), 1, keep_choices=False)
+    # Linux only, but unlike getrusage it does not begin with the memory of the parent process.
+    print(next(int(line.split()[1]) / 1024 for line in Path("/proc/self/status").open() if line.startswith("VmHWM")))

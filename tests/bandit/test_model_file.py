@@ -1,0 +1,116 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file, save_file
+
+from glbandits import Bandit, GlbanditsError, ModelFileError, SgdTs
+from glbandits.bandit.model_file import FORMAT_VERSION
+from tests.maths.test_links import own_link
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    bandit = Bandit(SgdTs(block_length=5), dim=2, seed=1)
+    for i in range(12):
+        bandit.learn([0.1 * i, 1.0], float(i % 2))
+    bandit.save(tmp_path / "model.safetensors")
+    return tmp_path / "model.safetensors"
+
+
+def header_of(path: Path) -> dict[str, str]:
+    content = path.read_bytes()
+    header: dict[str, str] = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])["__metadata__"]
+    return header
+
+
+def rewritten(path: Path, **changes: str) -> None:
+    """The same arrays with another header."""
+    save_file(load_file(path), path, metadata=header_of(path) | changes)
+
+
+def test_a_newer_format_is_refused_by_its_number(saved: Path) -> None:
+    rewritten(saved, format_version=str(FORMAT_VERSION + 1))
+    with pytest.raises(ModelFileError, match=f"has model format '{FORMAT_VERSION + 1}'.*Upgrade glbandits"):
+        Bandit.load(saved)
+
+
+@pytest.mark.parametrize("changes", [{"dim": "3"}, {"policy": "uniform"}, {"settings": "{}"}, {"digest": ""}])
+def test_a_changed_header_is_refused(saved: Path, changes: dict[str, str]) -> None:
+    rewritten(saved, **changes)
+    with pytest.raises(ModelFileError, match="changed or damaged after it was saved"):
+        Bandit.load(saved)
+
+
+def test_changed_numbers_are_refused(saved: Path) -> None:
+    arrays, header = load_file(saved), header_of(saved)
+    arrays["state"][5] += 1e-9
+    save_file(arrays, saved, metadata=header)
+    with pytest.raises(ModelFileError, match="changed or damaged"):
+        Bandit.load(saved)
+
+
+def test_a_foreign_safetensors_file_is_refused(tmp_path: Path) -> None:
+    save_file({"weights": np.zeros(3)}, tmp_path / "foreign.safetensors")
+    with pytest.raises(ModelFileError, match="not one that Bandit.save wrote"):
+        Bandit.load(tmp_path / "foreign.safetensors")
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match="there is no file .*nowhere"):
+        Bandit.load(tmp_path / "nowhere")
+
+
+@given(length=st.integers(0, 10_000))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_truncated_file_is_refused(saved: Path, length: int) -> None:
+    content = saved.read_bytes()
+    cut = saved.with_name("cut.safetensors")
+    cut.write_bytes(content[: min(length, len(content) - 1)])
+    with pytest.raises(ModelFileError, match="not a whole safetensors file|not one that"):
+        Bandit.load(cut)
+
+
+@given(content=st.binary(max_size=300))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_other_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "anything"
+    path.write_bytes(content)
+    with pytest.raises(ModelFileError):
+        Bandit.load(path)
+
+
+def test_saving_over_a_model_replaces_it_whole(saved: Path) -> None:
+    bandit = Bandit.load(saved)
+    bandit.learn([1.0, 1.0], 1.0)
+    bandit.save(saved)
+    np.testing.assert_array_equal(Bandit.load(saved).state, bandit.state)
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(saved: Path) -> None:
+    with pytest.raises(OSError, match="directory"):
+        Bandit.load(saved).save(saved.parent / "missing" / "model.safetensors")
+    (saved.parent / "folder").mkdir()
+    (saved.parent / "folder" / "something").touch()
+    with pytest.raises(OSError, match="folder"):
+        Bandit.load(saved).save(saved.parent / "folder")
+    assert {path.name for path in saved.parent.iterdir()} == {saved.name, "folder"}
+
+
+def test_a_link_of_the_users_own_is_given_again(tmp_path: Path) -> None:
+    policy = SgdTs(link=own_link(), block_length=5)
+    Bandit(policy, dim=2, seed=1).save(tmp_path / "own")
+    with pytest.raises(ModelFileError, match="unknown link 'cauchit'.*For a link of your own"):
+        Bandit.load(tmp_path / "own")
+    with pytest.raises(ModelFileError, match="Pass the same settings"):
+        Bandit.load(tmp_path / "own", policy=SgdTs(block_length=5))
+    assert Bandit.load(tmp_path / "own", policy=policy).policy is policy
+
+
+def test_refusals_belong_to_the_family(tmp_path: Path) -> None:
+    with pytest.raises(GlbanditsError):
+        Bandit.load(tmp_path)

@@ -1,0 +1,80 @@
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from glbandits import POLICIES
+
+
+def glb(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user would, in a folder of its own."""
+    command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *arguments]
+    environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_simulate_prints_a_table_and_leaves_a_picture_and_results(tmp_path: Path) -> None:
+    run = glb(
+        "simulate", "--policy", "sgd-ts:block_length=20,step=0.5", "--policy", "uniform", "--horizon", "120",
+        "--seeds", "3", "--dim", "3", "--arms", "5", "--out", "results", folder=tmp_path,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"uniform\s+│\s+\d+\.\d+\s+│\s+\d+\.\d+", run.stdout)
+    assert "Picture: results/regret.png" in run.stdout
+    assert (tmp_path / "results/regret.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "results/regret.svg").read_text()
+    table = pl.read_parquet(tmp_path / "results/regret.parquet")
+    assert table.height == 2 * 3 * 120
+    assert set(table["policy"]) == {"sgd-ts:block_length=20,step=0.5", "uniform"}
+    assert '"step": 0.5' in table["settings"][0]
+    assert '"horizon": 120' in table["settings"][0]
+    assert table.null_count().sum_horizontal().item() == 0
+
+
+def test_results_as_csv_and_seeds_that_continue(tmp_path: Path) -> None:
+    words = ("simulate", "--policy", "uniform", "--horizon", "30", "--format", "csv", "--link", "log")
+    assert glb(*words, "--seeds", "4", "--out", "all", folder=tmp_path).returncode == 0
+    assert glb(*words, "--seeds", "2", "--first-seed", "2", "--out", "late", folder=tmp_path).returncode == 0
+    everything, late = (pl.read_csv(tmp_path / name / "regret.csv").drop("policy_seconds") for name in ("all", "late"))
+    assert everything.filter(pl.col("seed") >= 2).equals(late)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("simulate", "--policy", "sgd-st"), "unknown policy 'sgd-st'; did you mean 'sgd-ts'?"),
+        (("simulate", "--policy", "sgd-ts:stepp=1"), "unknown setting of sgd-ts 'stepp'; did you mean 'step'?"),
+        (("simulate", "--policy", "sgd-ts:step"), "a setting is written name=value"),
+        (("simulate", "--policy", "sgd-ts:step=-1"), "step must be a finite number above 0; got -1"),
+        (("simulate", "--link", "logit"), "unknown link 'logit'; did you mean 'logistic'"),
+        (("simulate", "--rewards", "possion"), "unknown rewards 'possion'; did you mean 'poisson'"),
+        (("simulate", "--format", "parket"), "unknown format 'parket'; did you mean 'parquet'"),
+        (("simulate", "--horizon", "0"), "horizon must be a whole number of at least 1; got 0"),
+        (("simulate", "--seeds", "0"), "--seeds must be a whole number of at least 1; got 0"),
+        (("simulate", "--polcy", "uniform"), "--policy"),
+        (("simulat",), "simulate"),
+    ],
+)
+def test_wrong_options_get_an_error_that_names_the_right_one(
+    words: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    run = glb(*words, folder=tmp_path)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_policies_lists_every_policy(tmp_path: Path) -> None:
+    run = glb("policies", folder=tmp_path)
+    assert run.returncode == 0
+    assert all(name in run.stdout for name in POLICIES)
+    assert "block_factor=10.0" in run.stdout
+
+
+def test_version(tmp_path: Path) -> None:
+    assert glb("--version", folder=tmp_path).stdout.startswith("glbandits 0.")

@@ -1,0 +1,122 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from glbandits import InvalidInput, UnknownName
+from glbandits.environments import NOISES, Synthetic, gaussian
+from glbandits.environments import synthetic as module
+from glbandits.records import Floats, Rounds
+
+
+def whole(problem: Synthetic, horizon: int, seed: int) -> Rounds:
+    pieces = list(problem.rounds(horizon, seed))
+    return Rounds(
+        *(np.concatenate([getattr(p, name) for p in pieces]) for name in ("arms", "counts", "expected", "noise"))
+    )
+
+
+def test_features_and_theta_are_uniform_in_the_papers_box() -> None:
+    problem = Synthetic(dim=4, arms=50)
+    rounds = whole(problem, 200, seed=1)
+    edge = 1 / math.sqrt(4)
+    thetas = np.concatenate([problem.theta_star(seed) for seed in range(500)])
+    for values in (rounds.arms.ravel(), thetas):
+        assert stats.kstest(values, "uniform", args=(-edge, 2 * edge)).pvalue > 1e-3
+    means = 1 / (1 + np.exp(-(rounds.arms @ problem.theta_star(1))))
+    np.testing.assert_allclose(rounds.expected, means, rtol=1e-12)
+
+
+@pytest.mark.parametrize("piece", [60, 7 * 3 * 2, 10**6])
+def test_how_the_rounds_are_cut_does_not_change_them(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Synthetic(dim=2, arms=3, fewest_arms=2)
+    monkeypatch.setattr(module, "PIECE", 10**9)
+    uncut = whole(problem, 100, seed=4)
+    monkeypatch.setattr(module, "PIECE", piece)
+    cut = whole(problem, 100, seed=4)
+    for name in ("arms", "counts", "expected", "noise"):
+        np.testing.assert_array_equal(getattr(uncut, name), getattr(cut, name))
+
+
+def test_the_first_rounds_do_not_depend_on_the_horizon() -> None:
+    problem = Synthetic(dim=2, arms=3)
+    np.testing.assert_array_equal(whole(problem, 50, 1).arms, whole(problem, 900, 1).arms[:50])
+
+
+def test_pieces_stay_small_however_long_the_run() -> None:
+    problem = Synthetic(dim=6, arms=100)
+    assert next(iter(problem.rounds(10**7, 0))).arms.nbytes <= 8 * module.PIECE
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("bernoulli", 0.3), ("gaussian", -0.7), ("poisson", 0.4), ("poisson", 2.5), ("poisson", 60.0)],
+)
+def test_rewards_have_the_expected_mean_and_spread(name: str, expected: float) -> None:
+    noise = NOISES[name]
+    rewards = np.array([noise.reward(expected, u) for u in noise.draw(np.random.default_rng(2), 20_000)])
+    variance = {"bernoulli": 0.3 * 0.7, "gaussian": 0.25, "poisson": expected}[name]
+    # Five standard errors of a mean of 20,000; the variance of these families is then known to 10 % and more.
+    assert rewards.mean() == pytest.approx(expected, abs=5 * math.sqrt(variance / 20_000))
+    assert rewards.var() == pytest.approx(variance, rel=0.1)
+
+
+def test_poisson_rewards_are_the_quantiles_of_the_noise() -> None:
+    for u in np.linspace(0.001, 0.999, 97):
+        assert NOISES["poisson"].reward(3.3, u) == stats.poisson.ppf(u, 3.3)
+
+
+def test_a_better_arm_never_pays_less_under_the_same_noise() -> None:
+    for name, means in (("bernoulli", (0.2, 0.7)), ("poisson", (0.5, 2.0)), ("gaussian", (-1.0, 1.0))):
+        noise = NOISES[name]
+        for u in noise.draw(np.random.default_rng(3), 200):
+            assert noise.reward(means[0], u) <= noise.reward(means[1], u)
+
+
+@pytest.mark.parametrize(
+    ("link", "name"), [("identity", "gaussian"), ("logistic", "bernoulli"), ("probit", "bernoulli"), ("log", "poisson")]
+)
+def test_the_natural_noise_of_a_link(link: str, name: str) -> None:
+    assert Synthetic(link=link).noise.name == name
+
+
+def test_wrong_problems_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="bernoulli rewards need means from 0 to 1; the identity link gives -1 to 1"):
+        Synthetic(link="identity", rewards="bernoulli")
+    with pytest.raises(UnknownName, match="unknown rewards 'bernouli'; did you mean 'bernoulli'"):
+        Synthetic(rewards="bernouli")
+    with pytest.raises(InvalidInput, match="fewest_arms must be at most arms = 3; got 5"):
+        Synthetic(arms=3, fewest_arms=5)
+    with pytest.raises(InvalidInput, match="deviation must be a finite number at least 0; got -1"):
+        gaussian(-1)
+
+
+def rounds_with(**changes: object) -> Rounds:
+    parts: dict[str, object] = {
+        "arms": np.zeros((4, 3, 2)),
+        "counts": np.full(4, 3),
+        "expected": np.zeros((4, 3)),
+        "noise": np.zeros(4),
+    }
+    return Rounds(**(parts | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"counts": np.full(3, 3)}, "one entry for each of the 4 rounds"),
+        ({"expected": np.zeros((4, 2))}, r"expected must have shape \(4, 3\)"),
+        ({"counts": np.array([3, 3, 0, 3])}, "each round needs 1 to 3 arms; got counts 0 to 3"),
+        ({"counts": np.array([3, 4, 1, 3])}, "each round needs 1 to 3 arms; got counts 1 to 4"),
+    ],
+)
+def test_rounds_check_themselves(changes: dict[str, Floats], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        rounds_with(**changes)
+
+
+def test_the_best_arm_of_a_round_is_one_that_is_there() -> None:
+    expected = np.array([[0.1, 0.9, 0.5], [0.2, 0.1, 0.9], [0.3, 0.3, 0.3], [0.0, 0.4, 0.8]])
+    rounds = rounds_with(expected=expected, counts=np.array([3, 2, 1, 3]))
+    np.testing.assert_array_equal(rounds.best(), [0.9, 0.2, 0.3, 0.8])

@@ -1,0 +1,176 @@
+"""What every policy promises. A new one is tested by adding it to POLICIES."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glbandits import POLICIES, Bandit, Policy, SgdTs
+from glbandits.environments import Synthetic
+from glbandits.policies import rebuild, settings_of
+from glbandits.records import Floats
+from glbandits.simulation import simulate
+
+HORIZON = 150
+PROBLEM = Synthetic(dim=3, arms=9, fewest_arms=1)
+
+
+def short_blocks(policy: Policy) -> Policy:
+    """The same policy, past its first block well within the horizon."""
+    settings: Any = policy
+    return replace(settings, block_length=20) if "block_length" in settings_of(policy) else policy
+
+
+VARIANTS = {
+    **{name: short_blocks(kind(link="logistic")) for name, kind in POLICIES.items()},  # type: ignore[call-arg]
+    "sgd-ts decision": SgdTs(block_length=20, draw="decision", exploration_a1=0.5),
+    "sgd-ts candidates": SgdTs(block_length=20, draw="candidates", candidates=8, floor=0.1, exploration_a1=0.5),
+    "sgd-ts floor": SgdTs(block_length=20, floor=0.3),
+}
+every_policy = pytest.mark.parametrize("policy", VARIANTS.values(), ids=VARIANTS)
+
+
+def drive(
+    bandit: Bandit, seed: int, save_at: int | None = None, folder: Path | None = None
+) -> tuple[list[int], Bandit]:
+    """Play the problem through the online API."""
+    choices: list[int] = []
+    for piece in PROBLEM.rounds(HORIZON, seed):
+        for t in range(len(piece)):
+            arms = piece.arms[t, : piece.counts[t]]
+            arm = bandit.choose(arms)
+            bandit.learn(arms[arm], PROBLEM.noise.reward(piece.expected[t, arm], piece.noise[t]))
+            choices.append(arm)
+            if t == save_at and folder is not None:
+                bandit.save(folder / "model.safetensors")
+                bandit = Bandit.load(folder / "model.safetensors")
+    return choices, bandit
+
+
+def exercised(policy: Policy, rounds: int = 60) -> Bandit:
+    """A bandit that has learned something."""
+    bandit, rng = Bandit(policy, dim=3, seed=5), np.random.default_rng(5)
+    for _ in range(rounds):
+        arms = rng.uniform(-0.6, 0.6, (6, 3))
+        arm = bandit.choose(arms)
+        bandit.learn(arms[arm], float(rng.random() < 0.5))
+    return bandit
+
+
+@every_policy
+def test_compiled_uncompiled_and_driven_by_hand_make_the_same_choices(policy: Policy) -> None:
+    compiled = simulate(policy, PROBLEM, HORIZON, [11, 12], jobs=2)
+    uncompiled = simulate(policy, PROBLEM, HORIZON, [11, 12], jobs=1, compiled=False)
+    assert compiled.choices is not None
+    assert uncompiled.choices is not None
+    np.testing.assert_array_equal(compiled.choices, uncompiled.choices)
+    np.testing.assert_array_equal(compiled.regret, uncompiled.regret)
+    for seed, choices in zip((11, 12), compiled.choices, strict=True):
+        by_hand, _ = drive(Bandit(policy, dim=3, seed=seed), seed)
+        np.testing.assert_array_equal(choices, by_hand)
+
+
+@every_policy
+@pytest.mark.parametrize("save_at", [0, 19, 77])
+def test_saved_and_loaded_it_goes_on_bit_for_bit(policy: Policy, save_at: int, tmp_path: Path) -> None:
+    straight, undisturbed = drive(Bandit(policy, dim=3, seed=21), 21)
+    broken, loaded = drive(Bandit(policy, dim=3, seed=21), 21, save_at=save_at, folder=tmp_path)
+    assert straight == broken
+    np.testing.assert_array_equal(undisturbed.state, loaded.state)
+
+
+@every_policy
+def test_learning_a_batch_is_learning_row_by_row(policy: Policy) -> None:
+    rng = np.random.default_rng(1)
+    X, y = rng.uniform(-0.5, 0.5, (53, 3)), rng.integers(0, 2, 53).astype(float)
+    one, other = Bandit(policy, dim=3, seed=4), Bandit(policy, dim=3, seed=4)
+    for x, reward in zip(X, y, strict=True):
+        one.learn(x, reward)
+    other.learn_batch(X, y)
+    np.testing.assert_array_equal(one.state, other.state)
+
+
+@every_policy
+@pytest.mark.parametrize("rounds", [10, 60])
+def test_probabilities_are_those_of_the_rule_that_draws(policy: Policy, rounds: int) -> None:
+    bandit, draws = exercised(policy, rounds), 4000
+    arms = np.random.default_rng(8).uniform(-0.6, 0.6, (5, 3))
+    told = bandit.probabilities(arms, draws=40_000)
+    assert told.sum() == pytest.approx(1.0, abs=1e-12)
+    seen = np.bincount([bandit.choose(arms) for _ in range(draws)], minlength=5) / draws
+    # Five standard errors for each arm, those of the 40,000 trial draws included: once in a million seeds.
+    margin = 5 * np.sqrt(told * (1 - told) * (1 / draws + 1 / 40_000))
+    assert (np.abs(seen - told) <= margin + 1e-12).all(), (told, seen)
+
+
+@every_policy
+def test_asking_for_probabilities_changes_no_decision(policy: Policy) -> None:
+    one, other = exercised(policy), exercised(policy)
+    arms = np.random.default_rng(9).uniform(-0.6, 0.6, (5, 3))
+    one.probabilities(arms, draws=100)
+    assert [one.choose(arms) for _ in range(20)] == [other.choose(arms) for _ in range(20)]
+    np.testing.assert_array_equal(one.state, other.state)
+
+
+@every_policy
+def test_choosing_does_not_change_the_state(policy: Policy) -> None:
+    bandit = exercised(policy)
+    before = bandit.state
+    bandit.choose(np.eye(3))
+    np.testing.assert_array_equal(bandit.state, before)
+
+
+def hard_rewards() -> dict[str, Floats]:
+    alternating = np.resize([0.0, 1.0], 120)
+    return {"all zero": np.zeros(120), "all one": np.ones(120), "alternating": alternating}
+
+
+@every_policy
+@pytest.mark.parametrize("rewards", hard_rewards().values(), ids=hard_rewards())
+@pytest.mark.parametrize(
+    "arms",
+    [np.ones((1, 3)), np.zeros((4, 3)), np.tile([0.3, -0.2, 0.1], (6, 1)), np.vstack([np.eye(3), np.zeros(3)])],
+    ids=["one arm", "zero features", "equal arms", "fixed arms and a zero one"],
+)
+def test_hard_problems_leave_a_finite_state(policy: Policy, rewards: Floats, arms: Floats) -> None:
+    bandit = Bandit(policy, dim=3, seed=3)
+    for reward in rewards:
+        arm = bandit.choose(arms)
+        assert 0 <= arm < len(arms)
+        bandit.learn(arms[arm], reward)
+    assert np.isfinite(bandit.state).all()
+    assert bandit.probabilities(arms, draws=50).sum() == pytest.approx(1.0)
+
+
+@every_policy
+def test_separable_data_leaves_a_finite_state(policy: Policy) -> None:
+    bandit, rng = Bandit(policy, dim=3, seed=3), np.random.default_rng(3)
+    for _ in range(200):
+        x = rng.uniform(-1, 1, 3)
+        bandit.learn(x, float(x[0] > 0))
+    assert np.isfinite(bandit.state).all()
+
+
+@every_policy
+def test_settings_survive_the_way_to_plain_values_and_back(policy: Policy) -> None:
+    assert rebuild(type(policy), settings_of(policy)) == policy
+
+
+@every_policy
+def test_the_state_stops_growing(policy: Policy) -> None:
+    bandit = exercised(policy, rounds=60)
+    size = bandit.state.size
+    rng = np.random.default_rng(0)
+    bandit.learn_batch(rng.uniform(-0.5, 0.5, (100_000, 3)), rng.integers(0, 2, 100_000))
+    assert bandit.state.size == size
+
+
+@pytest.mark.parametrize("link", ["identity", "probit", "log"])
+@every_policy
+def test_every_link_can_be_learned_with(policy: Policy, link: str) -> None:
+    settings: Any = policy
+    problem = Synthetic(dim=3, arms=5, link=link)
+    result = simulate(replace(settings, link=link), problem, 60, [1], compiled=False)
+    assert np.isfinite(result.regret).all()

@@ -1,0 +1,97 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glbandits import LINKS, InvalidInput, Link, UnknownName
+from glbandits.maths.links import find_link
+
+every_link = pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
+
+
+@every_link
+@given(z=st.floats(-4, 4))
+def test_inverse_undoes_mean(link: Link, z: float) -> None:
+    assert link.inverse(link.mean(z)) == pytest.approx(z, abs=1e-9)
+
+
+@every_link
+@given(z=st.floats(-6, 6))
+def test_slope_and_mean_are_derivatives(link: Link, z: float) -> None:
+    h = 1e-5
+    assert (link.mean(z + h) - link.mean(z - h)) / (2 * h) == pytest.approx(link.slope(z), rel=1e-5, abs=1e-9)
+    numeric = (link.antiderivative(z + h) - link.antiderivative(z - h)) / (2 * h)
+    assert numeric == pytest.approx(link.mean(z), rel=1e-5, abs=1e-8)
+
+
+@every_link
+@given(z=st.floats(-30, 30), step=st.floats(0.01, 5))
+def test_mean_increases_and_slope_stays_below_the_lipschitz_constant(link: Link, z: float, step: float) -> None:
+    assert link.mean(z) < link.mean(z + step) or link.mean(z) == link.highest_reward
+    assert 0.0 <= link.slope(z) <= link.lipschitz * (1 + 1e-15)
+
+
+@every_link
+def test_lipschitz_constant_is_the_least_one(link: Link) -> None:
+    steepest = max(link.slope(z) for z in np.linspace(-20, 20, 4001))
+    assert steepest == pytest.approx(link.lipschitz, rel=1e-6) or math.isinf(link.lipschitz)
+
+
+@every_link
+@pytest.mark.parametrize("z", [-1e4, -750.0, 750.0, 1e4])
+def test_nothing_overflows(link: Link, z: float) -> None:
+    for function in (link.mean, link.slope, link.antiderivative):
+        assert math.isfinite(function(z))
+    assert link.lowest_reward <= link.mean(z) <= link.highest_reward
+
+
+def test_known_values() -> None:
+    assert LINKS["logistic"].mean(0.0) == 0.5
+    assert LINKS["logistic"].mean(math.log(3)) == pytest.approx(0.75, rel=1e-15)
+    assert LINKS["probit"].mean(1.959963984540054) == pytest.approx(0.975, rel=1e-14)
+    assert LINKS["log"].mean(1.0) == math.e
+    assert LINKS["identity"].antiderivative(3.0) == 4.5
+
+
+def test_unknown_link_names_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="unknown link 'logistc'; did you mean 'logistic'"):
+        find_link("logistc")
+
+
+def own_link(**changes: object) -> Link:
+    functions: dict[str, object] = {
+        "name": "cauchit",
+        "mean": lambda z: 0.5 + math.atan(z) / math.pi,
+        "slope": lambda z: 1 / (math.pi * (1 + z * z)),
+        "antiderivative": lambda z: z / 2 + (z * math.atan(z) - math.log(1 + z * z) / 2) / math.pi,
+        "inverse": lambda p: math.tan(math.pi * (p - 0.5)),
+        "lowest_reward": 0.0,
+        "highest_reward": 1.0,
+        "lipschitz": 1 / math.pi,
+    }
+    return Link(**(functions | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mean": lambda z: -z}, "must increase strictly"),
+        ({"slope": lambda z: 1.0}, "slope must be the derivative of mean"),  # noqa: ARG005
+        ({"antiderivative": lambda z: z}, "mean must be the derivative of antiderivative"),
+        ({"inverse": lambda p: p}, r"inverse\(mean\(-2.0\)\)"),
+        ({"name": "logistic"}, "a link needs a name of its own"),
+    ],
+)
+def test_a_wrong_link_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        own_link(**changes)
+
+
+@pytest.mark.parametrize(
+    ("name", "reward"), [("logistic", 1.5), ("log", -1.0), ("identity", math.inf), ("probit", math.nan)]
+)
+def test_rewards_outside_the_domain_are_refused(name: str, reward: float) -> None:
+    with pytest.raises(InvalidInput, match=f"a reward under the {name} link must be a finite number"):
+        LINKS[name].check_reward(reward)
