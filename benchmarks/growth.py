@@ -92,10 +92,12 @@ def _peak_megabytes(horizon: int) -> float:
 
 def _print_growth(name: str, sizes: tuple[int, ...], seconds: list[float]) -> None:
     costs: Iterator[str] = (f"{size:.0e}: {value:.2g} s" for size, value in zip(sizes, seconds, strict=True))
-    print(f"  {name}: slope {slope(sizes, seconds):.3f}   ({', '.join(costs)})")
+    last = slope(sizes[-2:], seconds[-2:])
+    print(f"  {name}: slope {slope(sizes, seconds):.3f}, {last:.3f} at the end   ({', '.join(costs)})")
 
 
 if __name__ == "__main__":
     simulate(SgdTs(horizon=1000), Synthetic(), int(sys.argv[1]), 1, keep_choices=False)
     # Linux only, but unlike getrusage it does not begin with the memory of the parent process.
-    print(next(int(line.split()[1]) / 1024 for line in Path("/proc/self/status").open() if line.startswith("VmHWM")))
+    lines = Path("/proc/self/status").read_text().splitlines()
+    print(next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")))

@@ -82,7 +82,7 @@ def _progress_bar(console: Console, rounds: int) -> Iterator[Callable[[str, int]
 def _table(comparison: Comparison) -> Table:
     table = Table(title="Regret at the end, and CPU time of the policy itself")
     for column in ("policy", "mean regret", "standard error", "seconds a run", "microseconds a round"):
-        table.add_column(column, justify="left" if column == "policy" else "right")
+        table.add_column(column, justify="left" if column == "policy" else "right", overflow="fold")
     for label, result in comparison.items():
         seconds = float(result.seconds.mean())
         table.add_row(

@@ -127,11 +127,10 @@ class SgdTs:
 
     def init(self, dim: int) -> Floats:
         """Zeros, with room for the rows of the first block."""
-        n = read(self.numbers(dim))
-        size = kept_size(n, dim) + int(n.tau) * (dim + 1)
+        size = first_size(read(self.numbers(dim)), dim)
         if size > LARGEST_STATE:
             raise InvalidInput(
-                f"the first block keeps tau = {n.tau:.0f} rows of {dim} features, which is more than "
+                f"the first block keeps tau = {self.tau(dim)} rows of {dim} features, which is more than "
                 f"{LARGEST_STATE:g} numbers; set block_length to a smaller tau"
             )
         return np.zeros(size)
@@ -140,8 +139,8 @@ class SgdTs:
         """Of the first size until the first block is closed, and of the kept size from then on."""
         n = read(self.numbers(dim))
         first = state.size > BLOCK and state[BLOCK] == 0.0
-        size = self.init(dim).size if first else kept_size(n, dim)
-        return state.shape == (size,) and state[POSITION] in range(int(n.tau))
+        size = first_size(n, dim) if first else kept_size(n, dim)
+        return state.shape == (size,) and bool(np.isfinite(state).all()) and 0 <= state[POSITION] < n.tau
 
     @staticmethod
     @jittable
@@ -221,7 +220,7 @@ def close_block(state: Floats, n: "Numbers", dim: int, rng: Generator, link: Lin
 
 @jittable
 def variance(n: "Numbers", j: float, dim: int) -> float:
-    """The number on the diagonal of A_j, in either parametrisation (equations 4 to 6, or Section 6)."""
+    """The number on the diagonal of A_j, in either parametrisation (equations 5 to 7, or Section 6)."""
     mle = n.mle_variance * (dim / 2.0 * math.log(1.0 + 2.0 * j * n.tau / dim) + 2.0 * n.log_T)
     gap = n.gap_variance * (1.0 + math.log(j))
     return (n.variance + mle + gap) / j
@@ -252,6 +251,11 @@ def vector(state: Floats, dim: int, which: int) -> Floats:
 def kept_size(n: "Numbers", dim: int) -> int:
     """The length of the state after the first block."""
     return HEADER + (THETA_TS + int(n.held)) * dim
+
+
+def first_size(n: "Numbers", dim: int) -> int:
+    """The length of the state in the first block."""
+    return kept_size(n, dim) + int(n.tau) * (dim + 1)
 
 
 @jittable
