@@ -27,6 +27,10 @@ def report() -> None:
         play(policy.init(6), settings, generator(1), arms, counts, expected, best, noise, 0.0, choices, regret)
 
     def bare_product() -> Floats:
+        scores: Floats = arms.reshape(-1, 6) @ theta  # one flat product: twice as fast as NumPy's over three axes
+        return scores
+
+    def stacked_product() -> Floats:
         scores: Floats = arms @ theta
         return scores
 
@@ -40,9 +44,18 @@ def report() -> None:
             total += best[t] - expected[t, arm]
             choices[t], regret[t] = arm, total
 
-    seconds = best_seconds({"compiled": compiled, "bare product": bare_product, "plain NumPy": plain_numpy})
+    seconds = best_seconds(
+        {
+            "compiled": compiled,
+            "bare product": bare_product,
+            "stacked product": stacked_product,
+            "plain NumPy": plain_numpy,
+        }
+    )
     print("A run of T=1000, K=100, d=6 (best of 30, CPU seconds)")
     for name, value in seconds.items():
-        print(f"  {name:14s} {value:.6f} s   {value / horizon * 1e6:7.2f} us a round")
-    print(f"  compiled / bare product  {seconds['compiled'] / seconds['bare product']:6.2f}   (wanted: at most 2)")
-    print(f"  plain NumPy / compiled   {seconds['plain NumPy'] / seconds['compiled']:6.2f}   (wanted: at least 8)")
+        print(f"  {name:16s} {value:.6f} s   {value / horizon * 1e6:7.2f} us a round")
+    run, flat, stacked = seconds["compiled"], seconds["bare product"], seconds["stacked product"]
+    print(f"  compiled / bare product     {run / flat:6.2f}   (wanted: at most 2)")
+    print(f"  compiled / stacked product  {run / stacked:6.2f}   (arms @ theta, NumPy's product over three axes)")
+    print(f"  plain NumPy / compiled      {seconds['plain NumPy'] / run:6.2f}   (wanted: at least 8)")

@@ -10,13 +10,19 @@ from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar, cast
+from weakref import WeakSet
 
 import numba
 from numba import types
-from numba.extending import register_jitable
+from numba.core.errors import NumbaError
+from numba.extending import intrinsic, overload, register_jitable
+
+from glbandits.errors import InvalidInput
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Array = TypeVar("Array")
 
 VECTOR = types.float64[::1]
 """A contiguous vector that compiled code may change."""
@@ -28,12 +34,42 @@ GENERATOR = types.uint64[::1]
 """The state of a random generator (see `maths.randomness`)."""
 
 
+_known: WeakSet[FunctionType] = WeakSet()
+
+
 def jittable(function: Function) -> Function:
     """Let compiled code call this plain function; it stays a plain function for everybody else."""
-    if not (hasattr(function, "py_func") or hasattr(function, "_jittable")):  # not yet known to Numba
+    if isinstance(function, FunctionType) and function not in _known:  # Numba knows builtins and compiled functions
         register_jitable(error_model="numpy")(function)
-        function._jittable = True  # type: ignore[attr-defined]
+        _known.add(function)
     return function
+
+
+def borrowed(array: Array) -> Array:
+    """The same array, without an owner. Compiled code then counts no references for its slices: 10 ns each, not 30.
+
+    Never return or keep what is sliced from it; the array itself must outlive it.
+    """
+    return array
+
+
+@overload(borrowed)
+def _compiled_borrowed(array: Any) -> Any:  # noqa: ARG001
+    def implementation(array: Any) -> Any:
+        return _without_owner(array)  # type: ignore[call-arg]
+
+    return implementation
+
+
+@intrinsic
+def _without_owner(_typing_context: Any, array: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        copy = context.make_array(signature.args[0])(context, builder, arguments[0])
+        copy.meminfo = copy.meminfo.type(None)
+        copy.parent = copy.parent.type(None)
+        return copy._getvalue()
+
+    return array(array), generate
 
 
 def compile_cached(
@@ -49,11 +85,16 @@ def compile_cached(
     """
     function.__qualname__ = f"{function.__qualname__}[{name}]({_source_digest()})"
     try:
-        compiled: Any = numba.njit([signature], cache=cached, nogil=nogil, error_model="numpy")(function)
-    except RuntimeError as error:
-        if "cannot cache" not in str(error):  # else there is no folder that the cache may be written to
-            raise
-        compiled = numba.njit([signature], nogil=nogil, error_model="numpy")(function)
+        try:
+            compiled: Any = numba.njit([signature], cache=cached, nogil=nogil, error_model="numpy")(function)
+        except RuntimeError as error:
+            if "cannot cache" not in str(error):  # else there is no folder that the cache may be written to
+                raise
+            compiled = numba.njit([signature], nogil=nogil, error_model="numpy")(function)
+    except NumbaError as error:
+        raise InvalidInput(
+            f"a policy, link or noise must be written so that Numba can compile it; {name} is not:\n{error}"
+        ) from None
     return cast(Function, compiled)
 
 

@@ -1,9 +1,15 @@
 """The exception family. Every message says what was needed, what came, and how to mend it."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Mapping
 from difflib import get_close_matches
-from math import isfinite
-from typing import SupportsFloat, SupportsIndex
+from numbers import Integral, Real
+from typing import Any, TypeVar
+
+Entry = TypeVar("Entry")
+
+LARGEST = 1e50
+"""The largest number that is taken as a setting, a feature or a reward: squares of sums of such still fit a float."""
 
 
 class GlbanditsError(Exception):
@@ -22,37 +28,45 @@ class ModelFileError(GlbanditsError, ValueError):
     """A file that does not hold a model this version can continue."""
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> UnknownName:
-    """The error for a name that is not in a table, with the nearest ones.
+def look_up(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
+    """The entry of this name; an error that names the nearest ones if there is none.
 
-    >>> print(unknown_name("policy", "sgd-st", ["sgd-ts", "uniform"]))
-    unknown policy 'sgd-st'; did you mean 'sgd-ts'? Known: sgd-ts, uniform
+    >>> look_up("policy", "SGD-st", {"sgd-ts": 1, "uniform": 2})
+    Traceback (most recent call last):
+    glbandits.errors.UnknownName: unknown policy 'SGD-st'; did you mean 'sgd-ts'? Known: sgd-ts, uniform
     """
-    known = sorted(known)
-    nearest = get_close_matches(name, known, n=2, cutoff=0.5)
+    if isinstance(name, str) and name in table:
+        return table[name]
+    nearest = get_close_matches(str(name).lower(), list(table), n=2, cutoff=0.5)
     hint = f"; did you mean {' or '.join(map(repr, nearest))}?" if nearest else "."
-    return UnknownName(f"unknown {kind} {name!r}{hint} Known: {', '.join(known)}")
+    raise UnknownName(f"unknown {kind} {name!r}{hint} Known: {', '.join(sorted(table))}")
 
 
-def check_number(
-    name: str, value: float, *, above: float | None = None, at_least: float | None = None, at_most: float | None = None
-) -> None:
-    """Refuse a setting that is not a finite number in its range."""
-    wanted = [f"above {above:g}"] if above is not None else []
-    wanted += [f"at least {at_least:g}"] if at_least is not None else []
-    wanted += [f"at most {at_most:g}"] if at_most is not None else []
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, SupportsFloat)
-        or not isfinite(value)
-        or (above is not None and not value > above)
-        or (at_least is not None and not value >= at_least)
-        or (at_most is not None and not value <= at_most)
-    ):
-        raise InvalidInput(f"{name} must be a finite number {' and '.join(wanted)}".rstrip() + f"; got {value!r}")
+def number(
+    name: str,
+    value: Any,
+    *,
+    above: float = -math.inf,
+    at_least: float = -math.inf,
+    at_most: float = LARGEST,
+) -> float:
+    """The value as a float; an error if it is not a finite number in its range."""
+    try:
+        checked = float(value) if not isinstance(value, bool) and isinstance(value, Real) else math.nan
+    except OverflowError:
+        checked = math.inf
+    if not (above < checked and at_least <= checked <= at_most):
+        wanted = [f"above {above:g}"] if above > -math.inf else []
+        wanted += [f"at least {at_least:g}"] if at_least > -math.inf else []
+        wanted += [f"at most {at_most:g}"] if at_most < LARGEST or checked > at_most else []
+        raise InvalidInput(f"{name} must be a finite number {' and '.join(wanted)}; got {repr(value)[:40]}")
+    return checked
 
 
-def check_whole(name: str, value: int, *, at_least: int) -> None:
-    """Refuse a setting that is not a whole number, or too small."""
-    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or value < at_least:
-        raise InvalidInput(f"{name} must be a whole number of at least {at_least}; got {value!r}")
+def whole(name: str, value: Any, *, at_least: int, at_most: int = 2**62) -> int:
+    """The value as an int; an error if it is not a whole number in its range."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not (is_whole and at_least <= value <= at_most):
+        wanted = f"of at least {at_least}" + (f" and at most {at_most}" if is_whole and value > at_most else "")
+        raise InvalidInput(f"{name} must be a whole number {wanted}; got {repr(value)[:40]}")
+    return int(value)

@@ -32,6 +32,11 @@ class Rounds:
     """What the environment's reward rule turns an expected reward into a reward with, (rounds,)."""
 
     def __post_init__(self) -> None:
+        for name, kind, axes in (("arms", "f8", 3), ("counts", "i8", 1), ("expected", "f8", 2), ("noise", "f8", 1)):
+            array = np.ascontiguousarray(getattr(self, name), dtype=kind)
+            if array.ndim != axes or not np.isfinite(array).all():
+                raise InvalidInput(f"{name} must be finite numbers on {axes} axes; got shape {array.shape}")
+            object.__setattr__(self, name, array)
         rounds, most, _ = self.arms.shape
         if self.counts.shape != (rounds,) or self.noise.shape != (rounds,):
             raise InvalidInput(

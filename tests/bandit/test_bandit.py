@@ -24,7 +24,7 @@ BAD_CALLS: dict[str, tuple[Callable[[Bandit], object], str]] = {
     "too few features": (lambda b: b.choose([[0.0]]), r"arms must have shape \(K, 2\).*got \(1, 1\)"),
     "no arm": (lambda b: b.choose(np.zeros((0, 2))), r"at least one row; got shape \(0, 2\)"),
     "one arm without brackets": (lambda b: b.choose([0.0, 1.0]), r"arms must have shape \(K, 2\)"),
-    "words": (lambda b: b.choose([["a", "b"]]), "arms must be an array of numbers"),
+    "words": (lambda b: b.choose([["a", "b"]]), "arms must hold plain numbers; got <U1"),
     "ragged rows": (lambda b: b.choose([[1.0], [1.0, 2.0]]), "arms must be an array of numbers"),
     "nothing": (lambda b: b.choose(None), "arms must"),  # type: ignore[arg-type]
     "a long x": (lambda b: b.learn([1.0, 2.0, 3.0], 1.0), r"x must have shape \(2,\).*got \(3,\)"),
@@ -33,7 +33,7 @@ BAD_CALLS: dict[str, tuple[Callable[[Bandit], object], str]] = {
     "a NaN reward": (lambda b: b.learn(ARMS[0], math.nan), "a reward under the logistic link must be"),
     "a reward outside [0, 1]": (lambda b: b.learn(ARMS[0], 5.0), "between 0 and 1; got 5.0"),
     "a negative reward": (lambda b: b.learn(ARMS[0], -1.0), "between 0 and 1; got -1.0"),
-    "a reward that is no number": (lambda b: b.learn(ARMS[0], "yes"), "reward must be one number"),  # type: ignore[arg-type]
+    "a reward that is no number": (lambda b: b.learn(ARMS[0], "1"), "reward must hold plain numbers; got <U1"),  # type: ignore[arg-type]
     "several rewards": (lambda b: b.learn(ARMS[0], np.ones(2)), "reward must be one number"),  # type: ignore[arg-type]
     "a batch of unequal lengths": (lambda b: b.learn_batch(ARMS, [1.0]), r"got \(3, 2\) and \(1,\)"),
     "a batch with a bad last reward": (lambda b: b.learn_batch(ARMS, [1.0, 0.0, 7.0]), "got 7.0"),
@@ -42,6 +42,13 @@ BAD_CALLS: dict[str, tuple[Callable[[Bandit], object], str]] = {
         "features must hold",
     ),
     "probabilities of no arm": (lambda b: b.probabilities(np.zeros((0, 2))), "at least one row"),
+    "an empty list": (lambda b: b.choose([]), r"arms must have shape \(K, 2\)"),
+    "an empty x": (lambda b: b.learn([], 1.0), r"x must have shape \(2,\)"),
+    "complex numbers": (lambda b: b.choose([[1j, 0.0]]), "arms must hold plain numbers; got complex128"),
+    "dates": (lambda b: b.choose(np.zeros((1, 2), dtype="M8[s]")), "arms must hold plain numbers; got datetime64"),
+    "a masked number": (lambda b: b.choose(np.ma.masked_equal(ARMS, 1.0)), "arms must hold plain numbers"),
+    "a masked reward": (lambda b: b.learn(ARMS[0], np.ma.masked), "reward must hold plain numbers"),  # type: ignore[arg-type]
+    "a whole number too large": (lambda b: b.choose([[10**400, 0]]), "arms must be an array of numbers"),
     "no draws": (lambda b: b.probabilities(ARMS, draws=0), "draws must be a whole number of at least 1; got 0"),
 }
 

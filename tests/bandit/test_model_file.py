@@ -1,5 +1,6 @@
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from glbandits import Bandit, GlbanditsError, ModelFileError, SgdTs
-from glbandits.bandit.model_file import FORMAT_VERSION
+from glbandits.bandit.model_file import FORMAT_VERSION, _digest
 from tests.maths.test_links import own_link
 
 
@@ -104,7 +105,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(saved: Path) -> Non
 def test_a_link_of_the_users_own_is_given_again(tmp_path: Path) -> None:
     policy = SgdTs(link=own_link(), block_length=5)
     Bandit(policy, dim=2, seed=1).save(tmp_path / "own")
-    with pytest.raises(ModelFileError, match="unknown link 'cauchit'.*For a link of your own"):
+    with pytest.raises(ModelFileError, match="unknown link 'cauchit'.*link of your own, pass it"):
         Bandit.load(tmp_path / "own")
     with pytest.raises(ModelFileError, match="Pass the same settings"):
         Bandit.load(tmp_path / "own", policy=SgdTs(block_length=5))
@@ -114,3 +115,49 @@ def test_a_link_of_the_users_own_is_given_again(tmp_path: Path) -> None:
 def test_refusals_belong_to_the_family(tmp_path: Path) -> None:
     with pytest.raises(GlbanditsError):
         Bandit.load(tmp_path)
+
+
+def sealed(path: Path, arrays: dict[str, Any], **changes: str) -> None:
+    """A file with a right digest and a wrong header, as only malice makes it."""
+    header = {key: value for key, value in (header_of(path) | changes).items() if key != "digest" and value != "-"}
+    header["digest"] = _digest(header, arrays["state"], arrays["generator"])
+    save_file(arrays, path, metadata=header)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"dim": "x"}, {"dim": "-"}, {"dim": "-3"}, {"dim": "7"}, {"policy": "-"}, {"policy": "ts"}, {"settings": "-"},
+        {"settings": "[]"}, {"settings": "{"}, {"settings": '{"step": {"a": 1}}'}, {"settings": '{"stepp": 1}'},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_wrong_header_is_refused_even_with_a_right_digest(saved: Path, changes: dict[str, str]) -> None:
+    sealed(saved, dict(load_file(saved)), **changes)
+    with pytest.raises(ModelFileError):
+        Bandit.load(saved)
+
+
+def test_wrong_arrays_are_refused_even_with_a_right_digest(saved: Path) -> None:
+    good = dict(load_file(saved))
+    state, generator = good["state"], good["generator"]
+    for changes in ({"state": state.astype("f4")}, {"state": state[:9]}, {"generator": generator[:2]}):
+        sealed(saved, good | changes)
+        with pytest.raises(ModelFileError):
+            Bandit.load(saved)
+
+
+def test_types_that_numpy_lacks_are_refused(tmp_path: Path) -> None:
+    for kind, size in (("BF16", 2), ("F8_E4M3", 1)):
+        header = json.dumps({"weights": {"dtype": kind, "shape": [1], "data_offsets": [0, size]}}).encode()
+        path = tmp_path / kind
+        path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(size))
+        with pytest.raises(ModelFileError, match="not one that Bandit.save wrote"):
+            Bandit.load(path)
+
+
+def test_a_model_is_as_readable_as_any_file(saved: Path) -> None:
+    plain = saved.with_name("plain")
+    plain.touch()
+    assert saved.stat().st_mode == plain.stat().st_mode
+    Bandit.load(saved).save(saved.with_name("n" * 250))

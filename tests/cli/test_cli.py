@@ -48,11 +48,17 @@ def test_results_as_csv_and_seeds_that_continue(tmp_path: Path) -> None:
     [
         (("simulate", "--policy", "sgd-st"), "unknown policy 'sgd-st'; did you mean 'sgd-ts'?"),
         (("simulate", "--policy", "sgd-ts:stepp=1"), "unknown setting of sgd-ts 'stepp'; did you mean 'step'?"),
-        (("simulate", "--policy", "sgd-ts:step"), "a setting is written name=value"),
+        (("simulate", "--policy", "sgd-ts:step"), "settings are written sgd-ts:name=value"),
         (("simulate", "--policy", "sgd-ts:step=-1"), "step must be a finite number above 0; got -1"),
         (("simulate", "--link", "logit"), "unknown link 'logit'; did you mean 'logistic'"),
         (("simulate", "--rewards", "possion"), "unknown rewards 'possion'; did you mean 'poisson'"),
         (("simulate", "--format", "parket"), "unknown format 'parket'; did you mean 'parquet'"),
+        (("simulate", "--policy", "sgd-ts:link=3"), "unknown link 3"),
+        (("simulate", "--policy", "sgd-ts:block_factor=1e308"), "block_factor must be a finite number above 0"),
+        (("simulate", "--policy", "uniform", "--policy", "uniform"), "each policy can be named once"),
+        (("simulate", "--jobs", "0"), "jobs must be"),
+        (("simulate", "--first-seed", "-1"), "a seed must be a whole number of at least 0; got -1"),
+        (("simulate", "--policy", "uniform", "--seeds", "1", "--out", "/dev/null/x"), "Not a directory"),
         (("simulate", "--horizon", "0"), "horizon must be a whole number of at least 1; got 0"),
         (("simulate", "--seeds", "0"), "--seeds must be a whole number of at least 1; got 0"),
         (("simulate", "--polcy", "uniform"), "--policy"),
@@ -67,6 +73,13 @@ def test_wrong_options_get_an_error_that_names_the_right_one(
     assert message in run.stderr
     assert "Traceback" not in run.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_theory_settings_can_be_written_down(tmp_path: Path) -> None:
+    theory = "{'noise': 0.5, 'c1': 0.2, 'c3': 0.1, 'sigma_0': 0.5, 'lambda_f': 0.2, 'horizon': 100}"
+    words = ("--policy", f"sgd-ts:theory={theory}", "--horizon", "20", "--seeds", "1", "--dim", "2", "--arms", "2")
+    run = glb("simulate", *words, folder=tmp_path)
+    assert run.returncode == 0, run.stderr
 
 
 def test_policies_lists_every_policy(tmp_path: Path) -> None:

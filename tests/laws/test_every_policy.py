@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import POLICIES, Bandit, Policy, SgdTs
+from glbandits import POLICIES, Bandit, Policy, SgdTs, Uniform
 from glbandits.environments import Synthetic
 from glbandits.policies import rebuild, settings_of
 from glbandits.records import Floats
@@ -100,9 +100,25 @@ def test_probabilities_are_those_of_the_rule_that_draws(policy: Policy, rounds: 
     told = bandit.probabilities(arms, draws=40_000)
     assert told.sum() == pytest.approx(1.0, abs=1e-12)
     seen = np.bincount([bandit.choose(arms) for _ in range(draws)], minlength=5) / draws
-    # Five standard errors for each arm, those of the 40,000 trial draws included: once in a million seeds.
-    margin = 5 * np.sqrt(told * (1 - told) * (1 / draws + 1 / 40_000))
+    # Five standard errors for each arm, those of the trial draws included if there were any: 5 arms and 10 cases
+    # leave it once in 30,000 seed sets. Chances next to 0 and 1 get the standard error of one trial in so many.
+    exact = isinstance(policy, Uniform) or getattr(policy, "draw", "") != "decision"
+    p = told if exact else (40_000 * told + 1) / 40_002
+    margin = 5 * np.sqrt(p * (1 - p) * (1 / draws + (0 if exact else 1 / 40_000)))
     assert (np.abs(seen - told) <= margin + 1e-12).all(), (told, seen)
+
+
+def test_estimated_probabilities_do_not_share_their_errors() -> None:
+    bandit = exercised(VARIANTS["sgd-ts decision"])
+    arms = np.random.default_rng(8).uniform(-0.6, 0.6, (5, 3))
+    estimates = []
+    for _ in range(50):
+        estimates.append(bandit.probabilities(arms, draws=1000))
+        bandit.choose(arms)
+    p = np.mean(estimates, axis=0)
+    spread = np.std(estimates, axis=0)[p > 0.1]
+    # Of 50 independent estimates the standard deviation is known to 10 %; half of it would be five such errors.
+    assert (spread > 0.5 * np.sqrt(p * (1 - p) / 1000)[p > 0.1]).all()
 
 
 @every_policy
@@ -168,9 +184,28 @@ def test_the_state_stops_growing(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("link", ["identity", "probit", "log"])
-@every_policy
-def test_every_link_can_be_learned_with(policy: Policy, link: str) -> None:
-    settings: Any = policy
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_link_plays_the_same_compiled_and_not(name: str, link: str) -> None:
+    settings: Any = VARIANTS[name]
     problem = Synthetic(dim=3, arms=5, link=link)
-    result = simulate(replace(settings, link=link), problem, 60, [1], compiled=False)
-    assert np.isfinite(result.regret).all()
+    compiled, plain = (
+        simulate(replace(settings, link=link), problem, 120, [1], compiled=compiled).choices
+        for compiled in (True, False)
+    )
+    assert compiled is not None
+    assert plain is not None
+    np.testing.assert_array_equal(compiled, plain)
+
+
+@every_policy
+def test_a_state_that_cannot_be_is_told(policy: Policy) -> None:
+    for rounds in (5, 60):
+        state = exercised(policy, rounds).state
+        assert policy.fits(state, 3)
+        assert not policy.fits(state[np.newaxis], 3)
+        assert not policy.fits(state[:-1], 3)
+        assert not policy.fits(np.append(state, 0.0), 3)
+        for position in range(state.size):
+            broken = state.copy()
+            broken[position] = np.nan
+            assert not policy.fits(broken, 3)

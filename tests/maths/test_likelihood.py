@@ -134,3 +134,36 @@ def test_a_nearly_separable_estimate_is_found_and_not_replaced() -> None:
     result = fitted(X, y)
     assert (result.converged, result.ridge) == (True, 0.0)
     assert result.theta[0] > 2.0
+
+
+def test_a_start_far_off_does_not_change_the_answer() -> None:
+    X, y = problem(LINKS["logistic"])
+    for far in (300.0, 1e4, 1e8):
+        result = fitted(X, y, start=far * np.array([1.0, -1.0, 1.0, 0.0]))
+        assert (result.converged, result.ridge) == (True, 0.0)
+        np.testing.assert_allclose(result.theta, fitted(X, y).theta, rtol=1e-8)
+
+
+@pytest.mark.parametrize("reward", [1e3, 1e15, 1e40])
+def test_large_counts_are_fitted(reward: float) -> None:
+    result = fitted(np.ones((30, 1)), np.full(30, reward), "log")
+    assert (result.converged, result.ridge) == (True, 0.0)
+    assert result.theta[0] == pytest.approx(np.log(reward), rel=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
+@pytest.mark.parametrize("ridge", [1e-6, 1.0])
+def test_a_ridge_that_was_asked_for_is_kept_for_wide_data_of_any_size(scale: float, ridge: float) -> None:
+    rng = np.random.default_rng(7)
+    X, y = scale * rng.normal(size=(20, 50)), rng.integers(0, 2, 20).astype(float)
+    result = fitted(X, y, ridge=ridge)
+    assert (result.converged, result.ridge) == (True, ridge)
+    gradient = X.T @ (1 / (1 + np.exp(-X @ result.theta)) - y) + ridge * result.theta
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-7 * scale)
+
+
+def test_rows_of_weight_zero_do_not_count() -> None:
+    X, y = problem(LINKS["logistic"], samples=60)
+    weights = np.resize([1.0, 0.0, 1.0], 60)
+    there = weights > 0
+    np.testing.assert_allclose(fitted(X, y, weights=weights).theta, fitted(X[there], y[there]).theta, rtol=1e-9)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glbandits import LINKS, InvalidInput, Link, UnknownName
+from glbandits import LINKS, Bandit, InvalidInput, Link, SgdTs, Uniform, UnknownName
 from glbandits.maths.links import find_link
 
 every_link = pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
@@ -37,6 +37,32 @@ def test_mean_increases_and_slope_stays_below_the_lipschitz_constant(link: Link,
 def test_lipschitz_constant_is_the_least_one(link: Link) -> None:
     steepest = max(link.slope(z) for z in np.linspace(-20, 20, 4001))
     assert steepest == pytest.approx(link.lipschitz, rel=1e-6) or math.isinf(link.lipschitz)
+
+
+@every_link
+@pytest.mark.parametrize("z", [499.0, 501.0, 600.0])
+def test_derivatives_hold_far_out_too(link: Link, z: float) -> None:
+    assert (link.mean(z + 1e-3) - link.mean(z - 1e-3)) / 2e-3 == pytest.approx(link.slope(z), rel=1e-6)
+    numeric = (link.antiderivative(z + 1e-3) - link.antiderivative(z - 1e-3)) / 2e-3
+    assert numeric == pytest.approx(link.mean(z), rel=1e-6)
+
+
+def test_the_ends_of_the_range_are_infinitely_far() -> None:
+    for name in ("logistic", "probit"):
+        assert LINKS[name].inverse(0.0) == -math.inf
+        assert LINKS[name].inverse(1.0) == math.inf
+    assert LINKS["log"].inverse(0.0) == -math.inf
+
+
+def test_a_link_may_be_a_builtin_or_be_beyond_numba() -> None:
+    expo = Link(
+        name="expo", mean=math.exp, slope=math.exp, antiderivative=math.exp, inverse=math.log, lipschitz=math.inf
+    )
+    Bandit(Uniform(link=expo), dim=1, seed=1).learn([1.0], 2.0)
+    table = {"half": 0.5}
+    odd = own_link(name="odd", mean=lambda z: table["half"] + math.atan(z) / math.pi)
+    with pytest.raises(InvalidInput, match="must be written so that Numba can compile it; sgd-ts,odd is not"):
+        Bandit(SgdTs(link=odd), dim=1)
 
 
 @every_link
@@ -80,7 +106,11 @@ def own_link(**changes: object) -> Link:
         ({"mean": lambda z: -z}, "must increase strictly"),
         ({"slope": lambda z: 1.0}, "slope must be the derivative of mean"),  # noqa: ARG005
         ({"antiderivative": lambda z: z}, "mean must be the derivative of antiderivative"),
-        ({"inverse": lambda p: p}, r"inverse\(mean\(-2.0\)\)"),
+        ({"inverse": lambda p: p}, "inverse must undo mean"),
+        ({"lipschitz": math.nan}, "lipschitz must be the largest slope"),
+        ({"lipschitz": 0.1}, "lipschitz must be the largest slope"),
+        ({"lowest_reward": 2.0}, "lowest_reward must be below highest_reward"),
+        ({"name": 3}, "a link needs a name of its own"),
         ({"name": "logistic"}, "a link needs a name of its own"),
     ],
 )

@@ -43,7 +43,7 @@ def test_cholesky_solves() -> None:
     A = rng.normal(size=(6, 6))
     A, b = A @ A.T + np.eye(6), rng.normal(size=6)
     L, x = A.copy(), b.copy()
-    assert factorise(L, np.ones(6))
+    assert factorise(L, 0.0, np.full(6, 1e-12))
     solve_factorised(L, x)
     np.testing.assert_allclose(A @ x, b, atol=1e-12)
 
@@ -52,4 +52,4 @@ def test_cholesky_solves() -> None:
     "A", [np.zeros((2, 2)), np.ones((2, 2)), np.array([[1.0, 2.0], [2.0, 1.0]]), 1e-13 * np.eye(2)]
 )
 def test_cholesky_refuses_what_is_not_positive_definite(A: Floats) -> None:
-    assert not factorise(A.copy(), np.ones(2))
+    assert not factorise(A.copy(), 0.0, np.full(2, 1e-12))

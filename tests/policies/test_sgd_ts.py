@@ -1,4 +1,6 @@
 import math
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -169,11 +171,24 @@ def test_theory_settings_reach_the_compiled_code() -> None:
         ({"exploration_a1": -1.0}, "exploration_a1 must be a finite number at least 0"),
         ({"step": "fast"}, "step must be a finite number"),
         ({"candidates": True}, "candidates must be a whole number"),
+        ({"step": 10**400}, "step must be a finite number above 0"),
+        ({"step": np.array([0.1])}, "step must be a finite number"),
+        ({"block_length": 10**400}, "block_length must be a whole number of at least 1 and at most 1000000000"),
+        ({"exploration_a1": 1e200}, "exploration_a1 must be a finite number at least 0 and at most 1e"),
+        ({"theory": {}}, r"theory must be TheoryConstants\(...\); got {}"),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         SgdTs(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [None, [], 3])
+def test_names_must_be_text(wrong: object) -> None:
+    with pytest.raises(UnknownName, match="unknown link"):
+        SgdTs(link=wrong)  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="unknown draw"):
+        SgdTs(draw=wrong)  # type: ignore[arg-type]
 
 
 def test_an_unknown_rule_names_the_nearest() -> None:
@@ -188,10 +203,40 @@ def test_theory_and_practical_settings_do_not_mix() -> None:
 
 
 def test_a_first_block_that_cannot_fit_in_memory_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="set block_length to a smaller tau"):
+    with pytest.raises(InvalidInput, match="Set block_length to a smaller tau"):
         Bandit(SgdTs(), dim=100_000)
 
 
 def test_it_is_a_policy() -> None:
     policy: Policy = SgdTs()
     assert isinstance(policy, Policy)
+
+
+@pytest.mark.parametrize(("word", "value"), [("BLOCK", -1.0), ("BLOCK", 1.5), ("POSITION", -1.0), ("POSITION", 20.0)])
+def test_counts_that_would_lead_out_of_bounds_are_told(word: str, value: float) -> None:
+    policy = SgdTs(block_length=20)
+    bandit = Bandit(policy, dim=3, seed=1)
+    bandit.learn_batch(np.eye(3).repeat(10, axis=0), np.resize([0.0, 1.0], 30))
+    state = bandit.state
+    state[getattr(sgd_ts, word)] = value
+    assert not policy.fits(state, 3)
+
+
+def test_settings_become_plain_numbers_that_files_can_hold(tmp_path: Path) -> None:
+    policy = SgdTs(step=np.float32(0.5), block_length=np.int64(5), floor=Fraction(1, 4))  # type: ignore[arg-type]
+    Bandit(policy, dim=2, seed=1).save(tmp_path / "model")
+    assert Bandit.load(tmp_path / "model").policy == SgdTs(step=0.5, block_length=5, floor=0.25)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e12])
+@pytest.mark.parametrize("link", ["logistic", "identity"])
+def test_collinear_features_of_any_size_are_fitted(scale: float, link: str) -> None:
+    policies = SgdTs(link=link, block_length=40), SgdTs(link=link, block_length=40, ridge=RIDGE_WITHOUT_MLE)
+    bandits = [Bandit(policy, dim=dim, seed=1) for policy, dim in zip(policies, (2, 1), strict=True)]
+    signs, rewards = np.resize([1.0, -1.0], 40), np.resize([1.0, 0.0, 1.0], 40)
+    bandits[0].learn_batch(scale * np.outer(signs, [0.6, 0.8]), rewards)
+    bandits[1].learn_batch(scale * np.outer(signs, [1.0]), rewards)  # the same problem along its only direction
+    assert bandits[0].state[sgd_ts.CONVERGED] == 1
+    assert bandits[0].state[sgd_ts.FITTED_RIDGE] == RIDGE_WITHOUT_MLE
+    plane, line = (part(bandit, sgd_ts.THETA_HAT) for bandit in bandits)
+    assert scale * plane @ [0.6, 0.8] == pytest.approx(scale * line[0], rel=1e-6)

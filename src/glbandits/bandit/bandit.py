@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.bandit.entries import (
-    LARGEST,
     choose_entry,
     frequencies_entry,
     learn_batch_entry,
@@ -18,14 +17,14 @@ from glbandits.bandit.entries import (
     probabilities_entry,
 )
 from glbandits.bandit.model_file import read_model, write_model
-from glbandits.errors import InvalidInput, check_whole
+from glbandits.errors import LARGEST, InvalidInput, whole
 from glbandits.maths.links import find_link
-from glbandits.maths.randomness import STREAM, generator
+from glbandits.maths.randomness import COUNTER, KEY, generator
 from glbandits.policies import Policy
 from glbandits.records import Floats, Generator
 
-PROBE_STREAM = 1
-"""The stream of random numbers that estimates probabilities, so that asking for them changes no decision."""
+FIRST_PROBE_STREAM = np.uint64(1)
+"""The streams of random numbers that estimate probabilities, so that asking for them changes no decision."""
 
 
 class Bandit:
@@ -53,10 +52,9 @@ class Bandit:
     def __init__(self, policy: Policy, dim: int, seed: int | None = None) -> None:
         if not isinstance(policy, Policy) or isinstance(policy, type):
             raise InvalidInput(f"policy must be settings such as SgdTs(); got {policy!r}")
-        check_whole("dim", dim, at_least=1)
-        if seed is not None:
-            check_whole("seed", seed, at_least=0)
-        self._take(policy, dim, policy.init(dim), generator(secrets.randbits(63) if seed is None else seed))
+        dim = whole("dim", dim, at_least=1)
+        seed = secrets.randbits(62) if seed is None else whole("seed", seed, at_least=0)
+        self._take(policy, dim, policy.init(dim), generator(seed))
 
     def _take(self, policy: Policy, dim: int, state: Floats, rng: Generator) -> None:
         self.policy, self.dim = policy, dim
@@ -71,16 +69,20 @@ class Bandit:
 
     def choose(self, arms: ArrayLike) -> int:
         """The arm to pull, by its row in `arms` (K, dim). Learns nothing."""
+        if type(arms) is not np.ndarray:
+            arms = self._checked_arms(arms)
         try:
             return self._choose(self._state, self._settings, self.dim, arms, self._rng)
-        except (TypeError, InvalidInput):  # not a float64 matrix, or one that cannot be used
+        except Exception:  # an array of another type, or one that cannot be used; nothing has changed yet
             return self._choose(self._state, self._settings, self.dim, self._checked_arms(arms), self._rng)
 
     def learn(self, x: ArrayLike, reward: float) -> None:
         """Learn the reward of an arm with features `x` (dim,), which need not be the last one chosen."""
+        if type(x) is not np.ndarray or type(reward) is not float:
+            x, reward = self._checked_features(x), self._checked_reward(reward)
         try:
             new_state = self._learn(self._state, self._settings, self.dim, x, reward, self._rng)
-        except (TypeError, InvalidInput):
+        except Exception:
             x, reward = self._checked_features(x), self._checked_reward(reward)
             new_state = self._learn(self._state, self._settings, self.dim, x, reward, self._rng)
         if new_state is not None:
@@ -93,11 +95,14 @@ class Bandit:
             raise InvalidInput(
                 f"features must have shape (n, {self.dim}) and rewards (n,); got {X.shape} and {y.shape}"
             )
-        _check_usable("features", X)
-        for reward in y:
-            self._checked_reward(reward)
-        learn_batch = learn_batch_entry(*self._kind)
-        self._state = learn_batch(self._state, self._settings, self.dim, X, y, self._rng)
+        try:
+            learn_batch = learn_batch_entry(*self._kind)
+            self._state = learn_batch(self._state, self._settings, self.dim, X, y, self._rng)
+        except InvalidInput:
+            _check_usable("features", X)
+            for reward in y:
+                self._checked_reward(reward)
+            raise
 
     def probabilities(self, arms: ArrayLike, *, draws: int = 10_000) -> Floats:
         """The chance of each arm that the next `choose(arms)` gives it, (K,). Changes no later decision.
@@ -107,12 +112,12 @@ class Bandit:
         sqrt(p (1 - p) / draws), at most 0.005 with the default.
         """
         checked = self._checked_arms(arms)
-        check_whole("draws", draws, at_least=1)
+        draws = whole("draws", draws, at_least=1)
         out = np.empty(len(checked))
-        if probabilities_entry(*self._kind)(self._state, self._settings, self.dim, checked, out):
+        if probabilities_entry(*self._kind)(self._state, self._settings, checked, out):
             return out
-        probe = self._rng.copy()
-        probe[STREAM] = PROBE_STREAM
+        # A stream for each moment, so that the errors of one estimate are not those of the next.
+        probe = np.array([self._rng[KEY], FIRST_PROBE_STREAM + self._rng[COUNTER], 0], dtype=np.uint64)
         return frequencies_entry(*self._kind)(self._state, self._settings, checked, probe, draws)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -152,19 +157,24 @@ class Bandit:
         return checked
 
     def _checked_reward(self, reward: float) -> float:
-        try:
-            checked = float(reward)
-        except (TypeError, ValueError):
-            raise InvalidInput(f"reward must be one number; got {reward!r}") from None
-        self._kind[1].check_reward(checked)
-        _check_usable("reward", np.array(checked))
-        return checked
+        checked = _as_floats("reward", reward)
+        if checked.ndim != 0:
+            raise InvalidInput(f"reward must be one number; got {reward!r}")
+        self._kind[1].check_reward(float(checked))
+        _check_usable("reward", checked)
+        return float(checked)
 
 
 def _as_floats(name: str, values: ArrayLike) -> Floats:
+    """A contiguous float64 array of real numbers. Text, dates, complex and masked numbers are refused, not bent."""
     try:
-        return np.ascontiguousarray(values, dtype=np.float64).reshape(np.shape(values))
-    except (TypeError, ValueError) as error:
+        given = np.ma.asanyarray(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+        if np.ma.is_masked(given) or given.dtype.kind not in "biufO":
+            raise InvalidInput(f"{name} must hold plain numbers; got {given.dtype} {repr(values)[:80]}")
+        return np.array(given, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, InvalidInput):
+            raise
         raise InvalidInput(f"{name} must be an array of numbers; NumPy could not make one of it: {error}") from None
 
 

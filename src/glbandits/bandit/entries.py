@@ -20,13 +20,10 @@ from glbandits.compiled import (
     compile_cached,
     jittable,
 )
-from glbandits.errors import InvalidInput
+from glbandits.errors import LARGEST, InvalidInput
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.policies import POLICIES, Policy
 from glbandits.records import Floats, Generator
-
-LARGEST = 1e50
-"""The largest feature or reward that is taken: squares of sums of such numbers still fit a float."""
 
 
 @jittable
@@ -79,7 +76,7 @@ def learn_entry(policy: type[Policy], link: Link) -> Callable[..., Floats | None
             raise InvalidInput
         learned = policy_learn(state, settings, x, reward, rng, LinkFunctions(mean, slope, antiderivative))
         # Handing an array back to Python costs as much as learning a reward.
-        return learned if learned.shape[0] != state.shape[0] else None
+        return None if learned.ctypes.data == state.ctypes.data else learned
 
     signature = OPTIONAL_VECTOR(VECTOR, READ_VECTOR, types.int64, READ_VECTOR, types.float64, GENERATOR)
     return compile_entry(learn, signature, policy, link, nogil=False)
@@ -113,12 +110,10 @@ def probabilities_entry(policy: type[Policy], link: Link) -> Callable[..., bool]
     """The exact chances of a policy, where it has them: writes them into `out` and says whether it did."""
     policy_probabilities, mean, slope, antiderivative = policy.probabilities, link.mean, link.slope, link.antiderivative
 
-    def probabilities(state: Floats, settings: Floats, dim: int, arms: Floats, out: Floats) -> bool:
-        if arms.shape[0] == 0 or arms.shape[1] != dim or not usable(arms):
-            raise InvalidInput
+    def probabilities(state: Floats, settings: Floats, arms: Floats, out: Floats) -> bool:
         return policy_probabilities(state, settings, arms, LinkFunctions(mean, slope, antiderivative), out)
 
-    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, VECTOR)
+    signature = types.boolean(VECTOR, READ_VECTOR, READ_MATRIX, VECTOR)
     return compile_entry(probabilities, signature, policy, link)
 
 

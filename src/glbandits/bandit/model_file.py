@@ -2,17 +2,17 @@
 
 import json
 import os
+import secrets
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from glbandits.errors import GlbanditsError, ModelFileError, unknown_name
+from glbandits.errors import GlbanditsError, ModelFileError, look_up
 from glbandits.policies import POLICIES, Policy, rebuild, settings_of
 from glbandits.records import Floats, Generator
 
@@ -32,65 +32,82 @@ def write_model(path: str | PathLike[str], policy: Policy, dim: int, state: Floa
     header["digest"] = _digest(header, state, rng)
     content = save({"state": state, "generator": rng}, metadata=header)
     target = Path(path)
-    with NamedTemporaryFile(dir=target.parent, prefix=target.name, suffix=".tmp", delete=False) as file:
-        try:
+    beside = target.parent / f".glbandits-{secrets.token_hex(8)}.tmp"
+    try:
+        with beside.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            Path(file.name).replace(target)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+        beside.replace(target)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
 
 
 def read_model(path: str | PathLike[str], given: Policy | None) -> tuple[Policy, int, Floats, Generator]:
     """Policy, dimension, state and generator; a ModelFileError says why a file is refused."""
-    header, arrays = _open(path)
-    if header.get("format") != FORMAT:
+    header, state, rng = _open(path)
+    policy = _policy(path, header, given)
+    if not policy.fits(state, header.dim):
+        raise ModelFileError(f"{path} holds a state that {policy.name} with these settings cannot have made")
+    return policy, header.dim, state, rng
+
+
+class Header(NamedTuple):
+    """What a file says of its model."""
+
+    policy: str
+    settings: dict[str, Any]
+    dim: int
+
+
+def _open(path: str | PathLike[str]) -> tuple[Header, Floats, Generator]:
+    if not Path(path).is_file():
+        raise ModelFileError(f"there is no file {path}")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = dict(file.metadata() or {})
+            _check_format(path, metadata)
+            state, rng = file.get_tensor("state"), file.get_tensor("generator")
+        digest = metadata.pop("digest")
+        header = Header(metadata["policy"], json.loads(metadata["settings"]), int(metadata["dim"]))
+        kinds = state.dtype == np.float64, rng.dtype == np.uint64, rng.shape == (3,)
+        values = isinstance(header.settings, dict), header.dim > 0
+    except (SafetensorError, OSError) as error:
+        raise ModelFileError(f"{path} is not a whole safetensors file ({error}); load another copy") from None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"{path} was changed or damaged after it was saved ({error}); load another copy") from None
+    if not all(kinds + values) or digest != _digest(metadata, state, rng):
+        raise ModelFileError(f"{path} was changed or damaged after it was saved; load another copy")
+    return header, state, rng
+
+
+def _check_format(path: str | PathLike[str], metadata: dict[str, str]) -> None:
+    if metadata.get("format") != FORMAT:
         raise ModelFileError(f"{path} is a safetensors file, but not one that Bandit.save wrote")
-    version = header.get("format_version", "")
+    version = metadata.get("format_version", "")
     if not version.isdecimal() or int(version) > FORMAT_VERSION:
         raise ModelFileError(
             f"{path} has model format {version!r}; this version of glbandits reads up to {FORMAT_VERSION}. "
             "Upgrade glbandits to load it"
         )
-    digest = header.pop("digest", "")
-    state, rng = arrays.get("state"), arrays.get("generator")
-    if state is None or rng is None or digest != _digest(header, state, rng):
-        raise ModelFileError(f"{path} was changed or damaged after it was saved; load another copy")
-    policy, dim = _policy(path, header, given), int(header["dim"])
-    if state.dtype != np.float64 or rng.dtype != np.uint64 or rng.shape != (3,) or not policy.fits(state, dim):
-        raise ModelFileError(f"{path} holds a state that {policy.name} with these settings cannot have made")
-    return policy, dim, state, rng
 
 
-def _open(path: str | PathLike[str]) -> tuple[dict[str, str], dict[str, Any]]:
-    if not Path(path).is_file():
-        raise ModelFileError(f"there is no file {path}")
-    try:
-        with safe_open(path, framework="numpy") as file:
-            return dict(file.metadata() or {}), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise ModelFileError(f"{path} is not a whole safetensors file ({error}); load another copy") from None
-
-
-def _policy(path: str | PathLike[str], header: dict[str, str], given: Policy | None) -> Policy:
-    settings = json.loads(header["settings"])
+def _policy(path: str | PathLike[str], header: Header, given: Policy | None) -> Policy:
     if given is not None:
-        if given.name != header["policy"] or _plain(settings_of(given)) != settings:
+        if given.name != header.policy or _plain(settings_of(given)) != header.settings:
             raise ModelFileError(
-                f"{path} was saved with {header['policy']} {settings}; got {given.name} "
+                f"{path} was saved with {header.policy} {header.settings}; got {given.name} "
                 f"{settings_of(given)}. Pass the same settings, or none"
             )
         return given
-    if header["policy"] not in POLICIES:
-        hint = unknown_name("policy", header["policy"], POLICIES)
-        raise ModelFileError(f"{path}: {hint}. For a policy of your own, pass it: Bandit.load(path, policy=...)")
     try:
-        return rebuild(POLICIES[header["policy"]], settings)
-    except (GlbanditsError, TypeError, KeyError) as error:
+        return rebuild(look_up("policy", header.policy, POLICIES), header.settings)
+    except (GlbanditsError, TypeError) as error:
         raise ModelFileError(
-            f"{path}: its settings cannot be used here ({error}). For a link of your own, pass the policy with it: "
+            f"{path} was saved with what is not known here ({error}). For a policy or a link of your own, pass it: "
             "Bandit.load(path, policy=...)"
         ) from None
 

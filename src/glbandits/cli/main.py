@@ -14,7 +14,7 @@ def main() -> None:
         _stop(f"glb needs {missing.name}, which is in the extra [lab]: pip install 'glbandits[lab]'")
     try:
         app()
-    except GlbanditsError as error:
+    except (GlbanditsError, OSError) as error:
         _stop(f"glb: {error}")
 
 

@@ -4,8 +4,8 @@ import ast
 from dataclasses import fields
 from typing import Any
 
-from glbandits.errors import InvalidInput, unknown_name
-from glbandits.policies import POLICIES, Policy
+from glbandits.errors import InvalidInput, look_up
+from glbandits.policies import POLICIES, Policy, rebuild
 
 
 def parse_policy(text: str, **defaults: Any) -> Policy:
@@ -15,24 +15,26 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
     'decision'
     """
     name, _, listed = text.partition(":")
-    if name not in POLICIES:
-        raise unknown_name("policy", name, POLICIES)
-    kind: Any = POLICIES[name]
-    known = [field.name for field in fields(kind)]
-    settings = {key: value for key, value in defaults.items() if key in known}
-    for entry in filter(None, listed.split(",")):
-        key, equals, value = entry.partition("=")
-        if not equals:
-            raise InvalidInput(f"a setting is written name=value, as in {name}:{known[0]}=...; got {entry!r}")
-        if key not in known:
-            raise unknown_name(f"setting of {name}", key, known)
-        settings[key] = _value(value)
-    policy: Policy = kind(**settings)
-    return policy
+    kind: Any = look_up("policy", name, POLICIES)
+    known = {field.name: field for field in fields(kind)}
+    settings = _settings(name, listed)
+    for key in settings:
+        look_up(f"setting of {name}", key, known)
+    if "theory" not in settings:  # which brings a horizon of its own
+        settings = {key: value for key, value in defaults.items() if key in known} | settings
+    return rebuild(kind, settings)
 
 
-def _value(text: str) -> Any:
+def _settings(name: str, listed: str) -> dict[str, Any]:
+    """The text between the brackets of a call, with words as they are: step=0.5,draw=decision."""
     try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
+        call = ast.parse(f"f({listed})", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args:
+            raise SyntaxError
+        return {str(word.arg): _value(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError):
+        raise InvalidInput(f"settings are written {name}:name=value,name=value; got {listed!r}") from None
+
+
+def _value(node: ast.expr) -> Any:
+    return node.id if isinstance(node, ast.Name) else ast.literal_eval(node)

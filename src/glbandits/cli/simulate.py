@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from glbandits.cli.policy_text import parse_policy
 from glbandits.environments import Synthetic
-from glbandits.errors import check_whole, unknown_name
-from glbandits.experiments import Comparison, compare, draw_regret, write_results
-from glbandits.experiments.result_files import FORMATS
+from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.experiments import FORMATS, Comparison, compare, draw_regret
 
 
 def simulate_command(
@@ -40,12 +40,12 @@ def simulate_command(
     Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], new for every seed. All policies face the same
     rounds under the same seed. A policy that can use the horizon is told it, as in the paper.
     """
-    check_whole("--seeds", seeds, at_least=1)
-    if file_format not in FORMATS:
-        raise unknown_name("format", file_format, FORMATS)
+    whole("--seeds", seeds, at_least=1)
+    write = look_up("format", file_format, FORMATS)
     problem = Synthetic(dim=dim, arms=arms, link=link, rewards=rewards)
     played = {text: parse_policy(text, horizon=horizon, link=link) for text in policy}
-    out.mkdir(parents=True, exist_ok=True)
+    if len(played) < len(policy):
+        raise InvalidInput(f"each policy can be named once; got {', '.join(policy)}")
 
     console = Console()
     with _progress_bar(console, rounds=horizon * seeds * len(played)) as report:
@@ -53,10 +53,11 @@ def simulate_command(
             played, problem, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report
         )
     console.print(_table(comparison))
+    out.mkdir(parents=True, exist_ok=True)
     title = f"Synthetic problem, {link} link: T={horizon}, K={arms}, d={dim}"
     png, svg = draw_regret(comparison, out, title)
-    path = write_results(comparison, out, file_format)
-    console.print(f"Results: {path}\nPicture: {png} (and {svg.name})", soft_wrap=True)
+    path = write(comparison, out)
+    console.print(f"Results: {path}\nPicture: {png} (and {svg.name})", soft_wrap=True, markup=False)
 
 
 @contextmanager
@@ -74,7 +75,7 @@ def _progress_bar(console: Console, rounds: int) -> Iterator[Callable[[str, int]
 
         def report(label: str, just_played: int) -> None:
             waiting = "" if just_played else " (compiling, if this is the first run)"
-            bar.update(task, advance=just_played, description=label + waiting)
+            bar.update(task, advance=just_played, description=escape(label + waiting))
 
         yield report
 
@@ -86,7 +87,7 @@ def _table(comparison: Comparison) -> Table:
     for label, result in comparison.items():
         seconds = float(result.seconds.mean())
         table.add_row(
-            label,
+            escape(label),
             f"{result.mean[-1]:.2f}",
             f"{result.standard_error[-1]:.2f}",
             f"{seconds:.5f}",

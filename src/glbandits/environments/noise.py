@@ -6,12 +6,13 @@ number, so policies that face the same rounds are compared on common random numb
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from glbandits.compiled import jittable
-from glbandits.errors import check_number
+from glbandits.errors import number
 from glbandits.records import Floats
 
 
@@ -32,6 +33,10 @@ class Noise:
     def __post_init__(self) -> None:
         jittable(self.reward)
 
+    def __reduce__(self) -> tuple[Callable[..., "Noise"], tuple[dict[str, Any]]]:
+        """Pickled for worker processes: built again there, so that its reward is known to the compiler."""
+        return _unpickled, ({field.name: getattr(self, field.name) for field in fields(self)},)
+
     def __repr__(self) -> str:
         return f"<{self.name} noise>"
 
@@ -39,6 +44,10 @@ class Noise:
     def built_in(self) -> bool:
         """Whether its code comes with the package."""
         return any(self.reward is noise.reward for noise in NOISES.values())
+
+
+def _unpickled(parts: dict[str, Any]) -> Noise:
+    return Noise(**parts)
 
 
 def _bernoulli_reward(expected: float, noise: float) -> float:
@@ -62,7 +71,7 @@ def _poisson_reward(expected: float, noise: float) -> float:
 
 def gaussian(deviation: float = 0.5) -> Noise:
     """Normal rewards with this standard deviation."""
-    check_number("deviation", deviation, at_least=0)
+    deviation = number("deviation", deviation, at_least=0)
     return Noise(
         name="gaussian",
         draw=lambda rng, rounds: rng.normal(0.0, deviation, rounds),

@@ -10,13 +10,15 @@ from numba import types
 
 from glbandits.compiled import READ_CUBE, READ_VECTOR, compile_cached
 from glbandits.environments.noise import NOISES, Noise
-from glbandits.errors import InvalidInput, check_whole, unknown_name
+from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.vectors import dot
 from glbandits.records import Floats, Rounds
 
 PIECE = 2**19
 """Numbers in one piece of rounds: 4 MB."""
+ROUND_OVERHEAD = 20
+"""Numbers that go with a round however few arms it has: counts, noise, regret, choices and what is made on the way."""
 
 # The parts of a problem are drawn from streams of their own, so that one does not shift when another changes.
 THETA, FEATURES, NOISE, COUNTS = 0, 1, 2, 3
@@ -47,10 +49,10 @@ class Synthetic:
     rewards: str | Noise = "natural"
 
     def __post_init__(self) -> None:
-        check_whole("dim", self.dim, at_least=1)
-        check_whole("arms", self.arms, at_least=1)
+        whole("dim", self.dim, at_least=1)
+        whole("arms", self.arms, at_least=1)
         if self.fewest_arms is not None:
-            check_whole("fewest_arms", self.fewest_arms, at_least=1)
+            whole("fewest_arms", self.fewest_arms, at_least=1)
             if self.fewest_arms > self.arms:
                 raise InvalidInput(f"fewest_arms must be at most arms = {self.arms}; got {self.fewest_arms}")
         link, noise = find_link(self.link), self.noise
@@ -66,10 +68,8 @@ class Synthetic:
         """How an expected reward becomes a reward."""
         if isinstance(self.rewards, Noise):
             return self.rewards
-        name = natural_noise(find_link(self.link)) if self.rewards == "natural" else self.rewards
-        if name not in NOISES:
-            raise unknown_name("rewards", name, ["natural", *NOISES])
-        return NOISES[name]
+        natural = NOISES[natural_noise(find_link(self.link))]
+        return look_up("rewards", self.rewards, {"natural": natural, **NOISES})
 
     def theta_star(self, seed: int) -> Floats:
         """The true parameter of this seed's problem."""
@@ -81,7 +81,7 @@ class Synthetic:
         theta_star, expected_rewards = self.theta_star(seed), _expected_entry(find_link(self.link))
         noise = self.noise
         features, noises, counts = (self._stream(seed, part) for part in (FEATURES, NOISE, COUNTS))
-        longest = max(1, PIECE // (self.arms * self.dim))
+        longest = max(1, PIECE // (self.arms * (self.dim + 2) + ROUND_OVERHEAD))
         fewest = self.arms if self.fewest_arms is None else self.fewest_arms
         for start in range(0, horizon, longest):
             length = min(longest, horizon - start)

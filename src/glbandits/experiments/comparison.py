@@ -20,7 +20,10 @@ def compare(
     jobs: int = -1,
     progress: Callable[[str, int], None] | None = None,
 ) -> Comparison:
-    """Simulate every policy on the same seeds. `progress` gets a label and the rounds just played."""
+    """Simulate every policy on the same seeds.
+
+    `progress` is called with a label and the rounds just played, first with 0 when the policy's turn begins.
+    """
     chosen = seeds if isinstance(seeds, int) else tuple(seeds)
     comparison: Comparison = {}
     for label, policy in policies.items():

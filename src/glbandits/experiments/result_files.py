@@ -9,18 +9,22 @@ from glbandits.experiments.comparison import Comparison
 from glbandits.policies import settings_of
 from glbandits.version import __version__
 
-FORMATS = ("parquet", "csv")
 
-
-def write_results(comparison: Comparison, folder: Path, file_format: str = "parquet") -> Path:
+def write_parquet(comparison: Comparison, folder: Path) -> Path:
     """Write one row for each policy, seed and recorded round; returns the file's path."""
-    path = folder / f"regret.{file_format}"
-    table = results_table(comparison)
-    if file_format == "parquet":
-        table.write_parquet(path)
-    else:
-        table.write_csv(path)
+    path = folder / "regret.parquet"
+    results_table(comparison).write_parquet(path)
     return path
+
+
+def write_csv(comparison: Comparison, folder: Path) -> Path:
+    """The same as comma-separated text."""
+    path = folder / "regret.csv"
+    results_table(comparison).write_csv(path)
+    return path
+
+
+FORMATS = {"parquet": write_parquet, "csv": write_csv}
 
 
 def results_table(comparison: Comparison) -> pl.DataFrame:

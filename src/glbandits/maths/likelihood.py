@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.compiled import jittable
+from glbandits.compiled import borrowed, jittable
 from glbandits.maths.cholesky import factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import add_scaled, dot
@@ -28,8 +28,13 @@ RIDGE_WITHOUT_MLE = 1.0
 """The ridge used where the plain estimate does not exist: a standard normal prior on theta."""
 MAX_ITERATIONS = 50
 """More than enough where there is a minimum. On separable data each step adds 1 or so to every margin."""
-TOLERANCE = 1e-9
-"""Newton has converged when its step changes no score by more than this, relative to 1 + the largest score."""
+TOLERANCE = 1e-6
+"""Newton has converged when its step changes no score by more than this, relative to 1 + the largest score.
+
+The step is still taken, and squares the error. Where a mean is next to 0 or 1, scores cannot be known better anyway.
+"""
+SINGULAR = 1e-12
+"""Curvature below this share of what it is at theta = 0 means: gone, as far as floats can tell."""
 
 
 class Fit(NamedTuple):
@@ -39,17 +44,19 @@ class Fit(NamedTuple):
     converged: bool
     """Whether Newton reached its tolerance."""
     ridge: float
-    """The ridge of this fit: the one that was asked for, or RIDGE_WITHOUT_MLE if that one has no minimum."""
+    """The ridge of this fit: the one that was asked for, or RIDGE_WITHOUT_MLE if without one there is no minimum."""
 
 
 @jittable
 def fit(features: Floats, rewards: Floats, weights: Floats, ridge: float, start: Floats, link: LinkFunctions) -> Fit:
     """Minimise the objective above from a warm start. O((n + d) min(n, d)^2) a step, so linear in d if n < d."""
     theta, converged, used = start, False, ridge
-    for penalty in (ridge, max(ridge, RIDGE_WITHOUT_MLE)):
+    origin = np.zeros(features.shape[1])
+    # From a start far off, curvature can be gone where there is a minimum elsewhere: the second try tells.
+    for attempt in range(3):
         if not converged:
-            theta, converged = newton(features, rewards, weights, penalty, start, link)
-            used = penalty
+            used = RIDGE_WITHOUT_MLE if attempt == 2 and ridge == 0.0 else ridge
+            theta, converged = newton(features, rewards, weights, used, start if attempt == 0 else origin, link)
     return Fit(theta, converged, used)
 
 
@@ -58,43 +65,73 @@ def newton(
     features: Floats, rewards: Floats, weights: Floats, ridge: float, start: Floats, link: LinkFunctions
 ) -> tuple[Floats, bool]:
     """Newton's method, each step halved until the objective falls. False: no convergence."""
+    features = borrowed(features)
     samples, dim = features.shape
     theta = start.copy()
-    scores, score_steps, curvature = np.empty(samples), np.empty(samples), np.empty(samples)
+    scores, score_steps = np.empty(samples), np.empty(samples)
+    residuals, curvature = np.empty(samples), np.empty(samples)
     gradient, step = np.empty(dim), np.empty(dim)
     gram = gram_matrix(features) if samples < dim else np.empty((0, 0))
-    flat = curvature_at_zero(features, weights, ridge, link)
+    least = least_curvature(features, weights, link)
     set_scores(scores, features, theta)
-    value = objective(scores, theta, rewards, weights, ridge, link)
+    value, slope = objective(scores, theta, rewards, weights, ridge, link), -np.inf
     for _ in range(MAX_ITERATIONS):
         for i in range(dim):
             gradient[i] = ridge * theta[i]
         for s in range(samples):
-            add_scaled(gradient, weights[s] * (link.mean(scores[s]) - rewards[s]), features[s])
+            residuals[s] = weights[s] * (link.mean(scores[s]) - rewards[s])
             curvature[s] = weights[s] * link.slope(scores[s])
-        for i in range(dim):
-            step[i] = -gradient[i]
+            add_scaled(gradient, residuals[s], features[s])
         if samples >= dim:
-            solvable = solve_in_feature_space(features, curvature, flat, ridge, step)
+            solvable = step_in_feature_space(features, gradient, curvature, least, ridge, step)
         else:
-            solvable = solve_in_sample_space(features, gram, curvature, ridge, step)
+            solvable = step_in_sample_space(features, gram, scores, residuals, curvature, ridge, theta, step)
         if not solvable:
             return theta, False
         set_scores(score_steps, features, step)
         slope = dot(gradient, step)
-        size, old_value = 1.0, value
+        small_step = largest(score_steps) <= TOLERANCE * (1.0 + largest(scores))
+        # -slope / 2 is how far the objective still is above its minimum, if it is nearly quadratic here.
+        near = small_step and -slope <= TOLERANCE * (1.0 + abs(value))
+        size, value = descent(scores, score_steps, theta, step, value, slope, rewards, weights, ridge, link)
+        if size == 0.0:
+            return theta, False
         add_scaled(theta, size, step)
-        add_scaled(scores, size, score_steps)
-        value = objective(scores, theta, rewards, weights, ridge, link)
-        # The last term forgives what rounding adds to the objective next to its minimum.
-        while size > 1e-12 and not value <= old_value + 1e-4 * size * slope + 1e-12 * (1.0 + abs(old_value)):
-            size *= 0.5
-            add_scaled(theta, -size, step)
-            add_scaled(scores, -size, score_steps)
-            value = objective(scores, theta, rewards, weights, ridge, link)
-        if size == 1.0 and largest(score_steps) <= TOLERANCE * (1.0 + largest(scores)):
+        if near and size == 1.0:
             return theta, True
-    return theta, False
+        set_scores(scores, features, theta)  # anew: what sums of steps lose on the way from a far start would stay
+    # Where means are within rounding of 0 or 1 scores never settle, but with a ridge the objective has a minimum.
+    return theta, ridge > 0.0 and -slope <= 1e-12 * (1.0 + abs(value))
+
+
+@jittable
+def descent(
+    scores: Floats,
+    score_steps: Floats,
+    theta: Floats,
+    step: Floats,
+    value: float,
+    slope: float,
+    rewards: Floats,
+    weights: Floats,
+    ridge: float,
+    link: LinkFunctions,
+) -> tuple[float, float]:
+    """The first of 1, 1/2, 1/4, ... of the step that lowers the objective enough (Armijo), and the objective there.
+
+    0 if no part of the step does.
+    """
+    size = 1.0
+    while size > 1e-60:
+        there_scores, there_theta = scores.copy(), theta.copy()
+        add_scaled(there_scores, size, score_steps)
+        add_scaled(there_theta, size, step)
+        there = objective(there_scores, there_theta, rewards, weights, ridge, link)
+        # The last term forgives what rounding adds to the objective next to its minimum.
+        if there <= value + 1e-4 * size * slope + 1e-12 * (1.0 + abs(value)):
+            return size, there
+        size *= 0.5
+    return 0.0, value
 
 
 @jittable
@@ -109,53 +146,72 @@ def objective(
 
 
 @jittable
-def curvature_at_zero(features: Floats, weights: Floats, ridge: float, link: LinkFunctions) -> Floats:
-    """The diagonal of the Hessian at theta = 0: the scale to tell by that curvature has vanished elsewhere.
+def least_curvature(features: Floats, weights: Floats, link: LinkFunctions) -> Floats:
+    """For each feature, the curvature below which it counts as gone, by the scale of what it is at theta = 0.
 
-    On separable data it does: all scores run off to where the mean is flat.
+    On separable data all scores run off to where the mean is flat, and it goes.
     """
-    diagonal = np.full(features.shape[1], ridge)
+    least = np.zeros(features.shape[1])
     for s in range(features.shape[0]):
         for i in range(features.shape[1]):
-            diagonal[i] += weights[s] * link.slope(0.0) * features[s, i] ** 2
-    return diagonal
+            least[i] += SINGULAR * weights[s] * link.slope(0.0) * features[s, i] ** 2
+    return least
 
 
 @jittable
-def solve_in_feature_space(features: Floats, curvature: Floats, flat: Floats, ridge: float, step: Floats) -> bool:
-    """Overwrite step = g with (X'WX + ridge I)^-1 g by a d x d factor. False if that matrix is singular."""
+def step_in_feature_space(
+    features: Floats, gradient: Floats, curvature: Floats, least: Floats, ridge: float, step: Floats
+) -> bool:
+    """Newton's step -(X'WX + ridge I)^-1 g by a d x d factor. False if that matrix is singular."""
     samples, dim = features.shape
     hessian = np.zeros((dim, dim))
     for s in range(samples):
         for i in range(dim):
-            add_scaled(hessian[i, : i + 1], curvature[s] * features[s, i], features[s, : i + 1])
+            weight = curvature[s] * features[s, i]
+            for j in range(i, dim):
+                hessian[i, j] += weight * features[s, j]
+    threshold = np.empty(dim)
     for i in range(dim):
         hessian[i, i] += ridge
-    if not factorise(hessian, flat):
+        threshold[i] = max(least[i], SINGULAR * hessian[i, i])
+        step[i] = -gradient[i]
+    if not factorise(hessian, ridge, threshold):
         return False
     solve_factorised(hessian, step)
     return True
 
 
 @jittable
-def solve_in_sample_space(features: Floats, gram: Floats, curvature: Floats, ridge: float, step: Floats) -> bool:
-    """The same by an n x n factor (Woodbury), for fewer samples than features. False without a ridge."""
-    samples = features.shape[0]
-    root, coefficients, inner = np.empty(samples), np.empty(samples), np.empty((samples, samples))
-    set_scores(coefficients, features, step)
-    for s in range(samples):
-        root[s] = math.sqrt(curvature[s])
-        coefficients[s] *= root[s]
-        for r in range(s + 1):
-            inner[s, r] = root[s] * gram[s, r] * root[r]
-        inner[s, s] += ridge
-    if ridge == 0.0 or not factorise(inner, np.full(samples, ridge)):
+def step_in_sample_space(
+    features: Floats,
+    gram: Floats,
+    scores: Floats,
+    residuals: Floats,
+    curvature: Floats,
+    ridge: float,
+    theta: Floats,
+    step: Floats,
+) -> bool:
+    """The same step by an n x n factor, for fewer samples than features. False without a ridge.
+
+    It goes to X'W^1/2 (W^1/2 XX' W^1/2 + ridge I)^-1 (W^1/2 z - W^-1/2 r), where z are the scores and r the residuals.
+    """
+    samples, dim = features.shape
+    if ridge == 0.0:
         return False
-    solve_factorised(inner, coefficients)
+    root, coefficients, inner = np.empty(samples), np.empty(samples), np.empty((samples, samples))
     for s in range(samples):
-        add_scaled(step, -root[s] * coefficients[s], features[s])
-    for i in range(step.shape[0]):
-        step[i] /= ridge
+        root[s] = math.sqrt(max(curvature[s], 1e-300))
+        coefficients[s] = root[s] * scores[s] - residuals[s] / root[s]
+        for r in range(s + 1):
+            inner[r, s] = root[r] * gram[r, s] * root[s]
+        inner[s, s] += ridge
+    factorise(inner, ridge, root)
+    solve_factorised(inner, coefficients)
+    for i in range(dim):
+        step[i] = -theta[i]
+    for s in range(samples):
+        add_scaled(step, root[s] * coefficients[s], features[s])
     return True
 
 
@@ -168,12 +224,12 @@ def set_scores(scores: Floats, features: Floats, theta: Floats) -> None:
 
 @jittable
 def gram_matrix(features: Floats) -> Floats:
-    """The lower triangle of XX'."""
+    """The upper triangle of XX'."""
     samples = features.shape[0]
     gram = np.empty((samples, samples))
     for s in range(samples):
         for r in range(s + 1):
-            gram[s, r] = dot(features[s], features[r])
+            gram[r, s] = dot(features[s], features[r])
     return gram
 
 

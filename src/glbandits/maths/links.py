@@ -2,18 +2,18 @@
 
 A link brings the mean mu, its slope mu', and the antiderivative m of the mean (m' = mu), from which the loss of
 one observation is m(z) - y z. All four functions take and give one number; they are compiled where compiled
-code needs them. No function overflows, whatever finite z it gets.
+code needs them. None overflows for |z| up to 1e4.
 """
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, TypeAlias
 
 from scipy.special import ndtri
 
 from glbandits.compiled import jittable
-from glbandits.errors import InvalidInput, unknown_name
+from glbandits.errors import InvalidInput, look_up
 
 Scalar: TypeAlias = Callable[[float], float]
 
@@ -62,27 +62,42 @@ class Link:
     """The least L with mu' <= L everywhere; infinite if there is none."""
 
     def __post_init__(self) -> None:
-        if LINKS.get(self.name, self) is not self:
-            raise InvalidInput(f"a link needs a name of its own; {self.name!r} is built in. Choose another name")
+        if not isinstance(self.name, str) or LINKS.get(self.name, self) is not self:
+            raise InvalidInput(f"a link needs a name of its own; {self.name!r} is built in, or no text")
+        if not self.lowest_reward < self.highest_reward:
+            raise InvalidInput(
+                f"link {self.name!r}: lowest_reward must be below highest_reward; got {self.lowest_reward} and "
+                f"{self.highest_reward}"
+            )
         for z in (-2.0, -0.5, 0.0, 0.7, 1.5):
             self._check_at(z)
         for function in (self.mean, self.slope, self.antiderivative):
             jittable(function)
 
     def _check_at(self, z: float, h: float = 1e-5) -> None:
+        mean, slope = self.mean(z), self.slope(z)
         if not self.mean(z - h) < self.mean(z + h):
             raise InvalidInput(f"the mean of link {self.name!r} must increase strictly; it does not at z = {z}")
         for upper, lower, names in (
-            (self.mean, self.slope, "slope must be the derivative of mean"),
-            (self.antiderivative, self.mean, "mean must be the derivative of antiderivative"),
+            (self.mean, slope, "slope must be the derivative of mean"),
+            (self.antiderivative, mean, "mean must be the derivative of antiderivative"),
         ):
             numeric = (upper(z + h) - upper(z - h)) / (2 * h)
-            if not abs(numeric - lower(z)) <= 1e-4 * (1 + abs(lower(z))):
+            if not abs(numeric - lower) <= 1e-4 * (1 + abs(lower)):
                 raise InvalidInput(
-                    f"link {self.name!r}: {names}; at z = {z} it gives {lower(z)}, a numeric derivative {numeric}"
+                    f"link {self.name!r}: {names}; at z = {z} it gives {lower}, a numeric derivative {numeric}"
                 )
-        if not abs(self.inverse(self.mean(z)) - z) <= 1e-6:
-            raise InvalidInput(f"link {self.name!r}: inverse(mean({z})) is {self.inverse(self.mean(z))}, not {z}")
+        back = self.mean(self.inverse(mean))
+        if not abs(back - mean) <= 1e-6 * (1 + abs(mean)):
+            raise InvalidInput(f"link {self.name!r}: inverse must undo mean; mean(inverse({mean})) is {back}")
+        if not slope <= self.lipschitz * (1 + 1e-9):
+            raise InvalidInput(
+                f"link {self.name!r}: lipschitz must be the largest slope; got {self.lipschitz}, and {slope} at z = {z}"
+            )
+
+    def __reduce__(self) -> tuple[Callable[..., "Link"], tuple[dict[str, Any]]]:
+        """Pickled for worker processes: a built-in link by its name, so that it stays one."""
+        return _unpickled, ({field.name: getattr(self, field.name) for field in fields(self)},)
 
     def __repr__(self) -> str:
         return f"<{self.name} link>"
@@ -139,15 +154,28 @@ def _probit_antiderivative(z: float) -> float:
     return z * 0.5 * math.erfc(-z / math.sqrt(2.0)) + math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
 
 
-_LARGEST_EXPONENT = 500.0  # beyond it the log link goes on as a straight line: e^500 is past any real mean
+_STRAIGHT = 500.0  # beyond it the log link goes on as a straight line: e^500 is past any real mean
 
 
 def _log(z: float) -> float:
-    return math.exp(min(z, _LARGEST_EXPONENT))
+    return math.exp(min(z, _STRAIGHT)) * (1.0 + max(z - _STRAIGHT, 0.0))
+
+
+def _log_slope(z: float) -> float:
+    return math.exp(min(z, _STRAIGHT))
 
 
 def _log_antiderivative(z: float) -> float:
-    return math.exp(min(z, _LARGEST_EXPONENT)) * (1.0 + max(z - _LARGEST_EXPONENT, 0.0))
+    beyond = max(z - _STRAIGHT, 0.0)
+    return math.exp(min(z, _STRAIGHT)) * (1.0 + beyond + 0.5 * beyond * beyond)
+
+
+def _logarithm(mean: float) -> float:
+    return math.log(mean) if mean > 0.0 else -math.inf
+
+
+def _logit(mean: float) -> float:
+    return _logarithm(mean) - _logarithm(1.0 - mean)
 
 
 LINKS: dict[str, Link] = {}
@@ -164,7 +192,7 @@ LINKS["logistic"] = Link(
     mean=_logistic,
     slope=_logistic_slope,
     antiderivative=_logistic_antiderivative,
-    inverse=lambda p: math.log(p / (1.0 - p)),
+    inverse=_logit,
     lowest_reward=0.0,
     highest_reward=1.0,
     lipschitz=0.25,
@@ -182,12 +210,16 @@ LINKS["probit"] = Link(
 LINKS["log"] = Link(
     name="log",
     mean=_log,
-    slope=_log,
+    slope=_log_slope,
     antiderivative=_log_antiderivative,
-    inverse=math.log,
+    inverse=_logarithm,
     lowest_reward=0.0,
     lipschitz=math.inf,
 )
+
+
+def _unpickled(parts: dict[str, Any]) -> Link:
+    return LINKS.get(parts["name"]) or Link(**parts)
 
 
 def find_link(link: str | Link) -> Link:
@@ -198,6 +230,4 @@ def find_link(link: str | Link) -> Link:
     """
     if isinstance(link, Link):
         return link
-    if link not in LINKS:
-        raise unknown_name("link", link, LINKS)
-    return LINKS[link]
+    return look_up("link", link, LINKS)

@@ -16,8 +16,8 @@ class Policy(Protocol):
 
     - `choose(state, settings, arms, rng, link) -> arm` changes nothing but the generator;
     - `learn(state, settings, x, reward, rng, link) -> state` learns one reward, in place, and returns the
-      state. It may return a new array of another size: that is how a state grows, or sheds what it needed
-      only at the start;
+      state. It may return a new array instead: that is how a state grows, or sheds what it needed only at
+      the start;
     - `probabilities(state, settings, arms, link, out) -> exact` writes the chance of each arm that `choose`
       would return into `out`, or returns False if the rule has no exact form (it is then estimated by asking
       `choose` itself many times).
@@ -56,14 +56,20 @@ class Policy(Protocol):
         """The exact chance of each arm, into out; or False."""
 
 
+def settle(policy: object, **settings: Any) -> None:
+    """Put checked values in place of what the user wrote: a NumPy number becomes a plain one that files can hold."""
+    for name, value in settings.items():
+        object.__setattr__(policy, name, value)
+
+
 def rebuild(kind: type[Policy], settings: dict[str, Any]) -> Policy:
     """The policy that `settings_of` described; only a link of the user's own cannot come back from its name."""
     hints = get_type_hints(kind)
     rebuilt = dict(settings)
     for name, value in settings.items():
-        if isinstance(value, dict):
-            record: Any = next(hint for hint in get_args(hints[name]) if is_dataclass(hint))
-            rebuilt[name] = record(**value)
+        records: list[Any] = [hint for hint in get_args(hints.get(name)) if is_dataclass(hint)]
+        if isinstance(value, dict) and records:
+            rebuilt[name] = records[0](**value)
     return kind(**rebuilt)
 
 

@@ -6,13 +6,14 @@ from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.errors import InvalidInput, check_number, check_whole, unknown_name
+from glbandits.compiled import borrowed, jittable
+from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.maths.likelihood import fit
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.randomness import add_normals, any_index, uniform
 from glbandits.maths.vectors import add_scaled, best_arm, copy_to, dot, project_to_ball
-from glbandits.policies.sgd_ts_theory import TheoryConstants
+from glbandits.policies.policy import settle
+from glbandits.policies.sgd_ts_theory import TheoryConstants, estimate_width_squared, path_width_squared
 from glbandits.records import Floats, Generator
 
 
@@ -72,24 +73,28 @@ class SgdTs:
 
     def __post_init__(self) -> None:
         find_link(self.link)
-        check_number("block_factor", self.block_factor, above=0)
+        settle(
+            self,
+            block_factor=number("block_factor", self.block_factor, above=0, at_most=1e9),
+            step=number("step", self.step, above=0),
+            exploration_a1=number("exploration_a1", self.exploration_a1, at_least=0),
+            exploration_a2=number("exploration_a2", self.exploration_a2, at_least=0),
+            candidates=whole("candidates", self.candidates, at_least=1, at_most=10**6),
+            floor=number("floor", self.floor, at_least=0, at_most=1),
+            radius=number("radius", self.radius, above=0),
+            ridge=number("ridge", self.ridge, at_least=0),
+        )
         if self.block_length is not None:
-            check_whole("block_length", self.block_length, at_least=1)
+            settle(self, block_length=whole("block_length", self.block_length, at_least=1, at_most=10**9))
         if self.horizon is not None:
-            check_whole("horizon", self.horizon, at_least=1)
-        check_number("step", self.step, above=0)
-        check_number("exploration_a1", self.exploration_a1, at_least=0)
-        check_number("exploration_a2", self.exploration_a2, at_least=0)
-        if self.draw not in HELD_DRAWS:
-            raise unknown_name("draw", str(self.draw), HELD_DRAWS)
-        check_whole("candidates", self.candidates, at_least=1)
-        check_number("floor", self.floor, at_least=0, at_most=1)
-        check_number("radius", self.radius, above=0)
-        check_number("ridge", self.ridge, at_least=0)
+            settle(self, horizon=whole("horizon", self.horizon, at_least=1))
         if self.theory is not None:
-            self._refuse_practical_settings()
+            self._check_theory()
+        self._held()
 
-    def _refuse_practical_settings(self) -> None:
+    def _check_theory(self) -> None:
+        if not isinstance(self.theory, TheoryConstants):
+            raise InvalidInput(f"theory must be TheoryConstants(...); got {self.theory!r}")
         replaced = ("block_factor", "block_length", "horizon", "step", "exploration_a1", "exploration_a2")
         for field in fields(self):
             if field.name in replaced and getattr(self, field.name) != field.default:
@@ -97,6 +102,10 @@ class SgdTs:
                     f"theory sets the block length, the step and the exploration; got {field.name}="
                     f"{getattr(self, field.name)!r} beside it. Leave out one of the two"
                 )
+
+    def _held(self) -> int:
+        """How many draws the rule holds for a block."""
+        return look_up("draw", self.draw, {"block": 1, "decision": 0, "candidates": self.candidates})
 
     def tau(self, dim: int) -> int:
         """The block length for features of this dimension."""
@@ -110,7 +119,7 @@ class SgdTs:
     def numbers(self, dim: int) -> Floats:
         """The settings as `Numbers` names them."""
         tau = self.tau(dim)
-        held = self.candidates if self.draw == "candidates" else HELD_DRAWS[self.draw]
+        held = self._held()
         step, variance, mle_variance, gap_variance, log_T = self.step, 0.0, 0.0, 0.0, 0.0
         if self.theory is None:
             variance = 2 * self.exploration_a1**2 + 2 * self.exploration_a2**2
@@ -130,23 +139,26 @@ class SgdTs:
         size = first_size(read(self.numbers(dim)), dim)
         if size > LARGEST_STATE:
             raise InvalidInput(
-                f"the first block keeps tau = {self.tau(dim)} rows of {dim} features, which is more than "
-                f"{LARGEST_STATE:g} numbers; set block_length to a smaller tau"
+                f"the state would be {size} numbers, with a first block of tau = {self.tau(dim)} rows for dim = {dim}; "
+                f"at most {LARGEST_STATE:g} fit. Set block_length to a smaller tau, or hold fewer candidates"
             )
         return np.zeros(size)
 
     def fits(self, state: Floats, dim: int) -> bool:
         """Of the first size until the first block is closed, and of the kept size from then on."""
         n = read(self.numbers(dim))
-        first = state.size > BLOCK and state[BLOCK] == 0.0
-        size = first_size(n, dim) if first else kept_size(n, dim)
-        return state.shape == (size,) and bool(np.isfinite(state).all()) and 0 <= state[POSITION] < n.tau
+        if state.ndim != 1 or state.size < HEADER or not np.isfinite(state).all():
+            return False
+        position, block = float(state[POSITION]), float(state[BLOCK])
+        size = first_size(n, dim) if block == 0.0 else kept_size(n, dim)
+        counts = position.is_integer() and 0 <= position < n.tau and block.is_integer() and block >= 0
+        return counts and state.size == size
 
     @staticmethod
     @jittable
     def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Line 1 and line 14: any arm in the first block, then the arm that the draw likes best."""
-        n = read(settings)
+        n, state = read(settings), borrowed(state)
         K, dim = arms.shape
         if state[BLOCK] == 0.0 or (n.floor > 0.0 and uniform(rng) < n.floor):
             return any_index(rng, K)
@@ -167,8 +179,9 @@ class SgdTs:
             keep_row(state, n, x, reward)
         else:
             # A term of line 8's gradient. theta_tilde stays put during a block, so no row need be kept.
-            error = link.mean(dot(x, vector(state, dim, THETA_TILDE))) - reward
-            add_scaled(vector(state, dim, GRADIENT), error, x)
+            here = borrowed(state)
+            error = link.mean(dot(x, vector(here, dim, THETA_TILDE))) - reward
+            add_scaled(vector(here, dim, GRADIENT), error, x)
         state[POSITION] += 1.0
         if state[POSITION] < n.tau:
             return state
@@ -200,6 +213,7 @@ def close_block(state: Floats, n: "Numbers", dim: int, rng: Generator, link: Lin
         features, rewards = state[rows : rows + tau * dim].reshape(tau, dim), state[rows + tau * dim :]
         estimate = fit(features, rewards, np.ones(tau), n.ridge, np.zeros(dim), link)  # line 2
         state[FITTED_RIDGE] = estimate.ridge
+        state[CONVERGED] = 1.0 if estimate.converged else 0.0
         copy_to(theta_hat, estimate.theta)
         copy_to(theta_tilde, estimate.theta)  # line 4; block 1's gradient is zero there, so theta_tilde_1 too
     state[BLOCK] += 1.0  # line 7
@@ -221,24 +235,21 @@ def close_block(state: Floats, n: "Numbers", dim: int, rng: Generator, link: Lin
 @jittable
 def variance(n: "Numbers", j: float, dim: int) -> float:
     """The number on the diagonal of A_j, in either parametrisation (equations 5 to 7, or Section 6)."""
-    mle = n.mle_variance * (dim / 2.0 * math.log(1.0 + 2.0 * j * n.tau / dim) + 2.0 * n.log_T)
-    gap = n.gap_variance * (1.0 + math.log(j))
+    mle = n.mle_variance * estimate_width_squared(j, n.tau, dim, n.log_T)
+    gap = n.gap_variance * path_width_squared(j)
     return (n.variance + mle + gap) / j
 
 
-# The state: three numbers, the vectors below one after another, and in the first block the rows it keeps.
+# The state: four numbers, the vectors below one after another, and in the first block the rows it keeps.
 
-POSITION, BLOCK, FITTED_RIDGE, HEADER = 0, 1, 2, 3
-"""Rewards in the current block; closed blocks (j); the ridge that line 2 needed; how many of these there are."""
+POSITION, BLOCK, FITTED_RIDGE, CONVERGED, HEADER = 0, 1, 2, 3, 4
+"""Rewards in the current block; closed blocks (j); the ridge that line 2 needed, and whether its solver converged."""
 
 THETA_HAT, THETA_TILDE, THETA_BAR, GRADIENT, THETA_TS = 0, 1, 2, 3, 4
 """The vectors; from THETA_TS on there are as many as draws are held."""
 
 LARGEST_STATE = 5e8
 """More numbers than this (4 GB) are a mistake in the settings."""
-
-HELD_DRAWS = {"block": 1, "decision": 0, "candidates": -1}
-"""How many draws each rule holds for a block; for "candidates" a setting says."""
 
 
 @jittable

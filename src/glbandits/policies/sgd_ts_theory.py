@@ -3,7 +3,21 @@
 import math
 from dataclasses import dataclass
 
-from glbandits.errors import check_number, check_whole
+from glbandits.compiled import jittable
+from glbandits.errors import InvalidInput, number, whole
+from glbandits.policies.policy import settle
+
+
+@jittable
+def estimate_width_squared(j: float, tau: float, dim: int, log_T: float) -> float:
+    """The square of g1 in units of R/c1: how far the maximum likelihood estimate may be off (equation 6)."""
+    return dim / 2.0 * math.log(1.0 + 2.0 * j * tau / dim) + 2.0 * log_T
+
+
+@jittable
+def path_width_squared(j: float) -> float:
+    """The square of g2 in units of tau/alpha: how far the gradient path may be from that estimate (equation 7)."""
+    return 1.0 + math.log(j)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +49,12 @@ class TheoryConstants:
 
     def __post_init__(self) -> None:
         for name in ("noise", "c1", "c3", "sigma_0", "lambda_f", "universal_1", "universal_2"):
-            check_number(name, getattr(self, name), above=0)
-        check_whole("horizon", self.horizon, at_least=2)
+            settle(self, **{name: number(name, getattr(self, name), above=0)})
+        settle(self, horizon=whole("horizon", self.horizon, at_least=5))  # the proof divides by 1/16.5 - 1/T^2
+        if self.c3 > self.c1:
+            raise InvalidInput(
+                f"c3 is the least slope over more scores than c1, so at most c1; got {self.c3} > {self.c1}"
+            )
 
     def alpha(self, dim: int) -> float:
         """The strong convexity that a block's loss is to have (Theorem 1)."""
@@ -56,11 +74,11 @@ class TheoryConstants:
     def g1(self, block: int, dim: int) -> float:
         """The width of the maximum likelihood estimate after j blocks."""
         tau, log_T = self.block_length(dim), math.log(self.horizon)
-        return self.noise / self.c1 * math.sqrt(dim / 2 * math.log(1 + 2 * block * tau / dim) + 2 * log_T)
+        return self.noise / self.c1 * math.sqrt(estimate_width_squared(block, tau, dim, log_T))
 
     def g2(self, block: int, dim: int) -> float:
         """The gap between that estimate and the average of the gradient steps."""
-        return self.block_length(dim) / self.alpha(dim) * math.sqrt(1 + math.log(block))
+        return self.block_length(dim) / self.alpha(dim) * math.sqrt(path_width_squared(block))
 
     def variance(self, block: int, dim: int) -> float:
         """The number on the diagonal of A_j."""
@@ -68,14 +86,18 @@ class TheoryConstants:
         return mle + 2 * self.g2(block, dim) ** 2 / block
 
     def regret_bound(self, dim: int, arms: int, lipschitz: float) -> float:
-        """Theorem 1: no expected regret over T rounds is larger, if the assumptions hold.
+        """Theorem 1's bound on the expected regret over T rounds, for rewards in [0, 1].
 
-        Needs T >= tau, or there is no block to speak of: below that the bound is T itself.
+        It holds under the paper's assumptions and with the right universal constants. If the horizon is shorter than a
+        block, there is nothing to learn and the bound is T.
 
         >>> constants = TheoryConstants(noise=0.5, c1=0.2, c3=0.1, sigma_0=0.4, lambda_f=0.1, horizon=10**9)
         >>> f"{constants.regret_bound(dim=6, arms=100, lipschitz=0.25):.3g}"
         '2.43e+12'
         """
+        whole("dim", dim, at_least=1)
+        whole("arms", arms, at_least=1)
+        number("lipschitz", lipschitz, above=0)
         T, tau, alpha = self.horizon, self.block_length(dim), self.alpha(dim)
         if tau > T:
             return float(T)

@@ -43,7 +43,7 @@ class Uniform:
 
     def fits(self, state: Floats, dim: int) -> bool:
         """One count."""
-        return state.shape == (1,)
+        return state.shape == (1,) and bool(np.isfinite(state[0]) and state[0] >= 0)
 
     @staticmethod
     @jittable

@@ -6,17 +6,15 @@ from functools import cache
 from numba import types
 
 from glbandits.bandit.entries import compile_entry
-from glbandits.compiled import GENERATOR, READ_CUBE, READ_MATRIX, READ_VECTOR, VECTOR
+from glbandits.compiled import GENERATOR, READ_CUBE, READ_MATRIX, READ_VECTOR, VECTOR, borrowed
 from glbandits.environments import Noise
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.policies import Policy
 from glbandits.records import Floats, Generator, Ints
 
-Play = Callable[..., Floats]
-
 
 @cache
-def play_entry(policy: type[Policy], link: Link, noise: Noise, compiled: bool) -> Play:
+def play_entry(policy: type[Policy], link: Link, noise: Noise, compiled: bool) -> Callable[..., Floats]:
     """A function that plays rounds and returns the policy's state after them.
 
     It writes the arm of each round to `choices` and the regret so far, counted from `regret_before`, to `regret`.
@@ -38,7 +36,7 @@ def play_entry(policy: type[Policy], link: Link, noise: Noise, compiled: bool) -
         regret: Floats,
     ) -> Floats:
         link_functions = LinkFunctions(mean, slope, antiderivative)
-        total = regret_before
+        arms, total = borrowed(arms), regret_before
         for t in range(counts.shape[0]):
             arm = choose(state, settings, arms[t, : counts[t]], rng, link_functions)
             reward = reward_of(expected[t, arm], noise_numbers[t])

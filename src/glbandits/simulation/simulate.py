@@ -10,12 +10,12 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from glbandits.environments import Environment
-from glbandits.errors import InvalidInput, check_whole
-from glbandits.maths.links import Link, find_link
+from glbandits.errors import InvalidInput, whole
+from glbandits.maths.links import find_link
 from glbandits.maths.randomness import generator
 from glbandits.policies import Policy
 from glbandits.records import Floats, Ints
-from glbandits.simulation.loop import Play, play_entry
+from glbandits.simulation.loop import play_entry
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,19 @@ def simulate(
     >>> result.regret.shape, result.choices.shape
     ((4, 500), (4, 500))
     """
-    check_whole("horizon", horizon, at_least=1)
-    check_whole("points", points, at_least=1)
+    if not isinstance(policy, Policy) or isinstance(policy, type):
+        raise InvalidInput(f"policy must be settings such as SgdTs(); got {policy!r}")
+    if not isinstance(environment, Environment) or isinstance(environment, type):
+        raise InvalidInput(f"environment must be a problem such as Synthetic(); got {environment!r}")
+    horizon, points = whole("horizon", horizon, at_least=1), whole("points", points, at_least=1)
+    if whole("jobs", jobs, at_least=-1) == 0:
+        raise InvalidInput("jobs must be a number of runs at once, or -1 for one per core; got 0")
     chosen = _seeds(seeds)
-    play = play_entry(type(policy), _checked_link(policy, environment), environment.noise, compiled)
+    _check_rewards(policy, environment)
+    play_entry(type(policy), find_link(policy.link), environment.noise, compiled)  # compile once, before the runs
     rounds = np.unique(np.linspace(1, horizon, min(points, horizon)).round().astype(np.int64))
     runs = Parallel(n_jobs=jobs, prefer="threads")(
-        delayed(_run)(policy, environment, horizon, seed, play, rounds, keep_choices, progress) for seed in chosen
+        delayed(_run)(policy, environment, horizon, seed, compiled, rounds, keep_choices, progress) for seed in chosen
     )
     regret, choices, seconds = zip(*runs, strict=True)
     return Simulation(
@@ -118,16 +124,22 @@ def _run(
     environment: Environment,
     horizon: int,
     seed: int,
-    play: Play,
+    compiled: bool,
     rounds: Ints,
     keep_choices: bool,
     progress: Callable[[int], None] | None,
 ) -> tuple[Floats, NDArray[np.int32] | None, float]:
+    play = play_entry(type(policy), find_link(policy.link), environment.noise, compiled)
     state, settings, rng = policy.init(environment.dim), policy.numbers(environment.dim), generator(seed)
     recorded = np.empty(len(rounds))
     kept = np.empty(horizon, dtype=np.int32) if keep_choices else None
     seconds, played, total = 0.0, 0, 0.0
     for piece in environment.rounds(horizon, seed):
+        if piece.arms.shape[2] != environment.dim or not 0 < len(piece) <= horizon - played:
+            raise InvalidInput(
+                f"rounds must yield {horizon} rounds of {environment.dim} features, in pieces that are not empty; "
+                f"got arms of shape {piece.arms.shape} after {played} rounds"
+            )
         regret, choices, best = np.empty(len(piece)), np.empty(len(piece), dtype=np.int64), piece.best()
         start = time.thread_time()
         state = play(
@@ -141,19 +153,20 @@ def _run(
         played, total = played + len(piece), float(regret[-1])
         if progress is not None:
             progress(len(piece))
+    if played != horizon:
+        raise InvalidInput(f"rounds must yield {horizon} rounds; got {played}")
     return recorded, kept, seconds
 
 
 def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(seeds)
+    listed = seeds if isinstance(seeds, Iterable) else range(whole("seeds", seeds, at_least=1))
+    chosen = tuple(whole("a seed", seed, at_least=0) for seed in listed)
     if not chosen:
-        raise InvalidInput("seeds must be at least one seed, or a number of at least 1; got none")
-    for seed in chosen:
-        check_whole("a seed", seed, at_least=0)
+        raise InvalidInput("seeds must be at least one seed, or how many; got none")
     return chosen
 
 
-def _checked_link(policy: Policy, environment: Environment) -> Link:
+def _check_rewards(policy: Policy, environment: Environment) -> None:
     link, noise = find_link(policy.link), environment.noise
     if not (link.lowest_reward <= noise.lowest_reward and noise.highest_reward <= link.highest_reward):
         raise InvalidInput(
@@ -161,4 +174,3 @@ def _checked_link(policy: Policy, environment: Environment) -> Link:
             f"{link.highest_reward:g}; {noise.name} rewards go from {noise.lowest_reward:g} to "
             f"{noise.highest_reward:g}. Give the policy a link for them"
         )
-    return link
