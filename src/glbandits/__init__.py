@@ -11,20 +11,40 @@
 from glbandits.bandit import Bandit
 from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
 from glbandits.maths.links import LINKS, Link
-from glbandits.policies import POLICIES, Policy, SgdTs, TheoryConstants, Uniform
+from glbandits.policies import (
+    POLICIES,
+    EpsilonGreedy,
+    GlmTsl,
+    LaplaceTs,
+    LinTs,
+    LinUcb,
+    OnlineLaplace,
+    Policy,
+    SgdTs,
+    TheoryConstants,
+    UcbGlm,
+    Uniform,
+)
 from glbandits.version import __version__
 
 __all__ = [
     "LINKS",
     "POLICIES",
     "Bandit",
+    "EpsilonGreedy",
     "GlbanditsError",
+    "GlmTsl",
     "InvalidInput",
+    "LaplaceTs",
+    "LinTs",
+    "LinUcb",
     "Link",
     "ModelFileError",
+    "OnlineLaplace",
     "Policy",
     "SgdTs",
     "TheoryConstants",
+    "UcbGlm",
     "Uniform",
     "UnknownName",
     "__version__",

@@ -44,6 +44,15 @@ def test_the_first_rounds_do_not_depend_on_the_horizon() -> None:
     np.testing.assert_array_equal(whole(problem, 50, 1).arms, whole(problem, 900, 1).arms[:50])
 
 
+def test_fixed_arms_come_again_in_every_round_and_theta_has_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PIECE", 500)
+    problem = Synthetic(dim=3, arms=4, fixed_arms=True, theta_norm=3.0)
+    rounds = whole(problem, 60, seed=2)
+    assert (rounds.arms == rounds.arms[0]).all()
+    assert not (rounds.arms[0] == whole(problem, 1, seed=3).arms[0]).any()
+    assert np.linalg.norm(problem.theta_star(2)) == pytest.approx(3.0)
+
+
 def test_pieces_stay_small_however_long_the_run() -> None:
     problem = Synthetic(dim=6, arms=100)
     assert next(iter(problem.rounds(10**7, 0))).arms.nbytes <= 8 * module.PIECE

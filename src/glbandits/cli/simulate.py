@@ -27,6 +27,8 @@ def simulate_command(
     first_seed: Annotated[int, typer.Option(help="The first of these seeds.")] = 0,
     dim: Annotated[int, typer.Option(help="Features of an arm (d).")] = 6,
     arms: Annotated[int, typer.Option(help="Arms in a round (K).")] = 100,
+    fixed_arms: Annotated[bool, typer.Option("--fixed-arms", help="The same arms in every round of a run.")] = False,
+    theta_norm: Annotated[float | None, typer.Option(help="Scale theta* to this length.")] = None,
     link: Annotated[str, typer.Option(help="identity, logistic, probit or log.")] = "logistic",
     rewards: Annotated[
         str, typer.Option(help="bernoulli, gaussian or poisson; natural takes the one for the link.")
@@ -42,7 +44,7 @@ def simulate_command(
     """
     whole("--seeds", seeds, at_least=1)
     write = look_up("format", file_format, FORMATS)
-    problem = Synthetic(dim=dim, arms=arms, link=link, rewards=rewards)
+    problem = Synthetic(dim=dim, arms=arms, fixed_arms=fixed_arms, theta_norm=theta_norm, link=link, rewards=rewards)
     played = {text: parse_policy(text, horizon=horizon, link=link) for text in policy}
     if len(played) < len(policy):
         raise InvalidInput(f"each policy can be named once; got {', '.join(policy)}")
@@ -54,7 +56,7 @@ def simulate_command(
         )
     console.print(_table(comparison))
     out.mkdir(parents=True, exist_ok=True)
-    title = f"Synthetic problem, {link} link: T={horizon}, K={arms}, d={dim}"
+    title = f"Synthetic problem, {link} link: T={horizon}, K={arms}{' fixed' if fixed_arms else ''}, d={dim}"
     png, svg = draw_regret(comparison, out, title)
     path = write(comparison, out)
     console.print(f"Results: {path}\nPicture: {png} (and {svg.name})", soft_wrap=True, markup=False)

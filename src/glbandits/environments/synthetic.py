@@ -10,7 +10,7 @@ from numba import types
 
 from glbandits.compiled import READ_CUBE, READ_VECTOR, compile_cached
 from glbandits.environments.noise import NOISES, Noise
-from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.vectors import dot
 from glbandits.records import Floats, Rounds
@@ -26,14 +26,16 @@ THETA, FEATURES, NOISE, COUNTS = 0, 1, 2, 3
 
 @dataclass(frozen=True, kw_only=True)
 class Synthetic:
-    """Features and theta* uniform in [-1/sqrt(d), 1/sqrt(d)]: every norm, and every score, is at most 1.
+    """Features and theta* uniform in [-1/sqrt(d), 1/sqrt(d)]: every norm is at most 1, and so is every score.
 
-    Each round draws new features; each seed draws a new theta*.
+    Each round draws new features, unless the arms are fixed; each seed draws a new theta*.
 
     Args:
         dim: d.
         arms: K, the number of arms in a round, or the largest number if fewest_arms is given.
         fewest_arms: if given, each round has a random number of arms from this one up.
+        fixed_arms: draw the features once for each seed, and show the same arms in every round.
+        theta_norm: if given, theta* is scaled to this length.
         link: mu.
         rewards: "bernoulli", "gaussian", "poisson" or a Noise; "natural" takes the one for the link's rewards.
 
@@ -45,6 +47,8 @@ class Synthetic:
     dim: int = 6
     arms: int = 100
     fewest_arms: int | None = None
+    fixed_arms: bool = False
+    theta_norm: float | None = None
     link: str | Link = "logistic"
     rewards: str | Noise = "natural"
 
@@ -55,12 +59,13 @@ class Synthetic:
             whole("fewest_arms", self.fewest_arms, at_least=1)
             if self.fewest_arms > self.arms:
                 raise InvalidInput(f"fewest_arms must be at most arms = {self.arms}; got {self.fewest_arms}")
+        largest = 1.0 if self.theta_norm is None else number("theta_norm", self.theta_norm, above=0)
         link, noise = find_link(self.link), self.noise
-        if not (noise.lowest_mean <= link.mean(-1.0) and link.mean(1.0) <= noise.highest_mean):
+        low, high = link.mean(-largest), link.mean(largest)
+        if not (noise.lowest_mean <= low and high <= noise.highest_mean):
             raise InvalidInput(
                 f"{noise.name} rewards need means from {noise.lowest_mean:g} to {noise.highest_mean:g}; the "
-                f"{link.name} link gives {link.mean(-1.0):.3g} to {link.mean(1.0):.3g} here. Choose other rewards "
-                "or another link"
+                f"{link.name} link gives {low:.3g} to {high:.3g} here. Choose other rewards or another link"
             )
 
     @property
@@ -74,6 +79,8 @@ class Synthetic:
     def theta_star(self, seed: int) -> Floats:
         """The true parameter of this seed's problem."""
         theta: Floats = self._stream(seed, THETA).uniform(-1.0, 1.0, self.dim) / math.sqrt(self.dim)
+        if self.theta_norm is not None:
+            theta *= self.theta_norm / np.linalg.norm(theta)
         return theta
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
@@ -85,8 +92,11 @@ class Synthetic:
         fewest = self.arms if self.fewest_arms is None else self.fewest_arms
         for start in range(0, horizon, longest):
             length = min(longest, horizon - start)
-            arms = features.uniform(-1.0, 1.0, (length, self.arms, self.dim))
+            arms = features.uniform(-1.0, 1.0, (1 if self.fixed_arms else length, self.arms, self.dim))
             arms /= math.sqrt(self.dim)
+            if self.fixed_arms:
+                features = self._stream(seed, FEATURES)
+                arms = np.repeat(arms, length, axis=0)
             yield Rounds(
                 arms=arms,
                 counts=counts.integers(fewest, self.arms, length, endpoint=True),

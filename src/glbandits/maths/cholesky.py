@@ -7,8 +7,20 @@ LAPACK would be faster beyond some hundred dimensions, but NumPy and Numba call 
 
 import math
 
+import numpy as np
+
 from glbandits.compiled import jittable
+from glbandits.maths.vectors import copy_to, norm
 from glbandits.records import Floats
+
+
+@jittable
+def add_outer(A: Floats, weight: float, x: Floats) -> None:
+    """Do A += weight xx' in the upper triangle."""
+    for i in range(x.shape[0]):
+        scaled = weight * x[i]
+        for j in range(i, x.shape[0]):
+            A[i, j] += scaled * x[j]
 
 
 @jittable
@@ -55,3 +67,29 @@ def solve_factorised(R: Floats, b: Floats) -> None:
     """Overwrite b with the solution of R'Rx = b."""
     forward(R, b)
     backward(R, b)
+
+
+@jittable
+def update(R: Floats, weight: float, x: Floats) -> None:
+    """Make R'R into R'R + weight xx', in place, by one rotation a row; weight must not be negative. O(d^2)."""
+    dim = x.shape[0]
+    rest = np.empty(dim)
+    root = math.sqrt(weight)
+    for i in range(dim):
+        rest[i] = root * x[i]
+    for k in range(dim):
+        length = math.hypot(R[k, k], rest[k])
+        cosine, sine = R[k, k] / length, rest[k] / length
+        R[k, k] = length
+        for i in range(k + 1, dim):
+            old = R[k, i]
+            R[k, i] = cosine * old + sine * rest[i]
+            rest[i] = cosine * rest[i] - sine * old
+
+
+@jittable
+def inverse_norm(R: Floats, x: Floats, scratch: Floats) -> float:
+    """The norm of x in the inverse of R'R, sqrt(x' (R'R)^-1 x). Overwrites scratch. O(d^2)."""
+    copy_to(scratch, x)
+    forward(R, scratch)
+    return norm(scratch)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from glbandits.compiled import borrowed, jittable
-from glbandits.maths.cholesky import factorise, solve_factorised
+from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import add_scaled, dot
 from glbandits.records import Floats
@@ -92,13 +92,13 @@ def newton(
         slope = dot(gradient, step)
         small_step = largest(score_steps) <= TOLERANCE * (1.0 + largest(scores))
         # -slope / 2 is how far the objective still is above its minimum, if it is nearly quadratic here.
-        near = small_step and -slope <= TOLERANCE * (1.0 + abs(value))
+        if small_step and -slope <= TOLERANCE * (1.0 + abs(value)):
+            add_scaled(theta, 1.0, step)
+            return theta, True
         size, value = descent(scores, score_steps, theta, step, value, slope, rewards, weights, ridge, link)
         if size == 0.0:
             return theta, False
         add_scaled(theta, size, step)
-        if near and size == 1.0:
-            return theta, True
         set_scores(scores, features, theta)  # anew: what sums of steps lose on the way from a far start would stay
     # Where means are within rounding of 0 or 1 scores never settle, but with a ridge the objective has a minimum.
     return theta, ridge > 0.0 and -slope <= 1e-12 * (1.0 + abs(value))
@@ -166,10 +166,7 @@ def step_in_feature_space(
     samples, dim = features.shape
     hessian = np.zeros((dim, dim))
     for s in range(samples):
-        for i in range(dim):
-            weight = curvature[s] * features[s, i]
-            for j in range(i, dim):
-                hessian[i, j] += weight * features[s, j]
+        add_outer(hessian, curvature[s], features[s])
     threshold = np.empty(dim)
     for i in range(dim):
         hessian[i, i] += ridge
@@ -179,6 +176,20 @@ def step_in_feature_space(
         return False
     solve_factorised(hessian, step)
     return True
+
+
+@jittable
+def hessian_factor(
+    R: Floats, features: Floats, weights: Floats, ridge: float, theta: Floats, link: LinkFunctions
+) -> None:
+    """Overwrite R with the factor of the objective's Hessian at theta; needs ridge > 0."""
+    features = borrowed(features)
+    for i in range(theta.shape[0]):
+        for j in range(theta.shape[0]):
+            R[i, j] = ridge if i == j else 0.0
+    for s in range(features.shape[0]):
+        add_outer(R, weights[s] * link.slope(dot(features[s], theta)), features[s])
+    factorise(R, ridge, theta)
 
 
 @jittable

@@ -75,3 +75,10 @@ def add_normals(target: Floats, deviation: float, rng: Generator) -> None:
         target[i] += length * math.cos(2.0 * math.pi * v)
         if i + 1 < size:
             target[i + 1] += length * math.sin(2.0 * math.pi * v)
+
+
+@jittable
+def normal(rng: Generator) -> float:
+    """A standard normal number."""
+    u, v = uniform_pair(rng)
+    return math.sqrt(-2.0 * math.log(1.0 - u)) * math.cos(2.0 * math.pi * v)

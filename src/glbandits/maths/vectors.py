@@ -84,3 +84,10 @@ def best_arm(arms: Floats, theta: Floats) -> int:
         if score > best_score:
             best, best_score = a, score
     return best
+
+
+@jittable
+def point_mass(out: Floats, arm: int) -> None:
+    """The chances of a rule that always plays this arm."""
+    for a in range(out.shape[0]):
+        out[a] = 1.0 if a == arm else 0.0

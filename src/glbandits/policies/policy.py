@@ -30,9 +30,12 @@ class Policy(Protocol):
     name: ClassVar[str]
     """The id in the table of policies and on the command line."""
 
+    keeps_history: ClassVar[bool]
+    """Whether the state holds past observations, and so may grow with them. All others are of constant size."""
+
     @property
     def link(self) -> str | Link:
-        """How scores become expected rewards: a link, or the name of a built-in one."""
+        """How scores become expected rewards: a link, or the name of a built-in one. A setting, or fixed."""
 
     def init(self, dim: int) -> Floats:
         """The state before the first round."""

@@ -14,6 +14,7 @@ from glbandits.maths.randomness import add_normals, any_index, uniform
 from glbandits.maths.vectors import add_scaled, best_arm, copy_to, dot, project_to_ball
 from glbandits.policies.policy import settle
 from glbandits.policies.sgd_ts_theory import TheoryConstants, estimate_width_squared, path_width_squared
+from glbandits.policies.warm_up import warm_up_length
 from glbandits.records import Floats, Generator
 
 
@@ -56,6 +57,7 @@ class SgdTs:
     """
 
     name: ClassVar[str] = "sgd-ts"
+    keeps_history: ClassVar[bool] = False
 
     link: str | Link = "logistic"
     block_factor: float = 10.0
@@ -113,8 +115,7 @@ class SgdTs:
             return self.theory.block_length(dim)
         if self.block_length is not None:
             return self.block_length
-        log_T = math.log(self.horizon) if self.horizon is not None else 0.0
-        return max(1, math.floor(self.block_factor * max(log_T, dim)))
+        return warm_up_length(self.block_factor, self.horizon, dim)
 
     def numbers(self, dim: int) -> Floats:
         """The settings as `Numbers` names them."""

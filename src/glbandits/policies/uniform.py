@@ -27,6 +27,7 @@ class Uniform:
     """
 
     name: ClassVar[str] = "uniform"
+    keeps_history: ClassVar[bool] = False
 
     link: str | Link = "identity"
 
