@@ -1,7 +1,10 @@
 """One file an algorithm, and the table of them all."""
 
 from glbandits.policies.epsilon_greedy import EpsilonGreedy
+from glbandits.policies.glm_fp import GlmFp
 from glbandits.policies.glm_tsl import GlmTsl
+from glbandits.policies.gloc import Gloc
+from glbandits.policies.gloc_ts import GlocTs
 from glbandits.policies.laplace_ts import LaplaceTs
 from glbandits.policies.lin_ts import LinTs
 from glbandits.policies.lin_ucb import LinUcb
@@ -18,7 +21,10 @@ POLICIES: dict[str, type[Policy]] = {
     LaplaceTs.name: LaplaceTs,
     UcbGlm.name: UcbGlm,
     GlmTsl.name: GlmTsl,
+    GlmFp.name: GlmFp,
     EpsilonGreedy.name: EpsilonGreedy,
+    Gloc.name: Gloc,
+    GlocTs.name: GlocTs,
     LinUcb.name: LinUcb,
     LinTs.name: LinTs,
     Uniform.name: Uniform,
@@ -27,7 +33,10 @@ POLICIES: dict[str, type[Policy]] = {
 __all__ = [
     "POLICIES",
     "EpsilonGreedy",
+    "GlmFp",
     "GlmTsl",
+    "Gloc",
+    "GlocTs",
     "LaplaceTs",
     "LinTs",
     "LinUcb",

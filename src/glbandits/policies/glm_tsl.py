@@ -1,46 +1,34 @@
 """GLM-TSL: maximum likelihood each round, and a draw from its Laplace approximation (Kveton et al., 2020)."""
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from glbandits.compiled import jittable
-from glbandits.errors import number, whole
 from glbandits.maths.gaussian import draw_with_precision
-from glbandits.maths.history import first_history, history, history_fits, refit, remember
-from glbandits.maths.likelihood import hessian_factor
-from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.maths.links import LinkFunctions
 from glbandits.maths.randomness import any_index
 from glbandits.maths.vectors import best_arm
-from glbandits.policies.policy import settle
-from glbandits.policies.warm_up import warm_up_length
+from glbandits.policies.mle_estimator import (
+    EXPLORATION,
+    LEARNED,
+    TAU,
+    THETA,
+    MleEstimator,
+    factor_of,
+    refit_with_curvature,
+)
 from glbandits.records import Floats, Generator
-
-LEARNED, THETA = 0, 1
-"""The state: rewards learned, theta_hat, the factor of H, and the history."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlmTsl:
+class GlmTsl(MleEstimator):
     """Draw theta ~ N(theta_hat, a^2 H^-1) for each decision, and pull the largest x'theta.
 
     1. Pull tau arms at random.
     2. Each round: theta_hat = maximum likelihood on all rewards, H = its Hessian there, computed anew because every
        weight mu'(x'theta_hat) has moved; draw, and pull.
 
-    O(t d^2) to learn, from a warm start; O(d^2 + K d) to choose. The state keeps every distinct x, so with a fixed set
-    of arms neither grows with t.
-
-    Args:
-        link: mu, any link.
-        exploration: a, the scale of the draw.
-        warm_up_factor: C in tau = floor(C max(log T, d)); without a horizon tau = floor(C d).
-        warm_up: tau itself, instead of warm_up_factor.
-        horizon: T, if it is known.
-        ridge: penalty of the fit; 0 is the paper's.
-        prior_precision: added to H, times I; the published code's is 1e-6.
+    Settings are `MleEstimator`'s; exploration is a. O(d^2 + K d) to choose, O(t d^2) to learn.
 
     >>> from glbandits import Bandit, GlmTsl
     >>> bandit = Bandit(GlmTsl(warm_up=2, exploration=0.0), dim=1, seed=1)
@@ -50,88 +38,28 @@ class GlmTsl:
     """
 
     name: ClassVar[str] = "glm-tsl"
-    keeps_history: ClassVar[bool] = True
 
-    link: str | Link = "logistic"
     exploration: float = 1.0
-    warm_up_factor: float = 1.0
-    warm_up: int | None = None
-    horizon: int | None = None
-    ridge: float = 0.0
-    prior_precision: float = 1e-6
-
-    def __post_init__(self) -> None:
-        find_link(self.link)
-        settle(
-            self,
-            exploration=number("exploration", self.exploration, at_least=0),
-            warm_up_factor=number("warm_up_factor", self.warm_up_factor, above=0, at_most=1e9),
-            ridge=number("ridge", self.ridge, at_least=0),
-            prior_precision=number("prior_precision", self.prior_precision, above=0),
-        )
-        if self.warm_up is not None:
-            settle(self, warm_up=whole("warm_up", self.warm_up, at_least=0))
-        if self.horizon is not None:
-            settle(self, horizon=whole("horizon", self.horizon, at_least=1))
-
-    def tau(self, dim: int) -> int:
-        """The number of random pulls."""
-        return self.warm_up if self.warm_up is not None else warm_up_length(self.warm_up_factor, self.horizon, dim)
-
-    def init(self, dim: int) -> Floats:
-        """Nothing learned, H = prior_precision times I."""
-        factor = math.sqrt(self.prior_precision) * np.eye(dim)
-        return np.concatenate([np.zeros(1 + dim), factor.ravel(), first_history(dim)])
-
-    def numbers(self, dim: int) -> Floats:
-        """The scale, tau, the ridge and the prior."""
-        return np.array([self.exploration, self.tau(dim), self.ridge, self.prior_precision])
-
-    def fits(self, state: Floats, dim: int) -> bool:
-        """Numbers, a vector, a factor, and a history behind them."""
-        if state.ndim != 1 or not np.isfinite(state).all() or not history_fits(state, history_at(dim), dim):
-            return False
-        return bool(state[LEARNED] >= 0.0 and (np.diagonal(factor_of(state, dim)) > 0.0).all())
 
     @staticmethod
     @jittable
     def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Any arm during the warm-up, then the best under a draw."""
-        dim, tau = arms.shape[1], settings[1]
-        if state[LEARNED] < tau:
+        dim = arms.shape[1]
+        if state[LEARNED] < settings[TAU]:
             return any_index(rng, arms.shape[0])
-        drawn = draw_with_precision(state[THETA : THETA + dim], factor_of(state, dim), settings[0], rng)
+        drawn = draw_with_precision(state[THETA : THETA + dim], factor_of(state, dim), settings[EXPLORATION], rng)
         return best_arm(arms, drawn)
 
     @staticmethod
     @jittable
     def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Remember, fit again, and take the curvature there."""
-        dim, tau, ridge, prior = x.shape[0], settings[1], settings[2], settings[3]
-        state = remember(state, history_at(dim), x, reward)
-        state[LEARNED] += 1.0
-        if state[LEARNED] >= tau:
-            theta = state[THETA : THETA + dim]
-            refit(state, history_at(dim), theta, ridge, link)
-            rows = history(state, history_at(dim), dim)
-            hessian_factor(factor_of(state, dim), rows.features, rows.counts, prior, theta, link)
-        return state
+        return refit_with_curvature(state, settings, x, reward, link)
 
     @staticmethod
     @jittable
     def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """Uniform during the warm-up; no exact form after it."""
         out[:] = 1.0 / arms.shape[0]
-        return bool(state[LEARNED] < settings[1])
-
-
-@jittable
-def factor_of(state: Floats, dim: int) -> Floats:
-    """The factor of H."""
-    return state[THETA + dim : THETA + dim + dim * dim].reshape(dim, dim)
-
-
-@jittable
-def history_at(dim: int) -> int:
-    """Where the history begins."""
-    return THETA + dim + dim * dim
+        return bool(state[LEARNED] < settings[TAU])

@@ -3,20 +3,17 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from glbandits.compiled import jittable
-from glbandits.errors import number
-from glbandits.maths.belief import belief_fits, factor_of, first_belief, mean_of, observe
+from glbandits.maths.belief import factor_of, mean_of
 from glbandits.maths.gaussian import draw_with_precision
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.vectors import best_arm
-from glbandits.policies.policy import settle
+from glbandits.policies.belief_estimator import BeliefEstimator
 from glbandits.records import Floats, Generator
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinTs:
+class LinTs(BeliefEstimator):
     """Ridge regression, and a draw for each decision: theta ~ N(theta_hat, v^2 V^-1), pull the largest x'theta.
 
     V = lambda I + sum xx' and theta_hat = V^-1 sum yx, kept by rank-one updates. O(d^2 + K d) to choose, O(d^2) to
@@ -34,30 +31,9 @@ class LinTs:
     """
 
     name: ClassVar[str] = "lin-ts"
-    keeps_history: ClassVar[bool] = False
     link: ClassVar[str | Link] = "identity"
 
     exploration: float = 0.1
-    prior_precision: float = 1.0
-
-    def __post_init__(self) -> None:
-        settle(
-            self,
-            exploration=number("exploration", self.exploration, at_least=0),
-            prior_precision=number("prior_precision", self.prior_precision, above=0),
-        )
-
-    def init(self, dim: int) -> Floats:
-        """Mean zero, precision lambda I."""
-        return first_belief(dim, self.prior_precision)
-
-    def numbers(self, dim: int) -> Floats:
-        """The scale of the draw."""
-        return np.array([self.exploration])
-
-    def fits(self, state: Floats, dim: int) -> bool:
-        """A mean and a factor."""
-        return belief_fits(state, dim)
 
     @staticmethod
     @jittable
@@ -65,13 +41,6 @@ class LinTs:
         """The best arm under a draw."""
         dim = arms.shape[1]
         return best_arm(arms, draw_with_precision(mean_of(state, dim), factor_of(state, dim), settings[0], rng))
-
-    @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """One step of recursive ridge regression."""
-        observe(state, x, reward, link)
-        return state
 
     @staticmethod
     @jittable

@@ -6,13 +6,13 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from glbandits.compiled import jittable
-from glbandits.errors import look_up, number
-from glbandits.maths.belief import belief_fits, factor_of, first_belief, mean_of, observe
+from glbandits.errors import look_up
+from glbandits.maths.belief import factor_of, mean_of
 from glbandits.maths.gaussian import best_with_bonus, draw_with_precision
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.randomness import normal
 from glbandits.maths.vectors import best_arm, point_mass
-from glbandits.policies.policy import settle
+from glbandits.policies.belief_estimator import BeliefEstimator
 from glbandits.records import Floats, Generator
 
 DRAW, BONUS, PERTURBATION = 0.0, 1.0, 2.0
@@ -20,7 +20,7 @@ DRAW, BONUS, PERTURBATION = 0.0, 1.0, 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnlineLaplace:
+class OnlineLaplace(BeliefEstimator):
     """A Gaussian belief N(theta, H^-1) moved by each reward on its own.
 
     A reward y of x moves theta to the minimum of (1/2)||theta - theta_t||^2_H + m(x'theta) - y x'theta, which is one
@@ -42,33 +42,18 @@ class OnlineLaplace:
     """
 
     name: ClassVar[str] = "online-laplace"
-    keeps_history: ClassVar[bool] = False
 
     link: str | Link = "logistic"
     rule: Literal["fp", "ucb", "ts"] = "fp"
-    exploration: float = 1.0
-    prior_precision: float = 1.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         find_link(self.link)
-        settle(
-            self,
-            exploration=number("exploration", self.exploration, at_least=0),
-            prior_precision=number("prior_precision", self.prior_precision, above=0),
-        )
         self.numbers(1)
-
-    def init(self, dim: int) -> Floats:
-        """The prior."""
-        return first_belief(dim, self.prior_precision)
 
     def numbers(self, dim: int) -> Floats:
         """The exploration scale and the rule."""
         return np.array([self.exploration, look_up("rule", self.rule, {"ts": DRAW, "ucb": BONUS, "fp": PERTURBATION})])
-
-    def fits(self, state: Floats, dim: int) -> bool:
-        """A mean and a factor."""
-        return belief_fits(state, dim)
 
     @staticmethod
     @jittable
@@ -81,13 +66,6 @@ class OnlineLaplace:
         if rule == PERTURBATION:
             scale *= normal(rng)
         return best_with_bonus(arms, theta, R, scale)
-
-    @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """The exact step of one observation."""
-        observe(state, x, reward, link)
-        return state
 
     @staticmethod
     @jittable

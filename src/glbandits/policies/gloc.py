@@ -1,0 +1,44 @@
+"""GLOC: online Newton steps turned into a confidence set (Jun, Bhargava, Nowak and Willett, 2017)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from glbandits.compiled import jittable
+from glbandits.maths.gaussian import best_with_bonus
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.vectors import point_mass
+from glbandits.policies.gloc_estimator import THETA_HAT, GlocEstimator, factor_of, read, vector, width
+from glbandits.records import Floats, Generator
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gloc(GlocEstimator):
+    """Pull the largest x'theta_hat + c ||x|| in V^-1, where theta_hat regresses what online Newton steps predicted.
+
+    The estimator and all settings are `GlocEstimator`'s. O(K d^2) to choose.
+
+    >>> from glbandits import Bandit, Gloc
+    >>> bandit = Bandit(Gloc(exploration=0.0), dim=1, seed=1)
+    >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 1.0])
+    >>> bandit.choose([[-0.5], [0.2], [0.6]])
+    2
+    """
+
+    name: ClassVar[str] = "gloc"
+
+    @staticmethod
+    @jittable
+    def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        """The most optimistic arm."""
+        dim = arms.shape[1]
+        radius = width(state, read(settings), dim)
+        return best_with_bonus(arms, vector(state, dim, THETA_HAT), factor_of(state, dim), radius)
+
+    @staticmethod
+    @jittable
+    def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        """All on the most optimistic arm."""
+        dim = arms.shape[1]
+        radius = width(state, read(settings), dim)
+        point_mass(out, best_with_bonus(arms, vector(state, dim, THETA_HAT), factor_of(state, dim), radius))
+        return True

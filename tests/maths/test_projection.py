@@ -1,0 +1,31 @@
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from glbandits.maths.projection import project_in_norm
+from glbandits.records import Floats
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_point_is_the_nearest_of_the_ball_in_that_norm(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    R: Floats = np.triu(rng.normal(size=(4, 4))) + 3 * np.eye(4)
+    theta: Floats = 3.0 * rng.normal(size=4)
+    A, projected = R.T @ R, theta.copy()
+    project_in_norm(projected, R, 1.5)
+    peer = minimize(
+        lambda point: (point - theta) @ A @ (point - theta),
+        np.zeros(4),
+        constraints={"type": "ineq", "fun": lambda point: 1.5**2 - point @ point},
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    assert np.linalg.norm(projected) <= 1.5 * (1 + 1e-12)
+    np.testing.assert_allclose(projected, peer.x, atol=1e-5)
+
+
+def test_inside_nothing_moves_and_with_a_multiple_of_the_identity_it_is_scaling() -> None:
+    inside, outside = np.array([0.3, -0.2]), np.array([3.0, -4.0])
+    project_in_norm(inside, np.eye(2), 1.0)
+    project_in_norm(outside, 7.0 * np.eye(2), 1.0)
+    np.testing.assert_array_equal(inside, [0.3, -0.2])
+    np.testing.assert_allclose(outside, [0.6, -0.8], atol=1e-12)

@@ -1,0 +1,59 @@
+import math
+
+import numpy as np
+import pytest
+
+from glbandits import Bandit, Gloc, InvalidInput
+from glbandits.policies import gloc_estimator as gloc
+from glbandits.policies.gloc_estimator import THETA, THETA_HAT, factor_of, read, vector, width
+
+
+def test_two_rounds_by_hand() -> None:
+    # Identity link, d = 1, eta = 1/2, S = 1, lambda = 1.
+    bandit = Bandit(Gloc(link="identity", step=0.5, exploration=0.0), dim=1, seed=1)
+    # z = 0, g = 0 - 1 = -1; A = 1 + 4 = 5, A^-1 x = 0.4; theta = 0 + 0.5 * 0.4 = 0.2; theta_hat = 0.
+    bandit.learn([2.0], 1.0)
+    state = bandit.state
+    np.testing.assert_allclose([vector(state, 1, THETA)[0], vector(state, 1, THETA_HAT)[0]], [0.2, 0.0], atol=1e-15)
+    np.testing.assert_allclose(state[gloc.PATH], 1.0 * 2.0 * 0.4, atol=1e-15)
+    # x = 1: z = 0.2, g = 0.2 - 8 = -7.8; A = 6; theta = 0.2 + 0.5 * 7.8 / 6 = 0.85; theta_hat = 0.2 / 6.
+    bandit.learn([1.0], 8.0)
+    state = bandit.state
+    np.testing.assert_allclose(
+        [vector(state, 1, THETA)[0], vector(state, 1, THETA_HAT)[0]], [0.85, 0.2 / 6], atol=1e-14
+    )
+    # x = 1, y = 100: theta would be far out; the ball holds it at S = 1.
+    bandit.learn([1.0], 100.0)
+    assert vector(bandit.state, 1, THETA)[0] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_the_theory_radius_term_by_term() -> None:
+    policy = Gloc(exploration=None, step=None, bound=2.0, prior_precision=0.5, noise=0.5, failure=0.1)
+    bandit, rng = Bandit(policy, dim=2, seed=1), np.random.default_rng(1)
+    X, y = rng.uniform(-1, 1, (40, 2)), rng.integers(0, 2, 40).astype(float)
+    theta, A, path = np.zeros(2), 0.5 * np.eye(2), 0.0
+    z: list[float] = []
+    kappa = math.exp(-2) / (1 + math.exp(-2)) ** 2
+    for i in range(40):
+        z.append(float(X[i] @ theta))
+        g = 1 / (1 + math.exp(-z[-1])) - y[i]
+        A += np.outer(X[i], X[i])
+        path += g * g * X[i] @ np.linalg.solve(A, X[i])
+        bandit.learn(X[i], y[i])
+        theta = vector(bandit.state, 2, THETA)
+        assert np.linalg.norm(theta) <= 2.0 * (1 + 1e-12)
+    theta_hat = np.linalg.solve(A, X.T @ z)
+    B = 2 * kappa * 4 * 0.5 + path / (2 * kappa)
+    root = math.sqrt(1 + 2 / kappa * B + 4 * 0.5**4 / (kappa**4 * 0.01))
+    alpha = 1 + 4 / kappa * B + 8 * 0.25 / kappa**2 * math.log(2 / 0.1 * root)
+    beta = alpha + 0.5 * 4 - (np.square(z).sum() - theta_hat @ (X.T @ z))
+    np.testing.assert_allclose(vector(bandit.state, 2, THETA_HAT), theta_hat, atol=1e-12)
+    np.testing.assert_allclose(factor_of(bandit.state, 2).T @ factor_of(bandit.state, 2), A, rtol=1e-12)
+    assert width(bandit.state, read(policy.numbers(2)), 2) == pytest.approx(math.sqrt(beta), rel=1e-10)
+
+
+def test_wrong_settings_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="failure must be a finite number above 0 and at most 1; got 2"):
+        Gloc(failure=2)
+    with pytest.raises(InvalidInput, match="exploration must be a finite number at least 0"):
+        Gloc(exploration=-1)
