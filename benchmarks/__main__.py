@@ -3,7 +3,7 @@
 import sys
 from importlib import import_module
 
-NAMES = ("run_time", "online", "growth")
+NAMES = ("run_time", "online", "growth", "policies")
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:
