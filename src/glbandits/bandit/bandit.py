@@ -78,7 +78,7 @@ class Bandit:
 
     def learn(self, x: ArrayLike, reward: float) -> None:
         """Learn the reward of an arm with features `x` (dim,), which need not be the last one chosen."""
-        if type(x) is not np.ndarray or type(reward) is not float:
+        if type(x) is not np.ndarray or not isinstance(reward, (float, int)):
             x, reward = self._checked_features(x), self._checked_reward(reward)
         try:
             new_state = self._learn(self._state, self._settings, self.dim, x, reward, self._rng)
