@@ -1,6 +1,7 @@
 """SGD-TS as one would write it in plain NumPy: the yardstick for speed, and a second opinion on correctness.
 
-It shares nothing with the package but the settings. Where its random numbers come from is the caller's choice.
+It takes the settings, the block length among them, from the package and nothing else; its random numbers are the
+caller's choice.
 """
 
 import math

@@ -26,8 +26,8 @@ def report() -> None:
     def compiled() -> None:
         play(policy.init(6), settings, generator(1), arms, counts, expected, best, noise, 0.0, choices, regret)
 
-    def bare_product() -> Floats:
-        scores: Floats = arms.reshape(-1, 6) @ theta  # one flat product: twice as fast as NumPy's over three axes
+    def flat_product() -> Floats:
+        scores: Floats = arms.reshape(-1, 6) @ theta
         return scores
 
     def stacked_product() -> Floats:
@@ -47,15 +47,14 @@ def report() -> None:
     seconds = best_seconds(
         {
             "compiled": compiled,
-            "bare product": bare_product,
+            "flat product": flat_product,
             "stacked product": stacked_product,
             "plain NumPy": plain_numpy,
         }
     )
-    print("A run of T=1000, K=100, d=6 (best of 30, CPU seconds)")
+    print("A run of T=1000, K=100, d=6 (best of 30, CPU seconds, one BLAS thread)")
     for name, value in seconds.items():
         print(f"  {name:16s} {value:.6f} s   {value / horizon * 1e6:7.2f} us a round")
-    run, flat, stacked = seconds["compiled"], seconds["bare product"], seconds["stacked product"]
-    print(f"  compiled / bare product     {run / flat:6.2f}   (wanted: at most 2)")
-    print(f"  compiled / stacked product  {run / stacked:6.2f}   (arms @ theta, NumPy's product over three axes)")
-    print(f"  plain NumPy / compiled      {seconds['plain NumPy'] / run:6.2f}   (wanted: at least 8)")
+    run, bare = seconds["compiled"], min(seconds["flat product"], seconds["stacked product"])
+    print(f"  compiled / faster product  {run / bare:6.2f}   (wanted: at most 2)")
+    print(f"  plain NumPy / compiled     {seconds['plain NumPy'] / run:6.2f}   (wanted: at least 8)")
