@@ -13,8 +13,9 @@ SOURCES := src tests benchmarks
 run: .venv/ready-run
 	$(BIN)/glb simulate --policy sgd-ts --policy uniform --horizon 1000 --seeds 200 --out out/simulate
 
+# Groups keep what one policy compiles in one process.
 test: .venv/ready-dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses=logical --dist=loadgroup
 
 test-slow: .venv/ready-dev
 	$(BIN)/python -m pytest -m slow

@@ -46,7 +46,7 @@ def test_results_as_csv_and_seeds_that_continue(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("simulate", "--policy", "sgd-st"), "unknown policy 'sgd-st'; did you mean 'sgd-ts'?"),
+        (("simulate", "--policy", "sgd-st"), "unknown policy 'sgd-st'; did you mean 'sgd-ts'"),
         (("simulate", "--policy", "sgd-ts:stepp=1"), "unknown setting of sgd-ts 'stepp'; did you mean 'step'?"),
         (("simulate", "--policy", "sgd-ts:step"), "settings are written sgd-ts:name=value"),
         (("simulate", "--policy", "sgd-ts:step=-1"), "step must be a finite number above 0; got -1"),

@@ -5,12 +5,29 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, EpsilonGreedy, GlmTsl, LaplaceTs, LinTs, LinUcb, OnlineLaplace, Policy, UcbGlm
+from glbandits import (
+    Bandit,
+    EpsilonGreedy,
+    Evill,
+    GlbOmd,
+    GlmFp,
+    GlmFpl,
+    GlmTsl,
+    GlmUcb,
+    Greedy,
+    LaplaceTs,
+    LinTs,
+    LinUcb,
+    LinUcbDisjoint,
+    OfuglbE,
+    OnlineLaplace,
+    Policy,
+    UcbGlm,
+)
 from glbandits.environments import Synthetic
 from glbandits.simulation import simulate
 
 LINEAR = Synthetic(dim=3, arms=8, link="identity")
-LOGISTIC = Synthetic(dim=3, arms=8)
 
 
 def choices(policy: Policy, problem: Synthetic, horizon: int = 150) -> Any:
@@ -24,6 +41,11 @@ def choices(policy: Policy, problem: Synthetic, horizon: int = 150) -> Any:
         (OnlineLaplace(link="identity", rule="ts", exploration=0.4), LinTs(exploration=0.4)),
         (UcbGlm(link="identity", ridge=1.0, prior_precision=1.0, warm_up=0, exploration=0.4), LinUcb(exploration=0.4)),
         (GlmTsl(link="identity", ridge=1.0, prior_precision=1.0, warm_up=0, exploration=0.4), LinTs(exploration=0.4)),
+        (GlmUcb(link="identity", ridge=1.0, warm_up=0, exploration=0.4, bound=100.0), LinUcb(exploration=0.4)),
+        (OfuglbE(link="identity", ridge=1.0, exploration=0.4, bound=100.0), LinUcb(exploration=0.4)),
+        (GlbOmd(link="identity", step=None, exploration=0.4, bound=100.0), LinUcb(exploration=0.4)),
+        (LinUcbDisjoint(context_dim=3, exploration=0.4), LinUcb(exploration=0.4)),
+        (GlmFp(link="identity", exploration=0.4), OnlineLaplace(link="identity", exploration=0.4)),
     ],
     ids=lambda policy: policy.name,
 )
@@ -31,20 +53,30 @@ def test_with_the_identity_link_general_methods_are_their_linear_twins(general: 
     np.testing.assert_array_equal(choices(general, LINEAR), choices(linear, LINEAR))
 
 
-@pytest.mark.parametrize("explorer", [UcbGlm(exploration=0.0, warm_up=12), GlmTsl(exploration=0.0, warm_up=12)])
+@pytest.mark.parametrize(
+    "explorer",
+    [
+        UcbGlm(exploration=0.0, warm_up=12, ridge=1.0),
+        GlmUcb(exploration=0.0, warm_up=12, ridge=1.0),
+        GlmTsl(exploration=0.0, warm_up=12, ridge=1.0),
+        GlmFp(exploration=0.0, warm_up=12, ridge=1.0),
+        OfuglbE(exploration=0.0, warm_up=12, ridge=1.0),
+        EpsilonGreedy(exploration=0.0, warm_up=12, ridge=1.0),
+        GlmFpl(exploration=0.0, warm_up=12),
+        Evill(exploration=0.0, warm_up=12),
+    ],
+    ids=lambda policy: policy.name,
+)
 def test_without_exploration_they_are_greedy(explorer: Policy) -> None:
-    greedy = choices(EpsilonGreedy(exploration=0.0, warm_up=12), LOGISTIC)
-    played = choices(explorer, LOGISTIC)
-    # Random numbers are used up at different rates in the warm-up, so only what follows from the same data is the same.
-    assert played.shape == greedy.shape
-    bandits = [Bandit(explorer, dim=3, seed=1), Bandit(EpsilonGreedy(exploration=0.0, warm_up=12), dim=3, seed=1)]
+    # They use up random numbers at different rates in the warm-up, so all learn the same rewards here.
+    bandits = [Bandit(explorer, dim=3, seed=1), Bandit(Greedy(warm_up=12, ridge=1.0), dim=3, seed=1)]
     rng = np.random.default_rng(4)
-    for _ in range(60):
+    for t in range(60):
         x, reward = rng.uniform(-0.5, 0.5, 3), float(rng.random() < 0.5)
         for bandit in bandits:
             bandit.learn(x, reward)
         arms = rng.uniform(-0.5, 0.5, (9, 3))
-        if bandits[0].state[0] >= 12:
+        if t >= 11:
             assert bandits[0].choose(arms) == bandits[1].choose(arms)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
-from glbandits.maths.likelihood import RIDGE_WITHOUT_MLE, Fit, fit
+from glbandits.maths.likelihood import RIDGE_WITHOUT_MLE, Fit, fit, fit_towards
 from glbandits.maths.links import LINKS, Link, LinkFunctions
 from glbandits.records import Floats
 
@@ -167,3 +167,13 @@ def test_rows_of_weight_zero_do_not_count() -> None:
     weights = np.resize([1.0, 0.0, 1.0], 60)
     there = weights > 0
     np.testing.assert_allclose(fitted(X, y, weights=weights).theta, fitted(X[there], y[there]).theta, rtol=1e-9)
+
+
+@pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
+@pytest.mark.parametrize("samples", [3, 60])  # fewer than features, and more
+def test_a_fit_towards_a_centre_has_no_gradient_there(link: Link, samples: int) -> None:
+    X, y = problem(link, samples=samples, dim=5)
+    centre, functions = np.linspace(-1.0, 1.0, 5), LinkFunctions(link.mean, link.slope, link.antiderivative)
+    theta = fit_towards(X, y, np.ones(samples), 0.7, centre, np.zeros(5), functions).theta
+    means = np.array([link.mean(z) for z in X @ theta])
+    np.testing.assert_allclose(X.T @ (means - y) + 0.7 * (theta - centre), 0.0, atol=1e-7)

@@ -12,8 +12,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from glbandits.contract import rebuild, settings_of
 from glbandits.errors import GlbanditsError, ModelFileError, look_up
-from glbandits.policies import POLICIES, Policy, rebuild, settings_of
+from glbandits.policies import POLICIES, Policy
 from glbandits.records import Floats, Generator
 
 FORMAT = "glbandits-model"

@@ -4,8 +4,9 @@ import ast
 from dataclasses import fields
 from typing import Any
 
+from glbandits.contract import rebuild
 from glbandits.errors import InvalidInput, look_up
-from glbandits.policies import POLICIES, Policy, rebuild
+from glbandits.policies import POLICIES, Policy
 
 
 def parse_policy(text: str, **defaults: Any) -> Policy:

@@ -93,3 +93,12 @@ def inverse_norm(R: Floats, x: Floats, scratch: Floats) -> float:
     copy_to(scratch, x)
     forward(R, scratch)
     return norm(scratch)
+
+
+@jittable
+def log_determinant(R: Floats) -> float:
+    """The logarithm of the determinant of R'R."""
+    total = 0.0
+    for k in range(R.shape[0]):
+        total += 2.0 * math.log(R[k, k])
+    return total

@@ -1,9 +1,12 @@
 """Playing from N(theta, scale^2 (R'R)^-1): by a draw of theta, or by a bonus for each arm's own uncertainty."""
 
+import math
+
 import numpy as np
 
 from glbandits.compiled import borrowed, jittable
-from glbandits.maths.cholesky import backward, inverse_norm
+from glbandits.maths.cholesky import backward, inverse_norm, log_determinant
+from glbandits.maths.links import LinkFunctions
 from glbandits.maths.randomness import add_normals
 from glbandits.maths.vectors import add_scaled, dot
 from glbandits.records import Floats, Generator
@@ -30,3 +33,27 @@ def best_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float) -> int
         if score > best_score:
             best, best_score = a, score
     return best
+
+
+@jittable
+def best_mean_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float, link: LinkFunctions) -> int:
+    """The same with the bonus on the scale of rewards: the largest mu(x'theta) + scale ||x||."""
+    arms = borrowed(arms)
+    scratch = np.empty(theta.shape[0])
+    best, best_score = 0, -np.inf
+    for a in range(arms.shape[0]):
+        score = link.mean(dot(arms[a], theta)) + scale * inverse_norm(R, arms[a], scratch)
+        if score > best_score:
+            best, best_score = a, score
+    return best
+
+
+@jittable
+def self_normalised_width(R: Floats, prior_precision: float, noise: float, failure: float) -> float:
+    """A bound, in every round at once but for a chance of failure, for the norm of sum e_s x_s in the inverse of R'R.
+
+    Here R'R = prior_precision I + sum x_s x_s', and the e_s are sub-Gaussian with parameter noise (Abbasi-Yadkori,
+    Pal and Szepesvari, 2011): noise sqrt(log(det R'R / prior_precision^d) + 2 log(1/failure)).
+    """
+    gain = log_determinant(R) - R.shape[0] * math.log(prior_precision)
+    return noise * math.sqrt(max(gain, 0.0) + 2.0 * math.log(1.0 / failure))

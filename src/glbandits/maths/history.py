@@ -2,7 +2,8 @@
 
 The history is the last part of a state, from a given place on: rows used, room for rows, the features of each row,
 and how often a row was seen with which mean reward. An arm that comes again adds to its row, so with a fixed set of
-arms the history stops growing; looking for it costs no more than one step of a fit.
+arms the history stops growing; looking for it costs no more than one step of a fit. Policies that keep several sets of
+observations apart add a label to each row, as a last feature.
 """
 
 from typing import NamedTuple
@@ -84,6 +85,33 @@ def refit(state: Floats, place: int, theta: Floats, ridge: float, link: LinkFunc
     """Overwrite theta, the last estimate and the start of this one, with the fit to all observations."""
     rows = history(state, place, theta.shape[0])
     copy_to(theta, fit(rows.features, rows.rewards, rows.counts, ridge, theta, link).theta)
+
+
+@jittable
+def rows_labelled(state: Floats, place: int, dim: int, first: float, second: float) -> History:
+    """A copy of the rows with one of two labels, without it. Their label is the last feature, behind dim others."""
+    rows = history(state, place, dim + 1)
+    total = 0
+    for s in range(rows.counts.shape[0]):
+        total += rows.features[s, dim] == first or rows.features[s, dim] == second
+    some = History(np.empty((total, dim)), np.empty(total), np.empty(total))
+    total = 0
+    for s in range(rows.counts.shape[0]):
+        if rows.features[s, dim] == first or rows.features[s, dim] == second:
+            for i in range(dim):
+                some.features[total, i] = rows.features[s, i]
+            some.counts[total], some.rewards[total] = rows.counts[s], rows.rewards[s]
+            total += 1
+    return some
+
+
+@jittable
+def labelled(x: Floats, label: float) -> Floats:
+    """A row to remember, with a label behind its features."""
+    row = np.empty(x.shape[0] + 1)
+    copy_to(row, x)
+    row[x.shape[0]] = label
+    return row
 
 
 @jittable

@@ -2,7 +2,7 @@
 
 The objective is the paper's loss with optional weights and ridge:
 
-    sum_s w_s [m(x_s'theta) - y_s x_s'theta] + (ridge/2) ||theta||^2.
+    sum_s w_s [m(x_s'theta) - y_s x_s'theta] + (ridge/2) ||theta - centre||^2.
 
 It is convex for every strictly increasing link. For the canonical links (identity, logistic, log) its minimum
 is the maximum likelihood estimate; for others, such as probit, it solves the paper's equation
@@ -49,20 +49,43 @@ class Fit(NamedTuple):
 
 @jittable
 def fit(features: Floats, rewards: Floats, weights: Floats, ridge: float, start: Floats, link: LinkFunctions) -> Fit:
-    """Minimise the objective above from a warm start. O((n + d) min(n, d)^2) a step, so linear in d if n < d."""
+    """Minimise the objective above, with centre 0, from a warm start.
+
+    O((n + d) min(n, d)^2) a step, so linear in d if n < d.
+    """
+    return fit_towards(features, rewards, weights, ridge, np.zeros(features.shape[1]), start, link)
+
+
+@jittable
+def fit_towards(
+    features: Floats,
+    rewards: Floats,
+    weights: Floats,
+    ridge: float,
+    centre: Floats,
+    start: Floats,
+    link: LinkFunctions,
+) -> Fit:
+    """The same with any centre, the mean of a normal prior of precision ridge."""
     theta, converged, used = start, False, ridge
-    origin = np.zeros(features.shape[1])
     # From a start far off, curvature can be gone where there is a minimum elsewhere: the second try tells.
     for attempt in range(3):
         if not converged:
             used = RIDGE_WITHOUT_MLE if attempt == 2 and ridge == 0.0 else ridge
-            theta, converged = newton(features, rewards, weights, used, start if attempt == 0 else origin, link)
+            begin = start if attempt == 0 else centre
+            theta, converged = newton(features, rewards, weights, used, centre, begin, link)
     return Fit(theta, converged, used)
 
 
 @jittable
 def newton(
-    features: Floats, rewards: Floats, weights: Floats, ridge: float, start: Floats, link: LinkFunctions
+    features: Floats,
+    rewards: Floats,
+    weights: Floats,
+    ridge: float,
+    centre: Floats,
+    start: Floats,
+    link: LinkFunctions,
 ) -> tuple[Floats, bool]:
     """Newton's method, each step halved until the objective falls. False: no convergence."""
     features = borrowed(features)
@@ -74,10 +97,10 @@ def newton(
     gram = gram_matrix(features) if samples < dim else np.empty((0, 0))
     least = least_curvature(features, weights, link)
     set_scores(scores, features, theta)
-    value, slope = objective(scores, theta, rewards, weights, ridge, link), -np.inf
+    value, slope = objective(scores, theta, rewards, weights, ridge, centre, link), -np.inf
     for _ in range(MAX_ITERATIONS):
         for i in range(dim):
-            gradient[i] = ridge * theta[i]
+            gradient[i] = ridge * (theta[i] - centre[i])
         for s in range(samples):
             residuals[s] = weights[s] * (link.mean(scores[s]) - rewards[s])
             curvature[s] = weights[s] * link.slope(scores[s])
@@ -85,7 +108,7 @@ def newton(
         if samples >= dim:
             solvable = step_in_feature_space(features, gradient, curvature, least, ridge, step)
         else:
-            solvable = step_in_sample_space(features, gram, scores, residuals, curvature, ridge, theta, step)
+            solvable = step_in_sample_space(features, gram, scores, residuals, curvature, ridge, centre, theta, step)
         if not solvable:
             return theta, False
         set_scores(score_steps, features, step)
@@ -95,7 +118,7 @@ def newton(
         if small_step and -slope <= TOLERANCE * (1.0 + abs(value)):
             add_scaled(theta, 1.0, step)
             return theta, True
-        size, value = descent(scores, score_steps, theta, step, value, slope, rewards, weights, ridge, link)
+        size, value = descent(scores, score_steps, theta, step, value, slope, rewards, weights, ridge, centre, link)
         if size == 0.0:
             return theta, False
         add_scaled(theta, size, step)
@@ -115,6 +138,7 @@ def descent(
     rewards: Floats,
     weights: Floats,
     ridge: float,
+    centre: Floats,
     link: LinkFunctions,
 ) -> tuple[float, float]:
     """The first of 1, 1/2, 1/4, ... of the step that lowers the objective enough (Armijo), and the objective there.
@@ -126,7 +150,7 @@ def descent(
         there_scores, there_theta = scores.copy(), theta.copy()
         add_scaled(there_scores, size, score_steps)
         add_scaled(there_theta, size, step)
-        there = objective(there_scores, there_theta, rewards, weights, ridge, link)
+        there = objective(there_scores, there_theta, rewards, weights, ridge, centre, link)
         # The last term forgives what rounding adds to the objective next to its minimum.
         if there <= value + 1e-4 * size * slope + 1e-12 * (1.0 + abs(value)):
             return size, there
@@ -136,10 +160,18 @@ def descent(
 
 @jittable
 def objective(
-    scores: Floats, theta: Floats, rewards: Floats, weights: Floats, ridge: float, link: LinkFunctions
+    scores: Floats,
+    theta: Floats,
+    rewards: Floats,
+    weights: Floats,
+    ridge: float,
+    centre: Floats,
+    link: LinkFunctions,
 ) -> float:
     """The penalised loss, given the scores x_s'theta."""
-    total = 0.5 * ridge * dot(theta, theta)
+    total = 0.0
+    for i in range(theta.shape[0]):
+        total += 0.5 * ridge * (theta[i] - centre[i]) ** 2
     for s in range(scores.shape[0]):
         total += weights[s] * (link.antiderivative(scores[s]) - rewards[s] * scores[s])
     return total
@@ -200,12 +232,14 @@ def step_in_sample_space(
     residuals: Floats,
     curvature: Floats,
     ridge: float,
+    centre: Floats,
     theta: Floats,
     step: Floats,
 ) -> bool:
     """The same step by an n x n factor, for fewer samples than features. False without a ridge.
 
-    It goes to X'W^1/2 (W^1/2 XX' W^1/2 + ridge I)^-1 (W^1/2 z - W^-1/2 r), where z are the scores and r the residuals.
+    From the centre it goes to X'W^1/2 (W^1/2 XX' W^1/2 + ridge I)^-1 (W^1/2 z - W^-1/2 r), where z are the scores less
+    those of the centre, and r the residuals.
     """
     samples, dim = features.shape
     if ridge == 0.0:
@@ -213,14 +247,14 @@ def step_in_sample_space(
     root, coefficients, inner = np.empty(samples), np.empty(samples), np.empty((samples, samples))
     for s in range(samples):
         root[s] = math.sqrt(max(curvature[s], 1e-300))
-        coefficients[s] = root[s] * scores[s] - residuals[s] / root[s]
+        coefficients[s] = root[s] * (scores[s] - dot(features[s], centre)) - residuals[s] / root[s]
         for r in range(s + 1):
             inner[r, s] = root[r] * gram[r, s] * root[s]
         inner[s, s] += ridge
     factorise(inner, ridge, root)
     solve_factorised(inner, coefficients)
     for i in range(dim):
-        step[i] = -theta[i]
+        step[i] = centre[i] - theta[i]
     for s in range(samples):
         add_scaled(step, root[s] * coefficients[s], features[s])
     return True

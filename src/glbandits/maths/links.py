@@ -14,8 +14,12 @@ from scipy.special import ndtri
 
 from glbandits.compiled import jittable
 from glbandits.errors import InvalidInput, look_up
+from glbandits.maths.normal import normal_cdf, normal_density
 
 Scalar: TypeAlias = Callable[[float], float]
+
+GRID = 200
+"""Points on each side of 0 at which constants of a link are looked for."""
 
 
 class LinkFunctions(NamedTuple):
@@ -142,16 +146,8 @@ def _logistic_antiderivative(z: float) -> float:
     return max(z, 0.0) + math.log1p(math.exp(-abs(z)))
 
 
-def _probit(z: float) -> float:
-    return 0.5 * math.erfc(-z / math.sqrt(2.0))
-
-
-def _probit_slope(z: float) -> float:
-    return math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
-
-
 def _probit_antiderivative(z: float) -> float:
-    return z * 0.5 * math.erfc(-z / math.sqrt(2.0)) + math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)
+    return z * normal_cdf(z) + normal_density(z)
 
 
 _STRAIGHT = 500.0  # beyond it the log link goes on as a straight line: e^500 is past any real mean
@@ -199,8 +195,8 @@ LINKS["logistic"] = Link(
 )
 LINKS["probit"] = Link(
     name="probit",
-    mean=_probit,
-    slope=_probit_slope,
+    mean=normal_cdf,
+    slope=normal_density,
     antiderivative=_probit_antiderivative,
     inverse=lambda p: float(ndtri(p)),
     lowest_reward=0.0,
@@ -231,3 +227,28 @@ def find_link(link: str | Link) -> Link:
     if isinstance(link, Link):
         return link
     return look_up("link", link, LINKS)
+
+
+def slope_range(link: Link, bound: float) -> tuple[float, float]:
+    """The least and the largest slope of the mean over scores |z| <= bound, on a fine grid.
+
+    >>> [round(slope, 6) for slope in slope_range(LINKS["logistic"], 1.0)]
+    [0.196612, 0.25]
+    """
+    slopes = [link.slope(bound * step / GRID) for step in range(-GRID, GRID + 1)]
+    return min(slopes), max(slopes)
+
+
+def self_concordance(link: Link, bound: float) -> float:
+    """The least R with |mu''| <= R mu' over scores |z| <= bound, from differences on a fine grid.
+
+    >>> self_concordance(LINKS["identity"], 3.0)
+    0.0
+    >>> round(self_concordance(LINKS["log"], 3.0), 3)
+    1.0
+    """
+    h, largest = 1e-4, 0.0
+    for step in range(-GRID, GRID + 1):
+        z = bound * step / GRID
+        largest = max(largest, abs(link.slope(z + h) - link.slope(z - h)) / (2 * h * link.slope(z)))
+    return largest

@@ -1,9 +1,14 @@
 """The exact step that one observation asks for."""
 
+import math
+
 import numpy as np
 
 from glbandits.compiled import jittable
+from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.vectors import add_scaled, copy_to, dot
+from glbandits.records import Floats
 
 
 @jittable
@@ -32,3 +37,67 @@ def proximal_score(score: float, variance: float, reward: float, link: LinkFunct
             return next_z
         z = next_z
     return z
+
+
+@jittable
+def proximal_step(
+    theta: Floats,
+    R: Floats,
+    weight: float,
+    x: Floats,
+    reward: float,
+    times: float,
+    centre: Floats,
+    Q: Floats,
+    level: float,
+    link: LinkFunctions,
+) -> Floats:
+    """The minimum of (weight/2)||theta - theta_t||^2 in the norm of R'R plus the loss of one observation, in a set.
+
+    The loss is times (m(x'theta) - reward x'theta), the set the ellipsoid (theta - centre)'Q(theta - centre) <= level.
+    If the free minimum is outside, it is found by bisection for the multiplier nu of the set: with nu given, the
+    problem is free again, from another start and in the norm of weight R'R + nu Q. O(d^2), or O(d^3) a trial of nu.
+    """
+    dim = theta.shape[0]
+    direction, step = np.empty(dim), theta.copy()
+    copy_to(direction, x)
+    solve_factorised(R, direction)
+    z = proximal_score(dot(x, theta), times / weight * dot(x, direction), reward, link)
+    add_scaled(step, times / weight * (reward - link.mean(z)), direction)
+    if excess(step, centre, Q) <= level:
+        return step
+    A, pull, Qc = np.zeros((dim, dim)), np.zeros(dim), np.empty(dim)
+    for k in range(dim):
+        add_outer(A, weight, R[k])
+        add_scaled(pull, weight * dot(R[k], theta), R[k])
+        Qc[k] = dot(Q[k], centre)
+    low, high = -40.0, 40.0  # where the logarithm of nu is looked for
+    for _ in range(60):
+        nu = math.exp(0.5 * (low + high))
+        P, start = A.copy(), pull.copy()
+        for i in range(dim):
+            for j in range(i, dim):
+                P[i, j] += nu * Q[i, j]
+        factorise(P, 1e-300, start)
+        add_scaled(start, nu, Qc)
+        solve_factorised(P, start)
+        copy_to(direction, x)
+        solve_factorised(P, direction)
+        z = proximal_score(dot(x, start), times * dot(x, direction), reward, link)
+        add_scaled(start, times * (reward - link.mean(z)), direction)
+        if excess(start, centre, Q) > level:
+            low = 0.5 * (low + high)
+        else:
+            high = 0.5 * (low + high)
+            copy_to(step, start)
+    return step
+
+
+@jittable
+def excess(point: Floats, centre: Floats, Q: Floats) -> float:
+    """(point - centre)'Q(point - centre)."""
+    total = 0.0
+    for i in range(point.shape[0]):
+        for j in range(point.shape[0]):
+            total += (point[i] - centre[i]) * Q[i, j] * (point[j] - centre[j])
+    return total

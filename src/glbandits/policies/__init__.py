@@ -1,51 +1,88 @@
 """One file an algorithm, and the table of them all."""
 
+from glbandits.contract import Grid, ListedPolicy, Policy
+from glbandits.estimators.sgd_ts_theory import TheoryConstants
+from glbandits.policies.ecolog import Ecolog
 from glbandits.policies.epsilon_greedy import EpsilonGreedy
+from glbandits.policies.evill import Evill
+from glbandits.policies.glb_omd import GlbOmd
 from glbandits.policies.glm_fp import GlmFp
+from glbandits.policies.glm_fpl import GlmFpl
 from glbandits.policies.glm_tsl import GlmTsl
+from glbandits.policies.glm_ucb import GlmUcb
 from glbandits.policies.gloc import Gloc
 from glbandits.policies.gloc_ts import GlocTs
+from glbandits.policies.greedy import Greedy
 from glbandits.policies.laplace_ts import LaplaceTs
 from glbandits.policies.lin_ts import LinTs
 from glbandits.policies.lin_ucb import LinUcb
+from glbandits.policies.lin_ucb_disjoint import LinUcbDisjoint, disjoint_arms
+from glbandits.policies.lmc_ts import LmcTs
+from glbandits.policies.ofuglb_e import OfuglbE
 from glbandits.policies.online_laplace import OnlineLaplace
-from glbandits.policies.policy import Policy, rebuild, settings_of
+from glbandits.policies.pg_ts import PgTs
+from glbandits.policies.rs_glincb import RsGlincb
 from glbandits.policies.sgd_ts import SgdTs
-from glbandits.policies.sgd_ts_theory import TheoryConstants
+from glbandits.policies.supcb_glm import SupCbGlm
 from glbandits.policies.ucb_glm import UcbGlm
 from glbandits.policies.uniform import Uniform
 
-POLICIES: dict[str, type[Policy]] = {
+POLICIES: dict[str, type[ListedPolicy]] = {
     SgdTs.name: SgdTs,
     OnlineLaplace.name: OnlineLaplace,
     LaplaceTs.name: LaplaceTs,
     UcbGlm.name: UcbGlm,
+    GlmUcb.name: GlmUcb,
+    SupCbGlm.name: SupCbGlm,
     GlmTsl.name: GlmTsl,
+    GlmFpl.name: GlmFpl,
     GlmFp.name: GlmFp,
+    Evill.name: Evill,
+    PgTs.name: PgTs,
+    LmcTs.name: LmcTs,
     EpsilonGreedy.name: EpsilonGreedy,
+    Greedy.name: Greedy,
     Gloc.name: Gloc,
     GlocTs.name: GlocTs,
+    GlbOmd.name: GlbOmd,
+    Ecolog.name: Ecolog,
+    RsGlincb.name: RsGlincb,
+    OfuglbE.name: OfuglbE,
     LinUcb.name: LinUcb,
     LinTs.name: LinTs,
+    LinUcbDisjoint.name: LinUcbDisjoint,
     Uniform.name: Uniform,
 }
 
 __all__ = [
     "POLICIES",
+    "Ecolog",
     "EpsilonGreedy",
+    "Evill",
+    "GlbOmd",
     "GlmFp",
+    "GlmFpl",
     "GlmTsl",
+    "GlmUcb",
     "Gloc",
     "GlocTs",
+    "Greedy",
+    "Grid",
     "LaplaceTs",
     "LinTs",
     "LinUcb",
+    "LinUcbDisjoint",
+    "ListedPolicy",
+    "LmcTs",
+    "OfuglbE",
     "OnlineLaplace",
+    "PgTs",
     "Policy",
+    "RsGlincb",
     "SgdTs",
+    "SupCbGlm",
     "TheoryConstants",
     "UcbGlm",
     "Uniform",
-    "rebuild",
-    "settings_of",
+    "disjoint_arms",
 ]

@@ -7,20 +7,20 @@ from typing import ClassVar
 import numpy as np
 
 from glbandits.compiled import jittable
-from glbandits.errors import number, whole
-from glbandits.maths.history import first_history, history_fits, refit, remember
-from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.contract import Card, Grid, settle
+from glbandits.errors import number
+from glbandits.estimators.grids import EXPLORATIONS
+from glbandits.estimators.refit_estimator import LEARNED, MORE, WARM_UP, RefitEstimator, theta_of
+from glbandits.maths.links import LinkFunctions
 from glbandits.maths.randomness import any_index, uniform
 from glbandits.maths.vectors import best_arm
-from glbandits.policies.policy import settle
 from glbandits.records import Floats, Generator
 
-LEARNED, THETA = 0, 1
-"""The state: rewards learned, theta_hat, and the history."""
+EXPLORATION = MORE
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsilonGreedy:
+class EpsilonGreedy(RefitEstimator):
     """With probability min(1, a / sqrt t) any arm, else the one that the estimate from all rewards likes best.
 
     t is the number of rewards learned, plus one. O(t d^2) to learn, from a warm start; O(K d) to choose. The state
@@ -40,35 +40,27 @@ class EpsilonGreedy:
     """
 
     name: ClassVar[str] = "epsilon-greedy"
-    keeps_history: ClassVar[bool] = True
+    grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
+    card: ClassVar[Card] = Card(
+        choose="K d",
+        learn="t d^2",
+        memory="t d",
+        guarantee="none at this rate of exploration",
+        use_when="a baseline that everybody knows",
+        page="epsilon-greedy",
+    )
 
-    link: str | Link = "logistic"
-    exploration: float = 0.1
+    exploration: float = 0.3
     warm_up: int = 2
     ridge: float = 0.0
 
     def __post_init__(self) -> None:
-        find_link(self.link)
-        settle(
-            self,
-            exploration=number("exploration", self.exploration, at_least=0),
-            warm_up=whole("warm_up", self.warm_up, at_least=0),
-            ridge=number("ridge", self.ridge, at_least=0),
-        )
-
-    def init(self, dim: int) -> Floats:
-        """Nothing learned."""
-        return np.concatenate([np.zeros(1 + dim), first_history(dim)])
+        super().__post_init__()
+        settle(self, exploration=number("exploration", self.exploration, at_least=0))
 
     def numbers(self, dim: int) -> Floats:
-        """The exploration, the warm-up and the ridge."""
-        return np.array([self.exploration, self.warm_up, self.ridge])
-
-    def fits(self, state: Floats, dim: int) -> bool:
-        """A count, a vector, and a history behind them."""
-        if state.ndim != 1 or not np.isfinite(state).all():
-            return False
-        return history_fits(state, THETA + dim, dim) and bool(state[LEARNED] >= 0.0)
+        """The estimator's, and the exploration."""
+        return np.append(super().numbers(dim), self.exploration)
 
     @staticmethod
     @jittable
@@ -76,31 +68,20 @@ class EpsilonGreedy:
         """Any arm, or the best."""
         if uniform(rng) < epsilon(state, settings):
             return any_index(rng, arms.shape[0])
-        return best_arm(arms, state[THETA : THETA + arms.shape[1]])
-
-    @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, and fit again."""
-        dim, warm_up, ridge = x.shape[0], settings[1], settings[2]
-        state = remember(state, THETA + dim, x, reward)
-        state[LEARNED] += 1.0
-        if state[LEARNED] >= warm_up:
-            refit(state, THETA + dim, state[THETA : THETA + dim], ridge, link)
-        return state
+        return best_arm(arms, theta_of(state, arms.shape[1]))
 
     @staticmethod
     @jittable
     def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """Epsilon shared by all, the rest on the best."""
         out[:] = epsilon(state, settings) / arms.shape[0]
-        out[best_arm(arms, state[THETA : THETA + arms.shape[1]])] += 1.0 - epsilon(state, settings)
+        out[best_arm(arms, theta_of(state, arms.shape[1]))] += 1.0 - epsilon(state, settings)
         return True
 
 
 @jittable
 def epsilon(state: Floats, settings: Floats) -> float:
     """The chance of a random arm now."""
-    if state[LEARNED] < settings[1]:
+    if state[LEARNED] < settings[WARM_UP]:
         return 1.0
-    return float(min(1.0, settings[0] / math.sqrt(state[LEARNED] + 1.0)))
+    return float(min(1.0, settings[EXPLORATION] / math.sqrt(state[LEARNED] + 1.0)))

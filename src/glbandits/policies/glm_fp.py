@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from glbandits.compiled import jittable
-from glbandits.maths.gaussian import best_with_bonus
-from glbandits.maths.links import LinkFunctions
-from glbandits.maths.randomness import any_index, normal
-from glbandits.policies.mle_estimator import (
+from glbandits.contract import Card, Grid
+from glbandits.estimators.grids import EXPLORATIONS
+from glbandits.estimators.mle_estimator import (
     EXPLORATION,
     LEARNED,
     TAU,
@@ -16,6 +15,9 @@ from glbandits.policies.mle_estimator import (
     factor_of,
     refit_with_curvature,
 )
+from glbandits.maths.gaussian import best_with_bonus
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.randomness import any_index, normal
 from glbandits.records import Floats, Generator
 
 
@@ -37,6 +39,15 @@ class GlmFp(MleEstimator):
     """
 
     name: ClassVar[str] = "glm-fp"
+    grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
+    card: ClassVar[Card] = Card(
+        choose="K d^2",
+        learn="t d^2",
+        memory="t d",
+        guarantee="d sqrt(T)",
+        use_when="as online-laplace, with an exact fit each round",
+        page="glm-fp",
+    )
 
     warm_up: int | None = 0
     ridge: float = 1.0

@@ -4,11 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from glbandits.compiled import jittable
-from glbandits.maths.gaussian import draw_with_precision
-from glbandits.maths.links import LinkFunctions
-from glbandits.maths.randomness import any_index
-from glbandits.maths.vectors import best_arm
-from glbandits.policies.mle_estimator import (
+from glbandits.contract import Card, Grid
+from glbandits.estimators.grids import EXPLORATIONS, FACTORS
+from glbandits.estimators.mle_estimator import (
     EXPLORATION,
     LEARNED,
     TAU,
@@ -17,6 +15,10 @@ from glbandits.policies.mle_estimator import (
     factor_of,
     refit_with_curvature,
 )
+from glbandits.maths.gaussian import draw_with_precision
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.randomness import any_index
+from glbandits.maths.vectors import best_arm
 from glbandits.records import Floats, Generator
 
 
@@ -38,8 +40,17 @@ class GlmTsl(MleEstimator):
     """
 
     name: ClassVar[str] = "glm-tsl"
+    grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
+    card: ClassVar[Card] = Card(
+        choose="d^2 + K d",
+        learn="t d^2",
+        memory="t d",
+        guarantee="d sqrt(T log K)",
+        use_when="Thompson sampling with an exact fit each round",
+        page="glm-tsl",
+    )
 
-    exploration: float = 1.0
+    exploration: float | None = 0.3
 
     @staticmethod
     @jittable

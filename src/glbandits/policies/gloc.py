@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from glbandits.compiled import jittable
+from glbandits.contract import Card
+from glbandits.estimators.gloc_estimator import THETA_HAT, GlocEstimator, factor_of, read, vector, width
 from glbandits.maths.gaussian import best_with_bonus
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import point_mass
-from glbandits.policies.gloc_estimator import THETA_HAT, GlocEstimator, factor_of, read, vector, width
 from glbandits.records import Floats, Generator
 
 
@@ -25,6 +26,16 @@ class Gloc(GlocEstimator):
     """
 
     name: ClassVar[str] = "gloc"
+    card: ClassVar[Card] = Card(
+        choose="K d^2",
+        learn="d^2",
+        memory="d^2",
+        guarantee="d sqrt(T)/kappa",
+        use_when="constant cost with a proof, and theta* known to be small",
+        page="gloc",
+    )
+
+    exploration: float | None = 3.0
 
     @staticmethod
     @jittable

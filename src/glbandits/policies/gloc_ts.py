@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from glbandits.compiled import jittable
+from glbandits.contract import Card
+from glbandits.estimators.gloc_estimator import THETA_HAT, GlocEstimator, factor_of, read, vector, width
 from glbandits.maths.gaussian import draw_with_precision
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import best_arm
-from glbandits.policies.gloc_estimator import THETA_HAT, GlocEstimator, factor_of, read, vector, width
 from glbandits.records import Floats, Generator
 
 
@@ -25,6 +26,14 @@ class GlocTs(GlocEstimator):
     """
 
     name: ClassVar[str] = "gloc-ts"
+    card: ClassVar[Card] = Card(
+        choose="d^2 + K d",
+        learn="d^2",
+        memory="d^2",
+        guarantee="d^(3/2) sqrt(T)/kappa",
+        use_when="the same with many arms: each costs only d",
+        page="gloc",
+    )
 
     @staticmethod
     @jittable

@@ -7,12 +7,13 @@ from typing import ClassVar
 import numpy as np
 
 from glbandits.compiled import jittable
+from glbandits.contract import Card, Grid, settle
 from glbandits.errors import number
+from glbandits.estimators.grids import STEPS
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.proximal import proximal_score
 from glbandits.maths.randomness import add_normals
 from glbandits.maths.vectors import best_arm, dot
-from glbandits.policies.policy import settle
 from glbandits.records import Floats, Generator
 
 
@@ -38,6 +39,16 @@ class LaplaceTs:
 
     name: ClassVar[str] = "laplace-ts"
     keeps_history: ClassVar[bool] = False
+    grid: ClassVar[Grid] = {"exploration": STEPS}
+    """Seven values as in the paper, which spends them on the step size of a solver that is not needed here."""
+    card: ClassVar[Card] = Card(
+        choose="K d",
+        learn="d",
+        memory="d",
+        guarantee="none",
+        use_when="d is large and features are nearly uncorrelated",
+        page="laplace-ts",
+    )
 
     link: str | Link = "logistic"
     exploration: float = 1.0

@@ -1,27 +1,24 @@
-"""Linear Thompson sampling with one parameter for all arms (Agrawal and Goyal, 2013)."""
+"""Linear Thompson sampling with one parameter for all arms (Agrawal and Goyal, 2013; Abeille and Lazaric, 2017)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
 
 from glbandits.compiled import jittable
+from glbandits.contract import Card, Grid
+from glbandits.estimators.grids import EXPLORATIONS
+from glbandits.estimators.linear_estimator import LinearEstimator, width
 from glbandits.maths.belief import factor_of, mean_of
 from glbandits.maths.gaussian import draw_with_precision
-from glbandits.maths.links import Link, LinkFunctions
+from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import best_arm
-from glbandits.policies.belief_estimator import BeliefEstimator
 from glbandits.records import Floats, Generator
 
 
 @dataclass(frozen=True, kw_only=True)
-class LinTs(BeliefEstimator):
+class LinTs(LinearEstimator):
     """Ridge regression, and a draw for each decision: theta ~ N(theta_hat, v^2 V^-1), pull the largest x'theta.
 
-    V = lambda I + sum xx' and theta_hat = V^-1 sum yx, kept by rank-one updates. O(d^2 + K d) to choose, O(d^2) to
-    learn. Rewards of any range are taken as they are: the link is the identity.
-
-    Args:
-        exploration: v, the scale of the draw.
-        prior_precision: lambda.
+    Settings are `LinearEstimator`'s; exploration is v. O(d^2 + K d) to choose, O(d^2) to learn.
 
     >>> from glbandits import Bandit, LinTs
     >>> bandit = Bandit(LinTs(exploration=0.01), dim=2, seed=1)
@@ -31,16 +28,23 @@ class LinTs(BeliefEstimator):
     """
 
     name: ClassVar[str] = "lin-ts"
-    link: ClassVar[str | Link] = "identity"
-
-    exploration: float = 0.1
+    grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
+    card: ClassVar[Card] = Card(
+        choose="d^2 + K d",
+        learn="d^2",
+        memory="d^2",
+        guarantee="d^(3/2) sqrt(T), linear rewards",
+        use_when="the same with many arms",
+        page="linear",
+    )
 
     @staticmethod
     @jittable
     def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """The best arm under a draw."""
         dim = arms.shape[1]
-        return best_arm(arms, draw_with_precision(mean_of(state, dim), factor_of(state, dim), settings[0], rng))
+        v = width(state, settings, dim)
+        return best_arm(arms, draw_with_precision(mean_of(state, dim), factor_of(state, dim), v, rng))
 
     @staticmethod
     @jittable

@@ -6,13 +6,15 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from glbandits.compiled import jittable
-from glbandits.errors import look_up
+from glbandits.contract import Card, Grid, settle
+from glbandits.errors import look_up, number
+from glbandits.estimators.belief_estimator import BeliefEstimator
+from glbandits.estimators.grids import EXPLORATIONS
 from glbandits.maths.belief import factor_of, mean_of
 from glbandits.maths.gaussian import best_with_bonus, draw_with_precision
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.randomness import normal
 from glbandits.maths.vectors import best_arm, point_mass
-from glbandits.policies.belief_estimator import BeliefEstimator
 from glbandits.records import Floats, Generator
 
 DRAW, BONUS, PERTURBATION = 0.0, 1.0, 2.0
@@ -42,13 +44,24 @@ class OnlineLaplace(BeliefEstimator):
     """
 
     name: ClassVar[str] = "online-laplace"
+    grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
+    card: ClassVar[Card] = Card(
+        choose="K d^2 (ts: d^2 + K d)",
+        learn="d^2",
+        memory="d^2",
+        guarantee="none known",
+        use_when="a first choice at constant cost: nothing to tune",
+        page="online-laplace",
+    )
 
     link: str | Link = "logistic"
     rule: Literal["fp", "ucb", "ts"] = "fp"
+    exploration: float = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         find_link(self.link)
+        settle(self, exploration=number("exploration", self.exploration, at_least=0))
         self.numbers(1)
 
     def numbers(self, dim: int) -> Floats:

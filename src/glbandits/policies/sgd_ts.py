@@ -7,14 +7,15 @@ from typing import ClassVar, Literal, NamedTuple
 import numpy as np
 
 from glbandits.compiled import borrowed, jittable
+from glbandits.contract import Card, Grid, settle
 from glbandits.errors import InvalidInput, look_up, number, whole
+from glbandits.estimators.grids import EXPLORATIONS, FACTORS, STEPS
+from glbandits.estimators.sgd_ts_theory import TheoryConstants, estimate_width_squared, path_width_squared
+from glbandits.estimators.warm_up import warm_up_length
 from glbandits.maths.likelihood import fit
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.randomness import add_normals, any_index, uniform
 from glbandits.maths.vectors import add_scaled, best_arm, copy_to, dot, project_to_ball
-from glbandits.policies.policy import settle
-from glbandits.policies.sgd_ts_theory import TheoryConstants, estimate_width_squared, path_width_squared
-from glbandits.policies.warm_up import warm_up_length
 from glbandits.records import Floats, Generator
 
 
@@ -58,6 +59,20 @@ class SgdTs:
 
     name: ClassVar[str] = "sgd-ts"
     keeps_history: ClassVar[bool] = False
+    grid: ClassVar[Grid] = {
+        "block_factor": FACTORS,
+        "step": STEPS,
+        "exploration_a1": EXPLORATIONS,
+        "exploration_a2": EXPLORATIONS,
+    }
+    card: ClassVar[Card] = Card(
+        choose="K d",
+        learn="d",
+        memory="d",
+        guarantee="sqrt(T), if greedy contexts are diverse",
+        use_when="d is large and contexts vary; the paper's algorithm",
+        page="sgd-ts",
+    )
 
     link: str | Link = "logistic"
     block_factor: float = 10.0

@@ -4,13 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from glbandits.compiled import jittable
-from glbandits.maths.cholesky import update
-from glbandits.maths.gaussian import best_with_bonus
-from glbandits.maths.history import refit, remember
-from glbandits.maths.links import LinkFunctions
-from glbandits.maths.randomness import any_index
-from glbandits.maths.vectors import point_mass
-from glbandits.policies.mle_estimator import (
+from glbandits.contract import Card, Grid
+from glbandits.estimators.grids import EXPLORATIONS, FACTORS
+from glbandits.estimators.mle_estimator import (
     EXPLORATION,
     LEARNED,
     RIDGE,
@@ -20,6 +16,12 @@ from glbandits.policies.mle_estimator import (
     factor_of,
     history_at,
 )
+from glbandits.maths.cholesky import update
+from glbandits.maths.gaussian import best_with_bonus
+from glbandits.maths.history import refit, remember
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.randomness import any_index
+from glbandits.maths.vectors import point_mass
 from glbandits.records import Floats, Generator
 
 
@@ -41,8 +43,21 @@ class UcbGlm(MleEstimator):
     """
 
     name: ClassVar[str] = "ucb-glm"
+    grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
+    card: ClassVar[Card] = Card(
+        choose="K d^2",
+        learn="t d^2",
+        memory="t d",
+        guarantee="d sqrt(T), contexts drawn independently",
+        use_when="a deterministic rule, and time for an exact fit each round",
+        page="ucb-glm",
+    )
 
-    exploration: float = 0.1
+    exploration: float | None = 3.0
+
+    def scale(self, dim: int) -> float:
+        """Alpha; the theory's is for the unweighted norm as it is."""
+        return self.exploration if self.exploration is not None else self.mle_width(self.link, dim, self.horizon)
 
     @staticmethod
     @jittable

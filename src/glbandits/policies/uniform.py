@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from glbandits.compiled import jittable
+from glbandits.contract import Card, Grid
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.randomness import any_index
 from glbandits.records import Floats, Generator
@@ -28,6 +29,15 @@ class Uniform:
 
     name: ClassVar[str] = "uniform"
     keeps_history: ClassVar[bool] = False
+    grid: ClassVar[Grid] = {}
+    card: ClassVar[Card] = Card(
+        choose="1",
+        learn="1",
+        memory="1",
+        guarantee="none; regret grows with T",
+        use_when="data for off-policy evaluation, and the floor for all others",
+        page="uniform",
+    )
 
     link: str | Link = "identity"
 

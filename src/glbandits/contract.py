@@ -1,10 +1,34 @@
 """The contract of a policy."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
-from typing import Any, ClassVar, Protocol, get_args, get_type_hints, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, get_args, get_type_hints, runtime_checkable
 
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.records import Floats, Generator
+
+Grid: TypeAlias = Mapping[str, tuple[Any, ...]]
+"""Values for some settings of a policy; an experiment plays their product."""
+
+
+class Card(NamedTuple):
+    """What a user wants to know of a policy before reading its theory: a row of docs/policies.md.
+
+    Costs are orders of growth, where t counts the distinct arms pulled so far.
+    """
+
+    choose: str
+    """Time of a decision."""
+    learn: str
+    """Time of a reward."""
+    memory: str
+    """Size of the state."""
+    guarantee: str
+    """The regret that was proven for it, with its theory's settings and up to logarithms; or none."""
+    use_when: str
+    """What it is good for."""
+    page: str
+    """Its page in docs/theory."""
 
 
 @runtime_checkable
@@ -57,6 +81,16 @@ class Policy(Protocol):
     @staticmethod
     def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """The exact chance of each arm, into out; or False."""
+
+
+class ListedPolicy(Policy, Protocol):
+    """A policy of the table, which says more of itself than playing needs."""
+
+    grid: ClassVar[Grid]
+    """The values of its settings among which experiments choose: the SGD-TS paper's, where it has some."""
+
+    card: ClassVar[Card]
+    """Its row in docs/policies.md."""
 
 
 def settle(policy: object, **settings: Any) -> None:

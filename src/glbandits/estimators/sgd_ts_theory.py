@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 from glbandits.compiled import jittable
+from glbandits.contract import settle
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.policies.policy import settle
 
 
 @jittable

@@ -7,12 +7,14 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from glbandits.compiled import jittable
+from glbandits.contract import Grid, settle
 from glbandits.errors import number
+from glbandits.estimators.confidence import BY_THEORY, Confidence
+from glbandits.estimators.grids import EXPLORATIONS, STEPS
 from glbandits.maths.cholesky import solve_factorised, update
-from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.maths.links import Link, LinkFunctions, find_link, slope_range
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot
-from glbandits.policies.policy import settle
 from glbandits.records import Floats, Generator
 
 PATH, SQUARES, VECTORS = 0, 1, 2
@@ -99,7 +101,7 @@ def width(state: Floats, n: Numbers, dim: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GlocEstimator:
+class GlocEstimator(Confidence):
     """The settings of GLOC and GLOC-TS, and their way to learn.
 
     Each reward y of x, with z = x'theta predicted before the step and g = mu(z) - y:
@@ -118,26 +120,17 @@ class GlocEstimator:
     """
 
     keeps_history: ClassVar[bool] = False
+    grid: ClassVar[Grid] = {"step": STEPS, "exploration": EXPLORATIONS}
 
     link: str | Link = "logistic"
-    exploration: float | None = 0.1
+    exploration: float | None = 1.0
     step: float | None = 5.0
-    bound: float = 1.0
     prior_precision: float = 1.0
-    noise: float = 0.5
-    failure: float = 0.05
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         find_link(self.link)
-        settle(
-            self,
-            bound=number("bound", self.bound, above=0),
-            prior_precision=number("prior_precision", self.prior_precision, above=0),
-            noise=number("noise", self.noise, above=0),
-            failure=number("failure", self.failure, above=0, at_most=1),
-        )
-        if self.exploration is not None:
-            settle(self, exploration=number("exploration", self.exploration, at_least=0))
+        settle(self, prior_precision=number("prior_precision", self.prior_precision, above=0))
         if self.step is not None:
             settle(self, step=number("step", self.step, above=0))
 
@@ -147,10 +140,9 @@ class GlocEstimator:
 
     def numbers(self, dim: int) -> Floats:
         """The settings as `Numbers` names them."""
-        slope = find_link(self.link).slope
-        kappa = min(slope(-self.bound), slope(self.bound))
+        kappa, _ = slope_range(find_link(self.link), self.bound)
         step = 1.0 / kappa if self.step is None else self.step
-        c = -1.0 if self.exploration is None else self.exploration
+        c = BY_THEORY if self.exploration is None else self.exploration
         return np.array(Numbers(step, self.bound, c, kappa, self.noise, self.failure, self.prior_precision))
 
     def fits(self, state: Floats, dim: int) -> bool:

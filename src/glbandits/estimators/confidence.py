@@ -1,0 +1,62 @@
+"""How widely a policy explores: by a plain scale, or by the width that its theory proves."""
+
+import math
+from dataclasses import dataclass
+
+from glbandits.contract import settle
+from glbandits.errors import InvalidInput, number
+from glbandits.maths.links import Link, find_link, slope_range
+
+BY_THEORY = -1.0
+"""The exploration, in compiled code, of a policy whose width changes from round to round."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Width:
+    """The scale of a bonus or of a draw, and the constants that every theory of it asks for.
+
+    Args:
+        exploration: the scale; None for the theory's width, which is safe and explores far too much.
+        bound: S, a bound for ||theta*||; features are taken to have ||x|| <= 1.
+        failure: delta, the chance that the theory's width is too small.
+    """
+
+    exploration: float | None = 1.0
+    bound: float = 1.0
+    failure: float = 0.05
+
+    def __post_init__(self) -> None:
+        settle(
+            self,
+            bound=number("bound", self.bound, above=0, at_most=1e3),
+            failure=number("failure", self.failure, above=0, at_most=1),
+        )
+        if self.exploration is not None:
+            settle(self, exploration=number("exploration", self.exploration, at_least=0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confidence(Width):
+    """The same where the theory asks for the noise of rewards too.
+
+    Args:
+        noise: R, the sub-Gaussian parameter of rewards: 1/2 for any in [0, 1].
+    """
+
+    noise: float = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, noise=number("noise", self.noise, above=0))
+
+    def mle_width(self, link: str | Link, dim: int, horizon: int | None) -> float:
+        """The width of maximum likelihood: (R/kappa) sqrt((d/2) log(1 + 2T/d) + log(1/delta)).
+
+        With it and V = sum xx', |x'(theta_hat - theta*)| <= width ||x|| in V^-1 (Li, Lu and Zhou, 2017), where kappa
+        is the least slope within 1 of theta*.
+        """
+        if horizon is None:
+            raise InvalidInput("exploration=None is the theory's width, which needs a horizon; got none")
+        kappa, _ = slope_range(find_link(link), self.bound + 1.0)
+        inside = 0.5 * dim * math.log(1.0 + 2.0 * horizon / dim) + math.log(1.0 / self.failure)
+        return self.noise / kappa * math.sqrt(inside)

@@ -1,0 +1,160 @@
+"""Estimates that must lie in the ball ||theta|| <= radius.
+
+Both go from point to point of the ball. Each step minimises, over the ball, a quadratic that touches what is to be
+minimised (Newton's, or Gauss and Newton's), which is an unconstrained step followed by `project_in_norm`; it is halved
+until it descends.
+"""
+
+import numpy as np
+
+from glbandits.compiled import borrowed, jittable
+from glbandits.maths.cholesky import add_outer, factorise, forward, solve_factorised
+from glbandits.maths.likelihood import hessian_factor, objective, set_scores
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.projection import project_in_norm
+from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
+from glbandits.records import Floats
+
+MAX_STEPS = 100
+TOLERANCE = 1e-10
+"""A step shorter than this is the last, relative to the radius."""
+SHORTEST = 1e-9
+"""If even this part of a step does not descend, theta is where rounding allows no better."""
+
+
+@jittable
+def fit_in_ball(
+    features: Floats,
+    rewards: Floats,
+    weights: Floats,
+    ridge: float,
+    radius: float,
+    start: Floats,
+    link: LinkFunctions,
+) -> Floats:
+    """The theta of the ball that minimises `likelihood.objective`; with ridge > 0 there is exactly one."""
+    features = borrowed(features)
+    theta, origin, there = into_ball(start, radius), np.zeros(start.shape[0]), np.empty(start.shape[0])
+    scores = np.empty(features.shape[0])
+    set_scores(scores, features, theta)
+    value, size = objective(scores, theta, rewards, weights, ridge, origin, link), 1.0
+    step = newton_step(features, rewards, weights, ridge, radius, theta, link)
+    for _ in range(MAX_STEPS):
+        if size * norm(step) <= TOLERANCE * radius or size <= SHORTEST:
+            break
+        copy_to(there, theta)
+        add_scaled(there, size, step)
+        set_scores(scores, features, there)
+        there_value = objective(scores, there, rewards, weights, ridge, origin, link)
+        if there_value < value:
+            copy_to(theta, there)
+            value, size = there_value, 1.0
+            step = newton_step(features, rewards, weights, ridge, radius, theta, link)
+        else:
+            size *= 0.5
+    return theta
+
+
+@jittable
+def match_means_in_ball(
+    features: Floats, weights: Floats, R: Floats, radius: float, theta_hat: Floats, link: LinkFunctions
+) -> Floats:
+    """The theta of the ball whose g(theta) = sum w mu(x'theta) x is nearest to g(theta_hat), in the inverse of R'R.
+
+    That distance is not convex in theta, so this is a stationary point: the one that descent reaches from theta_hat
+    scaled back to the sphere. Inside the ball it is theta_hat.
+    """
+    features = borrowed(features)
+    theta, there, goal = into_ball(theta_hat, radius), np.empty(theta_hat.shape[0]), np.zeros(theta_hat.shape[0])
+    if norm(theta_hat) <= radius:
+        return theta
+    for s in range(features.shape[0]):
+        add_scaled(goal, weights[s] * link.mean(dot(features[s], theta_hat)), features[s])
+    distance, size = norm(mean_gap(features, weights, R, goal, theta, link)), 1.0
+    step = gauss_newton_step(features, weights, R, goal, radius, theta, link)
+    for _ in range(MAX_STEPS):
+        if size * norm(step) <= TOLERANCE * radius or size <= SHORTEST:
+            break
+        copy_to(there, theta)
+        add_scaled(there, size, step)
+        there_distance = norm(mean_gap(features, weights, R, goal, there, link))
+        if there_distance < distance:
+            copy_to(theta, there)
+            distance, size = there_distance, 1.0
+            step = gauss_newton_step(features, weights, R, goal, radius, theta, link)
+        else:
+            size *= 0.5
+    return theta
+
+
+@jittable
+def into_ball(theta: Floats, radius: float) -> Floats:
+    """A copy, scaled back to the sphere if it is outside."""
+    inside, length = theta.copy(), norm(theta)
+    if length > radius:
+        for i in range(theta.shape[0]):
+            inside[i] *= radius / length
+    return inside
+
+
+@jittable
+def newton_step(
+    features: Floats, rewards: Floats, weights: Floats, ridge: float, radius: float, theta: Floats, link: LinkFunctions
+) -> Floats:
+    """From theta to the point of the ball that minimises the objective's second-order expansion."""
+    dim = theta.shape[0]
+    descent, R = np.empty(dim), np.empty((dim, dim))
+    for i in range(dim):
+        descent[i] = -ridge * theta[i]
+    for s in range(features.shape[0]):
+        add_scaled(descent, weights[s] * (rewards[s] - link.mean(dot(features[s], theta))), features[s])
+    hessian_factor(R, features, weights, ridge, theta, link)
+    return step_in_ball(descent, R, radius, theta)
+
+
+@jittable
+def gauss_newton_step(
+    features: Floats, weights: Floats, R: Floats, goal: Floats, radius: float, theta: Floats, link: LinkFunctions
+) -> Floats:
+    """From theta to the point of the ball that minimises the distance with g replaced by its linear expansion."""
+    dim = theta.shape[0]
+    jacobian, inner, descent = np.zeros((dim, dim)), np.zeros((dim, dim)), np.empty(dim)
+    for s in range(features.shape[0]):
+        add_outer(jacobian, weights[s] * link.slope(dot(features[s], theta)), features[s])
+    for i in range(dim):
+        for j in range(i):
+            jacobian[i, j] = jacobian[j, i]
+    gap, largest = mean_gap(features, weights, R, goal, theta, link), 0.0
+    for i in range(dim):
+        forward(R, jacobian[i])
+        descent[i] = -dot(jacobian[i], gap)
+        for j in range(i + 1):
+            inner[j, i] = dot(jacobian[i], jacobian[j])
+        largest = max(largest, inner[i, i])
+    least = 1e-12 * largest + 1e-300  # directions that no arm has shown
+    for i in range(dim):
+        inner[i, i] += least
+    factorise(inner, least, descent)
+    return step_in_ball(descent, inner, radius, theta)
+
+
+@jittable
+def step_in_ball(descent: Floats, R: Floats, radius: float, theta: Floats) -> Floats:
+    """The step from theta to the projection of theta + (R'R)^-1 descent. Overwrites descent."""
+    solve_factorised(R, descent)
+    add_scaled(descent, 1.0, theta)
+    project_in_norm(descent, R, radius)
+    add_scaled(descent, -1.0, theta)
+    return descent
+
+
+@jittable
+def mean_gap(features: Floats, weights: Floats, R: Floats, goal: Floats, theta: Floats, link: LinkFunctions) -> Floats:
+    """R'^-1 (g(theta) - goal): its norm is that of the difference in the inverse of R'R."""
+    gap = np.empty(theta.shape[0])
+    for i in range(theta.shape[0]):
+        gap[i] = -goal[i]
+    for s in range(features.shape[0]):
+        add_scaled(gap, weights[s] * link.mean(dot(features[s], theta)), features[s])
+    forward(R, gap)
+    return gap

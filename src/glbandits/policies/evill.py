@@ -1,0 +1,119 @@
+"""EVILL: a linear perturbation of the loss (Janz, Liu, Ayoub and Szepesvari, 2024)."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from glbandits.compiled import jittable
+from glbandits.contract import Card, Grid, settle
+from glbandits.errors import number, whole
+from glbandits.estimators.confidence import Confidence
+from glbandits.estimators.grids import EXPLORATIONS
+from glbandits.estimators.refit_estimator import (
+    LEARNED,
+    MORE,
+    RIDGE,
+    WARM_UP,
+    RefitEstimator,
+    history_at,
+    take_in,
+    theta_of,
+)
+from glbandits.maths.history import history
+from glbandits.maths.likelihood import fit, fit_towards
+from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.randomness import add_normals
+from glbandits.maths.vectors import copy_to, dot
+from glbandits.records import Floats, Generator
+
+EXPLORATION = MORE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evill(RefitEstimator, Confidence):
+    """Add a random linear function to the loss, minimise it, and pull the arm that the minimum likes best.
+
+    1. theta_hat = the ridge estimate from all rewards.
+    2. w = a (sqrt(lambda) xi_0 + sum_s sqrt(mu'(x_s'theta_hat)) xi_s x_s), with xi_0 ~ N(0, I) and xi_s ~ N(0, 1).
+    3. theta = argmin of the loss plus w'theta; pull argmax x'theta.
+
+    The covariance of w is a^2 times the Hessian at theta_hat, so to first order theta ~ N(theta_hat, a^2 H^-1):
+    Thompson sampling without a factor of H. O(K d) to choose, O(t d^2) to learn.
+
+    Args:
+        link: mu, any link.
+        exploration: a. None for the theory's width: that of `Confidence.mle_width` times sqrt(mu'_max); needs a
+        horizon.
+        warm_up: pulls at random before the first fit.
+        ridge: lambda, above 0.
+        horizon: T, for the theory's width only.
+        bound: S, likewise.
+        noise: R, likewise.
+        failure: delta, likewise.
+
+    >>> from glbandits import Bandit, Evill
+    >>> bandit = Bandit(Evill(exploration=0.0), dim=1, seed=1)
+    >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
+    >>> bandit.choose([[0.2], [0.5], [-0.7]])
+    1
+    """
+
+    name: ClassVar[str] = "evill"
+    grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
+    card: ClassVar[Card] = Card(
+        choose="K d",
+        learn="t d^2",
+        memory="t d",
+        guarantee="d^(3/2) sqrt(T)",
+        use_when="Thompson sampling for any link without a matrix",
+        page="evill",
+    )
+
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        RefitEstimator.__post_init__(self)
+        Confidence.__post_init__(self)
+        settle(self, ridge=number("ridge", self.ridge, above=0))
+        if self.horizon is not None:
+            settle(self, horizon=whole("horizon", self.horizon, at_least=1))
+        self.scale(1)
+
+    def scale(self, dim: int) -> float:
+        """The a of the perturbation."""
+        if self.exploration is not None:
+            return self.exploration
+        _, steepest = slope_range(find_link(self.link), self.bound)
+        return math.sqrt(steepest) * self.mle_width(self.link, dim, self.horizon)
+
+    def numbers(self, dim: int) -> Floats:
+        """The estimator's, and the scale."""
+        return np.append(super().numbers(dim), self.scale(dim))
+
+    @staticmethod
+    @jittable
+    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Remember, fit, perturb, and fit again."""
+        state, dim = take_in(state, x, reward), x.shape[0]
+        if state[LEARNED] < settings[WARM_UP]:
+            return state
+        rows, theta, ridge, a = (
+            history(state, history_at(dim), dim),
+            theta_of(state, dim),
+            settings[RIDGE],
+            settings[MORE],
+        )
+        theta_hat = fit(rows.features, rows.rewards, rows.counts, ridge, theta, link).theta
+        # a sqrt(lambda) xi_0'theta moves the centre of the ridge by -a xi_0 / sqrt(lambda); a sqrt(N mu') xi x'theta
+        # moves the mean reward of a row seen N times by -a sqrt(mu'/N) xi. The sign of a normal number does not
+        # matter.
+        centre, perturbed = np.zeros(dim), np.zeros(rows.counts.shape[0])
+        add_normals(centre, a / math.sqrt(ridge), rng)
+        add_normals(perturbed, a, rng)
+        for s in range(perturbed.shape[0]):
+            curvature = link.slope(dot(rows.features[s], theta_hat))
+            perturbed[s] = rows.rewards[s] + math.sqrt(curvature / rows.counts[s]) * perturbed[s]
+        copy_to(theta, fit_towards(rows.features, perturbed, rows.counts, ridge, centre, theta_hat, link).theta)
+        return state

@@ -1,0 +1,103 @@
+"""GLM-FPL: follow the perturbed leader, by noise added to past rewards (Kveton et al., 2020)."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from glbandits.compiled import jittable
+from glbandits.contract import Card, Grid, settle
+from glbandits.errors import whole
+from glbandits.estimators.confidence import Confidence
+from glbandits.estimators.grids import EXPLORATIONS
+from glbandits.estimators.refit_estimator import (
+    LEARNED,
+    MORE,
+    RIDGE,
+    WARM_UP,
+    RefitEstimator,
+    history_at,
+    take_in,
+    theta_of,
+)
+from glbandits.maths.history import history
+from glbandits.maths.likelihood import fit
+from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.randomness import add_normals
+from glbandits.maths.vectors import copy_to
+from glbandits.records import Floats, Generator
+
+EXPLORATION = MORE
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlmFpl(RefitEstimator, Confidence):
+    """Add N(0, a^2) to every past reward, fit, and pull the arm that this estimate likes best.
+
+    The noise of all rewards is drawn anew each time. A row that was seen N times gets the mean of N such numbers.
+    O(K d) to choose, O(t d^2) to learn.
+
+    Args:
+        link: mu, any link.
+        exploration: a; 1/2 is the worst standard deviation of a reward in [0, 1]. None for the theory's, which is
+            mu'_max times the width of `Confidence.mle_width` and needs a horizon.
+        warm_up: pulls at random before the first fit.
+        ridge: penalty of the fit. Perturbed rewards may leave the link's range, so without one there may be no fit.
+        horizon: T, for the theory's width only.
+        bound: S, likewise.
+        noise: R, likewise.
+        failure: delta, likewise.
+
+    >>> from glbandits import Bandit, GlmFpl
+    >>> bandit = Bandit(GlmFpl(exploration=0.0), dim=1, seed=1)
+    >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
+    >>> bandit.choose([[0.2], [0.5], [-0.7]])
+    1
+    """
+
+    name: ClassVar[str] = "glm-fpl"
+    grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
+    card: ClassVar[Card] = Card(
+        choose="K d",
+        learn="t d^2",
+        memory="t d",
+        guarantee="d sqrt(T log K)",
+        use_when="randomness without a posterior, and decisions that cost nothing",
+        page="glm-fpl",
+    )
+
+    exploration: float | None = 0.5
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        RefitEstimator.__post_init__(self)
+        Confidence.__post_init__(self)
+        if self.horizon is not None:
+            settle(self, horizon=whole("horizon", self.horizon, at_least=1))
+        self.deviation(1)
+
+    def deviation(self, dim: int) -> float:
+        """The standard deviation of the noise."""
+        if self.exploration is not None:
+            return self.exploration
+        _, steepest = slope_range(find_link(self.link), self.bound)
+        return steepest * self.mle_width(self.link, dim, self.horizon)
+
+    def numbers(self, dim: int) -> Floats:
+        """The estimator's, and the deviation."""
+        return np.append(super().numbers(dim), self.deviation(dim))
+
+    @staticmethod
+    @jittable
+    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Remember, perturb all rewards, and fit."""
+        state, dim = take_in(state, x, reward), x.shape[0]
+        if state[LEARNED] >= settings[WARM_UP]:
+            rows, theta = history(state, history_at(dim), dim), theta_of(state, dim)
+            perturbed = np.zeros(rows.counts.shape[0])
+            add_normals(perturbed, settings[EXPLORATION], rng)
+            for s in range(perturbed.shape[0]):
+                perturbed[s] = rows.rewards[s] + perturbed[s] / math.sqrt(rows.counts[s])
+            copy_to(theta, fit(rows.features, perturbed, rows.counts, settings[RIDGE], theta, link).theta)
+        return state

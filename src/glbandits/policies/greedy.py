@@ -1,0 +1,42 @@
+"""Greedy: the best arm under maximum likelihood, and no exploration at all."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from glbandits.contract import Card, Grid
+from glbandits.estimators.refit_estimator import RefitEstimator
+
+
+@dataclass(frozen=True, kw_only=True)
+class Greedy(RefitEstimator):
+    """After a few random pulls, always the arm that the estimate from all rewards likes best.
+
+    Where contexts are diverse enough they explore by themselves, and greed is hard to beat; with a fixed set of arms
+    it can stay with a bad one for ever. O(K d) to choose, O(t d^2) to learn, from a warm start: choosing and learning
+    are all `RefitEstimator`'s.
+
+    Args:
+        link: mu, any link.
+        warm_up: pulls at random before the first estimate; the published code's 2.
+        ridge: penalty of the fit.
+
+    >>> from glbandits import Bandit, Greedy
+    >>> bandit = Bandit(Greedy(), dim=1, seed=1)
+    >>> bandit.learn_batch([[1.0], [1.0], [1.0]], [1.0, 1.0, 0.0])
+    >>> bandit.probabilities([[0.2], [0.5]])
+    array([0., 1.])
+    """
+
+    name: ClassVar[str] = "greedy"
+    grid: ClassVar[Grid] = {}
+    card: ClassVar[Card] = Card(
+        choose="K d",
+        learn="t d^2",
+        memory="t d",
+        guarantee="none; low if contexts are diverse",
+        use_when="contexts vary so much that they explore by themselves",
+        page="greedy",
+    )
+
+    warm_up: int = 2
+    ridge: float = 0.0

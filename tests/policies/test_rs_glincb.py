@@ -1,0 +1,58 @@
+import math
+
+import numpy as np
+import pytest
+
+from glbandits import Bandit, InvalidInput, RsGlincb
+from glbandits.maths.cholesky import log_determinant
+from glbandits.maths.history import history
+from glbandits.policies.rs_glincb import H_PLAYED, THETA, THETA_WARM, H, V, factor_of, history_at, vector
+
+
+def test_it_switches_when_the_determinant_has_doubled_and_not_before() -> None:
+    bandit, rng, switches = Bandit(RsGlincb(), dim=3, seed=1), np.random.default_rng(0), 0
+    theta, played = np.zeros(3), factor_of(bandit.state, 3, H_PLAYED)
+    for _ in range(800):
+        arms = rng.uniform(-1, 1, (8, 3))
+        arm = bandit.choose(arms)
+        bandit.learn(arms[arm], float(rng.random() < 1 / (1 + math.exp(-arms[arm, 0]))))
+        state = bandit.state
+        new_theta, new_played = vector(state, 3, THETA), factor_of(state, 3, H_PLAYED)
+        now, then = log_determinant(factor_of(state, 3, H)), log_determinant(new_played)
+        assert now - then <= math.log(2) + 1e-9
+        if not np.array_equal(new_played, played):
+            switches += 1
+            np.testing.assert_array_equal(new_played, factor_of(state, 3, H))
+        else:
+            np.testing.assert_array_equal(new_theta, theta)
+        theta, played = new_theta, new_played
+    grown = log_determinant(played) / math.log(2)  # from the identity: doubled so often, at the least so often switched
+    assert 8 <= switches <= grown + 1
+
+
+def test_the_warm_up_set_is_what_no_arm_had_shown() -> None:
+    bandit, rng = Bandit(RsGlincb(threshold=0.3), dim=2, seed=1), np.random.default_rng(0)
+    V_now, warm = np.eye(2), 0
+    for _ in range(60):
+        arms = rng.uniform(-1, 1, (5, 2))
+        norms = np.einsum("ai,ij,aj->a", arms, np.linalg.inv(V_now), arms)
+        arm = bandit.choose(arms)
+        if norms.max() >= 0.3:
+            assert arm == int(np.argmax(norms))
+            V_now, warm = V_now + np.outer(arms[arm], arms[arm]), warm + 1
+        bandit.learn(arms[arm], float(rng.random() < 0.5))
+    rows, R = history(bandit.state, history_at(2), 3), factor_of(bandit.state, 2, V)
+    np.testing.assert_allclose(R.T @ R, V_now, rtol=1e-12)
+    assert 0 < warm == rows.counts[rows.features[:, 2] == 0.0].sum() < 60
+    assert vector(bandit.state, 2, THETA_WARM).any()
+
+
+def test_the_paper_s_constants() -> None:
+    constants = RsGlincb(exploration=None, horizon=1000, failure=0.1, bound=2.0).constants(4)
+    log, kappa = 4 * math.log(10_000), (1 + math.exp(2)) ** 2 / math.exp(2)
+    gamma = 25 * 2 * math.sqrt(log)
+    np.testing.assert_allclose(
+        constants, [150 * math.sqrt(log), gamma * math.sqrt(kappa), 1 / (gamma**2 * kappa), log], rtol=1e-9
+    )
+    with pytest.raises(InvalidInput, match="needs a horizon and a link for rewards in"):
+        RsGlincb(exploration=None, horizon=1000, link="log")
