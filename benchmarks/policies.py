@@ -15,7 +15,7 @@ PAPER_SECONDS = {
     "epsilon-greedy": 2.020,
     "sgd-ts": 0.099,
 }
-"""Table 1 of the paper, simulation column. What it timed as SupCB-GLM is another algorithm (docs/theory/supcb-glm.md)."""
+"""Table 1 of the paper, simulation column. Its SupCB-GLM is another algorithm (docs/theory/supcb-glm.md)."""
 
 HORIZONS, DIMENSIONS = (500, 1000, 2000), (6, 12, 24)
 
