@@ -72,7 +72,8 @@ def _run_seconds(dim: int, arms: int, rounds: int, block: int) -> float:
 def _few_rounds(dim: int, arms: int, length: int = 20) -> Rounds:
     rng = np.random.default_rng(0)
     features: Floats = rng.uniform(-1, 1, (length, arms, dim)) / np.sqrt(dim)
-    return Rounds(features, np.full(length, arms), rng.uniform(0.2, 0.8, (length, arms)), rng.random(length))
+    means = rng.uniform(0.2, 0.8, (length, arms))
+    return Rounds(features, np.full(length, arms), means, rng.random(length), means)
 
 
 def memory_by_horizon() -> None:

@@ -30,9 +30,12 @@ class Rounds:
     """Expected reward of each arm, (rounds, most arms)."""
     noise: Floats
     """What the environment's reward rule turns an expected reward into a reward with, (rounds,)."""
+    values: Floats
+    """What regret is counted with, (rounds, most arms): the expected reward, unless an environment says otherwise."""
 
     def __post_init__(self) -> None:
-        for name, kind, axes in (("arms", "f8", 3), ("counts", "i8", 1), ("expected", "f8", 2), ("noise", "f8", 1)):
+        kinds = {"arms": ("f8", 3), "counts": ("i8", 1), "expected": ("f8", 2), "noise": ("f8", 1), "values": ("f8", 2)}
+        for name, (kind, axes) in kinds.items():
             array = np.ascontiguousarray(getattr(self, name), dtype=kind)
             if array.ndim != axes or not np.isfinite(array).all():
                 raise InvalidInput(f"{name} must be finite numbers on {axes} axes; got shape {array.shape}")
@@ -43,8 +46,10 @@ class Rounds:
                 f"counts and noise need one entry for each of the {rounds} rounds of arms; "
                 f"got shapes {self.counts.shape} and {self.noise.shape}"
             )
-        if self.expected.shape != (rounds, most):
-            raise InvalidInput(f"expected must have shape {(rounds, most)} like arms; got {self.expected.shape}")
+        for name in ("expected", "values"):
+            shape = getattr(self, name).shape
+            if shape != (rounds, most):
+                raise InvalidInput(f"{name} must have shape {(rounds, most)} like arms; got {shape}")
         if rounds and not (self.counts.min() >= 1 and self.counts.max() <= most):
             raise InvalidInput(
                 f"each round needs 1 to {most} arms; got counts {self.counts.min()} to {self.counts.max()}"
@@ -54,7 +59,7 @@ class Rounds:
         return len(self.counts)
 
     def best(self) -> Floats:
-        """The expected reward of each round's best arm, (rounds,)."""
+        """The value of each round's best arm, (rounds,)."""
         there = np.arange(self.expected.shape[1]) < self.counts[:, np.newaxis]
-        best: Floats = np.where(there, self.expected, -np.inf).max(axis=1)
+        best: Floats = np.where(there, self.values, -np.inf).max(axis=1)
         return best

@@ -12,9 +12,8 @@ from glbandits.records import Floats, Rounds
 
 def whole(problem: Synthetic, horizon: int, seed: int) -> Rounds:
     pieces = list(problem.rounds(horizon, seed))
-    return Rounds(
-        *(np.concatenate([getattr(p, name) for p in pieces]) for name in ("arms", "counts", "expected", "noise"))
-    )
+    names = ("arms", "counts", "expected", "noise", "values")
+    return Rounds(*(np.concatenate([getattr(p, name) for p in pieces]) for name in names))
 
 
 def test_features_and_theta_are_uniform_in_the_papers_box() -> None:
@@ -107,6 +106,7 @@ def rounds_with(**changes: object) -> Rounds:
         "counts": np.full(4, 3),
         "expected": np.zeros((4, 3)),
         "noise": np.zeros(4),
+        "values": np.zeros((4, 3)),
     }
     return Rounds(**(parts | changes))  # type: ignore[arg-type]
 
@@ -116,6 +116,7 @@ def rounds_with(**changes: object) -> Rounds:
     [
         ({"counts": np.full(3, 3)}, "one entry for each of the 4 rounds"),
         ({"expected": np.zeros((4, 2))}, r"expected must have shape \(4, 3\)"),
+        ({"values": np.zeros((3, 3))}, r"values must have shape \(4, 3\)"),
         ({"counts": np.array([3, 3, 0, 3])}, "each round needs 1 to 3 arms; got counts 0 to 3"),
         ({"counts": np.array([3, 4, 1, 3])}, "each round needs 1 to 3 arms; got counts 1 to 4"),
     ],
@@ -126,6 +127,6 @@ def test_rounds_check_themselves(changes: dict[str, Floats], message: str) -> No
 
 
 def test_the_best_arm_of_a_round_is_one_that_is_there() -> None:
-    expected = np.array([[0.1, 0.9, 0.5], [0.2, 0.1, 0.9], [0.3, 0.3, 0.3], [0.0, 0.4, 0.8]])
-    rounds = rounds_with(expected=expected, counts=np.array([3, 2, 1, 3]))
+    values = np.array([[0.1, 0.9, 0.5], [0.2, 0.1, 0.9], [0.3, 0.3, 0.3], [0.0, 0.4, 0.8]])
+    rounds = rounds_with(values=values, counts=np.array([3, 2, 1, 3]))
     np.testing.assert_array_equal(rounds.best(), [0.9, 0.2, 0.3, 0.8])

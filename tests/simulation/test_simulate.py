@@ -9,7 +9,7 @@ from joblib import parallel_config
 from glbandits import InvalidInput, SgdTs, Uniform
 from glbandits.environments import NOISES, Noise, Synthetic, gaussian
 from glbandits.records import Rounds
-from glbandits.simulation import simulate
+from glbandits.simulation import play_together, recorded_rounds, simulate
 from tests.maths.test_links import own_link
 
 
@@ -133,7 +133,8 @@ class Given:
 
 def some_rounds(length: int, dim: int = 2) -> Rounds:
     rng = np.random.default_rng(length)
-    return Rounds(rng.normal(size=(length, 3, dim)), np.full(length, 3), rng.random((length, 3)), rng.random(length))
+    means = rng.random((length, 3))
+    return Rounds(rng.normal(size=(length, 3, dim)), np.full(length, 3), means, rng.random(length), means)
 
 
 @pytest.mark.parametrize(
@@ -149,3 +150,34 @@ def some_rounds(length: int, dim: int = 2) -> Rounds:
 def test_an_environment_that_breaks_its_word_is_found_out(pieces: list[Rounds], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         simulate(Uniform(), Given(pieces), 10, 1)
+
+
+def test_policies_that_share_rounds_play_as_if_alone() -> None:
+    policies, problem = [SgdTs(block_length=20), Uniform(), SgdTs(block_length=30)], Synthetic(dim=3, arms=5)
+    together = play_together(policies, problem, 200, 4, recorded_rounds(200, 50), keep_choices=True)
+    for policy, run in zip(policies, together, strict=True):
+        alone = simulate(policy, problem, 200, [4], points=50)
+        assert alone.choices is not None
+        np.testing.assert_array_equal(run.choices, alone.choices[0])
+        np.testing.assert_array_equal(run.regret, alone.regret[0])
+
+
+def test_regret_is_counted_with_values_and_rewards_come_from_expectations() -> None:
+    class Labels:
+        dim, noise = 1, NOISES["bernoulli"]
+
+        def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:  # noqa: ARG002
+            labels = np.resize([[1.0, 0.0]], (horizon, 2))  # the first arm always pays; its value is low all the same
+            values = np.resize([[0.2, 0.7]], (horizon, 2))
+            yield Rounds(
+                np.resize([[[1.0], [-1.0]]], (horizon, 2, 1)),
+                np.full(horizon, 2),
+                labels,
+                np.full(horizon, 0.5),
+                values,
+            )
+
+    result = simulate(SgdTs(block_length=10), Labels(), 100, [1])
+    assert result.choices is not None
+    assert (result.choices[0, 10:] == 0).all()  # it learned from the labels
+    assert result.final_regret[0] == pytest.approx(0.5 * (result.choices[0] == 0).sum())

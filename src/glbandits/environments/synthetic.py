@@ -97,11 +97,13 @@ class Synthetic:
             if self.fixed_arms:
                 features = self._stream(seed, FEATURES)
                 arms = np.repeat(arms, length, axis=0)
+            expected = expected_rewards(arms, theta_star)
             yield Rounds(
                 arms=arms,
                 counts=counts.integers(fewest, self.arms, length, endpoint=True),
-                expected=expected_rewards(arms, theta_star),
+                expected=expected,
                 noise=noise.draw(noises, length),
+                values=expected,
             )
 
     def _stream(self, seed: int, part: int) -> np.random.Generator:

@@ -1,5 +1,5 @@
-"""Playing a policy against an environment, many times over."""
+"""Playing policies against environments."""
 
-from glbandits.simulation.simulate import Simulation, simulate
+from glbandits.simulation.simulate import Run, Simulation, play_together, prepare, recorded_rounds, simulate
 
-__all__ = ["Simulation", "simulate"]
+__all__ = ["Run", "Simulation", "play_together", "prepare", "recorded_rounds", "simulate"]

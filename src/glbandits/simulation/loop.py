@@ -29,6 +29,7 @@ def play_entry(policy: type[Policy], link: Link, noise: Noise, compiled: bool) -
         arms: Floats,
         counts: Ints,
         expected: Floats,
+        values: Floats,
         best: Floats,
         noise_numbers: Floats,
         regret_before: float,
@@ -41,7 +42,7 @@ def play_entry(policy: type[Policy], link: Link, noise: Noise, compiled: bool) -
             arm = choose(state, settings, arms[t, : counts[t]], rng, link_functions)
             reward = reward_of(expected[t, arm], noise_numbers[t])
             state = learn(state, settings, arms[t, arm], reward, rng, link_functions)
-            total += best[t] - expected[t, arm]
+            total += best[t] - values[t, arm]
             choices[t] = arm
             regret[t] = total
         return state
@@ -50,7 +51,7 @@ def play_entry(policy: type[Policy], link: Link, noise: Noise, compiled: bool) -
         return play
     counts, choices = types.Array(types.int64, 1, "C", readonly=True), types.int64[::1]
     signature = VECTOR(
-        VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, counts, READ_MATRIX, READ_VECTOR, READ_VECTOR, types.float64,
+        VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, counts, READ_MATRIX, READ_MATRIX, READ_VECTOR, READ_VECTOR, types.float64,
         choices, VECTOR,
     )  # fmt: skip
     return compile_entry(play, signature, policy, link, more=f",{noise.name}", cached=noise.built_in)

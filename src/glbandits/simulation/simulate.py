@@ -1,21 +1,33 @@
-"""simulate: regret curves, choices and seconds of a policy on an environment."""
+"""Runs: policies against an environment, for many seeds."""
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from glbandits.contract import Policy
 from glbandits.environments import Environment
 from glbandits.errors import InvalidInput, whole
 from glbandits.maths.links import find_link
 from glbandits.maths.randomness import generator
-from glbandits.policies import Policy
-from glbandits.records import Floats, Ints
+from glbandits.records import Floats, Ints, Rounds
 from glbandits.simulation.loop import play_entry
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of playing one policy with one seed."""
+
+    regret: Floats
+    """Cumulative regret at the recorded rounds, (points,)."""
+    choices: NDArray[np.int32] | None
+    """The arm of every round, (horizon,), if they were kept."""
+    seconds: float
+    """CPU seconds that the policy itself took: choosing and learning, not making the problem."""
 
 
 @dataclass(frozen=True)
@@ -92,70 +104,123 @@ def simulate(
     >>> result.regret.shape, result.choices.shape
     ((4, 500), (4, 500))
     """
-    if not isinstance(policy, Policy) or isinstance(policy, type):
-        raise InvalidInput(f"policy must be settings such as SgdTs(); got {policy!r}")
-    if not isinstance(environment, Environment) or isinstance(environment, type):
-        raise InvalidInput(f"environment must be a problem such as Synthetic(); got {environment!r}")
-    horizon, points = whole("horizon", horizon, at_least=1), whole("points", points, at_least=1)
     if whole("jobs", jobs, at_least=-1) == 0:
         raise InvalidInput("jobs must be a number of runs at once, or -1 for one per core; got 0")
     chosen = _seeds(seeds)
-    _check_rewards(policy, environment)
-    play_entry(type(policy), find_link(policy.link), environment.noise, compiled)  # compile once, before the runs
-    rounds = np.unique(np.linspace(1, horizon, min(points, horizon)).round().astype(np.int64))
+    prepare([policy], environment, compiled=compiled)  # compile once, before the runs
+    rounds = recorded_rounds(horizon, points)
     runs = Parallel(n_jobs=jobs, prefer="threads")(
-        delayed(_run)(policy, environment, horizon, seed, compiled, rounds, keep_choices, progress) for seed in chosen
+        delayed(play_together)(
+            [policy],
+            environment,
+            horizon,
+            seed,
+            rounds,
+            keep_choices=keep_choices,
+            compiled=compiled,
+            progress=progress,
+        )
+        for seed in chosen
     )
-    regret, choices, seconds = zip(*runs, strict=True)
+    played: list[Run] = [run for (run,) in runs]
     return Simulation(
         policy=policy,
         environment=environment,
         horizon=horizon,
         seeds=chosen,
         rounds=rounds,
-        regret=np.array(regret),
-        choices=np.array(choices) if keep_choices else None,
-        seconds=np.array(seconds),
+        regret=np.array([run.regret for run in played]),
+        choices=np.array([run.choices for run in played]) if keep_choices else None,
+        seconds=np.array([run.seconds for run in played]),
     )
 
 
-def _run(
-    policy: Policy,
+def recorded_rounds(horizon: int, points: int) -> Ints:
+    """So many rounds, evenly spread, the last of them the horizon."""
+    horizon, points = whole("horizon", horizon, at_least=1), whole("points", points, at_least=1)
+    return np.unique(np.linspace(1, horizon, min(points, horizon)).round().astype(np.int64))
+
+
+def prepare(policies: Iterable[Policy], environment: Environment, *, compiled: bool = True) -> None:
+    """Check that these policies can play here, and compile what they need."""
+    if not isinstance(environment, Environment) or isinstance(environment, type):
+        raise InvalidInput(f"environment must be a problem such as Synthetic(); got {environment!r}")
+    for policy in policies:
+        if not isinstance(policy, Policy) or isinstance(policy, type):
+            raise InvalidInput(f"policy must be settings such as SgdTs(); got {policy!r}")
+        _check_rewards(policy, environment)
+        play_entry(type(policy), find_link(policy.link), environment.noise, compiled)
+
+
+def play_together(
+    policies: Sequence[Policy],
     environment: Environment,
     horizon: int,
     seed: int,
-    compiled: bool,
     rounds: Ints,
-    keep_choices: bool,
-    progress: Callable[[int], None] | None,
-) -> tuple[Floats, NDArray[np.int32] | None, float]:
-    play = play_entry(type(policy), find_link(policy.link), environment.noise, compiled)
-    state, settings, rng = policy.init(environment.dim), policy.numbers(environment.dim), generator(seed)
-    recorded = np.empty(len(rounds))
-    kept = np.empty(horizon, dtype=np.int32) if keep_choices else None
-    seconds, played, total = 0.0, 0, 0.0
+    *,
+    keep_choices: bool = False,
+    compiled: bool = True,
+    progress: Callable[[int], None] | None = None,
+) -> list[Run]:
+    """Play one seed's rounds with every policy, each as if alone: the rounds are made once, and shared.
+
+    `progress` is called with the number of rounds just played, summed over policies.
+    """
+    players = [_Player(policy, environment, horizon, seed, rounds, keep_choices, compiled) for policy in policies]
+    played = 0
     for piece in environment.rounds(horizon, seed):
         if piece.arms.shape[2] != environment.dim or not 0 < len(piece) <= horizon - played:
             raise InvalidInput(
                 f"rounds must yield {horizon} rounds of {environment.dim} features, in pieces that are not empty; "
                 f"got arms of shape {piece.arms.shape} after {played} rounds"
             )
-        regret, choices, best = np.empty(len(piece)), np.empty(len(piece), dtype=np.int64), piece.best()
-        start = time.thread_time()
-        state = play(
-            state, settings, rng, piece.arms, piece.counts, piece.expected, best, piece.noise, total, choices, regret
-        )
-        seconds += time.thread_time() - start
-        here = slice(*np.searchsorted(rounds, [played + 1, played + len(piece) + 1]))
-        recorded[here] = regret[rounds[here] - 1 - played]
-        if kept is not None:
-            kept[played : played + len(piece)] = choices
-        played, total = played + len(piece), float(regret[-1])
-        if progress is not None:
-            progress(len(piece))
+        best = piece.best()
+        for player in players:
+            player.play(piece, best)
+            if progress is not None:
+                progress(len(piece))
+        played += len(piece)
     if played != horizon:
         raise InvalidInput(f"rounds must yield {horizon} rounds; got {played}")
-    return recorded, kept, seconds
+    return [Run(player.regret, player.choices, player.seconds) for player in players]
+
+
+class _Player:
+    """A policy in the middle of a run."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        environment: Environment,
+        horizon: int,
+        seed: int,
+        rounds: Ints,
+        keep_choices: bool,
+        compiled: bool,
+    ) -> None:
+        dim = environment.dim
+        self._play = play_entry(type(policy), find_link(policy.link), environment.noise, compiled)
+        self._state, self._settings, self._rng = policy.init(dim), policy.numbers(dim), generator(seed)
+        self._rounds, self._played, self._total = rounds, 0, 0.0
+        self.regret = np.empty(len(rounds))
+        self.choices = np.empty(horizon, dtype=np.int32) if keep_choices else None
+        self.seconds = 0.0
+
+    def play(self, piece: Rounds, best: Floats) -> None:
+        regret, choices = np.empty(len(piece)), np.empty(len(piece), dtype=np.int64)
+        start = time.thread_time()
+        self._state = self._play(
+            self._state, self._settings, self._rng, piece.arms, piece.counts, piece.expected, piece.values, best,
+            piece.noise, self._total, choices, regret,
+        )  # fmt: skip
+        self.seconds += time.thread_time() - start
+        end = self._played + len(piece)
+        here = slice(*np.searchsorted(self._rounds, [self._played + 1, end + 1]))
+        self.regret[here] = regret[self._rounds[here] - 1 - self._played]
+        if self.choices is not None:
+            self.choices[self._played : end] = choices
+        self._played, self._total = end, float(regret[-1])
 
 
 def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
