@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 
-from glbandits import InvalidInput, SgdTs, Uniform
+from glbandits import InvalidInput, Policy, SgdTs, Uniform
 from glbandits.environments import NOISES, Noise, Synthetic, gaussian
 from glbandits.records import Rounds
 from glbandits.simulation import play_together, recorded_rounds, simulate
@@ -153,7 +153,8 @@ def test_an_environment_that_breaks_its_word_is_found_out(pieces: list[Rounds], 
 
 
 def test_policies_that_share_rounds_play_as_if_alone() -> None:
-    policies, problem = [SgdTs(block_length=20), Uniform(), SgdTs(block_length=30)], Synthetic(dim=3, arms=5)
+    policies: list[Policy] = [SgdTs(block_length=20), Uniform(), SgdTs(block_length=30)]
+    problem = Synthetic(dim=3, arms=5)
     together = play_together(policies, problem, 200, 4, recorded_rounds(200, 50), keep_choices=True)
     for policy, run in zip(policies, together, strict=True):
         alone = simulate(policy, problem, 200, [4], points=50)

@@ -51,7 +51,7 @@ def play_entry(policy: type[Policy], link: Link, noise: Noise, compiled: bool) -
         return play
     counts, choices = types.Array(types.int64, 1, "C", readonly=True), types.int64[::1]
     signature = VECTOR(
-        VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, counts, READ_MATRIX, READ_MATRIX, READ_VECTOR, READ_VECTOR, types.float64,
-        choices, VECTOR,
+        VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, counts, READ_MATRIX, READ_MATRIX, READ_VECTOR, READ_VECTOR,
+        types.float64, choices, VECTOR,
     )  # fmt: skip
     return compile_entry(play, signature, policy, link, more=f",{noise.name}", cached=noise.built_in)
