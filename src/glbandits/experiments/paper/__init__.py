@@ -1,0 +1,1 @@
+"""The paper's figures and its table, one file each."""
