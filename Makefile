@@ -6,12 +6,12 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := src tests benchmarks
+SOURCES := src tests benchmarks tools
 
 .PHONY: run test test-slow lint check bench lock clean
 
 run: .venv/ready-run
-	$(BIN)/glb simulate --policy sgd-ts --policy uniform --horizon 1000 --seeds 200 --out out/simulate
+	$(BIN)/glb paper simulation --quick --out out/paper
 
 # Groups keep what one policy compiles in one process.
 test: .venv/ready-dev

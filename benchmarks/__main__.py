@@ -9,7 +9,7 @@ from importlib import import_module
 for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ[variable] = "1"
 
-NAMES = ("run_time", "online", "growth", "policies", "defaults")
+NAMES = ("run_time", "online", "growth", "policies", "defaults", "paper_grid", "r6a")
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:

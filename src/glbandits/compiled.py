@@ -79,7 +79,7 @@ def compile_cached(
 
     An argument of any other type raises a TypeError instead of compiling a second version, which is what
     lets callers try first and convert only when they must. `name` must tell apart all that `function`
-    closes over: it names the file in the cache. The digest in it makes an edit anywhere in the package
+    closes over: it names the file in the cache. The digest in it makes an edit of anything that is compiled
     miss the cache, because Numba itself looks only at the file of the entry point. `nogil` lets other
     threads run meanwhile; taking the lock back costs 0.1 microseconds, so short calls keep it.
     """
@@ -98,9 +98,26 @@ def compile_cached(
     return cast(Function, compiled)
 
 
+COMPILED_SOURCES = (
+    "compiled.py",
+    "contract.py",
+    "errors.py",
+    "maths",
+    "estimators",
+    "policies",
+    "bandit/entries.py",
+    "simulation/loop.py",
+    "environments/noise.py",
+    "environments/synthetic.py",
+)
+"""What compiled code is made of. An edit elsewhere, of a command or a report, leaves the cache as it is."""
+
+
 @cache
 def _source_digest() -> str:
-    digest = sha256()
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(path.read_bytes())
+    root, digest = Path(__file__).parent, sha256()
+    for name in COMPILED_SOURCES:
+        path = root / name
+        for source in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(source.read_bytes())
     return digest.hexdigest()[:12]

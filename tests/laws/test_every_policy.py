@@ -26,6 +26,7 @@ from glbandits import (
 from glbandits.contract import rebuild, settings_of
 from glbandits.environments import Synthetic
 from glbandits.maths.links import LinkFunctions, find_link
+from glbandits.maths.randomness import generator
 from glbandits.records import Floats
 from glbandits.simulation import simulate
 
@@ -206,6 +207,22 @@ def test_hard_problems_leave_a_finite_state(policy: Policy, rewards: Floats, arm
 
 
 @every_policy
+@pytest.mark.parametrize("size", [1e-6, 1e3, 1e6])
+def test_features_of_any_size_leave_a_finite_state_that_can_be_saved(
+    policy: Policy, size: float, tmp_path: Path
+) -> None:
+    bandit, rng = Bandit(policy, dim=3, seed=3), np.random.default_rng(3)
+    fixed = size * rng.uniform(-1, 1, (4, 3))
+    for t in range(60):
+        arms = fixed if t % 2 else size * rng.uniform(-1, 1, (4, 3))
+        arm = bandit.choose(arms)
+        bandit.learn(arms[arm], float(rng.random() < 0.5))
+    assert np.isfinite(bandit.state).all()
+    bandit.save(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(Bandit.load(tmp_path / "model.safetensors").state, bandit.state)
+
+
+@every_policy
 def test_separable_data_leaves_a_finite_state(policy: Policy) -> None:
     bandit, rng = Bandit(policy, dim=3, seed=3), np.random.default_rng(3)
     for _ in range(200):
@@ -246,6 +263,16 @@ def test_every_link_plays_the_same_compiled_and_not_or_is_refused(policy: Any, l
     assert compiled is not None
     assert plain is not None
     np.testing.assert_array_equal(compiled, plain)
+    # Features and counts such as nobody scaled; uncompiled, because compiling for every link takes minutes.
+    rng, functions = (
+        np.random.default_rng(3),
+        LinkFunctions(*(getattr(find_link(link), p) for p in LinkFunctions._fields)),
+    )
+    state, numbers, draws = other.init(3), other.numbers(3), generator(3)
+    with np.errstate(all="ignore"):
+        for reward in rng.integers(0, 2 if link == "probit" else 9, 40):
+            state = other.learn(state, numbers, 1e3 * rng.uniform(-1, 1, 3), float(reward), draws, functions)
+    assert np.isfinite(state).all()
 
 
 @every_policy
@@ -257,9 +284,10 @@ def test_a_state_that_cannot_be_is_told(policy: Policy) -> None:
         assert not policy.fits(state[:-1], 3)
         assert not policy.fits(np.append(state, 0.0), 3)
         for position in range(state.size):
-            broken = state.copy()
-            broken[position] = np.nan
-            assert not policy.fits(broken, 3)
+            for wrong in (np.nan, np.inf):
+                broken = state.copy()
+                broken[position] = wrong
+                assert not policy.fits(broken, 3)
 
 
 @pytest.mark.parametrize("name", POLICIES)

@@ -60,12 +60,13 @@ def test_matched_means_are_the_nearest_of_the_ball(link: Link) -> None:
     theta_hat, radius = np.array([1.5, -1.0, 0.5]), 0.8
     M = np.eye(3) + (X.T * weights) @ X
     R: Floats = np.array(np.linalg.cholesky(M).T, dtype=np.float64, order="C")
-    matched = match_means_in_ball(X, weights, R, radius, theta_hat, functions(link))
+    matched = match_means_in_ball(X, weights, 0.7, R, radius, theta_hat, functions(link))
 
     def distance(point: Floats) -> float:
         gap = X.T @ (
             weights * np.array([link.mean(a) - link.mean(b) for a, b in zip(X @ point, X @ theta_hat, strict=True)])
         )
+        gap += 0.7 * (point - theta_hat)
         return float(gap @ np.linalg.solve(M, gap))
 
     rng = np.random.default_rng(0)
@@ -74,4 +75,12 @@ def test_matched_means_are_the_nearest_of_the_ball(link: Link) -> None:
         point = matched + rng.normal(size=3) * rng.choice([1e-3, 0.1, 1.0])
         point *= min(1.0, radius / np.linalg.norm(point))
         assert distance(matched) <= distance(point) + 1e-9
-    np.testing.assert_array_equal(match_means_in_ball(X, weights, R, 2.0, theta_hat, functions(link)), theta_hat)
+    np.testing.assert_array_equal(match_means_in_ball(X, weights, 0.7, R, 2.0, theta_hat, functions(link)), theta_hat)
+
+
+def test_a_far_start_does_not_matter() -> None:
+    link = LINKS["logistic"]
+    X, y, weights = data(link)
+    near = fit_in_ball(1e3 * X, y, weights, 0.1, 50.0, np.zeros(3), functions(link))
+    far = fit_in_ball(1e3 * X, y, weights, 0.1, 50.0, np.array([50.0, 0.0, 0.0]), functions(link))
+    np.testing.assert_allclose(far, near, atol=1e-6)

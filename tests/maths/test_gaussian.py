@@ -1,6 +1,6 @@
 import numpy as np
 
-from glbandits.maths.cholesky import backward, forward, inverse_norm, update
+from glbandits.maths.cholesky import backward, factorise, forward, inverse_norm, update
 from glbandits.maths.gaussian import best_with_bonus, draw_with_precision
 from glbandits.maths.randomness import generator
 from glbandits.records import Floats
@@ -46,3 +46,15 @@ def test_the_bonus_is_each_arms_own_norm() -> None:
     norms = np.sqrt(np.einsum("ai,ij,aj->a", arms, np.linalg.inv(V), arms))
     for scale in (-2.0, 0.0, 0.5, 30.0):
         assert best_with_bonus(arms, theta, R, scale) == int(np.argmax(arms @ theta + scale * norms))
+
+
+def test_a_pivot_that_rounding_made_too_small_is_put_right() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        x = 1e4 * rng.normal(size=4)
+        nearly_singular: Floats = 1e3 * np.outer(x, x) + 1e-6 * np.eye(4)
+        factorise(nearly_singular, 1e-6, x)
+        assert (np.diagonal(nearly_singular) >= 1e-3).all()
+    B: Floats = V.copy()
+    factorise(B, 1.0, np.zeros(4))
+    np.testing.assert_allclose(np.triu(B), R, rtol=1e-12)

@@ -4,6 +4,9 @@ from typing import Annotated
 
 import typer
 
+from glbandits.cli.compare import compare_command
+from glbandits.cli.diagnose import diagnose_command
+from glbandits.cli.paper import paper_command
 from glbandits.cli.policies import policies
 from glbandits.cli.simulate import simulate_command
 from glbandits.version import __version__
@@ -14,6 +17,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.command("compare")(compare_command)
+app.command("diagnose")(diagnose_command)
+app.command("paper")(paper_command)
 app.command("policies")(policies)
 app.command("simulate")(simulate_command)
 

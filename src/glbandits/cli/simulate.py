@@ -1,17 +1,15 @@
 """`glb simulate`: policies on a synthetic problem, with a table, a picture and a file."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from glbandits.cli.policy_text import parse_policy
+from glbandits.cli.progress import work_bar
 from glbandits.environments import Synthetic
 from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.experiments import FORMATS, Comparison, compare, draw_regret
@@ -50,7 +48,15 @@ def simulate_command(
         raise InvalidInput(f"each policy can be named once; got {', '.join(policy)}")
 
     console = Console()
-    with _progress_bar(console, rounds=horizon * seeds * len(played)) as report:
+    with work_bar(console) as bar:
+        rounds = 0
+
+        def report(label: str, just_played: int) -> None:
+            nonlocal rounds
+            rounds += just_played
+            waiting = "" if just_played else " (compiling, if this is the first run)"
+            bar(label + waiting, rounds, horizon * seeds * len(played))
+
         comparison = compare(
             played, problem, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report
         )
@@ -60,26 +66,6 @@ def simulate_command(
     png, svg = draw_regret(comparison, out, title)
     path = write(comparison, out)
     console.print(f"Results: {path}\nPicture: {png} (and {svg.name})", soft_wrap=True, markup=False)
-
-
-@contextmanager
-def _progress_bar(console: Console, rounds: int) -> Iterator[Callable[[str, int], None]]:
-    """A bar over all rounds of all runs; what it yields takes a label and the rounds just played."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=rounds)
-
-        def report(label: str, just_played: int) -> None:
-            waiting = "" if just_played else " (compiling, if this is the first run)"
-            bar.update(task, advance=just_played, description=escape(label + waiting))
-
-        yield report
 
 
 def _table(comparison: Comparison) -> Table:

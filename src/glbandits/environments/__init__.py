@@ -1,7 +1,28 @@
 """Problems to play: rounds of arms, their expected rewards, and the noise of the reward."""
 
+from glbandits.environments.contexts import Contexts
 from glbandits.environments.environment import Environment
+from glbandits.environments.forest_cover import ForestCover
+from glbandits.environments.news import News
 from glbandits.environments.noise import NOISES, Noise, gaussian
+from glbandits.environments.r6a import is_simulated, read_events
+from glbandits.environments.r6a_events import Events, Pool, ReadCounts
+from glbandits.environments.simulated_news import write_simulated_news
 from glbandits.environments.synthetic import Synthetic
 
-__all__ = ["NOISES", "Environment", "Noise", "Synthetic", "gaussian"]
+__all__ = [
+    "NOISES",
+    "Contexts",
+    "Environment",
+    "Events",
+    "ForestCover",
+    "News",
+    "Noise",
+    "Pool",
+    "ReadCounts",
+    "Synthetic",
+    "gaussian",
+    "is_simulated",
+    "read_events",
+    "write_simulated_news",
+]

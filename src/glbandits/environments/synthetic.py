@@ -85,7 +85,7 @@ class Synthetic:
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
         """The rounds of one run, in pieces of at most 4 MB of features."""
-        theta_star, expected_rewards = self.theta_star(seed), _expected_entry(find_link(self.link))
+        theta_star, expectation = self.theta_star(seed), expected_rewards(find_link(self.link))
         noise = self.noise
         features, noises, counts = (self._stream(seed, part) for part in (FEATURES, NOISE, COUNTS))
         longest = max(1, PIECE // (self.arms * (self.dim + 2) + ROUND_OVERHEAD))
@@ -97,7 +97,7 @@ class Synthetic:
             if self.fixed_arms:
                 features = self._stream(seed, FEATURES)
                 arms = np.repeat(arms, length, axis=0)
-            expected = expected_rewards(arms, theta_star)
+            expected = expectation(arms, theta_star)
             yield Rounds(
                 arms=arms,
                 counts=counts.integers(fewest, self.arms, length, endpoint=True),
@@ -118,10 +118,11 @@ def natural_noise(link: Link) -> str:
 
 
 @cache
-def _expected_entry(link: Link) -> Callable[[Floats, Floats], Floats]:
+def expected_rewards(link: Link) -> Callable[[Floats, Floats], Floats]:
+    """A compiled function of arms (rounds, K, d) and theta that gives mu(x'theta) for each arm."""
     mean = link.mean
 
-    def expected_rewards(arms: Floats, theta: Floats) -> Floats:
+    def expectation(arms: Floats, theta: Floats) -> Floats:
         expected = np.empty(arms.shape[:2])
         for t in range(arms.shape[0]):
             for a in range(arms.shape[1]):
@@ -129,4 +130,4 @@ def _expected_entry(link: Link) -> Callable[[Floats, Floats], Floats]:
         return expected
 
     signature = types.float64[:, ::1](READ_CUBE, READ_VECTOR)
-    return compile_cached(expected_rewards, signature=signature, name=link.name, cached=link.built_in)
+    return compile_cached(expectation, signature=signature, name=link.name, cached=link.built_in)

@@ -60,3 +60,8 @@ class Confidence(Width):
         kappa, _ = slope_range(find_link(link), self.bound + 1.0)
         inside = 0.5 * dim * math.log(1.0 + 2.0 * horizon / dim) + math.log(1.0 / self.failure)
         return self.noise / kappa * math.sqrt(inside)
+
+    def weighted_width(self, link: str | Link, dim: int, horizon: int | None) -> float:
+        """The same in a norm that is weighted by the link's slope: H <= mu'_max V, so sqrt(mu'_max) times as much."""
+        _, steepest = slope_range(find_link(link), self.bound)
+        return math.sqrt(steepest) * self.mle_width(link, dim, horizon)

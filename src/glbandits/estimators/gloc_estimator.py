@@ -66,12 +66,12 @@ def factor_of(state: Floats, dim: int) -> Floats:
 
 
 @jittable
-def newton_step(state: Floats, n: Numbers, x: Floats, reward: float, link: LinkFunctions) -> None:
+def online_newton_step(state: Floats, n: Numbers, x: Floats, reward: float, link: LinkFunctions) -> None:
     """One round of the online Newton step, and of the regression on its predictions."""
     dim = x.shape[0]
     theta, targets, R = vector(state, dim, THETA), vector(state, dim, TARGETS), factor_of(state, dim)
     z = dot(x, theta)  # the prediction, made before the step
-    g = link.mean(z) - reward
+    g = min(link.mean(z) - reward, 1e100)  # so that its square is a number, also for the log link
     update(R, 1.0, x)
     direction = np.empty(dim)
     copy_to(direction, x)
@@ -112,7 +112,7 @@ class GlocEstimator(Confidence):
     Args:
         link: mu, any link.
         exploration: c, the radius of the confidence set; None for the theory's sqrt(beta_t).
-        step: eta; None for the theory's 1/kappa, with kappa the least slope of mu over |z| <= S.
+        step: eta; None, or exploration=None, for the theory's 1/kappa, with kappa the least slope over |z| <= S.
         bound: S, a bound for ||theta*||.
         prior_precision: A and V before the first reward, times I (the paper's epsilon and lambda, taken equal).
         noise: R, the sub-Gaussian parameter of the rewards; only the theory's radius asks for it.
@@ -141,7 +141,7 @@ class GlocEstimator(Confidence):
     def numbers(self, dim: int) -> Floats:
         """The settings as `Numbers` names them."""
         kappa, _ = slope_range(find_link(self.link), self.bound)
-        step = 1.0 / kappa if self.step is None else self.step
+        step = 1.0 / kappa if self.step is None or self.exploration is None else self.step
         c = BY_THEORY if self.exploration is None else self.exploration
         return np.array(Numbers(step, self.bound, c, kappa, self.noise, self.failure, self.prior_precision))
 
@@ -153,5 +153,5 @@ class GlocEstimator(Confidence):
     @jittable
     def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """One online Newton step."""
-        newton_step(state, read(settings), x, reward, link)
+        online_newton_step(state, read(settings), x, reward, link)
         return state

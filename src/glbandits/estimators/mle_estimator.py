@@ -13,7 +13,7 @@ from glbandits.estimators.confidence import Confidence
 from glbandits.estimators.warm_up import warm_up_length
 from glbandits.maths.history import first_history, history, history_fits, refit, remember
 from glbandits.maths.likelihood import hessian_factor
-from glbandits.maths.links import Link, LinkFunctions, find_link, slope_range
+from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.records import Floats
 
 LEARNED, THETA = 0, 1
@@ -71,9 +71,7 @@ class MleEstimator(Confidence):
         """The scale of the bonus or draw; the theory's is for a norm weighted by the link's slope."""
         if self.exploration is not None:
             return self.exploration
-        # H <= mu'_max V, so that width ||x|| in V^-1 <= sqrt(mu'_max) width ||x|| in H^-1.
-        _, steepest = slope_range(find_link(self.link), self.bound)
-        return math.sqrt(steepest) * self.mle_width(self.link, dim, self.horizon)
+        return self.weighted_width(self.link, dim, self.horizon)
 
     def precision(self) -> float:
         """The policy's matrix before the first reward, times I."""
@@ -101,7 +99,7 @@ class MleEstimator(Confidence):
 
 @jittable
 def factor_of(state: Floats, dim: int) -> Floats:
-    """The factor of V."""
+    """The factor of the policy's matrix: V, M or H."""
     return state[THETA + dim : THETA + dim + dim * dim].reshape(dim, dim)
 
 

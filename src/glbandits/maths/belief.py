@@ -11,7 +11,7 @@ import numpy as np
 from glbandits.compiled import borrowed, jittable
 from glbandits.maths.cholesky import solve_factorised, update
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.proximal import proximal_score
+from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.maths.vectors import add_scaled, copy_to, dot
 from glbandits.records import Floats
 
@@ -49,6 +49,7 @@ def observe(state: Floats, x: Floats, reward: float, link: LinkFunctions) -> Non
     direction = np.empty(dim)
     copy_to(direction, x)
     solve_factorised(R, direction)
-    z = proximal_score(dot(x, theta), dot(x, direction), reward, link)
-    add_scaled(theta, reward - link.mean(z), direction)
+    score, variance = dot(x, theta), dot(x, direction)
+    z = proximal_score(score, variance, reward, link)
+    add_scaled(theta, proximal_pull(z, score, variance, reward, link), direction)
     update(R, link.slope(z), x)

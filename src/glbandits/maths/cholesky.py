@@ -35,7 +35,8 @@ def factorise(A: Floats, ridge: float, least: Floats) -> bool:
         if ridge == 0.0 and not pivot > least[k]:
             return False
         root = math.sqrt(pivot)
-        for i in range(k, A.shape[0]):
+        A[k, k] = root
+        for i in range(k + 1, A.shape[0]):
             A[k, i] /= root
         for i in range(k + 1, A.shape[0]):
             weight = A[k, i]

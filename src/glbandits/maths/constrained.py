@@ -33,6 +33,26 @@ def fit_in_ball(
     link: LinkFunctions,
 ) -> Floats:
     """The theta of the ball that minimises `likelihood.objective`; with ridge > 0 there is exactly one."""
+    theta, value, converged = descend_in_ball(features, rewards, weights, ridge, radius, start, link)
+    if not converged:  # where curvature is gone, steps lead nowhere; from the middle of the ball they do
+        origin = np.zeros(start.shape[0])
+        other, other_value, _ = descend_in_ball(features, rewards, weights, ridge, radius, origin, link)
+        if other_value < value:
+            return other
+    return theta
+
+
+@jittable
+def descend_in_ball(
+    features: Floats,
+    rewards: Floats,
+    weights: Floats,
+    ridge: float,
+    radius: float,
+    start: Floats,
+    link: LinkFunctions,
+) -> tuple[Floats, float, bool]:
+    """Newton steps in the ball: where they end, the objective there, and whether they ended because they were short."""
     features = borrowed(features)
     theta, origin, there = into_ball(start, radius), np.zeros(start.shape[0]), np.empty(start.shape[0])
     scores = np.empty(features.shape[0])
@@ -40,7 +60,9 @@ def fit_in_ball(
     value, size = objective(scores, theta, rewards, weights, ridge, origin, link), 1.0
     step = newton_step(features, rewards, weights, ridge, radius, theta, link)
     for _ in range(MAX_STEPS):
-        if size * norm(step) <= TOLERANCE * radius or size <= SHORTEST:
+        if norm(step) <= TOLERANCE * radius:
+            return theta, value, True
+        if size <= SHORTEST:
             break
         copy_to(there, theta)
         add_scaled(there, size, step)
@@ -52,14 +74,16 @@ def fit_in_ball(
             step = newton_step(features, rewards, weights, ridge, radius, theta, link)
         else:
             size *= 0.5
-    return theta
+    return theta, value, norm(step) <= 1e-6 * radius
 
 
 @jittable
 def match_means_in_ball(
-    features: Floats, weights: Floats, R: Floats, radius: float, theta_hat: Floats, link: LinkFunctions
+    features: Floats, weights: Floats, ridge: float, R: Floats, radius: float, theta_hat: Floats, link: LinkFunctions
 ) -> Floats:
-    """The theta of the ball whose g(theta) = sum w mu(x'theta) x is nearest to g(theta_hat), in the inverse of R'R.
+    """The theta of the ball whose g(theta) is nearest to g(theta_hat), in the inverse of R'R.
+
+    Here g(theta) = sum w mu(x'theta) x + ridge theta, which at a ridge estimate is sum w y x.
 
     That distance is not convex in theta, so this is a stationary point: the one that descent reaches from theta_hat
     scaled back to the sphere. Inside the ball it is theta_hat.
@@ -68,20 +92,19 @@ def match_means_in_ball(
     theta, there, goal = into_ball(theta_hat, radius), np.empty(theta_hat.shape[0]), np.zeros(theta_hat.shape[0])
     if norm(theta_hat) <= radius:
         return theta
-    for s in range(features.shape[0]):
-        add_scaled(goal, weights[s] * link.mean(dot(features[s], theta_hat)), features[s])
-    distance, size = norm(mean_gap(features, weights, R, goal, theta, link)), 1.0
-    step = gauss_newton_step(features, weights, R, goal, radius, theta, link)
+    add_means(goal, features, weights, ridge, theta_hat, link)
+    distance, size = norm(mean_gap(features, weights, ridge, R, goal, theta, link)), 1.0
+    step = gauss_newton_step(features, weights, ridge, R, goal, radius, theta, link)
     for _ in range(MAX_STEPS):
         if size * norm(step) <= TOLERANCE * radius or size <= SHORTEST:
             break
         copy_to(there, theta)
         add_scaled(there, size, step)
-        there_distance = norm(mean_gap(features, weights, R, goal, there, link))
+        there_distance = norm(mean_gap(features, weights, ridge, R, goal, there, link))
         if there_distance < distance:
             copy_to(theta, there)
             distance, size = there_distance, 1.0
-            step = gauss_newton_step(features, weights, R, goal, radius, theta, link)
+            step = gauss_newton_step(features, weights, ridge, R, goal, radius, theta, link)
         else:
             size *= 0.5
     return theta
@@ -114,7 +137,14 @@ def newton_step(
 
 @jittable
 def gauss_newton_step(
-    features: Floats, weights: Floats, R: Floats, goal: Floats, radius: float, theta: Floats, link: LinkFunctions
+    features: Floats,
+    weights: Floats,
+    ridge: float,
+    R: Floats,
+    goal: Floats,
+    radius: float,
+    theta: Floats,
+    link: LinkFunctions,
 ) -> Floats:
     """From theta to the point of the ball that minimises the distance with g replaced by its linear expansion."""
     dim = theta.shape[0]
@@ -122,9 +152,10 @@ def gauss_newton_step(
     for s in range(features.shape[0]):
         add_outer(jacobian, weights[s] * link.slope(dot(features[s], theta)), features[s])
     for i in range(dim):
+        jacobian[i, i] += ridge
         for j in range(i):
             jacobian[i, j] = jacobian[j, i]
-    gap, largest = mean_gap(features, weights, R, goal, theta, link), 0.0
+    gap, largest = mean_gap(features, weights, ridge, R, goal, theta, link), 0.0
     for i in range(dim):
         forward(R, jacobian[i])
         descent[i] = -dot(jacobian[i], gap)
@@ -149,12 +180,23 @@ def step_in_ball(descent: Floats, R: Floats, radius: float, theta: Floats) -> Fl
 
 
 @jittable
-def mean_gap(features: Floats, weights: Floats, R: Floats, goal: Floats, theta: Floats, link: LinkFunctions) -> Floats:
+def mean_gap(
+    features: Floats, weights: Floats, ridge: float, R: Floats, goal: Floats, theta: Floats, link: LinkFunctions
+) -> Floats:
     """R'^-1 (g(theta) - goal): its norm is that of the difference in the inverse of R'R."""
     gap = np.empty(theta.shape[0])
     for i in range(theta.shape[0]):
         gap[i] = -goal[i]
-    for s in range(features.shape[0]):
-        add_scaled(gap, weights[s] * link.mean(dot(features[s], theta)), features[s])
+    add_means(gap, features, weights, ridge, theta, link)
     forward(R, gap)
     return gap
+
+
+@jittable
+def add_means(
+    target: Floats, features: Floats, weights: Floats, ridge: float, theta: Floats, link: LinkFunctions
+) -> None:
+    """Do target += g(theta)."""
+    add_scaled(target, ridge, theta)
+    for s in range(features.shape[0]):
+        add_scaled(target, weights[s] * link.mean(dot(features[s], theta)), features[s])

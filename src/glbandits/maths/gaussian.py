@@ -49,6 +49,15 @@ def best_mean_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float, l
 
 
 @jittable
+def matched_width(
+    R: Floats, prior_precision: float, noise: float, failure: float, least_slope: float, bound: float
+) -> float:
+    """How far `constrained.match_means_in_ball` may be from theta*, in the norm of R'R; docs/theory/glm-ucb.md."""
+    drift = least_slope * math.sqrt(prior_precision) * bound
+    return 2.0 / least_slope * (self_normalised_width(R, prior_precision, noise, failure) + drift)
+
+
+@jittable
 def self_normalised_width(R: Floats, prior_precision: float, noise: float, failure: float) -> float:
     """A bound, in every round at once but for a chance of failure, for the norm of sum e_s x_s in the inverse of R'R.
 

@@ -33,6 +33,8 @@ TOLERANCE = 1e-6
 
 The step is still taken, and squares the error. Where a mean is next to 0 or 1, scores cannot be known better anyway.
 """
+STEEPEST = 1e100
+"""Curvature above this is as good as this, and its square is still a number."""
 SINGULAR = 1e-12
 """Curvature below this share of what it is at theta = 0 means: gone, as far as floats can tell."""
 
@@ -220,7 +222,8 @@ def hessian_factor(
         for j in range(theta.shape[0]):
             R[i, j] = ridge if i == j else 0.0
     for s in range(features.shape[0]):
-        add_outer(R, weights[s] * link.slope(dot(features[s], theta)), features[s])
+        curvature = min(weights[s] * link.slope(dot(features[s], theta)), STEEPEST)
+        add_outer(R, curvature, features[s])
     factorise(R, ridge, theta)
 
 

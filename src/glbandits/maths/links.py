@@ -236,6 +236,11 @@ def slope_range(link: Link, bound: float) -> tuple[float, float]:
     [0.196612, 0.25]
     """
     slopes = [link.slope(bound * step / GRID) for step in range(-GRID, GRID + 1)]
+    if not (min(slopes) >= 1e-100 and max(slopes) <= 1e100):
+        raise InvalidInput(
+            f"bound must be so small that the slope of the {link.name} link over |z| <= bound is neither 0 nor without "
+            f"end; with {bound:g} it goes from {min(slopes):g} to {max(slopes):g}. Choose a smaller bound"
+        )
     return min(slopes), max(slopes)
 
 
@@ -247,6 +252,7 @@ def self_concordance(link: Link, bound: float) -> float:
     >>> round(self_concordance(LINKS["log"], 3.0), 3)
     1.0
     """
+    slope_range(link, bound)  # which refuses bounds that are too large
     h, largest = 1e-4, 0.0
     for step in range(-GRID, GRID + 1):
         z = bound * step / GRID

@@ -18,6 +18,13 @@ def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
     dim = theta.shape[0]
     if norm(theta) <= radius:
         return
+    # Far outside, the direction is all that matters: beyond 1e100 radii squares would overflow.
+    largest = 0.0
+    for i in range(dim):
+        largest = max(largest, abs(theta[i]))
+    if not largest <= 1e100 * radius:
+        for i in range(dim):
+            theta[i] = theta[i] / largest * 1e100 * radius if largest < np.inf else 0.0
     A, b, point = np.zeros((dim, dim)), np.empty(dim), np.empty(dim)
     for k in range(dim):
         add_outer(A, 1.0, R[k])

@@ -15,14 +15,21 @@ from glbandits.records import Floats
 def proximal_score(score: float, variance: float, reward: float, link: LinkFunctions) -> float:
     """The score z of the theta that minimises (1/2)||theta - theta_t||^2_H + m(x'theta) - reward x'theta.
 
-    With score = x'theta_t and variance = x'H^-1 x, that theta is theta_t - (mu(z) - reward) H^-1 x, and z is the only
-    root of z - score + variance (mu(z) - reward). It lies between score and where a full step would lead; Newton finds
-    it, and bisection steps in where Newton would leave that interval or crawls.
+    With score = x'theta_t and variance = x'H^-1 x, z is the only root of z - score + variance (mu(z) - reward). It lies
+    between score and where a full step would lead. Where that is far off, steps that double find a shorter interval;
+    then Newton finds the root, and bisection steps in where Newton would leave the interval or crawls.
     """
-    end = score - variance * (link.mean(score) - reward)
+    far = score - variance * (link.mean(score) - reward)
+    reach, end = 1.0, score
+    while abs(end - score) < abs(far - score):
+        end = max(score - reach, far) if far < score else min(score + reach, far)
+        value = end - score + variance * (link.mean(end) - reward)
+        if (value <= 0.0) == (far < score):
+            break
+        reach *= 2.0
     low, high = min(score, end), max(score, end)
     z, last_step = score, np.inf
-    for _ in range(100):
+    for _ in range(200):
         value = z - score + variance * (link.mean(z) - reward)
         if value > 0.0:
             high = z
@@ -37,6 +44,16 @@ def proximal_score(score: float, variance: float, reward: float, link: LinkFunct
             return next_z
         z = next_z
     return z
+
+
+@jittable
+def proximal_pull(z: float, score: float, variance: float, reward: float, link: LinkFunctions) -> float:
+    """How far theta goes along H^-1 x to reach the score z: reward - mu(z), or (z - score) / variance.
+
+    At the root both are the same. The second form keeps its digits where the reward is nearly fitted, the first where
+    x says next to nothing.
+    """
+    return (z - score) / variance if variance * link.slope(z) > 1.0 else reward - link.mean(z)
 
 
 @jittable
@@ -62,8 +79,9 @@ def proximal_step(
     direction, step = np.empty(dim), theta.copy()
     copy_to(direction, x)
     solve_factorised(R, direction)
-    z = proximal_score(dot(x, theta), times / weight * dot(x, direction), reward, link)
-    add_scaled(step, times / weight * (reward - link.mean(z)), direction)
+    score, variance = dot(x, theta), times / weight * dot(x, direction)
+    z = proximal_score(score, variance, reward, link)
+    add_scaled(step, times / weight * proximal_pull(z, score, variance, reward, link), direction)
     if excess(step, centre, Q) <= level:
         return step
     A, pull, Qc = np.zeros((dim, dim)), np.zeros(dim), np.empty(dim)
@@ -71,6 +89,7 @@ def proximal_step(
         add_outer(A, weight, R[k])
         add_scaled(pull, weight * dot(R[k], theta), R[k])
         Qc[k] = dot(Q[k], centre)
+    copy_to(step, centre)  # which is inside, if no nu is found large enough
     low, high = -40.0, 40.0  # where the logarithm of nu is looked for
     for _ in range(60):
         nu = math.exp(0.5 * (low + high))
@@ -83,8 +102,9 @@ def proximal_step(
         solve_factorised(P, start)
         copy_to(direction, x)
         solve_factorised(P, direction)
-        z = proximal_score(dot(x, start), times * dot(x, direction), reward, link)
-        add_scaled(start, times * (reward - link.mean(z)), direction)
+        score, variance = dot(x, start), times * dot(x, direction)
+        z = proximal_score(score, variance, reward, link)
+        add_scaled(start, times * proximal_pull(z, score, variance, reward, link), direction)
         if excess(start, centre, Q) > level:
             low = 0.5 * (low + high)
         else:

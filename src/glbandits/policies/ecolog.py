@@ -13,7 +13,7 @@ from glbandits.estimators.confidence import BY_THEORY, Width
 from glbandits.estimators.grids import EXPLORATIONS
 from glbandits.maths.cholesky import factorise, solve_factorised, update
 from glbandits.maths.constrained import match_means_in_ball
-from glbandits.maths.gaussian import best_with_bonus, self_normalised_width
+from glbandits.maths.gaussian import best_with_bonus, matched_width
 from glbandits.maths.history import first_history, history, history_fits, refit, remember
 from glbandits.maths.links import Link, LinkFunctions, find_link, slope_range
 from glbandits.maths.proximal import proximal_step
@@ -26,28 +26,30 @@ THETA, THETA_WARM, CENTRE = 0, 1, 2
 """The vectors: the estimate, that of the warm-up set, and the centre of Theta."""
 W, V, Q = 0, 1, 2
 """The matrices: the factors of W and of the warm-up set's V, and the matrix of Theta."""
-EXPLORATION, BOUND, PRECISION, FAILURE, STEP, LEAST_SLOPE = 0, 1, 2, 3, 4, 5
-"""The settings in compiled code."""
+EXPLORATION, BOUND, PRECISION, FAILURE, STEP, LEAST_SLOPE, TESTED = 0, 1, 2, 3, 4, 5, 6
+"""The settings in compiled code; TESTED says whether line 2 tests rewards."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Ecolog(Width):
     """Pull the largest x'theta + c ||x|| in W^-1, and move theta by the exact minimum of one loss and a distance.
 
-    For each reward y of x, with eta = 1 + D/2 for the diameter D of the set Theta in which theta* is known to be:
+    For each reward y of x, with ||x|| <= 1 and Theta a set in which theta* is known to be:
 
     1. theta_bar, theta_0, theta_1 = argmin over Theta of ||theta - theta_t||^2_W / (2 eta) plus the loss of x with
        reward 0 and 1 both, with 0, and with 1.
-    2. If mu'(x'theta_bar) <= 2 mu'(x'theta_u) for u = 0 and 1: theta = the same argmin with y; W += mu'(x'theta) xx'.
+    2. If mu'(x'theta_bar) <= 2 mu'(x'theta_u) for u = 0 and 1, or if the step is the user's: theta = the same argmin
+       with y; W += mu'(x'theta) xx'.
     3. Else y goes to the warm-up set, whose maximum likelihood estimate gives a smaller Theta.
 
-    Logistic link only. O(K d^2) to choose, O(d^2) to learn and O(d^3) where Theta cuts in. The state keeps the
-    rewards of line 3, which are few.
+    Logistic link only. O(K d^2) to choose, O(d^2) to learn and O(d^3) where Theta cuts in. With the theory's step the
+    state keeps the rewards of line 3, and each of them costs a fit.
 
     Args:
         link: "logistic".
-        exploration: c; None for the width that docs/theory/ecolog.md derives, which holds for the theory's step.
-        step: eta; None for the theory's. 1 is the authors' code, and makes it online Laplace inside Theta.
+        exploration: c; None for the width that docs/theory/ecolog.md derives, with the theory's step.
+        step: eta; None for the theory's 1 + sqrt(2) S. 1 is the authors' code, and makes it online Laplace inside the
+            ball.
         bound: S, a bound for ||theta*||.
         prior_precision: W and V before the first reward, times I.
         failure: delta.
@@ -65,7 +67,7 @@ class Ecolog(Width):
     card: ClassVar[Card] = Card(
         choose="K d^2",
         learn="d^2",
-        memory="d^2 + a few rewards",
+        memory="d^2, and rewards put aside by theory",
         guarantee="d sqrt(mu'* T)",
         use_when="the same for the logistic link, by exact steps",
         page="ecolog",
@@ -123,7 +125,8 @@ class Ecolog(Width):
         for trial in range(3):
             times, assumed = (2.0, 0.5) if trial == 0 else (1.0, trial - 1.0)
             z[trial] = dot(x, proximal_step(theta, R, 1.0 / eta, x, assumed, times, centre, set_matrix, level, link))
-        if link.slope(z[0]) <= 2.0 * min(link.slope(z[1]), link.slope(z[2])):  # line 2
+        steady = link.slope(z[0]) <= 2.0 * min(link.slope(z[1]), link.slope(z[2]))
+        if steady or settings[TESTED] == 0.0:  # line 2
             new = proximal_step(theta, R, 1.0 / eta, x, reward, 1.0, centre, set_matrix, level, link)
             moved = 0.0
             for k in range(dim):
@@ -158,10 +161,10 @@ def shrink_set(state: Floats, settings: Floats, dim: int, link: LinkFunctions) -
     """
     bound, least, precision = settings[BOUND], settings[LEAST_SLOPE], settings[PRECISION]
     warm, R, rows = vector(state, dim, THETA_WARM), matrix(state, dim, V), history(state, history_at(dim), dim)
-    refit(state, history_at(dim), warm, least * precision, link)
-    copy_to(warm, match_means_in_ball(rows.features, rows.counts, R, bound, warm, link))
-    noise = self_normalised_width(R, precision, 0.5, 0.5 * settings[FAILURE])
-    r = 2.0 / least * (noise + least * math.sqrt(precision) * bound)
+    ridge = least * precision
+    refit(state, history_at(dim), warm, ridge, link)
+    copy_to(warm, match_means_in_ball(rows.features, rows.counts, ridge, R, bound, warm, link))
+    r = matched_width(R, precision, 0.5, 0.5 * settings[FAILURE], least, bound)
     centre, set_matrix = vector(state, dim, CENTRE), matrix(state, dim, Q)
     level = 2.0
     for i in range(dim):

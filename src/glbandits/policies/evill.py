@@ -23,7 +23,7 @@ from glbandits.estimators.refit_estimator import (
 )
 from glbandits.maths.history import history
 from glbandits.maths.likelihood import fit, fit_towards
-from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.links import LinkFunctions
 from glbandits.maths.randomness import add_normals
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.records import Floats, Generator
@@ -40,12 +40,11 @@ class Evill(RefitEstimator, Confidence):
     3. theta = argmin of the loss plus w'theta; pull argmax x'theta.
 
     The covariance of w is a^2 times the Hessian at theta_hat, so to first order theta ~ N(theta_hat, a^2 H^-1):
-    Thompson sampling without a factor of H. O(K d) to choose, O(t d^2) to learn.
+    Thompson sampling without a draw from H^-1. O(K d) to choose, O(t d^2) to learn.
 
     Args:
         link: mu, any link.
-        exploration: a. None for the theory's width: that of `Confidence.mle_width` times sqrt(mu'_max); needs a
-        horizon.
+        exploration: a. None for the theory's, `Confidence.weighted_width`, which needs a horizon.
         warm_up: pulls at random before the first fit.
         ridge: lambda, above 0.
         horizon: T, for the theory's width only.
@@ -67,7 +66,7 @@ class Evill(RefitEstimator, Confidence):
         learn="t d^2",
         memory="t d",
         guarantee="d^(3/2) sqrt(T)",
-        use_when="Thompson sampling for any link without a matrix",
+        use_when="Thompson sampling for any link, and decisions that cost nothing",
         page="evill",
     )
 
@@ -85,8 +84,7 @@ class Evill(RefitEstimator, Confidence):
         """The a of the perturbation."""
         if self.exploration is not None:
             return self.exploration
-        _, steepest = slope_range(find_link(self.link), self.bound)
-        return math.sqrt(steepest) * self.mle_width(self.link, dim, self.horizon)
+        return self.weighted_width(self.link, dim, self.horizon)
 
     def numbers(self, dim: int) -> Floats:
         """The estimator's, and the scale."""
@@ -99,12 +97,8 @@ class Evill(RefitEstimator, Confidence):
         state, dim = take_in(state, x, reward), x.shape[0]
         if state[LEARNED] < settings[WARM_UP]:
             return state
-        rows, theta, ridge, a = (
-            history(state, history_at(dim), dim),
-            theta_of(state, dim),
-            settings[RIDGE],
-            settings[MORE],
-        )
+        rows, theta = history(state, history_at(dim), dim), theta_of(state, dim)
+        ridge, a = settings[RIDGE], settings[EXPLORATION]
         theta_hat = fit(rows.features, rows.rewards, rows.counts, ridge, theta, link).theta
         # a sqrt(lambda) xi_0'theta moves the centre of the ridge by -a xi_0 / sqrt(lambda); a sqrt(N mu') xi x'theta
         # moves the mean reward of a row seen N times by -a sqrt(mu'/N) xi. The sign of a normal number does not

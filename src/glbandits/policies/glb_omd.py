@@ -41,7 +41,7 @@ class GlbOmd(Width):
         link: mu, any link; the theory is for canonical ones.
         exploration: beta; None for the theory's, beta^2 = 4 lambda S^2 + 2 eta log(1/delta)
             + d eta (1 + 6 eta) log(1 + mu'_max t/(lambda d)).
-        step: eta; None for the theory's.
+        step: eta; None for the theory's, which exploration=None takes too.
         bound: S, a bound for ||theta*||.
         prior_precision: lambda, H before the first reward, times I; None for the theory's max(14 d eta R^2, 6 eta R S
             mu'_max). The paper's experiments take d.
@@ -90,7 +90,7 @@ class GlbOmd(Width):
 
     def precision(self, dim: int) -> float:
         """Lambda. Where R = 0, as for the identity, theory asks for none, and 1 is taken."""
-        if self.prior_precision is not None:
+        if self.prior_precision is not None and self.exploration is not None:
             return self.prior_precision
         eta, R = self.eta(), self_concordance(find_link(self.link), self.bound)
         _, steepest = slope_range(find_link(self.link), self.bound)
@@ -108,7 +108,7 @@ class GlbOmd(Width):
 
     def fits(self, state: Floats, dim: int) -> bool:
         """A count and a belief."""
-        return state.ndim == 1 and belief_fits(state[BELIEF:], dim) and bool(state[LEARNED] >= 0.0)
+        return state.ndim == 1 and belief_fits(state[BELIEF:], dim) and bool(0.0 <= state[LEARNED] < np.inf)
 
     @staticmethod
     @jittable

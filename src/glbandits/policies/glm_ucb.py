@@ -22,7 +22,7 @@ from glbandits.estimators.mle_estimator import (
 )
 from glbandits.maths.cholesky import update
 from glbandits.maths.constrained import match_means_in_ball
-from glbandits.maths.gaussian import best_mean_with_bonus, self_normalised_width
+from glbandits.maths.gaussian import best_mean_with_bonus, matched_width
 from glbandits.maths.history import history, refit, remember
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.randomness import any_index
@@ -74,8 +74,11 @@ class GlmUcb(MleEstimator):
 
     def numbers(self, dim: int) -> Floats:
         """The estimator's, and what the projection and the theory's width need."""
-        more = [self.bound, self.noise, self.failure, *slope_range(find_link(self.link), self.bound)]
-        return np.append(super().numbers(dim), more)
+        least, largest = slope_range(find_link(self.link), self.bound)
+        settings = np.append(super().numbers(dim), [self.bound, self.noise, self.failure, least, largest])
+        if self.exploration is None:  # the ridge that the width is proven for
+            settings[RIDGE] = max(self.ridge, least * self.prior_precision)
+        return settings
 
     @staticmethod
     @jittable
@@ -95,10 +98,10 @@ class GlmUcb(MleEstimator):
         update(M, 1.0, x)
         state[LEARNED] += 1.0
         if state[LEARNED] >= settings[TAU]:
-            theta = state[THETA : THETA + dim]
-            refit(state, history_at(dim), theta, settings[RIDGE], link)
+            theta, ridge = state[THETA : THETA + dim], settings[RIDGE]
+            refit(state, history_at(dim), theta, ridge, link)
             rows = history(state, history_at(dim), dim)
-            copy_to(theta, match_means_in_ball(rows.features, rows.counts, M, settings[BOUND], theta, link))
+            copy_to(theta, match_means_in_ball(rows.features, rows.counts, ridge, M, settings[BOUND], theta, link))
         return state
 
     @staticmethod
@@ -119,6 +122,6 @@ def most_optimistic(state: Floats, settings: Floats, arms: Floats, link: LinkFun
     M, rho = factor_of(state, dim), settings[EXPLORATION]
     if rho < 0.0:
         least, prior = settings[LEAST_SLOPE], settings[PRIOR_PRECISION]
-        noise = self_normalised_width(M, prior, settings[NOISE], settings[FAILURE])
-        rho = 2.0 * settings[LARGEST_SLOPE] / least * (noise + least * prior**0.5 * settings[BOUND])
+        theta_width = matched_width(M, prior, settings[NOISE], settings[FAILURE], least, settings[BOUND])
+        rho = settings[LARGEST_SLOPE] * theta_width
     return best_mean_with_bonus(arms, state[THETA : THETA + dim], M, rho, link)

@@ -11,7 +11,7 @@ from glbandits.contract import Card, Grid, settle
 from glbandits.errors import number
 from glbandits.estimators.grids import STEPS
 from glbandits.maths.links import Link, LinkFunctions, find_link
-from glbandits.maths.proximal import proximal_score
+from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.maths.randomness import add_normals
 from glbandits.maths.vectors import best_arm, dot
 from glbandits.records import Floats, Generator
@@ -94,10 +94,11 @@ class LaplaceTs:
         variance = 0.0
         for i in range(dim):
             variance += x[i] * x[i] / q[i]
-        z = proximal_score(dot(x, m), variance, reward, link)
-        error, curvature = link.mean(z) - reward, link.slope(z)
+        score = dot(x, m)
+        z = proximal_score(score, variance, reward, link)
+        pull, curvature = proximal_pull(z, score, variance, reward, link), link.slope(z)
         for i in range(dim):
-            m[i] -= error * x[i] / q[i]
+            m[i] += pull * x[i] / q[i]
             q[i] += curvature * x[i] * x[i]
         return state
 

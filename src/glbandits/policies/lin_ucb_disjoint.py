@@ -13,7 +13,7 @@ from glbandits.errors import InvalidInput, number, whole
 from glbandits.estimators.grids import EXPLORATIONS
 from glbandits.maths.cholesky import forward, solve_factorised, update
 from glbandits.maths.links import Link, LinkFunctions
-from glbandits.maths.proximal import proximal_score
+from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.maths.vectors import add_scaled, copy_to, dot, point_mass
 from glbandits.records import Floats, Generator
 
@@ -68,10 +68,10 @@ class LinUcbDisjoint:
     link: ClassVar[str | Link] = "identity"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     card: ClassVar[Card] = Card(
-        choose="K c^2",
+        choose="K c^2 + K^2 c to look for blocks",
         learn="c^2",
         memory="K c^2",
-        guarantee="sqrt(K c T), linear rewards",
+        guarantee="c sqrt(K T), linear rewards",
         use_when="arms have nothing in common; c features each",
         page="linear",
     )
@@ -131,8 +131,9 @@ class LinUcbDisjoint:
                 copy_to(block, x[start : start + c])
                 solve_factorised(block_factor(here, start, c, dim), block)
         theta = here[:dim]
-        z = proximal_score(dot(x, theta), dot(x, direction), reward, link)
-        add_scaled(theta, reward - z, direction)
+        score, variance = dot(x, theta), dot(x, direction)
+        z = proximal_score(score, variance, reward, link)
+        add_scaled(theta, proximal_pull(z, score, variance, reward, link), direction)
         for start in range(0, dim, c):
             if x[start : start + c].any():
                 update(block_factor(here, start, c, dim), 1.0, x[start : start + c])

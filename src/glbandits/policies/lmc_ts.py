@@ -42,7 +42,7 @@ class LmcTs(RefitEstimator):
         link: mu, any link whose slope is bounded.
         exploration: a; a^2 is the temperature.
         steps: n.
-        step: the share of the safe step size, below 2.
+        step: the share of the safe step size, at most 1.9: at 2 a walk does not settle.
         warm_up: pulls at random before the first step.
         ridge: lambda, above 0.
 
@@ -77,7 +77,7 @@ class LmcTs(RefitEstimator):
             self,
             exploration=number("exploration", self.exploration, at_least=0),
             steps=whole("steps", self.steps, at_least=1),
-            step=number("step", self.step, above=0, at_most=2),
+            step=number("step", self.step, above=0, at_most=1.9),
             ridge=number("ridge", self.ridge, above=0),
         )
 

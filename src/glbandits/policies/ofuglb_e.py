@@ -8,7 +8,7 @@ import numpy as np
 
 from glbandits.compiled import jittable
 from glbandits.contract import Card, Grid, settle
-from glbandits.errors import number
+from glbandits.errors import InvalidInput, number
 from glbandits.estimators.confidence import BY_THEORY
 from glbandits.estimators.grids import EXPLORATIONS
 from glbandits.estimators.mle_estimator import (
@@ -73,6 +73,12 @@ class OfuglbE(MleEstimator):
     def __post_init__(self) -> None:
         super().__post_init__()
         settle(self, ridge=number("ridge", self.ridge, above=0))
+        link = find_link(self.link)
+        if self.exploration is None and math.isinf(link.highest_reward) and self.noise > 1.0:
+            raise InvalidInput(
+                f"the theory's width for the {link.name} link is for noise of at most 1; got noise={self.noise:g}. "
+                "Divide the rewards, or give exploration a scale"
+            )
 
     def scale(self, dim: int) -> float:
         """The width, or the word for the theory's, which grows with t."""

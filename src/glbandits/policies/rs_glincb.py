@@ -42,15 +42,14 @@ class RsGlincb(Width):
     """Fit again only when there is much more to know than at the last fit; explore where nothing is known at all.
 
     1. If some arm has ||x||^2 in V^-1 above a threshold, pull the one with the largest. Its reward belongs to the
-       warm-up
-       set: V += xx', and theta_warm = maximum likelihood on that set.
+       warm-up set: V += xx', and theta_warm = maximum likelihood on that set.
     2. Else drop the arms whose x'theta_warm + b ||x|| in V^-1 is below another's x'theta_warm - b ||x||, and pull the
-       largest x'theta + c ||x|| in the inverse of H as it was at the last switch. Then H += (mu'(x'theta_warm)/e)
-       xx'.
+       largest x'theta + c ||x|| in the inverse of H as it was at the last switch.
+       Then H += (mu'(x'theta_warm)/e) xx'.
     3. When det H has doubled since the last switch: switch, theta = maximum likelihood on the rewards of line 2.
 
-    Which set a reward belongs to depends on its x alone, so rewards may come late. O(K d^2) to choose, O(d^2) to
-    learn but for O(log T) fits of line 3 and those of the warm-up set.
+    Which set a reward belongs to depends on its x and on V, so rewards may come late. O(K d^2) to choose, O(d^2) to
+    learn but for O(d log T) fits of line 3 and those of the warm-up set.
 
     Args:
         link: mu, any link; the theory is for rewards in [0, 1].
@@ -75,7 +74,7 @@ class RsGlincb(Width):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     card: ClassVar[Card] = Card(
         choose="K d^2",
-        learn="d^2, and log T fits of t d^2",
+        learn="d^2, and d log T fits of t d^2",
         memory="t d",
         guarantee="d sqrt(mu'* T)",
         use_when="the policy must change rarely: each switch is costly to deploy",

@@ -1,5 +1,6 @@
 """Playing policies against environments."""
 
+from glbandits.simulation.replay import Replay, replay
 from glbandits.simulation.simulate import Run, Simulation, play_together, prepare, recorded_rounds, simulate
 
-__all__ = ["Run", "Simulation", "play_together", "prepare", "recorded_rounds", "simulate"]
+__all__ = ["Replay", "Run", "Simulation", "play_together", "prepare", "recorded_rounds", "replay", "simulate"]

@@ -1,16 +1,19 @@
-"""The simulation (Figure 1, left): new arms each round, T=1000, K=100, d=6, logistic."""
+"""The simulation (Figure 1): new arms each round, T=1000, K=100, d=6, logistic."""
 
 from glbandits.environments import Synthetic
 from glbandits.experiments.contest import Experiment
 from glbandits.experiments.paper.contestants import the_seven
 
-HORIZON = 1000
+NAME, HORIZON, ARMS, DIM = "simulation", 1000, 100, 6
 
-EXPERIMENT = Experiment(
-    name="simulation",
-    title="Simulation: T=1000, K=100, d=6, logistic",
-    environment=Synthetic(dim=6, arms=100, link="logistic"),
-    horizon=HORIZON,
-    contestants=the_seven(HORIZON),
-    note="Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], drawn anew for each seed.",
-)
+
+def experiment() -> Experiment:
+    """As in the paper's section on simulations."""
+    return Experiment(
+        name=NAME,
+        title=f"Simulation: T={HORIZON}, K={ARMS}, d={DIM}, logistic",
+        environment=Synthetic(dim=DIM, arms=ARMS, link="logistic"),
+        horizon=HORIZON,
+        contestants=the_seven(HORIZON),
+        note="Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], drawn anew for each seed.",
+    )

@@ -1,0 +1,32 @@
+"""`glb compare`: a comparison of the user's own, from a small file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from glbandits.cli.run_experiment import BOTH, command_line, protocol_names, run_experiment
+from glbandits.experiments.protocols import Laboratory
+from glbandits.experiments.report import write_report
+from glbandits.experiments.store import ResultStore
+from glbandits.experiments.user_experiment import read_experiment
+
+
+def compare_command(
+    file: Annotated[Path, typer.Argument(help="A TOML file: a problem, a horizon, policies and their grids.")],
+    quick: Annotated[bool, typer.Option("--quick", help="A thin grid.")] = False,
+    protocol: Annotated[str, typer.Option(help="paper, fresh or both.")] = BOTH,
+    out: Annotated[Path, typer.Option(help="The folder for the report, the figures and the store.")] = Path(
+        "out/compare"
+    ),
+    jobs: Annotated[int, typer.Option(help="Processes at once; -1 for one per core.")] = -1,
+    engine: Annotated[str, typer.Option(help="local, or ray (with the extra [ray]).")] = "local",
+) -> None:
+    """Compare policies on a problem of your own, by the same machinery as the paper's figures."""
+    experiment, protocols = read_experiment(file), protocol_names(protocol)
+    console = Console()
+    laboratory = Laboratory(ResultStore(out / "store"), jobs, engine)
+    result = run_experiment(experiment, protocols, quick, laboratory, console)
+    page = write_report([result], None, out, command_line())
+    console.print(f"Report: {page}", soft_wrap=True, markup=False)

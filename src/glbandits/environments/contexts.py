@@ -1,0 +1,84 @@
+"""A problem made of the user's own contexts: rounds drawn from a sample, rewards from a theta* that is drawn too."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+
+import numpy as np
+
+from glbandits.environments.noise import NOISES, Noise
+from glbandits.environments.synthetic import NOISE, PIECE, ROUND_OVERHEAD, THETA, expected_rewards, natural_noise
+from glbandits.errors import InvalidInput, number
+from glbandits.maths.links import Link, find_link
+from glbandits.records import Floats, Rounds
+
+CONTEXTS = 4
+"""The stream that draws rounds from the sample."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Contexts:
+    """Rounds drawn with replacement from a sample of real ones; theta* in a random direction, new for each seed.
+
+    Args:
+        sample: features, (rounds, arms, dim).
+        theta_norm: the length of theta*.
+        link: mu.
+
+    >>> import numpy as np
+    >>> problem = Contexts(sample=np.random.default_rng(0).normal(size=(50, 4, 3)))
+    >>> [len(piece) for piece in problem.rounds(horizon=8, seed=1)]
+    [8]
+    """
+
+    sample: Floats = field(repr=False)
+    theta_norm: float = 1.0
+    link: str | Link = "logistic"
+
+    def __post_init__(self) -> None:
+        sample = np.ascontiguousarray(self.sample, dtype=np.float64)
+        if sample.ndim != 3 or not sample.size or not np.isfinite(sample).all():
+            raise InvalidInput(
+                f"a sample of contexts must be finite numbers (rounds, arms, dim); got shape {sample.shape}"
+            )
+        object.__setattr__(self, "sample", sample)
+        number("theta_norm", self.theta_norm, above=0)
+        find_link(self.link)
+
+    @property
+    def dim(self) -> int:
+        """The number of features of an arm."""
+        return int(self.sample.shape[2])
+
+    @property
+    def noise(self) -> Noise:
+        """The natural one for the link."""
+        return NOISES[natural_noise(find_link(self.link))]
+
+    @cached_property
+    def _digest(self) -> str:
+        return sha256(self.sample.tobytes()).hexdigest()[:16]
+
+    def fingerprint(self) -> str:
+        """The sample by its hash, and the settings."""
+        return f"Contexts({self.sample.shape}, {self._digest}, {self.theta_norm}, {find_link(self.link).name})"
+
+    def theta_star(self, seed: int) -> Floats:
+        """The true parameter of this seed's problem."""
+        direction = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(THETA,))).normal(size=self.dim)
+        theta: Floats = self.theta_norm * direction / np.linalg.norm(direction)
+        return theta
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+        """The rounds of one run, in pieces of at most 4 MB of features."""
+        drawn, noises = (
+            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,))) for part in (CONTEXTS, NOISE)
+        )
+        _, arms, dim = self.sample.shape
+        longest = max(1, PIECE // (arms * (dim + 2) + ROUND_OVERHEAD))
+        for start in range(0, horizon, longest):
+            length = min(longest, horizon - start)
+            shown = self.sample[drawn.integers(0, len(self.sample), length)]
+            expected = expected_rewards(find_link(self.link))(shown, self.theta_star(seed))
+            yield Rounds(shown, np.full(length, arms), expected, self.noise.draw(noises, length), expected)

@@ -1,0 +1,44 @@
+"""Samples of contexts in files: NumPy arrays, or tables with a row for each arm of each round."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from glbandits.errors import InvalidInput
+from glbandits.records import Floats
+
+
+def read_contexts(path: Path) -> Floats:
+    """Features (rounds, arms, dim) from .npy, .parquet or .csv.
+
+    An array must have that shape. A table has a column `round`, and every other column is a feature; each round must
+    have the same number of rows.
+    """
+    if path.suffix == ".npy":
+        try:
+            sample: Floats = np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
+        except (ValueError, TypeError) as error:
+            raise InvalidInput(f"{path} is not an array of numbers: {error}") from None
+        if sample.ndim != 3:
+            raise InvalidInput(f"{path} must hold features of shape (rounds, arms, dim); got {sample.shape}")
+        return sample
+    if path.suffix not in (".parquet", ".csv"):
+        raise InvalidInput(f"contexts are read from .npy, .parquet or .csv; got {path}")
+    try:
+        table = pl.read_parquet(path) if path.suffix == ".parquet" else pl.read_csv(path)
+    except pl.exceptions.PolarsError as error:
+        raise InvalidInput(f"{path} cannot be read as a table: {error}") from None
+    if "round" not in table.columns or len(table.columns) < 2:
+        raise InvalidInput(f"{path} needs a column round and a column for each feature; got {', '.join(table.columns)}")
+    words = [name for name, kind in table.schema.items() if not kind.is_numeric()]
+    if words:
+        raise InvalidInput(f"{path}: features must be numbers; these columns are not: {', '.join(words)}")
+    table = table.sort("round", maintain_order=True)
+    sizes = table.group_by("round").len()["len"].unique().to_list()
+    if len(sizes) != 1:
+        raise InvalidInput(
+            f"{path}: each round must have the same number of arms; got from {min(sizes)} to {max(sizes)}"
+        )
+    features = table.drop("round").to_numpy().astype(np.float64)
+    return features.reshape(-1, sizes[0], features.shape[1])

@@ -1,0 +1,31 @@
+"""News (Figure 1): Yahoo! Today Module logs, one round for each timestamp, d=6."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from glbandits.environments import News, write_simulated_news
+from glbandits.experiments.contest import Experiment
+from glbandits.experiments.paper.contestants import the_seven
+
+NAME = "news"
+DAYS, EVENTS_A_DAY, SEED = 2, 60_000, 1
+"""Of the simulated stand-in."""
+
+
+def experiment(files: Sequence[Path], stand_in: Path) -> Experiment:
+    """From R6A files; without any, from simulated ones that are written to the folder `stand_in`."""
+    if not files:
+        files = write_simulated_news(stand_in, days=DAYS, events_per_day=EVENTS_A_DAY, seed=SEED)
+    environment = News(files=tuple(files))
+    horizon = environment.length()
+    kind = "SIMULATED stand-in, not the Yahoo! data" if environment.simulated else "Yahoo! R6A"
+    return Experiment(
+        name=NAME,
+        title=f"News ({kind}): T={horizon}, d=6",
+        environment=environment,
+        horizon=horizon,
+        contestants=the_seven(horizon),
+        measure="reward",
+        note=f"{kind}. A round is a timestamp, an arm an article shown then, its mean reward the share of clicks among "
+        "the events that showed it. Seeds differ in the noise of rewards only.",
+    )

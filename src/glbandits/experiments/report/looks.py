@@ -1,0 +1,45 @@
+"""How an algorithm looks: the same colour and dash in every chart, so that the eye can follow it."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, TypeAlias
+
+from glbandits.experiments.regret_figure import COLOURS, DASHES
+from glbandits.policies import POLICIES
+
+THE_SEVEN = ("sgd-ts", "ucb-glm", "glm-tsl", "supcb-glm", "gloc", "laplace-ts", "epsilon-greedy")
+"""Those that the paper compares take the first places, so that their colours all differ."""
+PLACES = {name: place for place, name in enumerate(dict.fromkeys((*THE_SEVEN, *POLICIES)))}
+PLOTLY_DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}
+
+
+class Look(NamedTuple):
+    """A colour and a dash, as Matplotlib writes it."""
+
+    colour: str
+    dash: str
+
+    @property
+    def plotly_dash(self) -> str:
+        """The dash as Plotly writes it."""
+        return PLOTLY_DASHES[self.dash]
+
+    def faint(self, opacity: float) -> str:
+        """The colour of a band, as CSS."""
+        red, green, blue = (int(self.colour[i : i + 2], 16) for i in (1, 3, 5))
+        return f"rgba({red},{green},{blue},{opacity:g})"
+
+
+Looks: TypeAlias = Mapping[str, Look]
+
+
+def looks_of(labels: Iterable[str]) -> Looks:
+    """A look for each label: always the same for a policy of the table, the next free one for any other.
+
+    >>> looks_of(["mine", "sgd-ts"])["sgd-ts"]
+    Look(colour='#0072B2', dash='-')
+    """
+    places = dict(PLACES)
+    for label in labels:
+        places.setdefault(label, len(places))
+    # 7 colours and 4 dashes have no common factor: 28 places differ, and neighbours differ in both.
+    return {label: Look(COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)]) for label, place in places.items()}

@@ -1,0 +1,82 @@
+"""A comparison of the user's own, written in a TOML file."""
+
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from glbandits.contract import settings_of
+from glbandits.environments import Environment, ForestCover, News, Synthetic
+from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.experiments.contest import Contestant, Experiment
+from glbandits.policies import POLICIES
+
+PROBLEMS: dict[str, type[Any]] = {"synthetic": Synthetic, "forest-cover": ForestCover, "news": News}
+"""What `kind` may be; other keys of [problem] are settings of that class."""
+FIRST_FRESH_SEED = 1001
+
+
+def read_experiment(path: Path) -> Experiment:
+    """The experiment that a file describes; docs/comparing.md says how."""
+    try:
+        text = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not a TOML file: {error}") from None
+    _only(path, "the file", text, {"title", "horizon", "repeats", "fresh", "problem", "policy"})
+    for needed in ("horizon", "problem", "policy"):
+        if needed not in text:
+            raise InvalidInput(
+                f"{path} needs {needed}; got {', '.join(text) or 'nothing'}. docs/comparing.md has an example"
+            )
+    horizon = whole("horizon", text["horizon"], at_least=1)
+    repeats = whole("repeats", text.get("repeats", 10), at_least=1, at_most=FIRST_FRESH_SEED - 1)
+    fresh = whole("fresh", text.get("fresh", 60), at_least=1)
+    if not isinstance(text["policy"], list) or not text["policy"]:
+        raise InvalidInput(f"{path}: policies are written as [[policy]], one for each; got {text['policy']!r}")
+    environment = _problem(path, text["problem"])
+    contestants = tuple(_contestant(path, described, horizon, environment) for described in text["policy"])
+    labels = [contestant.label for contestant in contestants]
+    if len(set(labels)) < len(labels):
+        raise InvalidInput(f"{path}: each policy can be named once; got {', '.join(labels)}")
+    return Experiment(
+        name=path.stem,
+        title=str(text.get("title", path.stem)),
+        environment=environment,
+        horizon=horizon,
+        contestants=contestants,
+        repeats=tuple(range(1, repeats + 1)),
+        fresh=tuple(range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + fresh)),
+        note=repr(environment),
+    )
+
+
+def _problem(path: Path, described: Any) -> Environment:
+    if not isinstance(described, dict):
+        raise InvalidInput(f"{path}: problem must be a table, [problem]; got {described!r}")
+    settings = dict(described)
+    kind = look_up("kind of problem", settings.pop("kind", "synthetic"), PROBLEMS)
+    _only(path, "[problem]", settings, {field.name for field in fields(kind)})
+    problem: Environment = kind(**settings)
+    return problem
+
+
+def _contestant(path: Path, described: Any, horizon: int, environment: Environment) -> Contestant:
+    _only(path, "[[policy]]", described, {"name", "settings", "grid"})
+    kind: Any = look_up("policy", described.get("name"), POLICIES)
+    known = settings_of(kind())
+    fixed, grid = described.get("settings", {}), described.get("grid")
+    for part in (fixed, grid or {}):
+        _only(path, f"[policy.settings] and [policy.grid] of {kind.name}", part, set(known))
+    told = {"horizon": horizon, "link": getattr(environment, "link", "logistic")}
+    fixed = {name: value for name, value in told.items() if name in known} | fixed
+    values = None if grid is None else {name: tuple(v if isinstance(v, list) else [v]) for name, v in grid.items()}
+    contestant = Contestant(kind, fixed, values)
+    contestant.settings()  # refuse wrong values now, not in the middle of the runs
+    return contestant
+
+
+def _only(path: Path, where: str, given: Any, known: set[str]) -> None:
+    if not isinstance(given, dict):
+        raise InvalidInput(f"{path}: {where} must be a table of names and values; got {given!r}")
+    for name in given:
+        look_up(f"name in {where} of {path.name}", name, dict.fromkeys(known))

@@ -1,0 +1,204 @@
+"""Replay: what a policy would have earned, from a log in which articles were displayed with equal chance.
+
+Each event of the log is offered to the policy. If it chooses the article that was displayed, it learns the click; if
+not, the event is as if it had not been. Because the log chose at random, the events that are left are like those that
+the policy would have met in the world, and their share of clicks is an unbiased estimate of what it earns there (Li,
+Chu, Langford and Wang, WSDM 2011).
+"""
+
+import math
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from glbandits.bandit.entries import compile_entry
+from glbandits.compiled import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
+from glbandits.environments import Events, ReadCounts, is_simulated, read_events
+from glbandits.environments.r6a import check_files
+from glbandits.environments.r6a_events import DIM
+from glbandits.errors import InvalidInput, whole
+from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.maths.randomness import generator
+from glbandits.policies import Policy
+from glbandits.records import Floats, Generator, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """What came of replaying a log with one policy."""
+
+    policy: Policy
+    files: tuple[Path, ...]
+    seed: int
+    simulated: bool
+    """Whether any of the files was simulated. Whatever is shown of it must say so."""
+    counts: ReadCounts
+    """What was read from the files, to the end of the last batch, and what was left out."""
+    events: int
+    """Events that were offered: those that displayed an article with the features 1 to 6."""
+    matched: int
+    """Events where the policy chose the article that was displayed."""
+    clicks: int
+    """Clicks on these."""
+    at_events: Ints
+    """Numbers of events at which the next two were recorded, (points,): evenly spaced but for the last."""
+    at_matched: Ints
+    """Matched events by then, (points,)."""
+    at_clicks: Ints
+    """Clicks by then, (points,)."""
+
+    @property
+    def ctr(self) -> float:
+        """Clicks for each matched event; NaN if none matched."""
+        return self.clicks / self.matched if self.matched else math.nan
+
+    @property
+    def standard_error(self) -> float:
+        """Of the click rate, as if all matched events had the same; NaN if none matched."""
+        return math.sqrt(self.ctr * (1 - self.ctr) / self.matched) if self.matched else math.nan
+
+    @property
+    def running_ctr(self) -> Floats:
+        """Clicks for each matched event so far, (points,); NaN before the first match."""
+        running: Floats = np.full(len(self.at_events), math.nan)
+        np.divide(self.at_clicks, self.at_matched, out=running, where=self.at_matched > 0)
+        return running
+
+
+def replay(
+    policy: Policy,
+    files: Iterable[str | os.PathLike[str]],
+    seed: int,
+    *,
+    limit: int | None = None,
+    points: int = 1000,
+    progress: Callable[[int], None] | None = None,
+) -> Replay:
+    """Play a policy on the events of R6A files, and keep those in which it agrees with the log.
+
+    The policy sees the features 1 to 6 of the articles of each event's pool, and nothing of the user. It makes the same
+    choices as `Bandit(policy, 6, seed)` driven by hand. An event that displayed an article with other features is
+    passed over. With K articles, about one event in K matches.
+
+    Args:
+        policy: settings; one that wants a horizon wants the number of matched events.
+        files: paths of R6A files, plain or gzipped.
+        seed: of the policy's own randomness. The log has none left.
+        limit: stop after so many events that were offered.
+        points: the running click rate is recorded at most at so many places.
+        progress: called with the number of events just read.
+    """
+    if not isinstance(policy, Policy) or isinstance(policy, type):
+        raise InvalidInput(f"policy must be settings such as SgdTs(); got {policy!r}")
+    link = find_link(policy.link)
+    link.check_reward(0.0)
+    link.check_reward(1.0)
+    seed, points = whole("seed", seed, at_least=0), whole("points", points, at_least=1)
+    left = whole("limit", limit, at_least=1) if limit is not None else None
+    paths = check_files(files)
+    play = replay_entry(type(policy), link)
+    state, settings, rng = policy.init(DIM), policy.numbers(DIM), generator(seed)
+    counts, curve = ReadCounts(), _Curve(points)
+    for batch in read_events(paths):
+        counts += batch.counts
+        offered = np.flatnonzero(batch.displayed >= 0)[:left]
+        matched = np.empty(len(offered), dtype=np.int64)
+        clicks = batch.clicks[offered]
+        state = play(
+            state, settings, rng, *_stacked(batch), batch.pool[offered], batch.displayed[offered], clicks, matched
+        )
+        curve.add(matched, matched * clicks)
+        if progress is not None:
+            progress(len(batch))
+        left = left - len(offered) if left is not None else None
+        if left == 0:
+            break
+    at_events, at_matched, at_clicks = curve.table()
+    return Replay(
+        policy=policy,
+        files=paths,
+        seed=seed,
+        simulated=any(map(is_simulated, paths)),
+        counts=counts,
+        events=curve.events,
+        matched=curve.matched,
+        clicks=curve.clicks,
+        at_events=at_events,
+        at_matched=at_matched,
+        at_clicks=at_clicks,
+    )
+
+
+def _stacked(batch: Events) -> tuple[Floats, Ints]:
+    """The features of all pools, (pools, most articles, 6), and how many articles each has."""
+    sizes = np.array([len(pool.ids) for pool in batch.pools], dtype=np.int64)
+    arms = np.zeros((len(sizes), max(sizes, default=0), DIM))
+    for place, pool in enumerate(batch.pools):
+        arms[place, : len(pool.ids)] = pool.features
+    return arms, sizes
+
+
+class _Curve:
+    """Sums at evenly spaced events. When they are twice too many, every second one is dropped."""
+
+    def __init__(self, points: int) -> None:
+        self._points, self._every = points, 1
+        self._rows: NDArray[np.int64] = np.empty((0, 3), dtype=np.int64)
+        self.events, self.matched, self.clicks = 0, 0, 0
+
+    def add(self, matched: Ints, clicks: Ints) -> None:
+        """The next events."""
+        events = self.events + np.arange(1, len(matched) + 1)
+        rows = np.stack([events, self.matched + np.cumsum(matched), self.clicks + np.cumsum(clicks)], axis=1)
+        if not len(rows):
+            return
+        self.events, self.matched, self.clicks = rows[-1].tolist()
+        self._rows = np.concatenate([self._rows, rows[rows[:, 0] % self._every == 0]])
+        while len(self._rows) > self._points:
+            self._every *= 2
+            self._rows = self._rows[self._rows[:, 0] % self._every == 0]
+
+    def table(self) -> tuple[Ints, Ints, Ints]:
+        """Events, matched events and clicks, the last of them at the end."""
+        kept = self._rows[self._rows[:, 0] < self.events][: self._points - 1]
+        last = np.array([[self.events, self.matched, self.clicks]], dtype=np.int64)
+        events, matched, clicks = np.ascontiguousarray(np.concatenate([kept, last]).T)
+        return events, matched, clicks
+
+
+@cache
+def replay_entry(policy: type[Policy], link: Link) -> Callable[..., Floats]:
+    """A function that offers events, writes which of them matched to `matched`, and returns the policy's state."""
+    choose, learn = policy.choose, policy.learn
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def play(
+        state: Floats,
+        settings: Floats,
+        rng: Generator,
+        arms: Floats,
+        sizes: Ints,
+        pool: Ints,
+        displayed: Ints,
+        clicks: Ints,
+        matched: Ints,
+    ) -> Floats:
+        link_functions = LinkFunctions(mean, slope, antiderivative)
+        arms = borrowed(arms)
+        for event in range(pool.shape[0]):
+            here, row = pool[event], displayed[event]
+            agrees = choose(state, settings, arms[here, : sizes[here]], rng, link_functions) == row
+            if agrees:
+                state = learn(state, settings, arms[here, row], float(clicks[event]), rng, link_functions)
+            matched[event] = agrees
+        return state
+
+    ints = types.int64[::1]
+    signature = VECTOR(VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, ints, ints, ints, ints, ints)
+    return compile_entry(play, signature, policy, link, more=",replay")

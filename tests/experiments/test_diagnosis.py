@@ -1,0 +1,93 @@
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from glbandits import InvalidInput
+from glbandits.cli.app import app
+from glbandits.environments import Contexts
+from glbandits.experiments.context_files import read_contexts
+from glbandits.experiments.diagnosis import diagnose, greedy_eigenvalues, worst_theta
+from glbandits.records import Floats
+
+RNG = np.random.default_rng(0)
+DIVERSE: Floats = RNG.uniform(-1, 1, (400, 10, 3))
+FIXED: Floats = np.repeat(RNG.uniform(-1, 1, (1, 10, 3)), 400, axis=0)
+
+
+def test_moving_contexts_are_diverse_and_fixed_ones_are_not() -> None:
+    moving, fixed = diagnose(DIVERSE, horizon=300, seeds=4), diagnose(FIXED, horizon=300, seeds=4)
+    assert moving.plausible
+    assert "is plausible" in moving.verdict
+    assert not fixed.plausible
+    assert fixed.lambda_f < 1e-12  # one vector in every round
+    assert fixed.constants is None
+    assert fixed.bound is None
+    assert moving.constants is not None
+    assert moving.bound == 300.0  # tau is longer than the horizon, and the bound is T
+    assert moving.measured < moving.uniform
+    assert moving.sigma_0_squared == pytest.approx(1 / 3 / (moving.largest_norm**2), rel=0.1)
+
+
+def test_the_worst_theta_is_no_better_than_any_other_tried() -> None:
+    # The third feature moves only in rounds where the first is small: theta along the first axis never sees it.
+    sample = DIVERSE.copy()
+    sample[:, :, 2] *= np.abs(sample[:, :, 0]) < 0.05
+    theta = worst_theta(sample, np.random.default_rng(1))
+    least = greedy_eigenvalues(sample, theta)[0]
+    for other in np.random.default_rng(2).normal(size=(200, 3)):
+        assert least <= greedy_eigenvalues(sample, other)[0] * 1.5
+
+
+def test_contexts_are_drawn_from_the_sample_and_the_same_for_a_seed() -> None:
+    problem = Contexts(sample=DIVERSE, theta_norm=2.0)
+    (one,), (other,) = (list(problem.rounds(30, 5)) for _ in range(2))
+    np.testing.assert_array_equal(one.arms, other.arms)
+    np.testing.assert_array_equal(next(iter(problem.rounds(10, 5))).arms, one.arms[:10])
+    assert all((arms == DIVERSE).all(axis=(1, 2)).any() for arms in one.arms)
+    assert np.linalg.norm(problem.theta_star(5)) == pytest.approx(2.0)
+    means = 1 / (1 + np.exp(-one.arms @ problem.theta_star(5)))
+    np.testing.assert_allclose(one.expected, means)
+    assert problem.fingerprint() != Contexts(sample=FIXED, theta_norm=2.0).fingerprint()
+
+
+def test_files_of_each_kind_are_read_alike(tmp_path: Path) -> None:
+    rows = DIVERSE[:5].reshape(-1, 3)
+    table = pl.DataFrame({"round": np.repeat(np.arange(5), 10), "a": rows[:, 0], "b": rows[:, 1], "c": rows[:, 2]})
+    np.save(tmp_path / "contexts.npy", DIVERSE[:5])
+    table.write_parquet(tmp_path / "contexts.parquet")
+    table.write_csv(tmp_path / "contexts.csv")
+    for kind in ("npy", "parquet", "csv"):
+        np.testing.assert_allclose(read_contexts(tmp_path / f"contexts.{kind}"), DIVERSE[:5])
+    printed = CliRunner().invoke(app, ["diagnose", str(tmp_path / "contexts.npy"), "--horizon", "60", "--seeds", "2"])
+    assert printed.exit_code == 0
+    assert "lambda_f" in printed.output
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"a": [1.0]}, "needs a column round and a column for each feature; got a"),
+        ({"round": [1], "a": ["x"]}, "these columns are not: a"),
+        ({"round": [1, 1, 2], "a": [1.0, 2.0, 3.0]}, "the same number of arms; got from 1 to 2"),
+    ],
+)
+def test_wrong_tables_are_refused(table: dict[str, list[object]], message: str, tmp_path: Path) -> None:
+    pl.DataFrame(table).write_csv(tmp_path / "wrong.csv")
+    with pytest.raises(InvalidInput, match=message):
+        read_contexts(tmp_path / "wrong.csv")
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "wrong.npy").write_bytes(b"no array")
+    with pytest.raises(InvalidInput, match="is not an array of numbers"):
+        read_contexts(tmp_path / "wrong.npy")
+    np.save(tmp_path / "flat.npy", np.zeros((3, 2)))
+    with pytest.raises(InvalidInput, match=r"of shape \(rounds, arms, dim\); got \(3, 2\)"):
+        read_contexts(tmp_path / "flat.npy")
+    with pytest.raises(InvalidInput, match="are read from .npy, .parquet or .csv"):
+        read_contexts(tmp_path / "contexts.txt")
+    with pytest.raises(InvalidInput, match="must not all be zero"):
+        diagnose(np.zeros((3, 2, 2)))

@@ -1,0 +1,95 @@
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glbandits import EpsilonGreedy, InvalidInput, SgdTs, Uniform
+from glbandits.environments import Synthetic
+from glbandits.experiments.contest import Contestant, Experiment
+from glbandits.experiments.paper import simulation
+from glbandits.experiments.protocols import Laboratory, fresh_protocol, paper_protocol
+from glbandits.experiments.store import ResultStore
+from glbandits.records import Floats
+from glbandits.simulation import simulate
+
+GRID = {"step": (0.1, 1.0), "block_factor": (2, 4)}
+SMALL = Experiment(
+    name="small",
+    title="Small",
+    environment=Synthetic(dim=3, arms=6),
+    horizon=100,
+    contestants=(Contestant(SgdTs, {"horizon": 100}, GRID), Contestant(Uniform, {"link": "logistic"})),
+    repeats=(1, 2, 3),
+    fresh=(11, 12, 13, 14, 15),
+)
+
+
+def finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
+    return simulate(policy, SMALL.environment, 100, seeds).final_regret
+
+
+def test_the_paper_s_protocol_is_the_mean_of_each_repeat_s_minimum(tmp_path: Path) -> None:
+    result = paper_protocol(SMALL, Laboratory(ResultStore(tmp_path), jobs=1))
+    sgd_ts, uniform = result.outcomes
+    by_setting = np.array(
+        [
+            finals(SgdTs(horizon=100, step=s, block_factor=c), (1, 2, 3))
+            for s in GRID["step"]
+            for c in GRID["block_factor"]
+        ]
+    )
+    np.testing.assert_allclose(sgd_ts.final, by_setting.min(axis=0))
+    assert (sgd_ts.tried, uniform.tried) == (4, 1)
+    assert sgd_ts.fastest <= sgd_ts.seconds.min()
+    assert uniform.pulls.sum(axis=1).tolist() == [100.0] * 3
+
+
+def test_the_fresh_protocol_tunes_on_some_seeds_and_reports_on_others(tmp_path: Path) -> None:
+    result = fresh_protocol(SMALL, Laboratory(ResultStore(tmp_path), jobs=1))
+    settings = [(s, c) for s in GRID["step"] for c in GRID["block_factor"]]
+    tuned = [finals(SgdTs(horizon=100, step=s, block_factor=c), (1, 2, 3)).mean() for s, c in settings]
+    step, factor = settings[int(np.argmin(tuned))]
+    expected = finals(SgdTs(horizon=100, step=step, block_factor=factor), tuple(SMALL.fresh))
+    sgd_ts, uniform = result.outcomes
+    np.testing.assert_allclose(sgd_ts.final, expected)
+    assert sgd_ts.chosen == f"step={step:g}, block_factor={factor:g}"
+    assert sgd_ts.half_width[-1] == pytest.approx(1.96 * expected.std(ddof=1) / math.sqrt(5))
+    gaps = {label: (mean, width) for label, mean, width in result.paired()}
+    best = min((sgd_ts, uniform), key=lambda outcome: outcome.final.mean())
+    other = uniform if best is sgd_ts else sgd_ts
+    difference = other.final - best.final
+    assert gaps[best.label][0] == 0.0
+    assert gaps[other.label] == pytest.approx((difference.mean(), 1.96 * difference.std(ddof=1) / math.sqrt(5)))
+
+
+def test_tuning_and_reporting_seeds_must_differ(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"must not be among those that tune; both have \[3\]"):
+        fresh_protocol(replace(SMALL, fresh=(3, 4)), Laboratory(ResultStore(tmp_path)))
+
+
+def test_the_paper_s_grids_are_whole() -> None:
+    sizes = {c.label: len(c.settings()) for c in simulation.experiment().contestants}
+    assert sizes == {
+        "sgd-ts": 1750,
+        "ucb-glm": 50,
+        "glm-tsl": 50,
+        "supcb-glm": 50,
+        "gloc": 35,
+        "laplace-ts": 7,
+        "epsilon-greedy": 5,
+    }
+    experiment = simulation.experiment()
+    sgd_ts = experiment.contestants[0].settings()
+    assert len({spec.key for spec in experiment.specs(sgd_ts, [1])}) == 10 * 7 * 15  # a1 and a2 act through one number
+
+
+def test_a_thin_grid_is_part_of_the_whole() -> None:
+    for contestant in simulation.experiment().contestants:
+        whole, thin = contestant.settings(), contestant.settings(quick=True)
+        assert 0 < len(thin) < len(whole)
+        assert all(policy in whole for policy in thin)
+    assert len(Contestant(EpsilonGreedy, grid={"warm_up": (3, 4)}).settings(quick=True)) == 2
+    with pytest.raises(InvalidInput, match="has a setting without values"):
+        Contestant(EpsilonGreedy, grid={"exploration": ()}).settings()

@@ -1,0 +1,212 @@
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glbandits.errors import InvalidInput
+from glbandits.experiments.protocols import FRESH, PAPER, ProtocolResult
+from glbandits.experiments.report import write_report
+from glbandits.experiments.report.charts import curves_chart, draw, plotly_script
+from glbandits.experiments.report.drawn import best_pulls, curves
+from glbandits.experiments.report.figures import experiment_figure, paper_figure, pulls_figure
+from glbandits.experiments.report.looks import THE_SEVEN, looks_of
+from glbandits.experiments.report.tables import outcomes_table, settings_sentence
+from glbandits.experiments.results import ExperimentResult
+from glbandits.policies import POLICIES
+from tests.experiments.tiny_results import FIXED_ARMS, HORIZON, NEWS, RUNTIME, tiny_results
+
+pytestmark = pytest.mark.xdist_group("report")  # what it compiles stays in one process
+COMMAND = "glb paper forest-1 news --out 'a & b'"
+LOOKS = looks_of(THE_SEVEN)
+
+
+class Cells(HTMLParser):
+    """The texts of all table cells, row by row."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self.rows: list[list[str]] = []
+        self.inside = False
+        self.feed(markup)
+
+    def handle_starttag(self, tag: str, _: list[tuple[str, str | None]]) -> None:
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("th", "td"):
+            self.rows[-1].append("")
+            self.inside = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self.inside = self.inside and tag not in ("th", "td")
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.rows[-1][-1] += data
+
+
+def body_of(page: Path) -> str:
+    """The page without Plotly's script, which must be there once."""
+    text = page.read_text(encoding="utf-8")
+    assert text.count(plotly_script()) == 1
+    return text.replace(plotly_script(), "")
+
+
+def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        write_report(tiny_results(), RUNTIME, folder, COMMAND)
+    written = [{path.relative_to(f): path.read_bytes() for path in f.rglob("*") if path.is_file()} for f in folders]
+    assert written[0] == written[1]
+    stems = ["forest-1-paper", "forest-1-fresh", "forest-1-paper-pulls", "forest-1-fresh-pulls"]
+    stems += ["news-paper", "news-fresh", "paper-figure-paper", "paper-figure-fresh"]
+    expected = {Path("figures") / f"{stem}.{kind}" for stem in stems for kind in ("png", "svg")}
+    assert set(written[0]) == expected | {Path("report.html")}
+
+
+def test_the_page_needs_no_network_and_holds_what_was_run(tmp_path: Path) -> None:
+    body = body_of(write_report(tiny_results(), RUNTIME, tmp_path, COMMAND))
+    assert not re.search(r"https?://|<script[^>]+src|<link|@import|url\(|<iframe", body)
+    assert "Five fixed arms &lt;&amp; no forest&gt;" in body
+    assert "A note with &lt;b&gt;letters&lt;/b&gt; to escape." in body
+    assert "<code>glb paper forest-1 news --out &#x27;a &amp; b&#x27;</code>" in body
+    assert "seeds 1 to 3 to choose settings and 11 to 14 to report on" in body
+    assert "full grid" in body
+    for protocol in tiny_results()[0].protocols:
+        assert protocol.words.replace("'", "&#x27;") in body
+    targets = re.findall(r'href="([^"]+)"', body)
+    assert targets
+    for target in targets:
+        assert f'id="{target[1:]}"' in body if target.startswith("#") else (tmp_path / target).is_file()
+
+
+def test_the_thin_grid_is_stated(tmp_path: Path) -> None:
+    quick = replace(tiny_results()[0], quick=True)
+    assert "only these values: exploration 0.1, 1;" in body_of(write_report([quick], None, tmp_path, COMMAND))
+
+
+def test_the_numbers_of_the_table_are_those_of_the_results() -> None:
+    result = tiny_results()[0]
+    paper, fresh = result.protocols
+    rows = Cells(outcomes_table(result, fresh)).rows[1:]
+    best = min(fresh.outcomes, key=lambda outcome: outcome.final.mean()).label
+    for row, outcome, (_, gap, width) in zip(rows, fresh.outcomes, fresh.paired(), strict=True):
+        assert row[:4] == [outcome.label, str(outcome.tried), str(outcome.distinct), outcome.chosen]
+        assert row[4] == f"{outcome.final.mean():.3f} ± {outcome.half_width[-1]:.3f}"
+        assert row[5] == ("the best" if outcome.label == best else f"{gap:+.3f} ± {width:.3f}")
+        np.testing.assert_allclose(float(row[6]), outcome.seconds.mean(), rtol=0.01)
+        np.testing.assert_allclose(float(row[7]), outcome.fastest, rtol=0.01)
+    assert len(Cells(outcomes_table(result, paper)).rows[0]) == len(rows[0]) - 1
+    assert "sgd-ts chose among 6 settings, epsilon-greedy among 2." in settings_sentence(result.protocols)
+
+
+def test_the_runtime_table_has_both_ratios(tmp_path: Path) -> None:
+    rows = Cells(body_of(write_report([], RUNTIME, tmp_path, COMMAND))).rows
+    assert rows[1] == ["sgd-ts", "0.000400", "0.0990", "1.00", "1.00", "0.400", "1.01", "0.35"]
+    assert rows[2] == ["ucb-glm", "0.0500", "2.02", "125", "20.4", "50.0", "1.98", "1.21"]
+    assert rows[3] == ["uniform", "0.0000100", "-", "0.0250", "-", "0.0100", "1.00", "0.02"]
+
+
+def test_every_picture_of_simulated_data_says_so(tmp_path: Path) -> None:
+    fixed_arms, news = tiny_results()
+    assert news.simulated_data
+    assert not fixed_arms.simulated_data
+
+    def title(result: ExperimentResult, protocol: ProtocolResult) -> str:
+        return experiment_figure(result, protocol, LOOKS).axes[0].get_title(loc="left")
+
+    for protocol in news.protocols:
+        assert "simulated data" in title(news, protocol)
+        assert "simulated data" in curves_chart(news, protocol, LOOKS)["layout"]["title"]["text"]
+    whole = paper_figure([fixed_arms, news], FRESH, LOOKS)
+    titles = [axes.get_title(loc="left") for axes in whole.axes]
+    assert "news (simulated data)" in titles
+    assert "simulated" not in title(fixed_arms, fixed_arms.protocols[0])
+    assert '<p class="warning">Simulated data' in body_of(write_report([news], None, tmp_path, COMMAND))
+
+
+def test_the_paper_s_arrangement_leaves_out_what_was_not_run() -> None:
+    fixed_arms, _ = tiny_results()
+    panels = paper_figure([fixed_arms], PAPER, LOOKS).axes
+    missing = [any(text.get_text() == "not run" for text in axes.texts) for axes in panels]
+    assert missing == [True, False, False, True, True, True]
+    assert [axes.get_title(loc="left") for axes in panels] == [
+        "simulation",
+        "forest-1",
+        "forest-1, 4 best arms",
+        "news",
+        "forest-2",
+        "forest-2, pulls of the best arms",
+    ]
+
+
+def test_the_paper_s_arrangement_is_only_for_the_paper_s_experiments(tmp_path: Path) -> None:
+    fixed_arms, _ = tiny_results()
+    mine = replace(fixed_arms, experiment=replace(FIXED_ARMS, name="Mine, too"), protocols=fixed_arms.protocols[1:])
+    assert "as the paper arranges it" not in body_of(write_report([mine], None, tmp_path, COMMAND))
+    assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"mine-too-fresh", "mine-too-fresh-pulls"}
+
+
+def test_reward_is_what_regret_leaves() -> None:
+    _, news = tiny_results()
+    for protocol in news.protocols:
+        for curve, outcome in zip(curves(NEWS, protocol), protocol.outcomes, strict=True):
+            best = [piece.best() for seed in outcome.seeds for piece in NEWS.environment.rounds(HORIZON, seed)]
+            np.testing.assert_allclose(curve.mean[-1], np.mean(best) - outcome.final.mean() / HORIZON)
+
+
+def test_the_best_arms_are_each_seed_s_own() -> None:
+    fresh = tiny_results()[0].protocols[1]
+    pulls = best_pulls(FIXED_ARMS, fresh.outcomes)
+    assert pulls.arms == ("best arm", "2nd best", "3rd best", "4th best")
+    problem = FIXED_ARMS.environment
+    for outcome in fresh.outcomes:
+        of_best = []
+        for seed, counts in zip(outcome.seeds, outcome.pulls, strict=True):
+            place = int(next(problem.rounds(1, seed)).expected[0].argmax())
+            of_best.append(counts[place] if place < len(counts) else 0)
+        assert pulls.medians[outcome.label][0] == np.median(of_best)
+    bars = pulls_figure(tiny_results()[0], fresh, LOOKS).axes[0].patches
+    assert len(bars) == 4 * len(fresh.outcomes)
+
+
+def test_an_arm_that_nobody_pulled_has_no_pulls() -> None:
+    fresh = tiny_results()[0].protocols[1]
+    narrow = [replace(outcome, pulls=outcome.pulls[:, :1]) for outcome in fresh.outcomes]
+    assert best_pulls(FIXED_ARMS, narrow).medians.keys() == {"sgd-ts", "epsilon-greedy"}
+
+
+def test_a_single_seed_has_no_band() -> None:
+    result = tiny_results()[0]
+    fresh = result.protocols[1]
+    one = tuple(replace(o, seeds=o.seeds[:1], regret=o.regret[:1], pulls=o.pulls[:1]) for o in fresh.outcomes)
+    alone = replace(fresh, outcomes=one)
+    assert len(curves_chart(result, fresh, LOOKS)["data"]) == 2 * len(one)
+    assert len(curves_chart(result, alone, LOOKS)["data"]) == len(one)
+    assert not experiment_figure(result, alone, LOOKS).axes[0].collections
+    assert not any("±" in cell for row in Cells(outcomes_table(result, alone)).rows[1:] for cell in row)
+
+
+def test_looks_differ_and_stay() -> None:
+    looks = looks_of(["mine", "yours"])
+    assert len(set(looks.values())) == len(looks) == len(POLICIES) + 2
+    assert len({looks[name].colour for name in THE_SEVEN}) == 7
+    assert looks_of(["yours"])["sgd-ts"] == looks["sgd-ts"]
+    chart = curves_chart(tiny_results()[0], tiny_results()[0].protocols[0], looks)
+    drawn = {trace["name"]: trace["line"]["color"] for trace in chart["data"] if "name" in trace}
+    assert drawn == {name: looks[name].colour for name in ("sgd-ts", "epsilon-greedy")}
+
+
+def test_a_name_cannot_break_out_of_the_page() -> None:
+    result = tiny_results()[0]
+    evil = replace(result, experiment=replace(FIXED_ARMS, name="</script><script>alert(1)</script>"))
+    markup = draw(curves_chart(evil, evil.protocols[0], LOOKS), "chart")
+    assert markup.count("<script") == markup.count("</script") == 1
+
+
+def test_two_experiments_of_one_name_are_refused(tmp_path: Path) -> None:
+    result = tiny_results()[0]
+    with pytest.raises(InvalidInput, match="needs a name of its own; got forest-1, forest-1"):
+        write_report([result, result], None, tmp_path, COMMAND)

@@ -1,0 +1,149 @@
+"""The report in a real browser: headless Chromium, driven by Selenium."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glbandits.experiments.report import write_report
+from tests.experiments.tiny_results import RUNTIME, tiny_results
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+if CHROMIUM is None or DRIVER is None:
+    pytest.skip("needs chromium and chromedriver on the PATH", allow_module_level=True)
+webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
+support = pytest.importorskip("selenium.webdriver.support.wait", reason="needs selenium")
+pytestmark = pytest.mark.xdist_group("report")
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+WIDE, PHONE = (1280, 900), (390, 844)
+SHOTS = "GLB_REPORT_SHOTS"
+"""If this variable names a folder, pictures of the page are put there."""
+READY = """
+const charts = [...document.querySelectorAll('.plotly-graph-div')];
+return charts.every(chart => chart.querySelector('.legendtoggle') && chart.querySelector('.modebar-btn'));
+"""
+DRAWN = """
+return [...document.querySelectorAll('.plotly-graph-div')].map(div => {
+  const marks = [...div.querySelectorAll('.scatterlayer .js-line, .barlayer .point path')];
+  return {
+    id: div.id, width: div.getBoundingClientRect().width, marks: marks.length,
+    seen: marks.filter(m => m.getBoundingClientRect().width > 0 && m.getBoundingClientRect().height > 0).length,
+  };
+})
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_report(tiny_results(), RUNTIME, tmp_path_factory.mktemp("report"), "glb paper all").as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(params=[WIDE, PHONE], ids=["wide", "phone"])
+def opened(request: pytest.FixtureRequest, browser: Any, page: str) -> Any:
+    """The page, open at one width."""
+    width, height = request.param
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.get(page)
+    support.WebDriverWait(browser, timeout=30).until(lambda browser: browser.execute_script(READY))
+    if SHOTS in os.environ:
+        folder = Path(os.environ[SHOTS])
+        folder.mkdir(parents=True, exist_ok=True)
+        browser.save_screenshot(str(folder / f"report-{width}.png"))
+    return browser
+
+
+def test_the_page_opens_without_a_complaint_and_fetches_nothing(opened: Any) -> None:
+    assert opened.get_log("browser") == []
+    assert opened.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)") == []
+
+
+def test_every_chart_is_drawn(opened: Any) -> None:
+    drawn = {chart["id"]: chart for chart in opened.execute_script(DRAWN)}
+    kinds = ("forest-1-{}", "forest-1-{}-pulls", "news-{}")
+    assert set(drawn) == {f"chart-{kind.format(protocol)}" for kind in kinds for protocol in ("paper", "fresh")}
+    for name, chart in drawn.items():
+        assert chart["width"] > 300, name
+        assert chart["marks"] == (8 if name.endswith("pulls") else 4), name  # bars; or two lines and two bands
+        assert chart["seen"] >= 2, name
+    assert opened.execute_script("return [...document.images].every(image => image.naturalWidth > 1000)")
+
+
+def test_nothing_but_tables_scrolls_sideways(opened: Any) -> None:
+    wide, screen = opened.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+    assert wide <= screen
+    boxes = opened.execute_script(
+        "return [...document.querySelectorAll('.scroll')].map(b => [b.getBoundingClientRect().right, b.scrollWidth])"
+    )
+    assert boxes
+    assert all(right <= screen for right, _ in boxes)
+    if screen == PHONE[0]:
+        assert any(inside > screen for _, inside in boxes)
+
+
+def test_protocols_stand_side_by_side_where_there_is_room(opened: Any) -> None:
+    left, right = opened.execute_script(
+        "return ['paper', 'fresh'].map(name => document.getElementById('chart-news-' + name).getBoundingClientRect())"
+    )
+    if opened.execute_script("return innerWidth") == WIDE[0]:
+        assert right["left"] >= left["right"]
+        assert right["top"] == left["top"]
+    else:
+        assert right["top"] >= left["bottom"]
+
+
+def test_a_click_on_a_name_hides_its_line_and_its_band(opened: Any) -> None:
+    chart = "#chart-forest-1-fresh"
+
+    def click_first_name() -> None:
+        name = opened.find_element("css selector", f"{chart} .legend .legendtoggle")
+        opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", name)
+        webdriver.ActionChains(opened).move_to_element(name).click().perform()
+
+    def wait_for_traces(many: int) -> None:
+        is_so = f"return document.querySelectorAll('{chart} .scatterlayer .trace').length == {many}"
+        support.WebDriverWait(opened, timeout=20).until(lambda browser: browser.execute_script(is_so))
+
+    wait_for_traces(4)
+    click_first_name()
+    wait_for_traces(2)
+    shown = opened.execute_script(
+        f"return document.querySelector('{chart}')._fullData.map(trace => [trace.legendgroup, String(trace.visible)])"
+    )
+    assert sorted(map(tuple, shown)) == [("epsilon-greedy", "true")] * 2 + [("sgd-ts", "legendonly")] * 2
+    click_first_name()
+    wait_for_traces(4)
+    assert opened.get_log("browser") == []
+
+
+def test_no_button_sends_a_chart_away(opened: Any) -> None:
+    titles = opened.execute_script(
+        "return [...document.querySelectorAll('.modebar-btn')].map(button => button.getAttribute('data-title'))"
+    )
+    assert len(titles) == 6 * 4
+    assert set(titles) == {"Download plot as a PNG", "Zoom", "Pan", "Reset axes"}

@@ -1,0 +1,94 @@
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from glbandits import InvalidInput, SgdTs, UcbGlm, Uniform
+from glbandits.environments import Synthetic
+from glbandits.experiments.run_key import RunSpec
+from glbandits.experiments.store import Finished, ResultStore
+
+PROBLEM = Synthetic(dim=3, arms=5)
+SPEC = RunSpec(SgdTs(block_length=10), PROBLEM, 50, 1)
+
+
+def finished(value: float = 1.0) -> Finished:
+    return Finished(0.5, np.array([1, 50]), np.array([0.0, value]), np.array([30, 20]))
+
+
+def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    assert store.missing([SPEC, SPEC]) == [SPEC]
+    store.add([(SPEC, finished(1 / 3))])
+    again = ResultStore(tmp_path)
+    assert again.missing([SPEC]) == []
+    run = again[SPEC]
+    assert (run.seconds, run.rounds.tolist(), run.regret.tolist(), run.pulls.tolist()) == (
+        0.5,
+        [1, 50],
+        [0, 1 / 3],
+        [30, 20],
+    )
+    table = pl.read_parquet(tmp_path / "*.parquet")
+    assert table["policy"].to_list() == ["sgd-ts"]
+    assert '"block_length": 10' in table["settings"][0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"policy": SgdTs(block_length=11)},
+        {"policy": SgdTs(block_length=10, link="probit")},
+        {"policy": Uniform()},
+        {"environment": Synthetic(dim=3, arms=6)},
+        {"horizon": 51},
+        {"seed": 2},
+    ],
+)
+def test_what_makes_a_run_makes_its_key(change: dict[str, Any]) -> None:
+    assert replace(SPEC, **change).key != SPEC.key
+
+
+def test_settings_that_play_alike_have_one_key() -> None:
+    one, other = (
+        RunSpec(SgdTs(exploration_a1=a, exploration_a2=b), PROBLEM, 50, 1) for a, b in ((0.1, 5.0), (5.0, 0.1))
+    )
+    assert one.key == other.key
+    short, long = (RunSpec(UcbGlm(warm_up_factor=c), PROBLEM, 50, 1) for c in (1.0, 1.2))  # tau is 3 for both
+    assert short.key == long.key
+
+
+def test_an_environment_must_say_what_it_is() -> None:
+    class Nameless:
+        dim, noise = 3, PROBLEM.noise
+
+        def rounds(self, horizon: int, seed: int) -> Any:
+            raise NotImplementedError
+
+    with pytest.raises(InvalidInput, match=r"must print as what it is, or have a fingerprint\(\)"):
+        RunSpec(Uniform(), Nameless(), 50, 1).key  # noqa: B018
+
+
+def test_a_half_written_file_is_no_result(tmp_path: Path) -> None:
+    store = ResultStore(tmp_path)
+    store.add([(SPEC, finished())])
+    (written,) = tmp_path.glob("*.parquet")
+    (tmp_path / "killed.part").write_bytes(written.read_bytes()[:100])
+    assert len(ResultStore(tmp_path)) == 1
+    written.write_bytes(written.read_bytes()[:100])
+    with pytest.raises(InvalidInput, match="is not a readable result file; remove it to run again what it held"):
+        len(ResultStore(tmp_path))
+    pl.DataFrame({"a": [1]}).write_parquet(written)
+    with pytest.raises(InvalidInput, match="does not have the columns of a result file"):
+        len(ResultStore(tmp_path))
+
+
+def test_two_writers_see_each_other(tmp_path: Path) -> None:
+    one, other = ResultStore(tmp_path), ResultStore(tmp_path)
+    one.add([(SPEC, finished())])
+    second = replace(SPEC, seed=2)
+    other.add([(second, finished())])
+    assert one.missing([SPEC, second]) == other.missing([SPEC, second]) == []

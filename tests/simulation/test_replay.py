@@ -1,0 +1,208 @@
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from glbandits import Bandit, InvalidInput, Uniform
+from glbandits.compiled import jittable
+from glbandits.environments import r6a, read_events, write_simulated_news
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.randomness import any_index
+from glbandits.maths.vectors import best_arm
+from glbandits.records import Floats, Generator, Ints
+from glbandits.simulation import Replay, replay
+from glbandits.simulation.replay import _Curve
+
+USER = b"|user 2:0.1 3:0.2 4:0.3 5:0.2 6:0.2 1:1.000000 "
+FEATURES = np.concatenate([np.ones((5, 1)), np.eye(5)], axis=1)
+"""An article for each of the features 2 to 6."""
+CHANCES = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+"""Of a click on each of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Largest(Uniform):
+    """Pull the arm with the largest feature 3, whatever was learned."""
+
+    name: ClassVar[str] = "largest"
+
+    @staticmethod
+    @jittable
+    def choose(_state: Floats, _settings: Floats, arms: Floats, _rng: Generator, _link: LinkFunctions) -> int:
+        best = 0
+        for arm in range(arms.shape[0]):
+            if arms[arm, 2] > arms[best, 2]:
+                best = arm
+        return best
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting(Uniform):
+    """Take the clicks of each feature so far as its weight; one time in ten, pull any arm."""
+
+    name: ClassVar[str] = "counting"
+
+    def init(self, dim: int) -> Floats:
+        return np.zeros(dim)
+
+    @staticmethod
+    @jittable
+    def choose(state: Floats, _settings: Floats, arms: Floats, rng: Generator, _link: LinkFunctions) -> int:
+        if any_index(rng, 10) == 0:
+            return any_index(rng, arms.shape[0])
+        return best_arm(arms, state)
+
+    @staticmethod
+    @jittable
+    def learn(
+        state: Floats, _settings: Floats, x: Floats, reward: float, _rng: Generator, _link: LinkFunctions
+    ) -> Floats:
+        for i in range(len(x)):
+            state[i] += (reward - 0.5) * x[i]
+        return state
+
+
+def write_log(path: Path, displayed: Ints, clicks: Ints, features: Floats = FEATURES) -> Path:
+    pool = b" ".join(
+        b"|%d " % article + b" ".join(b"%d:%.6f" % (key + 1, value) for key, value in enumerate(row))
+        for article, row in enumerate(features)
+    )
+    events = zip(displayed.tolist(), clicks.tolist(), strict=True)
+    path.write_bytes(b"".join(b"300 %d %d " % event + USER + pool + b"\n" for event in events))
+    return path
+
+
+def random_log(path: Path, events: int, seed: int) -> Path:
+    """Every article is displayed with equal chance, and clicked with its own."""
+    rng = np.random.default_rng(seed)
+    displayed = rng.integers(5, size=events)
+    return write_log(path, displayed, (rng.random(events) < CHANCES[displayed]).astype(np.int64))
+
+
+def test_a_fixed_policy_keeps_the_events_that_agree_with_it(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log", np.array([0, 1, 1, 2, 1]), np.array([1, 1, 0, 1, 1]))
+    result = replay(Largest(), [log], seed=1)  # article 1 has feature 3
+    assert (result.events, result.matched, result.clicks) == (5, 3, 2)
+    assert result.ctr == 2 / 3
+    assert result.standard_error == pytest.approx(math.sqrt(2 / 27))
+    assert result.at_events.tolist() == [1, 2, 3, 4, 5]
+    assert result.at_matched.tolist() == [0, 1, 2, 2, 3]
+    np.testing.assert_array_equal(result.running_ctr, [math.nan, 1.0, 1 / 2, 1 / 2, 2 / 3])
+    assert not result.simulated
+
+
+def test_the_rate_of_a_policy_that_does_not_learn_is_its_true_one(tmp_path: Path) -> None:
+    log = random_log(tmp_path / "log", 20_000, seed=5)
+    for policy, chance in ((Largest(), CHANCES[1]), (Uniform(), CHANCES.mean())):
+        result = replay(policy, [log], seed=2)
+        # One event in five matches, whatever the policy; five standard errors each: once in a million logs.
+        assert result.matched / 20_000 == pytest.approx(0.2, abs=5 * math.sqrt(0.2 * 0.8 / 20_000))
+        assert result.ctr == pytest.approx(chance, abs=5 * math.sqrt(chance * (1 - chance) / result.matched))
+
+
+def live_clicks(seed: int, rounds: int) -> int:
+    rng, bandit, clicks = np.random.default_rng(seed), Bandit(Counting(), dim=6, seed=seed), 0
+    for _ in range(rounds):
+        arm = bandit.choose(FEATURES)
+        click = float(rng.random() < CHANCES[arm])
+        bandit.learn(FEATURES[arm], click)
+        clicks += int(click)
+    return clicks
+
+
+def test_a_policy_that_learns_gets_in_replay_what_it_gets_in_the_world(tmp_path: Path) -> None:
+    runs, rounds = 100, 40
+    live = np.array([live_clicks(seed, rounds) for seed in range(runs)])
+    replayed = np.empty(runs)
+    for seed in range(runs):
+        # 600 events give 120 matches, give or take 10: fewer than 40 is eight standard deviations away.
+        result = replay(Counting(), [random_log(tmp_path / "log", 600, seed)], seed=1000 + seed)
+        replayed[seed] = result.at_clicks[np.searchsorted(result.at_matched, rounds)]
+    # Clicks spread by about 4 a run, so the difference of two means of 100 by 0.6. Four standard errors: once in
+    # 15,000 sets of seeds. Uniform play would have 20, and the best 36.
+    error = math.sqrt((live.var(ddof=1) + replayed.var(ddof=1)) / runs)
+    assert error < 1.0
+    assert replayed.mean() == pytest.approx(live.mean(), abs=4 * error)
+    assert live.mean() > 24
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
+    return write_simulated_news(tmp_path_factory.mktemp("news"), days=1, events_per_day=5760, seed=1)
+
+
+def by_hand(files: tuple[Path, ...], seed: int, limit: int) -> tuple[int, int, int]:
+    bandit, events, matched, clicks = Bandit(Counting(), dim=6, seed=seed), 0, 0, 0
+    for batch in read_events(files):
+        for row, place, click in zip(batch.displayed, batch.pool, batch.clicks, strict=True):
+            if row >= 0 and events < limit:
+                events += 1
+                arms = batch.pools[place].features
+                if bandit.choose(arms) == row:
+                    bandit.learn(arms[row], float(click))
+                    matched, clicks = matched + 1, clicks + int(click)
+    return events, matched, clicks
+
+
+@pytest.mark.parametrize("limit", [None, 3000])
+def test_it_is_a_bandit_driven_by_hand(simulated: tuple[Path, ...], limit: int | None) -> None:
+    result = replay(Counting(), simulated, seed=3, limit=limit)
+    assert (result.events, result.matched, result.clicks) == by_hand(simulated, 3, limit or 10**9)
+    assert result.simulated
+    if limit is None:
+        assert result.counts.events == 5760 > result.events  # some displayed an article that is left out
+    else:
+        assert result.events == limit
+
+
+def curve(result: Replay) -> list[list[int]]:
+    return [values.tolist() for values in (result.at_events, result.at_matched, result.at_clicks)]
+
+
+def test_how_the_text_is_cut_does_not_matter(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    uncut = replay(Counting(), simulated, seed=3, points=50)
+    monkeypatch.setattr(r6a, "CHUNK", 20_000)
+    monkeypatch.setattr(r6a, "BLOCK", 30_000)
+    cut = replay(Counting(), simulated, seed=3, points=50, progress=read.append)
+    assert curve(cut) == curve(uncut)
+    assert sum(read) == 5760
+    assert len(read) > 100
+
+
+@pytest.mark.parametrize(("events", "points"), [(1, 1), (7, 3), (1000, 1000), (1001, 1000), (5000, 64), (3, 1)])
+def test_the_curve_is_even_and_ends_at_the_end(events: int, points: int) -> None:
+    rng = np.random.default_rng(events)
+    matched = rng.integers(2, size=events)
+    clicks = matched * rng.integers(2, size=events)
+    sums = _Curve(points)
+    for part in np.array_split(np.arange(events), 4):
+        sums.add(matched[part], clicks[part])
+    at_events, at_matched, at_clicks = sums.table()
+    assert at_events[-1] == events
+    assert points / 4 <= len(at_events) <= points
+    assert len(set(np.diff(at_events[:-1], prepend=0).tolist())) <= 1
+    np.testing.assert_array_equal(at_matched, np.cumsum(matched)[at_events - 1])
+    np.testing.assert_array_equal(at_clicks, np.cumsum(clicks)[at_events - 1])
+
+
+def test_a_log_that_never_agrees_has_no_rate(tmp_path: Path) -> None:
+    result = replay(Largest(), [write_log(tmp_path / "log", np.array([0, 3]), np.array([1, 1]))], seed=1)
+    assert (result.events, result.matched, result.clicks) == (2, 0, 0)
+    assert math.isnan(result.ctr)
+    assert math.isnan(result.standard_error)
+
+
+def test_wrong_input_is_refused(tmp_path: Path) -> None:
+    log = random_log(tmp_path / "log", 5, seed=1)
+    with pytest.raises(InvalidInput, match="policy must be settings"):
+        replay(Counting, [log], seed=1)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got 0"):
+        replay(Uniform(), [log], seed=1, limit=0)
+    with pytest.raises(InvalidInput, match="points must be a whole number of at least 1; got 0"):
+        replay(Uniform(), [log], seed=1, points=0)
+    with pytest.raises(InvalidInput, match="seed must be a whole number"):
+        replay(Uniform(), [log], seed=-1)
