@@ -14,6 +14,7 @@ from glbandits.experiments.store import ResultStore
 from glbandits.records import Floats
 from glbandits.simulation import simulate
 
+T4 = 2.7764451  # Student's t with four degrees of freedom, 97.5 %
 GRID = {"step": (0.1, 1.0), "block_factor": (2, 4)}
 SMALL = Experiment(
     name="small",
@@ -55,13 +56,13 @@ def test_the_fresh_protocol_tunes_on_some_seeds_and_reports_on_others(tmp_path: 
     sgd_ts, uniform = result.outcomes
     np.testing.assert_allclose(sgd_ts.final, expected)
     assert sgd_ts.chosen == f"step={step:g}, block_factor={factor:g}"
-    assert sgd_ts.half_width[-1] == pytest.approx(1.96 * expected.std(ddof=1) / math.sqrt(5))
+    assert sgd_ts.half_width[-1] == pytest.approx(T4 * expected.std(ddof=1) / math.sqrt(5))
     gaps = {label: (mean, width) for label, mean, width in result.paired()}
     best = min((sgd_ts, uniform), key=lambda outcome: outcome.final.mean())
     other = uniform if best is sgd_ts else sgd_ts
     difference = other.final - best.final
     assert gaps[best.label][0] == 0.0
-    assert gaps[other.label] == pytest.approx((difference.mean(), 1.96 * difference.std(ddof=1) / math.sqrt(5)))
+    assert gaps[other.label] == pytest.approx((difference.mean(), T4 * difference.std(ddof=1) / math.sqrt(5)))
 
 
 def test_tuning_and_reporting_seeds_must_differ(tmp_path: Path) -> None:

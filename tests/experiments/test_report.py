@@ -10,7 +10,7 @@ from glbandits.errors import InvalidInput
 from glbandits.experiments.protocols import FRESH, PAPER, ProtocolResult
 from glbandits.experiments.report import write_report
 from glbandits.experiments.report.charts import curves_chart, draw, plotly_script
-from glbandits.experiments.report.drawn import best_pulls, curves
+from glbandits.experiments.report.drawn import best_pulls, curves, value_range
 from glbandits.experiments.report.figures import experiment_figure, paper_figure, pulls_figure
 from glbandits.experiments.report.looks import THE_SEVEN, looks_of
 from glbandits.experiments.report.tables import outcomes_table, settings_sentence
@@ -155,6 +155,18 @@ def test_reward_is_what_regret_leaves() -> None:
         for curve, outcome in zip(curves(NEWS, protocol), protocol.outcomes, strict=True):
             best = [piece.best() for seed in outcome.seeds for piece in NEWS.environment.rounds(HORIZON, seed)]
             np.testing.assert_allclose(curve.mean[-1], np.mean(best) - outcome.final.mean() / HORIZON)
+
+
+def test_the_axis_holds_every_settled_value() -> None:
+    for result in tiny_results():
+        for protocol in result.protocols:
+            drawn = curves(result.experiment, protocol)
+            low, high = value_range(result.experiment, drawn)
+            assert low == 0.0 or result is tiny_results()[1]
+            for curve in drawn:
+                settled = curve.rounds >= HORIZON // 20
+                assert high > (curve.mean + curve.half_width)[settled].max()
+                assert low <= curve.mean[settled].min()
 
 
 def test_the_best_arms_are_each_seed_s_own() -> None:

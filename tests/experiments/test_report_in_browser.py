@@ -33,13 +33,15 @@ SHOTS = "GLB_REPORT_SHOTS"
 """If this variable names a folder, pictures of the page are put there."""
 READY = """
 const charts = [...document.querySelectorAll('.plotly-graph-div')];
-return charts.every(chart => chart.querySelector('.legendtoggle') && chart.querySelector('.modebar-btn'));
+return document.readyState == 'complete'
+  && charts.every(chart => chart.querySelector('.legendtoggle') && chart.querySelector('.modebar-btn'));
 """
 DRAWN = """
 return [...document.querySelectorAll('.plotly-graph-div')].map(div => {
   const marks = [...div.querySelectorAll('.scatterlayer .js-line, .barlayer .point path')];
   return {
-    id: div.id, width: div.getBoundingClientRect().width, marks: marks.length,
+    id: div.id, marks: marks.length, room: div.getBoundingClientRect().width,
+    width: div.querySelector('.main-svg').getBoundingClientRect().width,
     seen: marks.filter(m => m.getBoundingClientRect().width > 0 && m.getBoundingClientRect().height > 0).length,
   };
 })
@@ -88,7 +90,7 @@ def test_every_chart_is_drawn(opened: Any) -> None:
     kinds = ("forest-1-{}", "forest-1-{}-pulls", "news-{}")
     assert set(drawn) == {f"chart-{kind.format(protocol)}" for kind in kinds for protocol in ("paper", "fresh")}
     for name, chart in drawn.items():
-        assert chart["width"] > 300, name
+        assert 300 < chart["width"] <= chart["room"], name
         assert chart["marks"] == (8 if name.endswith("pulls") else 4), name  # bars; or two lines and two bands
         assert chart["seen"] >= 2, name
     assert opened.execute_script("return [...document.images].every(image => image.naturalWidth > 1000)")

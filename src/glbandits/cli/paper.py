@@ -42,12 +42,12 @@ def paper_command(
     console = Console()
     sources = Sources(forest=data, news=news, work=out)
     laboratory = Laboratory(ResultStore(out / "store"), jobs, engine)
-    results = [
-        run_experiment(experiment, protocols, quick, laboratory, console)
-        for name in chosen
-        if name in EXPERIMENTS
-        for experiment in EXPERIMENTS[name](sources)
-    ]
+    results = []
+    for name in chosen:
+        if name in EXPERIMENTS:
+            with console.status(f"{name}: reading data"):
+                experiments = EXPERIMENTS[name](sources)
+            results += [run_experiment(one, protocols, quick, laboratory, console) for one in experiments]
     table = _time_policies(console) if runtime.NAME in chosen else None
     page = write_report(results, table, out, command_line())
     console.print(f"Report: {page}", soft_wrap=True, markup=False)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 
 from glbandits.contract import Grid, Policy
 from glbandits.errors import InvalidInput
@@ -67,10 +68,16 @@ class Outcome:
     @property
     def half_width(self) -> Floats:
         """Half of a 95 % confidence interval of the mean, (points,); NaN for a single seed."""
-        if len(self.seeds) == 1:
-            return np.full(len(self.rounds), math.nan)
-        error: Floats = 1.96 * self.regret.std(axis=0, ddof=1) / math.sqrt(len(self.seeds))
-        return error
+        return half_width(self.regret)
+
+
+def half_width(samples: Floats) -> Floats:
+    """Half of a 95 % confidence interval of the mean over rows, by Student's t; NaN for a single row."""
+    n = len(samples)
+    if n == 1:
+        return np.full(samples.shape[1], math.nan)
+    width: Floats = stdtrit(n - 1, 0.975) * samples.std(axis=0, ddof=1) / math.sqrt(n)
+    return width
 
 
 @dataclass(frozen=True)
@@ -93,8 +100,7 @@ class ProtocolResult:
         differences = []
         for outcome in self.outcomes:
             gap = outcome.final - best.final
-            width = 1.96 * gap.std(ddof=1) / math.sqrt(len(gap)) if len(gap) > 1 else math.nan
-            differences.append((outcome.label, float(gap.mean()), float(width)))
+            differences.append((outcome.label, float(gap.mean()), float(half_width(gap[:, np.newaxis])[0])))
         return differences
 
 
@@ -136,7 +142,8 @@ def paper_protocol(experiment: Experiment, laboratory: Laboratory, *, quick: boo
         final = np.array([[run.regret[-1] for run in runs] for runs in table])
         winners = final.argmin(axis=0)
         runs = [table[winner][repeat] for repeat, winner in enumerate(winners)]
-        words = f"another one in each repeat: {len(set(winners.tolist()))} of them won"
+        won = len(set(winners.tolist()))
+        words = "the same one in every repeat" if won == 1 else f"{won} different ones, each the best of some repeat"
         outcomes.append(_outcome(experiment, contestant, policies, experiment.repeats, runs, words, table))
     return ProtocolResult(PAPER, tuple(outcomes), _best_reward(experiment, experiment.repeats))
 

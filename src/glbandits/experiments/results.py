@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from glbandits.errors import InvalidInput
 from glbandits.experiments.contest import Experiment
 from glbandits.experiments.protocols import ProtocolResult
 
@@ -54,4 +55,7 @@ class RuntimeTable:
         return None if row.paper_seconds is None or base is None else row.paper_seconds / base
 
     def _sgd_ts(self) -> RuntimeRow:
-        return next(row for row in self.rows if row.label == "sgd-ts")
+        found = [row for row in self.rows if row.label == "sgd-ts"]
+        if not found:
+            raise InvalidInput(f"a ratio to sgd-ts needs its row; got {', '.join(row.label for row in self.rows)}")
+        return found[0]

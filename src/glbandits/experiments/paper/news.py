@@ -8,14 +8,18 @@ from glbandits.experiments.contest import Experiment
 from glbandits.experiments.paper.contestants import the_seven
 
 NAME = "news"
-DAYS, EVENTS_A_DAY, SEED = 2, 60_000, 1
+DAYS, SEED = 2, 1
 """Of the simulated stand-in."""
 
 
 def experiment(files: Sequence[Path], stand_in: Path) -> Experiment:
     """From R6A files; without any, from simulated ones that are written to the folder `stand_in`."""
     if not files:
-        files = write_simulated_news(stand_in, days=DAYS, events_per_day=EVENTS_A_DAY, seed=SEED)
+        if not stand_in.exists():
+            half_written = stand_in.with_name(stand_in.name + ".part")
+            write_simulated_news(half_written, days=DAYS, seed=SEED)
+            half_written.replace(stand_in)
+        files = sorted(stand_in.glob("*.gz"))
     environment = News(files=tuple(files))
     horizon = environment.length()
     kind = "SIMULATED stand-in, not the Yahoo! data" if environment.simulated else "Yahoo! R6A"

@@ -1,7 +1,7 @@
 """Interactive charts: figures as plain data, which Plotly's script draws in the page."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable
 from html import escape
 from typing import Any, TypeAlias
 
@@ -11,17 +11,17 @@ from plotly.offline import get_plotlyjs
 
 from glbandits.experiments.protocols import ProtocolResult
 from glbandits.experiments.report.drawn import (
+    SIMULATED,
     Curve,
     best_pulls,
     curves,
     measure_in_words,
-    named,
     spread_in_words,
     title_of,
+    value_range,
 )
 from glbandits.experiments.report.looks import Look, Looks
 from glbandits.experiments.results import ExperimentResult
-from glbandits.records import Floats
 
 Chart: TypeAlias = dict[str, Any]
 
@@ -61,9 +61,8 @@ def curves_chart(result: ExperimentResult, protocol: ProtocolResult, looks: Look
     title = f"{experiment.name}: {title_of(result, protocol)}"
     layout = _layout(result, title, spread_in_words(protocol))
     layout["xaxis"] |= {"title": {"text": "round", "font": SMALL}, "range": [0, experiment.horizon]}
-    layout["yaxis"]["title"] = {"text": measure_in_words(experiment), "font": SMALL}
-    if experiment.measure == "regret":
-        layout["yaxis"]["rangemode"] = "nonnegative"
+    layout["yaxis"] |= {"title": {"text": measure_in_words(experiment), "font": SMALL}}
+    layout["yaxis"]["range"] = _short(value_range(experiment, drawn))
     return {"data": bands + lines, "layout": layout}
 
 
@@ -127,7 +126,7 @@ def _band(curve: Curve, look: Look) -> Chart:
 
 
 def _layout(result: ExperimentResult, title: str, under: str) -> Chart:
-    lines = textwrap.wrap(named(title, result), TITLE_WIDTH)
+    lines = textwrap.wrap(title, TITLE_WIDTH) + [SIMULATED] * result.simulated_data
     axis = {"gridcolor": "#e4e4e4", "zeroline": False, "linecolor": "#888888", "automargin": True}
     return {
         "title": {
@@ -159,6 +158,6 @@ def _plain(text: str) -> str:
     return escape(text, quote=False)
 
 
-def _short(numbers: Floats) -> Sequence[float]:
+def _short(numbers: Iterable[float]) -> list[float]:
     """Six digits are more than a screen shows, and keep the page small."""
     return [float(f"{number:.6g}") for number in numbers]

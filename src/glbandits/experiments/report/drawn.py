@@ -13,6 +13,8 @@ from glbandits.records import Floats, Ints
 
 PROTOCOL_TITLES = {PAPER: "Paper's protocol", FRESH: "Fresh seeds"}
 SIMULATED = "simulated data"
+SETTLED = 20
+"""A running mean is shown whole from this part of the horizon on."""
 ORDINALS = ("best arm", "2nd best", "3rd best")
 
 
@@ -41,6 +43,19 @@ def curves(experiment: Experiment, result: ProtocolResult) -> list[Curve]:
             mean, width = (result.best_reward - mean) / outcome.rounds, width / outcome.rounds
         drawn.append(Curve(outcome.label, outcome.rounds, mean, width))
     return drawn
+
+
+def value_range(experiment: Experiment, drawn: Sequence[Curve]) -> tuple[float, float]:
+    """Where the vertical axis begins and ends: a running mean is too wild in its first rounds to be drawn whole."""
+    first = 0 if experiment.measure == "regret" else experiment.horizon // SETTLED
+    low, high = [], []
+    for curve in drawn:
+        width = np.nan_to_num(curve.half_width)
+        low.append((curve.mean - width)[curve.rounds >= first].min())
+        high.append((curve.mean + width)[curve.rounds >= first].max())
+    bottom, top = (0.0 if experiment.measure == "regret" else float(min(low))), float(max(high))
+    room = 0.04 * (top - bottom) or 1.0
+    return bottom - (0.0 if experiment.measure == "regret" else room), top + room
 
 
 def measure_in_words(experiment: Experiment) -> str:

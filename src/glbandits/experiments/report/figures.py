@@ -21,6 +21,7 @@ from glbandits.experiments.report.drawn import (
     spread_in_words,
     stem,
     title_of,
+    value_range,
 )
 from glbandits.experiments.report.looks import Looks
 from glbandits.experiments.results import ExperimentResult
@@ -128,7 +129,8 @@ def _draw_curves(
     axes: Axes, result: ExperimentResult, protocol: ProtocolResult, looks: Looks, *, final: bool = True
 ) -> None:
     reward = result.experiment.measure == "reward"
-    for curve in curves(result.experiment, protocol):
+    drawn = curves(result.experiment, protocol)
+    for curve in drawn:
         look, last = looks[curve.label], curve.mean[-1]
         label = f"{curve.label}: {last:.3f}" if reward else f"{curve.label}: {last:.1f}"
         axes.plot(
@@ -139,8 +141,7 @@ def _draw_curves(
             axes.fill_between(curve.rounds, low, high, color=look.colour, alpha=0.14, linewidth=0)
     axes.set_xlabel("round")
     axes.set_xlim(0, result.experiment.horizon)
-    if not reward:
-        axes.set_ylim(bottom=0)
+    axes.set_ylim(*value_range(result.experiment, drawn))
     _plain(axes)
 
 

@@ -50,14 +50,13 @@ def write_report(results: Sequence[ExperimentResult], runtime: RuntimeTable | No
 
 
 def _opening(results: Sequence[ExperimentResult], runtime: RuntimeTable | None) -> str:
-    said = [f"This page was made by glbandits {__version__}."]
+    alike: dict[str, list[str]] = {}
     for result in results:
-        tuned, grid = seeds_in_words(result.experiment.repeats), "thin" if result.quick else "full"
-        text = f"{result.experiment.name} ran for {result.experiment.horizon} rounds on the {grid} grid, "
-        text += f"with seeds {tuned}"
-        if any(protocol.protocol == FRESH for protocol in result.protocols):
-            text += f" to choose settings and {seeds_in_words(result.experiment.fresh)} to report on"
-        said.append(f"{text}.")
+        experiment = result.experiment
+        name = f"{experiment.name} ({experiment.horizon} rounds)"
+        alike.setdefault(_grid_and_seeds(result), []).append(name)
+    said = [f"This page was made by glbandits {__version__}."]
+    said += [f"{listed(names)} ran {how}." for how, names in alike.items()]
     if runtime is not None:
         said.append(f"The runtime of {len(runtime.rows)} algorithms was measured.")
     if any(result.quick for result in results):
@@ -66,8 +65,21 @@ def _opening(results: Sequence[ExperimentResult], runtime: RuntimeTable | None) 
     return f"<header><h1>{escape(TITLE)}</h1>\n{paragraph(' '.join(said))}</header>"
 
 
+def _grid_and_seeds(result: ExperimentResult) -> str:
+    grid, tuned = "thin" if result.quick else "full", seeds_in_words(result.experiment.repeats)
+    text = f"on the {grid} grid, with seeds {tuned}"
+    if any(protocol.protocol == FRESH for protocol in result.protocols):
+        text += f" to choose settings and {seeds_in_words(result.experiment.fresh)} to report on"
+    return text
+
+
+def _heading(result: ExperimentResult) -> str:
+    title = result.experiment.title
+    return title if "simulated" in title.lower() else named(title, result)
+
+
 def _contents(results: Sequence[ExperimentResult], runtime: RuntimeTable | None) -> str:
-    entries = [(slug(result.experiment.name), named(result.experiment.title, result)) for result in results]
+    entries = [(slug(result.experiment.name), _heading(result)) for result in results]
     if paper_protocols(results):
         entries.insert(0, (ALL_PANELS, ALL_PANELS_TITLE))
     if runtime is not None:
@@ -94,7 +106,7 @@ def _all_panels(results: Sequence[ExperimentResult], folder: Path, looks: Looks)
 
 def _experiment(result: ExperimentResult, looks: Looks) -> str:
     experiment = result.experiment
-    parts = [f'<section id="{slug(experiment.name)}"><h2>{escape(named(experiment.title, result))}</h2>']
+    parts = [f'<section id="{slug(experiment.name)}"><h2>{escape(_heading(result))}</h2>']
     if result.simulated_data:
         parts.append(
             paragraph(
@@ -105,7 +117,7 @@ def _experiment(result: ExperimentResult, looks: Looks) -> str:
         )
     if experiment.note:
         parts.append(paragraph(experiment.note))
-    parts.append('<div class="side">')
+    parts.append(f'<div class="side{" both" * (len(result.protocols) > 1)}">')
     parts += [_protocol(result, protocol, looks) for protocol in result.protocols]
     parts += ["</div>", "<h3>What the number of settings does</h3>", tables.settings_sentence(result.protocols)]
     parts.append(tables.both_table(result.protocols))

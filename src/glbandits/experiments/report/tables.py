@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from glbandits.experiments.paper.runtime import HORIZON
 from glbandits.experiments.protocols import FRESH, PAPER, Outcome, ProtocolResult
-from glbandits.experiments.report.drawn import PROTOCOL_TITLES, curves
+from glbandits.experiments.report.drawn import curves
 from glbandits.experiments.report.markup import NONE, listed, paragraph, significant, table, with_width
 from glbandits.experiments.results import ExperimentResult, RuntimeRow, RuntimeTable
 
@@ -87,7 +87,7 @@ def both_table(protocols: Sequence[ProtocolResult]) -> str:
     if set(by_name) != {PAPER, FRESH}:
         return ""
     paper, fresh = by_name[PAPER].outcomes, by_name[FRESH].outcomes
-    columns = ["algorithm", "settings tried", PROTOCOL_TITLES[PAPER], PROTOCOL_TITLES[FRESH], "fresh / paper"]
+    columns = ["algorithm", "settings tried", "regret, paper's protocol", "regret, fresh seeds", "fresh / paper"]
     decimals = _decimals((*paper, *fresh))
     rows = [
         [
