@@ -66,9 +66,10 @@ class Experiment:
     note: str = ""
     """What a reader must know of the data."""
 
-    def specs(self, policies: Sequence[Policy], seeds: Sequence[int]) -> list[RunSpec]:
-        """A run for each policy and seed."""
-        return [RunSpec(policy, self.environment, self.horizon, seed) for policy in policies for seed in seeds]
+    def specs(self, policies: Sequence[Policy], seeds: Sequence[int], *, own_luck: bool = False) -> list[RunSpec]:
+        """A run for each policy and seed; with noise of its own, or with the noise that all share."""
+        shared = [RunSpec(policy, self.environment, self.horizon, seed) for policy in policies for seed in seeds]
+        return [spec.with_own_luck() for spec in shared] if own_luck else shared
 
 
 def in_words(policy: Policy, grid: Grid) -> str:

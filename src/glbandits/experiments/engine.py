@@ -93,7 +93,8 @@ def play_task(task: Task) -> list[Finished]:
     first = task.specs[0]
     rounds = recorded_rounds(first.horizon, POINTS)
     policies = [spec.policy for spec in task.specs]
-    runs = play_together(policies, first.environment, first.horizon, first.seed, rounds, keep_choices=True)
+    lucks = [spec.luck for spec in task.specs]
+    runs = play_together(policies, first.environment, first.horizon, first.seed, rounds, lucks=lucks, keep_choices=True)
     return [
         Finished(run.seconds, rounds, run.regret, np.bincount(run.choices))  # type: ignore[arg-type]  # they are kept
         for run in runs

@@ -20,13 +20,15 @@ PAPER, FRESH = "paper", "fresh"
 WORDS = {
     PAPER: (
         "For every repeat, each algorithm's best setting is picked by that repeat's own final regret, after the fact, "
-        "and the picked runs are averaged. More settings mean more chances, so the largest grid gains the most: this "
-        "says how lucky a grid is, not how an algorithm will do. It is the protocol behind the paper's figures."
+        "and the picked runs are averaged. Every run has noise of its own, as in the published code. More settings "
+        "mean more chances, so the largest grid gains the most: this says how lucky a grid is, not how an algorithm "
+        "will do. It is the protocol behind the paper's figures."
     ),
     FRESH: (
-        "For each algorithm one setting is chosen, by mean final regret over the tuning seeds. It is then played on "
-        "other seeds, which nothing was chosen on. Bands are 95 % confidence intervals of the mean. All "
-        "algorithms face the same problems with the same noise, so differences are taken seed by seed."
+        "For each algorithm one setting is chosen, by mean final regret over the tuning seeds (the runs of the paper's "
+        "protocol). It is then played on other seeds, which nothing was chosen on. Bands are 95 % confidence "
+        "intervals of the mean. All algorithms face the same problems with the same noise, so differences are taken "
+        "seed by seed."
     ),
 }
 
@@ -117,28 +119,32 @@ class Laboratory:
     engine: str = "local"
     progress: Progress | None = None
 
-    def run(self, what: str, experiment: Experiment, policies: Sequence[Policy], seeds: Sequence[int]) -> None:
+    def run(
+        self, what: str, experiment: Experiment, policies: Sequence[Policy], seeds: Sequence[int], *, own_luck: bool
+    ) -> None:
         """Have every policy run with every seed."""
 
         def report(done: float, total: float) -> None:
             if self.progress is not None:
                 self.progress(what, done, total)
 
-        specs = experiment.specs(policies, seeds)
+        specs = experiment.specs(policies, seeds, own_luck=own_luck)
         run_missing(specs, self.store, jobs=self.jobs, engine=self.engine, progress=report)
 
-    def finished(self, experiment: Experiment, policy: Policy, seeds: Sequence[int]) -> list[Finished]:
+    def finished(
+        self, experiment: Experiment, policy: Policy, seeds: Sequence[int], *, own_luck: bool
+    ) -> list[Finished]:
         """The runs of a policy, by seed."""
-        return [self.store[spec] for spec in experiment.specs([policy], seeds)]
+        return [self.store[spec] for spec in experiment.specs([policy], seeds, own_luck=own_luck)]
 
 
 def paper_protocol(experiment: Experiment, laboratory: Laboratory, *, quick: bool = False) -> ProtocolResult:
     """The mean, over repeats, of each repeat's best run."""
-    laboratory.run("paper's protocol", experiment, _all_settings(experiment, quick), experiment.repeats)
+    laboratory.run("paper's protocol", experiment, _all_settings(experiment, quick), experiment.repeats, own_luck=True)
     outcomes = []
     for contestant in experiment.contestants:
         policies = contestant.settings(quick=quick)
-        table = [laboratory.finished(experiment, policy, experiment.repeats) for policy in policies]
+        table = [laboratory.finished(experiment, policy, experiment.repeats, own_luck=True) for policy in policies]
         final = np.array([[run.regret[-1] for run in runs] for runs in table])
         winners = final.argmin(axis=0)
         runs = [table[winner][repeat] for repeat, winner in enumerate(winners)]
@@ -153,19 +159,19 @@ def fresh_protocol(experiment: Experiment, laboratory: Laboratory, *, quick: boo
     overlap = set(experiment.repeats) & set(experiment.fresh)
     if overlap:
         raise InvalidInput(f"seeds that report must not be among those that tune; both have {sorted(overlap)}")
-    laboratory.run("tuning", experiment, _all_settings(experiment, quick), experiment.repeats)
+    laboratory.run("tuning", experiment, _all_settings(experiment, quick), experiment.repeats, own_luck=True)
     chosen: list[Policy] = []
     tables = []
     for contestant in experiment.contestants:
         policies = contestant.settings(quick=quick)
-        table = [laboratory.finished(experiment, policy, experiment.repeats) for policy in policies]
+        table = [laboratory.finished(experiment, policy, experiment.repeats, own_luck=True) for policy in policies]
         means = [np.mean([run.regret[-1] for run in runs]) for runs in table]
         chosen.append(policies[int(np.argmin(means))])
         tables.append(table)
-    laboratory.run("fresh seeds", experiment, chosen, experiment.fresh)
+    laboratory.run("fresh seeds", experiment, chosen, experiment.fresh, own_luck=False)
     outcomes = []
     for contestant, policy, table in zip(experiment.contestants, chosen, tables, strict=True):
-        runs = laboratory.finished(experiment, policy, experiment.fresh)
+        runs = laboratory.finished(experiment, policy, experiment.fresh, own_luck=False)
         words = in_words(policy, grid_of(contestant))
         policies = contestant.settings(quick=quick)
         outcomes.append(_outcome(experiment, contestant, policies, experiment.fresh, runs, words, table))

@@ -1,7 +1,7 @@
 """The key of a run: a hash of all that made it, so that no run is computed twice and none is mistaken for another."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -25,6 +25,8 @@ class RunSpec:
     environment: Environment
     horizon: int
     seed: int
+    luck: int = 0
+    """0 for the noise of the problem, the same for all policies; another number for noise of the run's own."""
 
     @cached_property
     def key(self) -> str:
@@ -33,25 +35,33 @@ class RunSpec:
         Settings count as compiled code sees them: two policies whose numbers and first states are equal make the same
         choices, whatever words their users wrote.
         """
-        policy, dim = self.policy, self.environment.dim
         digest = sha256()
         for text in (
-            policy.name,
-            type(policy).__qualname__,
-            find_link(policy.link).name,
+            settings_digest(self.policy, self.environment.dim),
             fingerprint(self.environment),
-            f"{self.horizon},{self.seed}",
+            f"{self.horizon},{self.seed},{self.luck}",
             __version__,
             code_digest(),
         ):
             digest.update(text.encode() + b"\n")
-        for array in (policy.numbers(dim), policy.init(dim)):
-            digest.update(array.tobytes() + b"\n")
         return digest.hexdigest()[:32]
+
+    def with_own_luck(self) -> "RunSpec":
+        """The same with noise of its own: other settings have other noise, the same settings always the same."""
+        luck = 1 + int(settings_digest(self.policy, self.environment.dim)[:7], 16)
+        return replace(self, luck=luck)
 
     def settings(self) -> str:
         """The policy's settings as JSON."""
         return json.dumps(settings_of(self.policy))
+
+
+def settings_digest(policy: Policy, dim: int) -> str:
+    """A hash of a policy as compiled code sees it."""
+    digest = sha256(f"{policy.name}\n{type(policy).__qualname__}\n{find_link(policy.link).name}\n".encode())
+    for array in (policy.numbers(dim), policy.init(dim)):
+        digest.update(array.tobytes() + b"\n")
+    return digest.hexdigest()[:32]
 
 
 def fingerprint(environment: Environment) -> str:

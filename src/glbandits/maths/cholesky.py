@@ -28,10 +28,14 @@ def factorise(A: Floats, ridge: float, least: Floats) -> bool:
     """Overwrite the upper triangle of A, the only one that is read, with R. False if A is singular.
 
     A is a positive semidefinite matrix plus ridge times I. With a ridge no pivot can be below it, so a smaller one is
-    rounding and is put right. Without, A is singular if its k-th pivot is not above least[k].
+    rounding, and is put at what rounding can hide. Without, A is singular if its k-th pivot is not above least[k].
     """
-    for k in range(A.shape[0]):
-        pivot = max(A[k, k], ridge)
+    dim = A.shape[0]
+    hidden = np.empty(dim)
+    for k in range(dim):
+        hidden[k] = dim * 2.2e-16 * A[k, k]
+    for k in range(dim):
+        pivot = A[k, k] if A[k, k] >= ridge else max(ridge, hidden[k])
         if ridge == 0.0 and not pivot > least[k]:
             return False
         root = math.sqrt(pivot)

@@ -97,10 +97,11 @@ class Ecolog(Width):
         """As the constants above name them."""
         c = BY_THEORY if self.exploration is None else self.exploration
         least, _ = slope_range(find_link(self.link), self.bound)
-        eta = (
-            1.0 + math.sqrt(2.0) * self.bound if self.step is None else self.step
-        )  # no Theta is wider than 2 sqrt(2) S
-        return np.array([c, self.bound, self.prior_precision, self.failure, eta, least])
+        # The theory's step is for the widest Theta there can be: D = 2 sqrt(2) S.
+        theory = 1.0 + math.sqrt(2.0) * self.bound
+        by_theory = self.step is None or self.exploration is None
+        eta = theory if by_theory else self.step
+        return np.array([c, self.bound, self.prior_precision, self.failure, eta, least, by_theory], dtype=np.float64)
 
     def fits(self, state: Floats, dim: int) -> bool:
         """Numbers, vectors, matrices, and a history behind them."""

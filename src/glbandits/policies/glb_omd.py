@@ -82,11 +82,9 @@ class GlbOmd(Width):
 
     def eta(self) -> float:
         """The step."""
-        return (
-            self.step
-            if self.step is not None
-            else 1.0 + self.bound * self_concordance(find_link(self.link), self.bound)
-        )
+        if self.step is not None and self.exploration is not None:
+            return self.step
+        return 1.0 + self.bound * self_concordance(find_link(self.link), self.bound)
 
     def precision(self, dim: int) -> float:
         """Lambda. Where R = 0, as for the identity, theory asks for none, and 1 is taken."""

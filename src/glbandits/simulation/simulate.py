@@ -159,15 +159,21 @@ def play_together(
     seed: int,
     rounds: Ints,
     *,
+    lucks: Sequence[int] | None = None,
     keep_choices: bool = False,
     compiled: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> list[Run]:
     """Play one seed's rounds with every policy, each as if alone: the rounds are made once, and shared.
 
-    `progress` is called with the number of rounds just played, summed over policies.
+    With luck 0, the default, all have the noise of the rounds and the same random numbers, as in `simulate`. Another
+    number gives a policy noise and random numbers of its own, on the same arms. `progress` is called with the number of
+    rounds just played, summed over policies.
     """
-    players = [_Player(policy, environment, horizon, seed, rounds, keep_choices, compiled) for policy in policies]
+    players = [
+        _Player(policy, environment, horizon, seed, luck, rounds, keep_choices, compiled)
+        for policy, luck in zip(policies, lucks or [0] * len(policies), strict=True)
+    ]
     played = 0
     for piece in environment.rounds(horizon, seed):
         if piece.arms.shape[2] != environment.dim or not 0 < len(piece) <= horizon - played:
@@ -195,13 +201,16 @@ class _Player:
         environment: Environment,
         horizon: int,
         seed: int,
+        luck: int,
         rounds: Ints,
         keep_choices: bool,
         compiled: bool,
     ) -> None:
         dim = environment.dim
+        self._noise = environment.noise
+        self._own_noise = np.random.default_rng([seed, luck]) if luck else None
         self._play = play_entry(type(policy), find_link(policy.link), environment.noise, compiled)
-        self._state, self._settings, self._rng = policy.init(dim), policy.numbers(dim), generator(seed)
+        self._state, self._settings, self._rng = policy.init(dim), policy.numbers(dim), generator(seed, luck)
         self._rounds, self._played, self._total = rounds, 0, 0.0
         self.regret = np.empty(len(rounds))
         self.choices = np.empty(horizon, dtype=np.int32) if keep_choices else None
@@ -209,10 +218,11 @@ class _Player:
 
     def play(self, piece: Rounds, best: Floats) -> None:
         regret, choices = np.empty(len(piece)), np.empty(len(piece), dtype=np.int64)
+        noise = piece.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(piece))
         start = time.thread_time()
         self._state = self._play(
             self._state, self._settings, self._rng, piece.arms, piece.counts, piece.expected, piece.values, best,
-            piece.noise, self._total, choices, regret,
+            noise, self._total, choices, regret,
         )  # fmt: skip
         self.seconds += time.thread_time() - start
         end = self._played + len(piece)
