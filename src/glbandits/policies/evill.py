@@ -8,19 +8,10 @@ import numpy as np
 
 from glbandits.compiled import jittable
 from glbandits.contract import Card, Grid, settle
-from glbandits.errors import number, whole
-from glbandits.estimators.confidence import Confidence
+from glbandits.errors import number
 from glbandits.estimators.grids import EXPLORATIONS
-from glbandits.estimators.refit_estimator import (
-    LEARNED,
-    MORE,
-    RIDGE,
-    WARM_UP,
-    RefitEstimator,
-    history_at,
-    take_in,
-    theta_of,
-)
+from glbandits.estimators.perturbed_estimator import EXPLORATION, PerturbedEstimator
+from glbandits.estimators.refit_estimator import LEARNED, RIDGE, WARM_UP, history_at, take_in, theta_of
 from glbandits.maths.history import history
 from glbandits.maths.likelihood import fit, fit_towards
 from glbandits.maths.links import LinkFunctions
@@ -28,11 +19,9 @@ from glbandits.maths.randomness import add_normals
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.records import Floats, Generator
 
-EXPLORATION = MORE
-
 
 @dataclass(frozen=True, kw_only=True)
-class Evill(RefitEstimator, Confidence):
+class Evill(PerturbedEstimator):
     """Add a random linear function to the loss, minimise it, and pull the arm that the minimum likes best.
 
     1. theta_hat = the ridge estimate from all rewards.
@@ -70,25 +59,9 @@ class Evill(RefitEstimator, Confidence):
         page="evill",
     )
 
-    horizon: int | None = None
-
     def __post_init__(self) -> None:
-        RefitEstimator.__post_init__(self)
-        Confidence.__post_init__(self)
+        super().__post_init__()
         settle(self, ridge=number("ridge", self.ridge, above=0))
-        if self.horizon is not None:
-            settle(self, horizon=whole("horizon", self.horizon, at_least=1))
-        self.scale(1)
-
-    def scale(self, dim: int) -> float:
-        """The a of the perturbation."""
-        if self.exploration is not None:
-            return self.exploration
-        return self.weighted_width(self.link, dim, self.horizon)
-
-    def numbers(self, dim: int) -> Floats:
-        """The estimator's, and the scale."""
-        return np.append(super().numbers(dim), self.scale(dim))
 
     @staticmethod
     @jittable

@@ -7,20 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid, settle
-from glbandits.errors import whole
-from glbandits.estimators.confidence import Confidence
+from glbandits.contract import Card, Grid
 from glbandits.estimators.grids import EXPLORATIONS
-from glbandits.estimators.refit_estimator import (
-    LEARNED,
-    MORE,
-    RIDGE,
-    WARM_UP,
-    RefitEstimator,
-    history_at,
-    take_in,
-    theta_of,
-)
+from glbandits.estimators.perturbed_estimator import EXPLORATION, PerturbedEstimator
+from glbandits.estimators.refit_estimator import LEARNED, RIDGE, WARM_UP, history_at, take_in, theta_of
 from glbandits.maths.history import history
 from glbandits.maths.likelihood import fit
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
@@ -28,11 +18,9 @@ from glbandits.maths.randomness import add_normals
 from glbandits.maths.vectors import copy_to
 from glbandits.records import Floats, Generator
 
-EXPLORATION = MORE
-
 
 @dataclass(frozen=True, kw_only=True)
-class GlmFpl(RefitEstimator, Confidence):
+class GlmFpl(PerturbedEstimator):
     """Add N(0, a^2) to every past reward, fit, and pull the arm that this estimate likes best.
 
     The noise of all rewards is drawn anew each time. A row that was seen N times gets the mean of N such numbers.
@@ -68,25 +56,11 @@ class GlmFpl(RefitEstimator, Confidence):
     )
 
     exploration: float | None = 0.5
-    horizon: int | None = None
 
-    def __post_init__(self) -> None:
-        RefitEstimator.__post_init__(self)
-        Confidence.__post_init__(self)
-        if self.horizon is not None:
-            settle(self, horizon=whole("horizon", self.horizon, at_least=1))
-        self.deviation(1)
-
-    def deviation(self, dim: int) -> float:
-        """The standard deviation of the noise."""
-        if self.exploration is not None:
-            return self.exploration
+    def theory_scale(self, dim: int) -> float:
+        """The noise that spreads x'theta as far as the estimate may be off: H <= mu'_max V."""
         _, steepest = slope_range(find_link(self.link), self.bound)
         return steepest * self.mle_width(self.link, dim, self.horizon)
-
-    def numbers(self, dim: int) -> Floats:
-        """The estimator's, and the deviation."""
-        return np.append(super().numbers(dim), self.deviation(dim))
 
     @staticmethod
     @jittable

@@ -1,0 +1,51 @@
+"""What GLM-FPL and EVILL share: a fit with random numbers in it, and their scale."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glbandits.contract import settle
+from glbandits.errors import whole
+from glbandits.estimators.confidence import Confidence
+from glbandits.estimators.refit_estimator import MORE, RefitEstimator
+from glbandits.records import Floats
+
+EXPLORATION = MORE
+"""One more setting in compiled code."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerturbedEstimator(RefitEstimator, Confidence):
+    """The settings of a policy that plays the best arm under a perturbed fit of all rewards.
+
+    Args:
+        link: mu, any link.
+        exploration: the scale of the perturbation; None for the theory's, which needs a horizon.
+        warm_up: pulls at random before the first fit.
+        ridge: penalty of the fit, the precision of a normal prior.
+        horizon: T, for the theory's scale only.
+        bound: S, likewise.
+        noise: R, likewise.
+        failure: delta, likewise.
+    """
+
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        RefitEstimator.__post_init__(self)
+        Confidence.__post_init__(self)
+        if self.horizon is not None:
+            settle(self, horizon=whole("horizon", self.horizon, at_least=1))
+        self.scale(1)
+
+    def scale(self, dim: int) -> float:
+        """The scale of the perturbation."""
+        return self.exploration if self.exploration is not None else self.theory_scale(dim)
+
+    def theory_scale(self, dim: int) -> float:
+        """As wide as a draw of theta in the norm of the Hessian has to be."""
+        return self.weighted_width(self.link, dim, self.horizon)
+
+    def numbers(self, dim: int) -> Floats:
+        """The estimator's, and the scale."""
+        return np.append(super().numbers(dim), self.scale(dim))
