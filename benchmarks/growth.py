@@ -62,8 +62,8 @@ def _run_seconds(dim: int, arms: int, rounds: int, block: int) -> float:
         state, rng = policy.init(dim), generator(1)
         for _ in range(rounds // length):
             state = play(
-                state, settings, rng, problem.arms, problem.counts, problem.expected, best, problem.noise, 0.0, choices,
-                regret,
+                state, settings, rng, problem.arms, problem.counts, problem.expected, problem.values, best,
+                problem.noise, 0.0, choices, regret,
             )  # fmt: skip
 
     return best_seconds({"run": run}, repeats=3)["run"]

@@ -15,16 +15,17 @@ def report() -> None:
     """Print the ratios that we promise."""
     horizon, policy, problem = 1000, SgdTs(horizon=1000), Synthetic(dim=6, arms=100)
     pieces = list(problem.rounds(horizon, seed=0))
-    arms, counts, expected, noise = (
-        np.concatenate([getattr(piece, part) for piece in pieces]) for part in ("arms", "counts", "expected", "noise")
+    arms, counts, expected, values, noise = (
+        np.concatenate([getattr(piece, part) for piece in pieces])
+        for part in ("arms", "counts", "expected", "values", "noise")
     )
-    best = expected.max(axis=1)
+    best = values.max(axis=1)
     play = play_entry(SgdTs, LINKS["logistic"], problem.noise, compiled=True)
     settings, theta = policy.numbers(6), np.full(6, 0.3)
     choices, regret = np.empty(horizon, dtype=np.int64), np.empty(horizon)
 
     def compiled() -> None:
-        play(policy.init(6), settings, generator(1), arms, counts, expected, best, noise, 0.0, choices, regret)
+        play(policy.init(6), settings, generator(1), arms, counts, expected, values, best, noise, 0.0, choices, regret)
 
     def flat_product() -> Floats:
         scores: Floats = arms.reshape(-1, 6) @ theta
@@ -41,7 +42,7 @@ def report() -> None:
         for t in range(horizon):
             arm = plain.choose(arms[t])
             plain.learn(arms[t, arm], float(noise[t] < expected[t, arm]))
-            total += best[t] - expected[t, arm]
+            total += best[t] - values[t, arm]
             choices[t], regret[t] = arm, total
 
     seconds = best_seconds(

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from glbandits import EpsilonGreedy, InvalidInput, SgdTs, Uniform
+from glbandits import EpsilonGreedy, InvalidInput, OnlineLaplace, SgdTs, Uniform
 from glbandits.environments import Synthetic
-from glbandits.experiments.contest import Contestant, Experiment
+from glbandits.experiments.contest import Contestant, Experiment, in_words
 from glbandits.experiments.paper import simulation
 from glbandits.experiments.protocols import Laboratory, fresh_protocol, paper_protocol
 from glbandits.experiments.store import ResultStore
@@ -113,3 +113,9 @@ def test_a_thin_grid_is_part_of_the_whole() -> None:
     assert len(Contestant(EpsilonGreedy, grid={"warm_up": (3, 4)}).settings(quick=True)) == 2
     with pytest.raises(InvalidInput, match="has a setting without values"):
         Contestant(EpsilonGreedy, grid={"exploration": ()}).settings()
+
+
+def test_settings_are_told_in_words_whether_they_are_numbers_or_words() -> None:
+    grid = {"rule": ("fp", "ucb"), "exploration": (0.1, 1.0)}
+    assert in_words(OnlineLaplace(rule="ucb", exploration=0.1), grid) == "rule=ucb, exploration=0.1"
+    assert in_words(Uniform(), {}) == "no setting to choose"

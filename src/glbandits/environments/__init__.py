@@ -1,5 +1,6 @@
 """Problems to play: rounds of arms, their expected rewards, and the noise of the reward."""
 
+from glbandits.environments.classification import ClassificationTable
 from glbandits.environments.contexts import Contexts
 from glbandits.environments.environment import Environment
 from glbandits.environments.forest_cover import ForestCover
@@ -7,11 +8,13 @@ from glbandits.environments.news import News
 from glbandits.environments.noise import NOISES, Noise, gaussian
 from glbandits.environments.r6a import is_simulated, read_events
 from glbandits.environments.r6a_events import Events, Pool, ReadCounts
+from glbandits.environments.shaped import Shaped
 from glbandits.environments.simulated_news import write_simulated_news
 from glbandits.environments.synthetic import Synthetic
 
 __all__ = [
     "NOISES",
+    "ClassificationTable",
     "Contexts",
     "Environment",
     "Events",
@@ -20,6 +23,7 @@ __all__ = [
     "Noise",
     "Pool",
     "ReadCounts",
+    "Shaped",
     "Synthetic",
     "gaussian",
     "is_simulated",

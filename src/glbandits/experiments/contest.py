@@ -75,4 +75,5 @@ class Experiment:
 def in_words(policy: Policy, grid: Grid) -> str:
     """The settings of a policy that its grid varies, as text."""
     chosen = settings_of(policy)
-    return ", ".join(f"{name}={chosen[name]:g}" for name in grid) or "no setting to choose"
+    words = {name: chosen[name] if isinstance(chosen[name], str) else f"{chosen[name]:g}" for name in grid}
+    return ", ".join(f"{name}={value}" for name, value in words.items()) or "no setting to choose"

@@ -20,13 +20,13 @@ def proximal_score(score: float, variance: float, reward: float, link: LinkFunct
     then Newton finds the root, and bisection steps in where Newton would leave the interval or crawls.
     """
     far = score - variance * (link.mean(score) - reward)
-    reach, end = 1.0, score
-    while abs(end - score) < abs(far - score):
+    reach, end = 1.0, far
+    while abs(far - score) > reach:
         end = max(score - reach, far) if far < score else min(score + reach, far)
         value = end - score + variance * (link.mean(end) - reward)
         if (value <= 0.0) == (far < score):
             break
-        reach *= 2.0
+        reach, end = 2.0 * reach, far
     low, high = min(score, end), max(score, end)
     z, last_step = score, np.inf
     for _ in range(200):
@@ -36,13 +36,13 @@ def proximal_score(score: float, variance: float, reward: float, link: LinkFunct
         else:
             low = z
         step = value / (1.0 + variance * link.slope(z))
-        next_z = z - step
+        next_z, precise = z - step, 1e-8  # the error after a step of Newton's is about its square
         if not low <= next_z <= high or abs(step) > 0.5 * last_step:
-            next_z = 0.5 * (low + high)
+            next_z, precise = 0.5 * (low + high), 1e-14
         last_step = abs(next_z - z)
-        if abs(next_z - z) <= 1e-14 * (1.0 + abs(z)):
-            return next_z
         z = next_z
+        if last_step <= precise * (1.0 + abs(z)):
+            break
     return z
 
 

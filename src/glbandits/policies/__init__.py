@@ -20,6 +20,7 @@ from glbandits.policies.lin_ucb_disjoint import LinUcbDisjoint, disjoint_arms
 from glbandits.policies.lmc_ts import LmcTs
 from glbandits.policies.ofuglb_e import OfuglbE
 from glbandits.policies.online_laplace import OnlineLaplace
+from glbandits.policies.optimist import Optimist
 from glbandits.policies.pg_ts import PgTs
 from glbandits.policies.rs_glincb import RsGlincb
 from glbandits.policies.sgd_ts import SgdTs
@@ -28,6 +29,7 @@ from glbandits.policies.ucb_glm import UcbGlm
 from glbandits.policies.uniform import Uniform
 
 POLICIES: dict[str, type[ListedPolicy]] = {
+    Optimist.name: Optimist,
     SgdTs.name: SgdTs,
     OnlineLaplace.name: OnlineLaplace,
     LaplaceTs.name: LaplaceTs,
@@ -76,6 +78,7 @@ __all__ = [
     "LmcTs",
     "OfuglbE",
     "OnlineLaplace",
+    "Optimist",
     "PgTs",
     "Policy",
     "RsGlincb",

@@ -1,0 +1,247 @@
+"""A Gaussian belief about theta and an intercept that finds its own scale: what `Optimist` learns.
+
+Rewards move the mean by the exact step of one observation, and add their curvature. What is special is the prior. It
+asks for nothing: its precisions are put in the units of the features that were seen, and the size of the noise is
+measured. As both become better known, the prior is put anew under the same observations, at the 1st, 2nd, 4th, 8th ...
+reward, so that what was learned before a scale was known is not lost.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from glbandits.compiled import borrowed, jittable
+from glbandits.maths.covariance import renew, shrink, spread
+from glbandits.maths.links import Link, LinkFunctions
+from glbandits.maths.proximal import proximal_pull, proximal_score
+from glbandits.maths.sketch import (
+    Sketch,
+    absorb_sketched,
+    as_sketch,
+    make_room,
+    renew_sketched,
+    sketch_size,
+    spread_sketched,
+)
+from glbandits.maths.vectors import add_scaled
+from glbandits.records import Floats
+
+COUNT, LAST, NEXT, WEIGHT, PRESENCES, RESIDUALS, EXPECTED = 0, 1, 2, 3, 4, 5, 6
+"""Rewards learned; that number at the last and at the next renewal; rewards, features that were not 0, squared
+residuals and what those should sum to if the noise were 1, each with the past faded."""
+HEADER = 7
+
+LEAST_SQUARE = 1e-100
+"""Of a feature's size: a feature below 1e-50 counts as one of that size."""
+RESOLUTION = 1e-14
+"""The least variance of a score that can be told from rounding: the prior puts it near 1."""
+
+
+class Assumed(NamedTuple):
+    """What is assumed before the first reward; it depends on the rewards that a link allows."""
+
+    noise: float
+    """How much variance of rewards is taken as seen, at the size that the link says."""
+    intercept_variance: float
+    """Of the prior, until the intercept itself is seen to be larger."""
+
+
+def assumed_of(link: Link) -> Assumed:
+    """What a link's rewards allow to assume.
+
+    Rewards in [0, 1] have a known unit: 4 is the variance of some 16 of them. Others may be in any unit, and those
+    without a lower bound may lie about any level.
+    """
+    has_unit = link.lowest_reward > -math.inf and link.highest_reward < math.inf
+    return Assumed(4.0 if has_unit else 0.0, 0.1 if link.lowest_reward > -math.inf else 10.0)
+
+
+def belief_size(dim: int, rank: int) -> int:
+    """How many numbers the belief takes: of the whole covariance for rank 0."""
+    n = dim + 1
+    return HEADER + 2 * n + 2 * dim + (n * n if rank == 0 else sketch_size(rank, n))
+
+
+def first_belief(dim: int, rank: int) -> Floats:
+    """Nothing known: any prior will do, because the first reward brings one."""
+    state = np.zeros(belief_size(dim, rank))
+    prior_of(state, dim)[:] = 1.0
+    if rank == 0:
+        covariance_of(state, dim)[:] = np.eye(dim + 1)
+    else:
+        sketch_of(state, dim, rank).variances[:] = 1.0
+    return state
+
+
+def belief_fits(state: Floats, dim: int, rank: int) -> bool:
+    """Whether an array can be such a belief."""
+    if state.shape != (belief_size(dim, rank),) or not np.isfinite(state).all():
+        return False
+    variances = np.diagonal(covariance_of(state, dim)) if rank == 0 else sketch_of(state, dim, rank).variances
+    used = 0.0 if rank == 0 else float(sketch_of(state, dim, rank).used[0])
+    counts = float(state[COUNT]).is_integer() and state[:HEADER].min() >= 0.0 and used.is_integer()
+    return bool(counts and 0 <= used <= 2 * rank and (prior_of(state, dim) > 0.0).all() and (variances > 0.0).all())
+
+
+@jittable
+def mean_of(state: Floats, dim: int) -> Floats:
+    """The mean of theta, and of the intercept at its end."""
+    return state[HEADER : HEADER + dim + 1]
+
+
+@jittable
+def prior_of(state: Floats, dim: int) -> Floats:
+    """The precisions of the prior."""
+    return state[HEADER + dim + 1 : HEADER + 2 * dim + 2]
+
+
+@jittable
+def squares_of(state: Floats, dim: int) -> Floats:
+    """The sum of the squares of each feature."""
+    return state[HEADER + 2 * dim + 2 : HEADER + 3 * dim + 2]
+
+
+@jittable
+def presence_of(state: Floats, dim: int) -> Floats:
+    """How often each feature was not 0."""
+    return state[HEADER + 3 * dim + 2 : HEADER + 4 * dim + 2]
+
+
+@jittable
+def covariance_of(state: Floats, dim: int) -> Floats:
+    """P, if it is kept whole."""
+    start, n = HEADER + 4 * dim + 2, dim + 1
+    return state[start : start + n * n].reshape(n, n)
+
+
+@jittable
+def sketch_of(state: Floats, dim: int, rank: int) -> Sketch:
+    """P, if it is kept as a sketch."""
+    return as_sketch(state[HEADER + 4 * dim + 2 :], rank, dim + 1)
+
+
+@jittable
+def dispersion(state: Floats, noise: float) -> float:
+    """The variance of a reward as a multiple of what the link says: a ratio of sums, as if noise had been seen at 1."""
+    seen, expected = state[RESIDUALS] + noise, state[EXPECTED] + noise
+    return seen / expected if seen > 0.0 and expected > 0.0 else 1.0
+
+
+@jittable
+def observe(
+    state: Floats, x: Floats, reward: float, link: LinkFunctions, rank: int, assumed: Assumed, half_life: float
+) -> None:
+    """Take in one reward. O(d^2), or O(m d) for a sketch, and more at the renewals."""
+    here, dim = borrowed(state), x.shape[0]
+    notice(here, x, rank)
+    if here[COUNT] >= here[NEXT]:
+        renew_belief(here, dim, rank, assumed, half_life)
+    mean, direction = mean_of(here, dim), np.empty(dim + 1)
+    if rank == 0:
+        spread(covariance_of(here, dim), x, direction)
+    else:
+        make_room(sketch_of(here, dim, rank), prior_of(here, dim))
+        spread_sketched(sketch_of(here, dim, rank), x, direction)
+    score, variance = float(mean[dim]), float(direction[dim])
+    for i in range(dim):
+        score += x[i] * mean[i]
+        variance += x[i] * direction[i]
+    variance = max(variance, RESOLUTION)
+    z = proximal_score(score, variance, reward, link)
+    pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
+    add_scaled(mean, pull, direction)
+    # The residual before the step, as the slope at z gives it from the one after: at the score itself a first reward of
+    # 1000 under the log link would look like noise.
+    leverage = 1.0 + slope * variance
+    here[RESIDUALS] += min((pull * leverage) ** 2, 1e100)
+    here[EXPECTED] += slope * leverage
+    if rank == 0:
+        shrink(covariance_of(here, dim), slope / leverage, direction)
+    else:
+        absorb_sketched(sketch_of(here, dim, rank), slope, x, slope / leverage, direction)
+
+
+@jittable
+def notice(state: Floats, x: Floats, rank: int) -> None:
+    """Count a reward and its features; a feature that was never seen before brings its own scale."""
+    dim = x.shape[0]
+    squares, presence = squares_of(state, dim), presence_of(state, dim)
+    present, news = 0.0, 0.0
+    for i in range(dim):
+        here = 1.0 if x[i] != 0.0 else 0.0
+        present += here
+        news += here if presence[i] == 0.0 else 0.0
+        squares[i] += x[i] * x[i]
+        presence[i] += here
+    state[COUNT] += 1.0
+    state[WEIGHT] += 1.0
+    state[PRESENCES] += present
+    if news > 0.0:
+        welcome(state, x, rank)
+
+
+@jittable
+def welcome(state: Floats, x: Floats, rank: int) -> None:
+    """Put the prior of features that are seen for the first time in their units.
+
+    Nothing was observed along such a feature, so that its row of the covariance is 0 but for the prior.
+    """
+    dim = x.shape[0]
+    presence, prior = presence_of(state, dim), prior_of(state, dim)
+    for i in range(dim):
+        if x[i] != 0.0 and presence[i] == 1.0:
+            prior[i] = max(x[i] * x[i], LEAST_SQUARE) * state[PRESENCES] / state[WEIGHT]
+            if rank == 0:
+                covariance_of(state, dim)[i, i] = 1.0 / prior[i]
+            else:
+                sketch_of(state, dim, rank).variances[i] = 1.0 / prior[i]
+
+
+@jittable
+def renew_belief(state: Floats, dim: int, rank: int, assumed: Assumed, half_life: float) -> None:
+    """Put the prior in the units that are known by now, let the past fade, and say when to do so again."""
+    fade = 0.5 ** ((state[COUNT] - state[LAST]) / half_life)
+    prior = scaled_prior(state, dim, assumed)
+    if rank == 0:
+        renew(covariance_of(state, dim), mean_of(state, dim), prior_of(state, dim), prior, fade)
+    else:
+        renew_sketched(sketch_of(state, dim, rank), mean_of(state, dim), prior_of(state, dim), prior, fade)
+    squares, presence = squares_of(state, dim), presence_of(state, dim)
+    for i in range(dim):
+        squares[i] *= fade
+        presence[i] *= fade
+    state[WEIGHT] *= fade
+    state[PRESENCES] *= fade
+    # Residuals from before anything was known are not noise: those of the first half of all rewards count a quarter.
+    noise_fade = fade * (state[LAST] / state[COUNT]) ** 2
+    state[RESIDUALS] *= noise_fade
+    state[EXPECTED] *= noise_fade
+    state[LAST] = state[COUNT]
+    state[NEXT] = state[COUNT] + min(state[COUNT], max(1.0, half_life / 8.0))
+
+
+@jittable
+def scaled_prior(state: Floats, dim: int, assumed: Assumed) -> Floats:
+    """Precisions under which each feature that is present brings an equal share to a variance of 1 of the score.
+
+    So they are the feature's mean square, where it is present, times the mean number of features present. A feature
+    that was never seen is taken for one of average size. The intercept has its assumed variance, or the square of its
+    estimate: so it costs next to nothing where there is none, and is free to be large.
+    """
+    squares, presence, prior = squares_of(state, dim), presence_of(state, dim), np.ones(dim + 1)
+    total, seen = 0.0, 0
+    for i in range(dim):
+        if presence[i] > 0.0:
+            prior[i] = max(squares[i] / presence[i], LEAST_SQUARE)
+            total += math.sqrt(prior[i])
+            seen += 1
+    if seen > 0:
+        for i in range(dim):
+            if presence[i] == 0.0:
+                prior[i] = (total / seen) ** 2
+            prior[i] *= state[PRESENCES] / state[WEIGHT]
+    intercept = mean_of(state, dim)[dim]
+    seen = intercept * intercept / dispersion(state, assumed.noise)
+    prior[dim] = 1.0 / max(assumed.intercept_variance, seen)
+    return prior
