@@ -7,7 +7,6 @@ reward, so that what was learned before a scale was known is not lost.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,34 +26,30 @@ from glbandits.maths.sketch import (
 from glbandits.maths.vectors import add_scaled
 from glbandits.records import Floats
 
-COUNT, LAST, NEXT, WEIGHT, PRESENCES, RESIDUALS, EXPECTED = 0, 1, 2, 3, 4, 5, 6
-"""Rewards learned; that number at the last and at the next renewal; rewards, features that were not 0, squared
-residuals and what those should sum to if the noise were 1, each with the past faded."""
-HEADER = 7
+COUNT, LAST, NEXT, WEIGHT, PRESENCES, RESIDUALS, SURPRISE, EXPECTED, OFFSET = 0, 1, 2, 3, 4, 5, 6, 7, 8
+"""Rewards learned; that number at the last and at the next renewal; then sums in which the past has faded: rewards,
+features that were not 0, squared residuals, residuals, and what their squares should be if the noise were 1; and at the
+end whether an intercept is needed."""
+HEADER = 9
 
+CLOSED, OPEN = 0.01, 100.0
+"""Prior variance of the intercept: as good as none, until the residuals ask for one."""
+SURPRISING = 8.0
+"""The squared sum of residuals, in units of its variance, that asks for it: nearly three standard deviations."""
+LARGEST_SHARE = 3.0
+"""How far a feature's share in the prior variance of the score may be from that of a typical feature, either way."""
 LEAST_SQUARE = 1e-100
 """Of a feature's size: a feature below 1e-50 counts as one of that size."""
 RESOLUTION = 1e-14
 """The least variance of a score that can be told from rounding: the prior puts it near 1."""
 
 
-class Assumed(NamedTuple):
-    """What is assumed before the first reward; it depends on the rewards that a link allows."""
+def assumed_noise(link: Link) -> float:
+    """How much variance of rewards is taken as seen, at the size that the link says.
 
-    noise: float
-    """How much variance of rewards is taken as seen, at the size that the link says."""
-    intercept_variance: float
-    """Of the prior, until the intercept itself is seen to be larger."""
-
-
-def assumed_of(link: Link) -> Assumed:
-    """What a link's rewards allow to assume.
-
-    Rewards in [0, 1] have a known unit: 4 is the variance of some 16 of them. Others may be in any unit, and those
-    without a lower bound may lie about any level.
+    Rewards in [0, 1] have a known unit: 4 is the variance of some 16 of them. Others may be in any unit.
     """
-    has_unit = link.lowest_reward > -math.inf and link.highest_reward < math.inf
-    return Assumed(4.0 if has_unit else 0.0, 0.1 if link.lowest_reward > -math.inf else 10.0)
+    return 4.0 if link.lowest_reward > -math.inf and link.highest_reward < math.inf else 0.0
 
 
 def belief_size(dim: int, rank: int) -> int:
@@ -80,7 +75,7 @@ def belief_fits(state: Floats, dim: int, rank: int) -> bool:
         return False
     variances = np.diagonal(covariance_of(state, dim)) if rank == 0 else sketch_of(state, dim, rank).variances
     used = 0.0 if rank == 0 else float(sketch_of(state, dim, rank).used[0])
-    counts = float(state[COUNT]).is_integer() and state[:HEADER].min() >= 0.0 and used.is_integer()
+    counts = float(state[COUNT]).is_integer() and state[:SURPRISE].min() >= 0.0 and used.is_integer()
     return bool(counts and 0 <= used <= 2 * rank and (prior_of(state, dim) > 0.0).all() and (variances > 0.0).all())
 
 
@@ -129,14 +124,12 @@ def dispersion(state: Floats, noise: float) -> float:
 
 
 @jittable
-def observe(
-    state: Floats, x: Floats, reward: float, link: LinkFunctions, rank: int, assumed: Assumed, half_life: float
-) -> None:
+def observe(state: Floats, x: Floats, reward: float, link: LinkFunctions, rank: int, half_life: float) -> None:
     """Take in one reward. O(d^2), or O(m d) for a sketch, and more at the renewals."""
     here, dim = borrowed(state), x.shape[0]
     notice(here, x, rank)
     if here[COUNT] >= here[NEXT]:
-        renew_belief(here, dim, rank, assumed, half_life)
+        renew_belief(here, dim, rank, half_life)
     mean, direction = mean_of(here, dim), np.empty(dim + 1)
     if rank == 0:
         spread(covariance_of(here, dim), x, direction)
@@ -154,7 +147,9 @@ def observe(
     # The residual before the step, as the slope at z gives it from the one after: at the score itself a first reward of
     # 1000 under the log link would look like noise.
     leverage = 1.0 + slope * variance
-    here[RESIDUALS] += min((pull * leverage) ** 2, 1e100)
+    residual = min(max(pull * leverage, -1e50), 1e50)
+    here[SURPRISE] += residual
+    here[RESIDUALS] += residual * residual
     here[EXPECTED] += slope * leverage
     if rank == 0:
         shrink(covariance_of(here, dim), slope / leverage, direction)
@@ -199,10 +194,12 @@ def welcome(state: Floats, x: Floats, rank: int) -> None:
 
 
 @jittable
-def renew_belief(state: Floats, dim: int, rank: int, assumed: Assumed, half_life: float) -> None:
+def renew_belief(state: Floats, dim: int, rank: int, half_life: float) -> None:
     """Put the prior in the units that are known by now, let the past fade, and say when to do so again."""
     fade = 0.5 ** ((state[COUNT] - state[LAST]) / half_life)
-    prior = scaled_prior(state, dim, assumed)
+    if state[SURPRISE] ** 2 > SURPRISING * state[RESIDUALS]:
+        state[OFFSET] = 1.0
+    prior = scaled_prior(state, dim)
     if rank == 0:
         renew(covariance_of(state, dim), mean_of(state, dim), prior_of(state, dim), prior, fade)
     else:
@@ -216,32 +213,35 @@ def renew_belief(state: Floats, dim: int, rank: int, assumed: Assumed, half_life
     # Residuals from before anything was known are not noise: those of the first half of all rewards count a quarter.
     noise_fade = fade * (state[LAST] / state[COUNT]) ** 2
     state[RESIDUALS] *= noise_fade
+    state[SURPRISE] *= noise_fade
     state[EXPECTED] *= noise_fade
     state[LAST] = state[COUNT]
     state[NEXT] = state[COUNT] + min(state[COUNT], max(1.0, half_life / 8.0))
 
 
 @jittable
-def scaled_prior(state: Floats, dim: int, assumed: Assumed) -> Floats:
-    """Precisions under which each feature that is present brings an equal share to a variance of 1 of the score.
+def scaled_prior(state: Floats, dim: int) -> Floats:
+    """Precisions under which the score of a typical arm has variance 1.
 
-    So they are the feature's mean square, where it is present, times the mean number of features present. A feature
-    that was never seen is taken for one of average size. The intercept has its assumed variance, or the square of its
-    estimate: so it costs next to nothing where there is none, and is free to be large.
+    Each feature has a share of that variance: its share of the squared length of the features, but not less than a
+    third or more than three times that of a typical feature. So all may be multiplied by a number and nothing changes,
+    a feature in much larger or smaller units is put right, and what is a little longer counts a little more. A feature
+    that was never seen is taken for a typical one.
     """
     squares, presence, prior = squares_of(state, dim), presence_of(state, dim), np.ones(dim + 1)
-    total, seen = 0.0, 0
+    logs, seen = 0.0, 0
     for i in range(dim):
         if presence[i] > 0.0:
             prior[i] = max(squares[i] / presence[i], LEAST_SQUARE)
-            total += math.sqrt(prior[i])
+            logs += math.log(prior[i])
             seen += 1
     if seen > 0:
+        typical, total = math.exp(logs / seen), 0.0
         for i in range(dim):
-            if presence[i] == 0.0:
-                prior[i] = (total / seen) ** 2
-            prior[i] *= state[PRESENCES] / state[WEIGHT]
-    intercept = mean_of(state, dim)[dim]
-    seen = intercept * intercept / dispersion(state, assumed.noise)
-    prior[dim] = 1.0 / max(assumed.intercept_variance, seen)
+            share = 1.0 if presence[i] == 0.0 else min(max(prior[i] / typical, 1.0 / LARGEST_SHARE), LARGEST_SHARE)
+            total += share * presence[i] / state[WEIGHT]
+            prior[i] = typical if presence[i] == 0.0 else prior[i] / share
+        for i in range(dim):
+            prior[i] *= total
+    prior[dim] = 1.0 / (OPEN if state[OFFSET] == 1.0 else CLOSED)
     return prior

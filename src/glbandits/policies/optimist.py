@@ -12,8 +12,7 @@ from glbandits.errors import InvalidInput, number, whole
 from glbandits.estimators.scaled_belief import (
     COUNT,
     WEIGHT,
-    Assumed,
-    assumed_of,
+    assumed_noise,
     belief_fits,
     belief_size,
     covariance_of,
@@ -34,7 +33,7 @@ from glbandits.records import Floats, Generator
 EAGERNESS, LEAST_SHARE = 16.0, 1 / 16
 """After t rewards a decision is hopeful with chance EAGERNESS sqrt(d + 1) / t, but never less than LEAST_SHARE. The
 others are greedy, and cost no more than scoring the arms."""
-HOPE = 1.5
+HOPE = 1.25
 """The scale of hope, in standard deviations of the score."""
 WHOLE_UP_TO = 128
 """Features up to which the covariance is kept whole."""
@@ -42,7 +41,7 @@ RANK = 8
 """Directions that are kept beyond that."""
 LARGEST_STATE = 5e8
 
-RANK_AT, FLOOR_AT, HALF_LIFE_AT, NOISE_AT, INTERCEPT_AT = 0, 1, 2, 3, 4
+RANK_AT, FLOOR_AT, HALF_LIFE_AT, NOISE_AT = 0, 1, 2, 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +49,7 @@ class Optimist:
     """Score arms by what is believed of them, and now and then by what may be hoped.
 
     1. With chance min(1, 16 sqrt(d + 1) / t), but at least 1/16, draw Z from N(0, 1), once for all arms, and play the
-       arm with the largest x'theta + 1.5 |Z| sigma ||x|| in H^-1.
+       arm with the largest x'theta + 1.25 |Z| sigma ||x|| in H^-1.
     2. Else play the arm with the largest x'theta.
     3. Move theta by the exact step of the reward, and add its curvature to H.
 
@@ -104,9 +103,9 @@ class Optimist:
         return 0 if dim <= WHOLE_UP_TO else RANK
 
     def numbers(self, dim: int) -> Floats:
-        """The rank, the floor, the half-life, and what is assumed."""
+        """The rank, the floor, the half-life, and how much noise is assumed."""
         half_life = math.inf if self.half_life is None else self.half_life
-        return np.array([self.directions(dim), self.floor, half_life, *assumed_of(find_link(self.link))])
+        return np.array([self.directions(dim), self.floor, half_life, assumed_noise(find_link(self.link))])
 
     def init(self, dim: int) -> Floats:
         """Nothing known."""
@@ -148,8 +147,7 @@ class Optimist:
     @jittable
     def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """The exact step of one observation, in the units that are known by now."""
-        assumed = Assumed(settings[NOISE_AT], settings[INTERCEPT_AT])
-        observe(state, x, reward, link, int(settings[RANK_AT]), assumed, settings[HALF_LIFE_AT])
+        observe(state, x, reward, link, int(settings[RANK_AT]), settings[HALF_LIFE_AT])
         return state
 
     @staticmethod
