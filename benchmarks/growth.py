@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.timing import best_seconds, slope
-from glbandits import LINKS, SgdTs
+from glbandits import Policy, SgdTs
 from glbandits.environments import NOISES, Synthetic
+from glbandits.maths.links import find_link
 from glbandits.maths.randomness import generator
 from glbandits.records import Floats, Rounds
 from glbandits.simulation import simulate
@@ -35,25 +36,26 @@ def by_horizon() -> None:
         return float(simulate(policy, problem, horizon, repeats, jobs=1, keep_choices=False).seconds.min())
 
     policy_seconds(1000)
-    _print_growth("T", sizes, [policy_seconds(size) for size in sizes])
+    print_growth("T", sizes, [policy_seconds(size) for size in sizes])
 
 
 def by_dimension() -> None:
     """D = 10 .. 1e5 at K=4: a run of 1000 rounds with blocks of 20, the first block's fit included."""
     sizes = (10, 100, 1000, 10_000, 100_000)
-    _print_growth("d", sizes, [_run_seconds(dim=size, arms=4, rounds=1000, block=20) for size in sizes])
+    policy = SgdTs(block_length=20)
+    print_growth("d", sizes, [run_seconds(policy, dim=size, arms=4, rounds=1000) for size in sizes])
 
 
 def by_arms() -> None:
     """K = 10 .. 1e4 at d=6."""
     sizes = (10, 100, 1000, 10_000)
-    _print_growth("K", sizes, [_run_seconds(dim=6, arms=size, rounds=500, block=20) for size in sizes])
+    policy = SgdTs(block_length=20)
+    print_growth("K", sizes, [run_seconds(policy, dim=6, arms=size, rounds=500) for size in sizes])
 
 
-def _run_seconds(dim: int, arms: int, rounds: int, block: int) -> float:
+def run_seconds(policy: Policy, dim: int, arms: int, rounds: int) -> float:
     """CPU seconds of a run over a few distinct rounds, again and again, so that large problems fit the memory."""
-    policy = SgdTs(block_length=block)
-    play = play_entry(SgdTs, LINKS["logistic"], NOISES["bernoulli"], compiled=True)
+    play = play_entry(type(policy), find_link(policy.link), NOISES["bernoulli"], compiled=True)
     settings, problem = policy.numbers(dim), _few_rounds(dim, arms)
     best, length = problem.best(), len(problem)
     choices, regret = np.empty(length, dtype=np.int64), np.empty(length)
@@ -91,7 +93,8 @@ def _peak_megabytes(horizon: int) -> float:
     return float(out.stdout)
 
 
-def _print_growth(name: str, sizes: tuple[int, ...], seconds: list[float]) -> None:
+def print_growth(name: str, sizes: tuple[int, ...], seconds: list[float]) -> None:
+    """A line with the fitted exponent, that between the last two sizes, and the seconds themselves."""
     costs: Iterator[str] = (f"{size:.0e}: {value:.2g} s" for size, value in zip(sizes, seconds, strict=True))
     last = slope(sizes[-2:], seconds[-2:])
     print(f"  {name}: slope {slope(sizes, seconds):.3f}, {last:.3f} at the end   ({', '.join(costs)})")

@@ -1,8 +1,8 @@
 """Generalized linear bandits: learn online from partial feedback, at constant cost and memory per decision.
 
 >>> import numpy as np
->>> from glbandits import Bandit, SgdTs
->>> bandit = Bandit(SgdTs(link="logistic"), dim=6, seed=7)
+>>> from glbandits import Bandit, Optimist
+>>> bandit = Bandit(Optimist(link="logistic"), dim=6, seed=7)
 >>> arms = np.random.default_rng(0).uniform(-0.4, 0.4, size=(10, 6))
 >>> arm = bandit.choose(arms)
 >>> bandit.learn(arms[arm], reward=1.0)

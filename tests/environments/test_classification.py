@@ -88,7 +88,7 @@ def test_tables_that_differ_have_other_fingerprints() -> None:
 @pytest.mark.parametrize(
     ("features", "labels", "message"),
     [
-        ([1.0, 2.0], [0, 1], r"features must be finite numbers, \(rows, columns\); got shape \(2,\)"),
+        ([1.0, 2.0], [0, 1], r"features must be finite numbers of at most 1e\+50, \(rows, columns\); got shape \(2,\)"),
         ([[1.0], [np.nan]], [0, 1], "features must be finite numbers"),
         ([["a"], ["b"]], [0, 1], "features must be numbers"),
         (np.empty((0, 3)), [], "features must be finite numbers"),

@@ -34,13 +34,13 @@ class Bandit:
     learns what it is told when it is told. One Bandit belongs to one thread at a time.
 
     Args:
-        policy: settings, such as `SgdTs(link="logistic")`.
+        policy: settings, such as `Optimist(link="logistic")`, which has nothing to tune.
         dim: the number of features of an arm.
         seed: the same seed, policy and calls give the same choices. Without one, a random seed is taken.
 
     >>> import numpy as np
-    >>> from glbandits import Bandit, SgdTs
-    >>> bandit = Bandit(SgdTs(block_length=2, draw="decision"), dim=2, seed=7)
+    >>> from glbandits import Bandit, Optimist
+    >>> bandit = Bandit(Optimist(), dim=2, seed=7)
     >>> arms = np.array([[1.0, 0.0], [0.0, 1.0]])
     >>> for _ in range(20):
     ...     arm = bandit.choose(arms)
@@ -51,7 +51,7 @@ class Bandit:
 
     def __init__(self, policy: Policy, dim: int, seed: int | None = None) -> None:
         if not isinstance(policy, Policy) or isinstance(policy, type):
-            raise InvalidInput(f"policy must be settings such as SgdTs(); got {policy!r}")
+            raise InvalidInput(f"policy must be settings such as Optimist(); got {policy!r}")
         dim = whole("dim", dim, at_least=1)
         seed = secrets.randbits(62) if seed is None else whole("seed", seed, at_least=0)
         self._take(policy, dim, policy.init(dim), generator(seed))

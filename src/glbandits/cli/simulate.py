@@ -17,6 +17,7 @@ from glbandits.experiments import FORMATS, Comparison, compare, draw_regret
 
 def simulate_command(
     policy: Annotated[list[str], typer.Option(help="A policy, with settings if you like: sgd-ts:step=0.5")] = [  # noqa: B006
+        "optimist",
         "sgd-ts",
         "uniform",
     ],

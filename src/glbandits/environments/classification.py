@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.environments.synthetic import PIECE, ROUND_OVERHEAD
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import LARGEST, InvalidInput, look_up
 from glbandits.records import Floats, Ints, Rounds
 
 BUNDLED = {"iris": "load_iris", "wine": "load_wine", "breast-cancer": "load_breast_cancer", "digits": "load_digits"}
@@ -122,23 +122,26 @@ class ClassificationTable:
     @cached_property
     def _shown(self) -> Floats:
         """A block for each row. A column that never changes says nothing, and becomes zeros."""
-        spread = self._rows.std(axis=0)
-        standard = (self._rows - self._rows.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+        centred = self._rows - self._rows.mean(axis=0)
+        changes = np.ptp(self._rows, axis=0) > 0.0  # the deviation of equal numbers may be rounding
+        standard = np.where(changes, centred / np.where(changes, centred.std(axis=0), 1.0), 0.0)
         return np.column_stack([standard / np.sqrt(standard.shape[1]), np.ones(len(standard))])
 
 
 def _checked_features(features: ArrayLike) -> Floats:
     try:
-        rows = np.ascontiguousarray(features, dtype=np.float64)
+        rows = np.array(features, dtype=np.float64, order="C")  # a copy: the caller's may change
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"features must be numbers, (rows, columns): {error}") from None
-    if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
-        raise InvalidInput(f"features must be finite numbers, (rows, columns); got shape {rows.shape}")
+    if rows.ndim != 2 or not rows.size or not (np.abs(rows) <= LARGEST).all():
+        raise InvalidInput(
+            f"features must be finite numbers of at most {LARGEST:g}, (rows, columns); got shape {rows.shape}"
+        )
     return rows
 
 
 def _checked_labels(labels: ArrayLike, rows: int) -> ArrayLike:
-    classes = np.asarray(labels)
+    classes = np.array(labels)
     if classes.shape != (rows,) or classes.dtype.kind not in "iubU":
         raise InvalidInput(
             f"labels must be whole numbers or texts, one for each of the {rows} rows; got {classes.dtype} of shape "

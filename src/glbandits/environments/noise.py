@@ -95,6 +95,7 @@ NOISES: dict[str, Noise] = {
         draw=lambda rng, rounds: rng.random(rounds),
         reward=_poisson_reward,
         lowest_mean=0.0,
+        highest_mean=700.0,
         lowest_reward=0.0,
     ),
 }

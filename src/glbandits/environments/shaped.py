@@ -50,7 +50,7 @@ class Shaped:
         largest to a thirtieth of it; the root mean square of the norm is 0.6.
 
     Rewards that no link explains, by name:
-        "step" has the mean 0.8 where x'theta is at least one standard deviation above 0, and 0.2 elsewhere;
+        "step" has the mean 0.8 where x'theta is above 0.6 ||theta|| / sqrt(d), and 0.2 elsewhere;
         "interaction" has the logistic mean of x'theta + 3 d x_0 x_1 - 0.5.
 
     Args:

@@ -26,30 +26,33 @@ from glbandits.maths.sketch import (
 from glbandits.maths.vectors import add_scaled
 from glbandits.records import Floats
 
-COUNT, LAST, NEXT, WEIGHT, PRESENCES, RESIDUALS, SURPRISE, EXPECTED, OFFSET = 0, 1, 2, 3, 4, 5, 6, 7, 8
+COUNT, LAST, NEXT, WEIGHT, SQUARED_RESIDUALS, EXPECTED, RESIDUALS, OFFSET = 0, 1, 2, 3, 4, 5, 6, 7
 """Rewards learned; that number at the last and at the next renewal; then sums in which the past has faded: rewards,
-features that were not 0, squared residuals, residuals, and what their squares should be if the noise were 1; and at the
-end whether an intercept is needed."""
-HEADER = 9
+squared residuals, what these should be if the noise were 1, residuals; at the end whether an intercept is needed."""
+HEADER = 8
 
 CLOSED, OPEN = 0.01, 100.0
 """Prior variance of the intercept: as good as none, until the residuals ask for one."""
-SURPRISING = 8.0
-"""The squared sum of residuals, in units of its variance, that asks for it: nearly three standard deviations."""
+SURPRISING = 12.0
+"""The squared sum of residuals, in units of its variance, that asks for it: three and a half standard deviations."""
 LARGEST_SHARE = 3.0
 """How far a feature's share in the prior variance of the score may be from that of a typical feature, either way."""
 LEAST_SQUARE = 1e-100
 """Of a feature's size: a feature below 1e-50 counts as one of that size."""
-RESOLUTION = 1e-14
-"""The least variance of a score that can be told from rounding: the prior puts it near 1."""
+RESOLUTION = 1e-8
+"""The least share of an arm's variance, as the diagonal gives it, that one reward may leave: what is smaller would be
+rounding, and might be negative."""
+FORGOTTEN = 1e-100
+"""A feature that was present less often than this, with the past faded, was never seen."""
 
 
 def assumed_noise(link: Link) -> float:
     """How much variance of rewards is taken as seen, at the size that the link says.
 
-    Rewards in [0, 1] have a known unit: 4 is the variance of some 16 of them. Others may be in any unit.
+    Rewards within bounds have a known unit: sixteen of them are assumed. Others may be in any unit.
     """
-    return 4.0 if link.lowest_reward > -math.inf and link.highest_reward < math.inf else 0.0
+    bounded = link.lowest_reward > -math.inf and link.highest_reward < math.inf
+    return 16.0 * link.slope(0.0) if bounded else 0.0
 
 
 def belief_size(dim: int, rank: int) -> int:
@@ -75,8 +78,9 @@ def belief_fits(state: Floats, dim: int, rank: int) -> bool:
         return False
     variances = np.diagonal(covariance_of(state, dim)) if rank == 0 else sketch_of(state, dim, rank).variances
     used = 0.0 if rank == 0 else float(sketch_of(state, dim, rank).used[0])
-    counts = float(state[COUNT]).is_integer() and state[:SURPRISE].min() >= 0.0 and used.is_integer()
-    return bool(counts and 0 <= used <= 2 * rank and (prior_of(state, dim) > 0.0).all() and (variances > 0.0).all())
+    counts = float(state[COUNT]).is_integer() and used.is_integer() and 0 <= used <= 2 * rank
+    sums = state[:RESIDUALS].min() >= 0.0 and presence_of(state, dim).min() >= 0.0 and state[OFFSET] in (0.0, 1.0)
+    return bool(counts and sums and (prior_of(state, dim) > 0.0).all() and (variances > 0.0).all())
 
 
 @jittable
@@ -119,7 +123,7 @@ def sketch_of(state: Floats, dim: int, rank: int) -> Sketch:
 @jittable
 def dispersion(state: Floats, noise: float) -> float:
     """The variance of a reward as a multiple of what the link says: a ratio of sums, as if noise had been seen at 1."""
-    seen, expected = state[RESIDUALS] + noise, state[EXPECTED] + noise
+    seen, expected = state[SQUARED_RESIDUALS] + noise, state[EXPECTED] + noise
     return seen / expected if seen > 0.0 and expected > 0.0 else 1.0
 
 
@@ -140,7 +144,8 @@ def observe(state: Floats, x: Floats, reward: float, link: LinkFunctions, rank: 
     for i in range(dim):
         score += x[i] * mean[i]
         variance += x[i] * direction[i]
-    variance = max(variance, RESOLUTION)
+    least = RESOLUTION * diagonal_variance(here, x, rank)
+    variance = max(variance, least)
     z = proximal_score(score, variance, reward, link)
     pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
     add_scaled(mean, pull, direction)
@@ -148,13 +153,33 @@ def observe(state: Floats, x: Floats, reward: float, link: LinkFunctions, rank: 
     # 1000 under the log link would look like noise.
     leverage = 1.0 + slope * variance
     residual = min(max(pull * leverage, -1e50), 1e50)
-    here[SURPRISE] += residual
-    here[RESIDUALS] += residual * residual
-    here[EXPECTED] += slope * leverage
+    here[RESIDUALS] += residual
+    here[SQUARED_RESIDUALS] += residual * residual
+    here[EXPECTED] += min(slope * leverage, 1e100)
+    # No reward may say so much that what is left of the variance is rounding: after it, variance >= least.
+    slope = min(slope, max(1.0 / least - 1.0 / variance, 0.0))
+    shrinkage = slope / (1.0 + slope * variance)
     if rank == 0:
-        shrink(covariance_of(here, dim), slope / leverage, direction)
+        shrink(covariance_of(here, dim), shrinkage, direction)
     else:
-        absorb_sketched(sketch_of(here, dim, rank), slope, x, slope / leverage, direction)
+        absorb_sketched(sketch_of(here, dim, rank), slope, x, shrinkage, direction)
+
+
+@jittable
+def diagonal_variance(state: Floats, x: Floats, rank: int) -> float:
+    """The variance of an arm's score as it would be if no two coordinates were correlated."""
+    dim = x.shape[0]
+    if rank == 0:
+        P = covariance_of(state, dim)
+        total = float(P[dim, dim])
+        for i in range(dim):
+            total += x[i] * x[i] * P[i, i]
+        return total
+    variances = sketch_of(state, dim, rank).variances
+    total = float(variances[dim])
+    for i in range(dim):
+        total += x[i] * x[i] * variances[i]
+    return total
 
 
 @jittable
@@ -162,16 +187,14 @@ def notice(state: Floats, x: Floats, rank: int) -> None:
     """Count a reward and its features; a feature that was never seen before brings its own scale."""
     dim = x.shape[0]
     squares, presence = squares_of(state, dim), presence_of(state, dim)
-    present, news = 0.0, 0.0
+    news = 0.0
     for i in range(dim):
-        here = 1.0 if x[i] != 0.0 else 0.0
-        present += here
-        news += here if presence[i] == 0.0 else 0.0
+        present = 1.0 if x[i] != 0.0 else 0.0
+        news += present if presence[i] == 0.0 else 0.0
         squares[i] += x[i] * x[i]
-        presence[i] += here
+        presence[i] += present
     state[COUNT] += 1.0
     state[WEIGHT] += 1.0
-    state[PRESENCES] += present
     if news > 0.0:
         welcome(state, x, rank)
 
@@ -184,9 +207,12 @@ def welcome(state: Floats, x: Floats, rank: int) -> None:
     """
     dim = x.shape[0]
     presence, prior = presence_of(state, dim), prior_of(state, dim)
+    present = 0.0
+    for i in range(dim):
+        present += presence[i] / state[WEIGHT]
     for i in range(dim):
         if x[i] != 0.0 and presence[i] == 1.0:
-            prior[i] = max(x[i] * x[i], LEAST_SQUARE) * state[PRESENCES] / state[WEIGHT]
+            prior[i] = max(x[i] * x[i], LEAST_SQUARE) * max(present, 1.0 / LARGEST_SHARE)
             if rank == 0:
                 covariance_of(state, dim)[i, i] = 1.0 / prior[i]
             else:
@@ -196,8 +222,8 @@ def welcome(state: Floats, x: Floats, rank: int) -> None:
 @jittable
 def renew_belief(state: Floats, dim: int, rank: int, half_life: float) -> None:
     """Put the prior in the units that are known by now, let the past fade, and say when to do so again."""
-    fade = 0.5 ** ((state[COUNT] - state[LAST]) / half_life)
-    if state[SURPRISE] ** 2 > SURPRISING * state[RESIDUALS]:
+    fade = math.exp(-math.log(2.0) * (state[COUNT] - state[LAST]) / half_life)
+    if state[RESIDUALS] * state[RESIDUALS] > SURPRISING * state[SQUARED_RESIDUALS]:
         state[OFFSET] = 1.0
     prior = scaled_prior(state, dim)
     if rank == 0:
@@ -206,15 +232,15 @@ def renew_belief(state: Floats, dim: int, rank: int, half_life: float) -> None:
         renew_sketched(sketch_of(state, dim, rank), mean_of(state, dim), prior_of(state, dim), prior, fade)
     squares, presence = squares_of(state, dim), presence_of(state, dim)
     for i in range(dim):
-        squares[i] *= fade
-        presence[i] *= fade
+        seen = fade if presence[i] > FORGOTTEN else 0.0
+        squares[i] *= seen
+        presence[i] *= seen
     state[WEIGHT] *= fade
-    state[PRESENCES] *= fade
     # Residuals from before anything was known are not noise: those of the first half of all rewards count a quarter.
-    noise_fade = fade * (state[LAST] / state[COUNT]) ** 2
-    state[RESIDUALS] *= noise_fade
-    state[SURPRISE] *= noise_fade
-    state[EXPECTED] *= noise_fade
+    early = state[LAST] / state[COUNT]
+    state[SQUARED_RESIDUALS] *= fade * early * early
+    state[EXPECTED] *= fade * early * early
+    state[RESIDUALS] *= math.sqrt(fade) * early * early  # its variance fades by the square
     state[LAST] = state[COUNT]
     state[NEXT] = state[COUNT] + min(state[COUNT], max(1.0, half_life / 8.0))
 
@@ -242,6 +268,6 @@ def scaled_prior(state: Floats, dim: int) -> Floats:
             total += share * presence[i] / state[WEIGHT]
             prior[i] = typical if presence[i] == 0.0 else prior[i] / share
         for i in range(dim):
-            prior[i] *= total
+            prior[i] *= max(total, 1.0 / LARGEST_SHARE)  # rows of zeros must not make it vanish
     prior[dim] = 1.0 / (OPEN if state[OFFSET] == 1.0 else CLOSED)
     return prior

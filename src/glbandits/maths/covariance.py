@@ -107,7 +107,7 @@ def invert(A: Floats) -> None:
     dim = A.shape[0]
     pivot_row, least = np.empty(dim), np.empty(dim)
     for k in range(dim):
-        least[k] = RESOLUTION * A[k, k]
+        least[k] = RESOLUTION * abs(A[k, k]) + 1e-300
     for k in range(dim):
         pivot = max(A[k, k], least[k])
         for j in range(dim):

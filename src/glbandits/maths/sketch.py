@@ -102,8 +102,9 @@ def absorb_sketched(sketch: Sketch, slope: float, x: Floats, shrinkage: float, d
     for i in range(dim):
         sketch.B[used, i] = root * x[i]
     sketch.B[used, dim] = root
+    root = math.sqrt(shrinkage)
     for i in range(dim + 1):
-        sketch.F[used, i] = math.sqrt(shrinkage) * direction[i]
+        sketch.F[used, i] = root * direction[i]
     sketch.used[0] += 1.0
 
 
@@ -117,7 +118,7 @@ def make_room(sketch: Sketch, prior: Floats) -> None:
 @jittable
 def renew_sketched(sketch: Sketch, theta: Floats, prior: Floats, new_prior: Floats, fade: float) -> None:
     """Put another prior under what was observed, and multiply the weight of that by fade; theta follows. O(m^2 d)."""
-    n, used = prior.shape[0], int(sketch.used[0])
+    n, used, root = prior.shape[0], int(sketch.used[0]), math.sqrt(fade)
     wanted = np.empty(n)
     for i in range(n):
         wanted[i] = fade * (prior[i] + sketch.rest[i]) * theta[i]
@@ -125,7 +126,7 @@ def renew_sketched(sketch: Sketch, theta: Floats, prior: Floats, new_prior: Floa
         row = sketch.B[k]
         add_scaled(wanted, fade * dot(row, theta), row)
         for i in range(n):
-            row[i] *= math.sqrt(fade)
+            row[i] *= root
     for i in range(n):
         sketch.rest[i] *= fade
     copy_to(prior, new_prior)
@@ -176,9 +177,9 @@ def compress(sketch: Sketch, prior: Floats) -> None:
     for i in range(n):
         gone = 0.0
         for j in range(rows):
-            gone += sketch.B[j, i] ** 2
+            gone += sketch.B[j, i] * sketch.B[j, i]
         for k in range(rows // 2):
-            gone -= mixed[k, i] ** 2
+            gone -= mixed[k, i] * mixed[k, i]
             sketch.B[k, i] = mixed[k, i]
         sketch.rest[i] += max(gone, 0.0)
     sketch.used[0] = rows // 2
@@ -207,9 +208,9 @@ def eigenvectors(A: Floats) -> Floats:
         off, total = 0.0, 0.0
         for p in range(size):
             for q in range(size):
-                total += A[p, q] ** 2
-                if p != q:
-                    off += A[p, q] ** 2
+                squared = A[p, q] * A[p, q]
+                total += squared
+                off += squared if p != q else 0.0
         if off <= 1e-24 * total:
             break
         for p in range(size):
@@ -223,10 +224,11 @@ def eigenvectors(A: Floats) -> Floats:
 def rotate(A: Floats, V: Floats, p: int, q: int) -> None:
     """Turn two coordinates so that A[p, q] becomes 0."""
     ratio = (A[q, q] - A[p, p]) / (2.0 * A[p, q])
-    tangent = 1.0 / (abs(ratio) + math.hypot(ratio, 1.0))
+    # math.hypot differs in its last digit between Python and compiled code.
+    tangent = 1.0 / (abs(ratio) + math.sqrt(ratio * ratio + 1.0))
     if ratio < 0.0:
         tangent = -tangent
-    cosine = 1.0 / math.hypot(tangent, 1.0)
+    cosine = 1.0 / math.sqrt(tangent * tangent + 1.0)
     sine = tangent * cosine
     for k in range(A.shape[0]):
         kp, kq = A[k, p], A[k, q]

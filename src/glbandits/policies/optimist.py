@@ -30,15 +30,15 @@ from glbandits.maths.sketch import levels_and_widths_sketched
 from glbandits.maths.vectors import best_arm
 from glbandits.records import Floats, Generator
 
-EAGERNESS, LEAST_SHARE = 16.0, 1 / 16
+EAGERNESS, LEAST_SHARE = 24.0, 1 / 16
 """After t rewards a decision is hopeful with chance EAGERNESS sqrt(d + 1) / t, but never less than LEAST_SHARE. The
 others are greedy, and cost no more than scoring the arms."""
-HOPE = 1.25
+HOPE = 1.5
 """The scale of hope, in standard deviations of the score."""
 WHOLE_UP_TO = 128
 """Features up to which the covariance is kept whole."""
-RANK = 8
-"""Directions that are kept beyond that."""
+RANK, LARGEST_RANK = 8, 64
+"""Directions that are kept beyond that; and the most that may be asked for, because the time grows with the cube."""
 LARGEST_STATE = 5e8
 
 RANK_AT, FLOOR_AT, HALF_LIFE_AT, NOISE_AT = 0, 1, 2, 3
@@ -48,8 +48,8 @@ RANK_AT, FLOOR_AT, HALF_LIFE_AT, NOISE_AT = 0, 1, 2, 3
 class Optimist:
     """Score arms by what is believed of them, and now and then by what may be hoped.
 
-    1. With chance min(1, 16 sqrt(d + 1) / t), but at least 1/16, draw Z from N(0, 1), once for all arms, and play the
-       arm with the largest x'theta + 1.25 |Z| sigma ||x|| in H^-1.
+    1. With chance min(1, 24 sqrt(d + 1) / t), but at least 1/16, draw Z from N(0, 1), once for all arms, and play the
+       arm with the largest x'theta + 1.5 |Z| sigma ||x|| in H^-1.
     2. Else play the arm with the largest x'theta.
     3. Move theta by the exact step of the reward, and add its curvature to H.
 
@@ -61,6 +61,7 @@ class Optimist:
     Args:
         link: mu, any link.
         half_life: rewards after which an observation counts half, for a world that changes; None forgets nothing.
+            Forgetting takes O(d^3) every half_life / 8 rewards; a sketch does it in O(d).
         floor: play a random arm with this probability, so that no arm has less than floor/K.
         rank: how many directions of curvature are kept beside the diagonal; 0 keeps all. None decides by the dimension.
 
@@ -94,7 +95,7 @@ class Optimist:
         if self.half_life is not None:
             settle(self, half_life=number("half_life", self.half_life, at_least=1))
         if self.rank is not None:
-            settle(self, rank=whole("rank", self.rank, at_least=0, at_most=10_000))
+            settle(self, rank=whole("rank", self.rank, at_least=0, at_most=LARGEST_RANK))
 
     def directions(self, dim: int) -> int:
         """How many directions are kept beside the diagonal; 0 is all of them."""
@@ -112,8 +113,8 @@ class Optimist:
         size = belief_size(dim, self.directions(dim))
         if size > LARGEST_STATE:
             raise InvalidInput(
-                f"the state would be {size} numbers for dim = {dim}; at most {LARGEST_STATE:g} fit. Keep fewer "
-                f"directions: rank is {self.rank}, and {RANK} is a good one"
+                f"the state would be {size} numbers for dim = {dim} and rank = {self.directions(dim)}; at most "
+                f"{LARGEST_STATE:g} fit. Keep fewer directions (rank=1 takes 10 numbers a feature), or fewer features"
             )
         return first_belief(dim, self.directions(dim))
 
@@ -134,13 +135,12 @@ class Optimist:
             return best_arm(arms, mean_of(here, dim))
         # Box and Muller's normal number: below the share, chance / share is uniform again.
         hope = math.sqrt(-2.0 * math.log(1.0 - chance / share)) * abs(math.cos(2.0 * math.pi * angle))
-        levels, widths = lines(here, settings, arms)
-        hope *= unit_of_hope(here, settings)
-        best, best_score = 0, -np.inf
-        for a in range(K):
-            score = levels[a] + hope * widths[a]
-            if score > best_score:
-                best, best_score = a, score
+        levels, slopes = lines(here, settings, arms)
+        best = 0
+        for a in range(1, K):
+            # Differences, because a sum would drown lines that lie close: then `probabilities` would be another rule's.
+            if levels[a] - levels[best] > hope * (slopes[best] - slopes[a]):
+                best = a
         return best
 
     @staticmethod
@@ -157,10 +157,8 @@ class Optimist:
         K, dim = arms.shape
         floor = 1.0 if state[COUNT] == 0.0 else settings[FLOOR_AT]
         levels, slopes = lines(state, settings, arms)
-        unit, share = unit_of_hope(state, settings), hopeful_share(state, dim)
-        for a in range(K):
-            slopes[a] *= unit
         half_normal_chances(levels, slopes, out)
+        share = hopeful_share(state, dim)
         for a in range(K):
             out[a] *= share
         out[best_arm(arms, mean_of(state, dim))] += 1.0 - share
@@ -177,19 +175,16 @@ def hopeful_share(state: Floats, dim: int) -> float:
 
 
 @jittable
-def unit_of_hope(state: Floats, settings: Floats) -> float:
-    """What |Z| = 1 adds to the score of an arm of width 1."""
-    return HOPE * math.sqrt(dispersion(state, settings[NOISE_AT]))
-
-
-@jittable
 def lines(state: Floats, settings: Floats, arms: Floats) -> tuple[Floats, Floats]:
-    """For each arm its score without hope, and the width by which hope is multiplied."""
+    """For each arm its score without hope, and how much a unit of hope adds."""
     K, dim = arms.shape
     rank = int(settings[RANK_AT])
-    levels, widths = np.empty(K), np.empty(K)
+    levels, slopes = np.empty(K), np.empty(K)
     if rank == 0:
-        levels_and_widths(arms, mean_of(state, dim), covariance_of(state, dim), levels, widths)
+        levels_and_widths(arms, mean_of(state, dim), covariance_of(state, dim), levels, slopes)
     else:
-        levels_and_widths_sketched(arms, mean_of(state, dim), sketch_of(state, dim, rank), levels, widths)
-    return levels, widths
+        levels_and_widths_sketched(arms, mean_of(state, dim), sketch_of(state, dim, rank), levels, slopes)
+    unit = HOPE * math.sqrt(dispersion(state, settings[NOISE_AT]))
+    for a in range(K):
+        slopes[a] *= unit
+    return levels, slopes
