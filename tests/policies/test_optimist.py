@@ -83,7 +83,7 @@ def test_probabilities_are_those_of_all_pairs_of_lines(policy: Optimist, rounds:
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_choices_come_as_often_as_told(policy: Optimist) -> None:
-    bandit, draws = exercised(policy, rounds=80), 20_000
+    bandit, draws = exercised(policy, rounds=20), 20_000
     rng = np.random.default_rng(8)
     # Arms that look alike, so that hope decides among several of them.
     arms = rng.uniform(-1, 1, 3) + 0.3 * rng.uniform(-1, 1, (5, 3))
