@@ -29,7 +29,8 @@ def test_slope_and_mean_are_derivatives(link: Link, z: float) -> None:
 @every_link
 @given(z=st.floats(-30, 30), step=st.floats(0.01, 5))
 def test_mean_increases_and_slope_stays_below_the_lipschitz_constant(link: Link, z: float, step: float) -> None:
-    assert link.mean(z) < link.mean(z + step) or link.mean(z) == link.highest_reward
+    # Next to the highest reward floats lie too far apart to tell a small step.
+    assert link.mean(z) < link.mean(z + step) or link.highest_reward - 1e-14 <= link.mean(z) <= link.mean(z + step)
     assert 0.0 <= link.slope(z) <= link.lipschitz * (1 + 1e-15)
 
 
