@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import expit
 
-from glbandits.environments.noise import NOISES, Noise
+from glbandits.environments.noise import Noise
 from glbandits.environments.synthetic import (
     FEATURES,
     NOISE,
@@ -17,7 +17,7 @@ from glbandits.environments.synthetic import (
     ROUND_OVERHEAD,
     THETA,
     expected_rewards,
-    natural_noise,
+    noise_of,
 )
 from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.maths.links import LINKS, Link, find_link
@@ -98,10 +98,7 @@ class Shaped:
     @property
     def noise(self) -> Noise:
         """How an expected reward becomes a reward."""
-        if isinstance(self.rewards, Noise):
-            return self.rewards
-        natural = NOISES[natural_noise(find_link(self.link))]
-        return look_up("rewards", self.rewards, {"natural": natural, **NOISES})
+        return noise_of(self.rewards, find_link(self.link))
 
     def theta_star(self, seed: int) -> Floats:
         """The true parameter of this seed's problem, for what is shown: the intercept last, all in the shown units."""

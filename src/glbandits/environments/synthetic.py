@@ -71,10 +71,7 @@ class Synthetic:
     @property
     def noise(self) -> Noise:
         """How an expected reward becomes a reward."""
-        if isinstance(self.rewards, Noise):
-            return self.rewards
-        natural = NOISES[natural_noise(find_link(self.link))]
-        return look_up("rewards", self.rewards, {"natural": natural, **NOISES})
+        return noise_of(self.rewards, find_link(self.link))
 
     def theta_star(self, seed: int) -> Floats:
         """The true parameter of this seed's problem."""
@@ -108,6 +105,13 @@ class Synthetic:
 
     def _stream(self, seed: int, part: int) -> np.random.Generator:
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
+
+
+def noise_of(rewards: str | Noise, link: Link) -> Noise:
+    """The noise that a problem's `rewards` names: itself, one of the built-in ones, or the natural one for the link."""
+    if isinstance(rewards, Noise):
+        return rewards
+    return look_up("rewards", rewards, {"natural": NOISES[natural_noise(link)], **NOISES})
 
 
 def natural_noise(link: Link) -> str:
