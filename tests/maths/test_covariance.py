@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
 
-from glbandits.maths.covariance import LANES, invert, levels_and_widths, renew, shrink, spread
+from glbandits.maths.covariance import (
+    invert,
+    largest_stretch,
+    levels_and_widths,
+    most_hopeful,
+    renew,
+    shrink,
+    spread,
+)
 from glbandits.records import Floats
 
 RNG = np.random.default_rng(3)
@@ -29,7 +37,7 @@ def test_an_observation_is_a_rank_one_step_of_the_inverse(dim: int) -> None:
     np.testing.assert_allclose(P, np.linalg.inv(H + weight * np.outer(v, v)), rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("K", [1, LANES - 1, LANES, 2 * LANES + 3])
+@pytest.mark.parametrize("K", [1, 7, 130])
 @pytest.mark.parametrize("dim", [1, 4, 6, 9])
 def test_levels_and_widths_are_those_of_the_formula(K: int, dim: int) -> None:
     arms, theta, P = RNG.normal(size=(K, dim)), RNG.normal(size=dim), inverse(positive_definite(dim + 1))
@@ -38,6 +46,36 @@ def test_levels_and_widths_are_those_of_the_formula(K: int, dim: int) -> None:
     v = np.hstack([arms, np.ones((K, 1))])
     np.testing.assert_allclose(levels, arms @ theta, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(widths, np.sqrt(np.einsum("ai,ij,aj->a", v, P, v)), rtol=1e-8)
+
+
+@pytest.mark.parametrize("dim", [1, 4, 6, 20])
+def test_no_vector_is_stretched_more_than_the_bound(dim: int) -> None:
+    P = inverse(positive_definite(dim + 1))
+    sums, variances = np.empty(dim + 1), np.empty(dim + 1)
+    bound = largest_stretch(P, sums, variances)
+    np.testing.assert_array_equal(variances, np.diagonal(P))
+    scaled = P / np.sqrt(np.outer(variances, variances))
+    assert np.linalg.eigvalsh(scaled)[-1] <= bound * (1 + 1e-12)
+    assert bound <= np.abs(scaled).sum(axis=1).max() * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("hope", [0.0, 1e-9, 0.3, 1.0, 100.0])
+@pytest.mark.parametrize(("K", "dim"), [(1, 3), (5, 1), (30, 4), (103, 6), (32, 20)])
+def test_leaving_out_arms_that_cannot_win_changes_no_choice(K: int, dim: int, hope: float) -> None:
+    P = inverse(positive_definite(dim + 1))
+    for _ in range(20):
+        arms, theta = RNG.normal(size=(K, dim)), RNG.normal(size=dim)
+        levels, widths = np.empty(K), np.empty(K)
+        levels_and_widths(arms, theta, P, levels, widths)
+        assert most_hopeful(arms, theta, P, 1.5, hope) == np.argmax(levels + hope * 1.5 * widths)
+
+
+def test_the_first_of_equal_arms_is_the_most_hopeful() -> None:
+    P, theta = inverse(positive_definite(4)), RNG.normal(size=3)
+    arms = np.repeat(RNG.normal(size=(3, 3)), 4, axis=0)
+    best = most_hopeful(arms, theta, P, 1.5, 1.0)
+    assert best % 4 == 0
+    assert most_hopeful(arms[best:], theta, P, 1.5, 1.0) == 0
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 8])

@@ -134,17 +134,55 @@ def observe(state: Floats, x: Floats, reward: float, link: LinkFunctions, rank: 
     notice(here, x, rank)
     if here[COUNT] >= here[NEXT]:
         renew_belief(here, dim, rank, half_life)
-    mean, direction = mean_of(here, dim), np.empty(dim + 1)
     if rank == 0:
-        spread(covariance_of(here, dim), x, direction)
+        observe_whole(here, x, reward, link)
     else:
-        make_room(sketch_of(here, dim, rank), prior_of(here, dim))
-        spread_sketched(sketch_of(here, dim, rank), x, direction)
+        observe_sketched(here, x, reward, link, rank)
+
+
+@jittable
+def observe_whole(state: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
+    """The step of one reward, with the covariance kept whole."""
+    dim = x.shape[0]
+    P, direction = covariance_of(state, dim), np.empty(dim + 1)
+    spread(P, x, direction)
+    diagonal = float(P[dim, dim])
+    for i in range(dim):
+        diagonal += x[i] * x[i] * P[i, i]
+    _, shrinkage = step(state, x, reward, link, direction, diagonal)
+    shrink(P, shrinkage, direction)
+
+
+@jittable
+def observe_sketched(state: Floats, x: Floats, reward: float, link: LinkFunctions, rank: int) -> None:
+    """The step of one reward, with a sketch of the covariance."""
+    dim = x.shape[0]
+    sketch, direction = sketch_of(state, dim, rank), np.empty(dim + 1)
+    make_room(sketch, prior_of(state, dim))
+    spread_sketched(sketch, x, direction)
+    diagonal = float(sketch.variances[dim])
+    for i in range(dim):
+        diagonal += x[i] * x[i] * sketch.variances[i]
+    slope, shrinkage = step(state, x, reward, link, direction, diagonal)
+    absorb_sketched(sketch, slope, x, shrinkage, direction)
+
+
+@jittable
+def step(
+    state: Floats, x: Floats, reward: float, link: LinkFunctions, direction: Floats, diagonal: float
+) -> tuple[float, float]:
+    """Move the mean along Pv by the exact step of one reward, and take note of its residual.
+
+    Gives the curvature of the reward, and how much of the outer product of Pv the covariance loses by it. `diagonal` is
+    the variance of the score as it would be if no two coordinates were correlated.
+    """
+    dim = x.shape[0]
+    mean = mean_of(state, dim)
     score, variance = float(mean[dim]), float(direction[dim])
     for i in range(dim):
         score += x[i] * mean[i]
         variance += x[i] * direction[i]
-    least = RESOLUTION * diagonal_variance(here, x, rank)
+    least = RESOLUTION * diagonal
     variance = max(variance, least)
     z = proximal_score(score, variance, reward, link)
     pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
@@ -153,33 +191,12 @@ def observe(state: Floats, x: Floats, reward: float, link: LinkFunctions, rank: 
     # 1000 under the log link would look like noise.
     leverage = 1.0 + slope * variance
     residual = min(max(pull * leverage, -1e50), 1e50)
-    here[RESIDUALS] += residual
-    here[SQUARED_RESIDUALS] += residual * residual
-    here[EXPECTED] += min(slope * leverage, 1e100)
+    state[RESIDUALS] += residual
+    state[SQUARED_RESIDUALS] += residual * residual
+    state[EXPECTED] += min(slope * leverage, 1e100)
     # No reward may say so much that what is left of the variance is rounding: after it, variance >= least.
     slope = min(slope, max(1.0 / least - 1.0 / variance, 0.0))
-    shrinkage = slope / (1.0 + slope * variance)
-    if rank == 0:
-        shrink(covariance_of(here, dim), shrinkage, direction)
-    else:
-        absorb_sketched(sketch_of(here, dim, rank), slope, x, shrinkage, direction)
-
-
-@jittable
-def diagonal_variance(state: Floats, x: Floats, rank: int) -> float:
-    """The variance of an arm's score as it would be if no two coordinates were correlated."""
-    dim = x.shape[0]
-    if rank == 0:
-        P = covariance_of(state, dim)
-        total = float(P[dim, dim])
-        for i in range(dim):
-            total += x[i] * x[i] * P[i, i]
-        return total
-    variances = sketch_of(state, dim, rank).variances
-    total = float(variances[dim])
-    for i in range(dim):
-        total += x[i] * x[i] * variances[i]
-    return total
+    return slope, slope / (1.0 + slope * variance)
 
 
 @jittable

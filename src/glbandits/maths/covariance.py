@@ -12,10 +12,10 @@ from glbandits.compiled import borrowed, jittable
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.records import Floats
 
-LANES = 128
-"""Arms whose widths are computed side by side."""
 RESOLUTION = 1e-15
 """The least share of a variance that is left of it and not rounding."""
+ROUNDING = 1e-9
+"""By what share a computed bound is raised, so that no rounding makes it less than what it bounds."""
 
 
 @jittable
@@ -45,37 +45,116 @@ def shrink(P: Floats, weight: float, direction: Floats) -> None:
 
 @jittable
 def levels_and_widths(arms: Floats, theta: Floats, P: Floats, levels: Floats, widths: Floats) -> None:
-    """For each arm x'theta and the width sqrt(v'Pv), where v is its features and a 1. O(K d^2).
+    """For each arm x'theta and the width sqrt(v'Pv), where v is its features and a 1. O(K d^2)."""
+    arms, P = borrowed(arms), borrowed(P)
+    product = np.empty(P.shape[0])
+    for a in range(arms.shape[0]):
+        level = 0.0
+        for i in range(arms.shape[1]):
+            level += arms[a, i] * theta[i]
+        levels[a], widths[a] = level, width(P, arms, a, product)
 
-    Arms lie side by side, a feature of LANES arms in one row, so that one instruction serves several of them.
+
+@jittable
+def most_hopeful(arms: Floats, theta: Floats, P: Floats, unit: float, hope: float) -> int:
+    """The arm with the largest x'theta + hope unit sqrt(v'Pv), where v is its features and a 1; the first of equals.
+
+    The widths that take O(d^2) are computed for those arms only that could win with the largest width they can have.
     """
     arms, P = borrowed(arms), borrowed(P)
+    K, n = arms.shape[0], P.shape[0]
+    room = np.empty(2 * K + 2 * n)  # one array for all, because each one takes as long as two arms
+    here = borrowed(room)
+    levels, slopes, product, variances = here[:K], here[K : 2 * K], here[2 * K : 2 * K + n], here[2 * K + n :]
+    stretch = largest_stretch(P, product, variances) * (1.0 + ROUNDING) * unit * unit
+    for i in range(n):
+        variances[i] *= stretch
+    levels_and_lengths(arms, theta, variances, levels, slopes)
+    best = 0
+    for a in range(1, K):
+        if levels[a] + hope * slopes[a] > levels[best] + hope * slopes[best]:
+            best = a
+    best_slope = unit * width(P, arms, best, product)
+    slopes[best] = -1.0  # it is known
+    for a in range(K):
+        # Differences, because a sum would drown lines that lie close: then `probabilities` would be another rule's.
+        ahead = levels[a] - levels[best]
+        if slopes[a] >= 0.0 and ahead >= hope * (best_slope - slopes[a]):
+            slope = unit * width(P, arms, a, product)
+            behind = hope * (best_slope - slope)
+            if ahead > behind or (ahead == behind and a < best):
+                best, best_slope = a, slope
+    return best
+
+
+@jittable
+def largest_stretch(P: Floats, sums: Floats, variances: Floats) -> float:
+    """Such a number c that v'Pv is at most c v'Dv for every v, where D is the diagonal of P. O(d^2).
+
+    The largest eigenvalue of C = D^-1/2 P D^-1/2 is at most the largest (|C|w)_i / w_i, for any w > 0 (Collatz and
+    Wielandt). Here w is the row sums of |C|, left in `sums`; D is left in `variances`.
+    """
+    n = P.shape[0]
+    scales, products = np.empty(n), np.zeros(n)
+    for i in range(n):
+        variances[i] = max(P[i, i], 1e-300)
+        scales[i] = 1.0 / math.sqrt(variances[i])
+        sums[i] = 0.0
+    for i in range(n):
+        scale = scales[i]
+        for j in range(n):
+            sums[j] += abs(P[i, j]) * scale
+    for i in range(n):
+        scale = sums[i] / variances[i]
+        for j in range(n):
+            products[j] += abs(P[i, j]) * scale
+    largest = 1.0
+    for j in range(n):
+        largest = max(largest, products[j] / sums[j])
+    return largest
+
+
+@jittable
+def levels_and_lengths(arms: Floats, theta: Floats, weights: Floats, levels: Floats, lengths: Floats) -> None:
+    """For each arm x'theta, and the length of v with weighted squares. O(K d).
+
+    Four arms at a time, whose sums do not wait for each other.
+    """
     K, dim = arms.shape
-    lanes, product = np.empty((dim, LANES)), np.empty(LANES)
-    for first in range(0, K, LANES):
-        level, squared = levels[first:], widths[first:]
-        count = min(LANES, K - first)
-        for a in range(count):
-            level[a], squared[a] = 0.0, P[dim, dim]
+    quads = K - K % 4
+    for a in range(0, quads, 4):
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        q0, q1, q2, q3 = weights[dim], weights[dim], weights[dim], weights[dim]
         for i in range(dim):
-            own, twice, weight = P[i, i], 2.0 * P[dim, i], theta[i]
-            for a in range(count):
-                lanes[i, a] = arms[first + a, i]
-                level[a] += lanes[i, a] * weight
-                product[a] = twice + own * lanes[i, a]
-            fours = i - i % 4
-            for j in range(0, fours, 4):
-                p0, p1, p2, p3 = 2.0 * P[i, j], 2.0 * P[i, j + 1], 2.0 * P[i, j + 2], 2.0 * P[i, j + 3]
-                for a in range(count):
-                    product[a] += p0 * lanes[j, a] + p1 * lanes[j + 1, a] + p2 * lanes[j + 2, a] + p3 * lanes[j + 3, a]
-            for j in range(fours, i):
-                p0 = 2.0 * P[i, j]
-                for a in range(count):
-                    product[a] += p0 * lanes[j, a]
-            for a in range(count):
-                squared[a] += lanes[i, a] * product[a]
-        for a in range(count):
-            squared[a] = math.sqrt(max(squared[a], 0.0))
+            x0, x1, x2, x3 = arms[a, i], arms[a + 1, i], arms[a + 2, i], arms[a + 3, i]
+            s0 += x0 * theta[i]
+            s1 += x1 * theta[i]
+            s2 += x2 * theta[i]
+            s3 += x3 * theta[i]
+            q0 += x0 * x0 * weights[i]
+            q1 += x1 * x1 * weights[i]
+            q2 += x2 * x2 * weights[i]
+            q3 += x3 * x3 * weights[i]
+        levels[a], levels[a + 1], levels[a + 2], levels[a + 3] = s0, s1, s2, s3
+        lengths[a], lengths[a + 1] = math.sqrt(q0), math.sqrt(q1)
+        lengths[a + 2], lengths[a + 3] = math.sqrt(q2), math.sqrt(q3)
+    for a in range(quads, K):
+        s0, q0 = 0.0, weights[dim]
+        for i in range(dim):
+            s0 += arms[a, i] * theta[i]
+            q0 += arms[a, i] * arms[a, i] * weights[i]
+        levels[a], lengths[a] = s0, math.sqrt(q0)
+
+
+@jittable
+def width(P: Floats, arms: Floats, a: int, product: Floats) -> float:
+    """The width sqrt(v'Pv) of arm a, where v is its features and a 1. O(d^2)."""
+    x, dim = arms[a], arms.shape[1]
+    spread(P, x, product)
+    squared = float(product[dim])
+    for i in range(dim):
+        squared += x[i] * product[i]
+    return math.sqrt(max(squared, 0.0))
 
 
 @jittable

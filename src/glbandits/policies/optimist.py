@@ -22,7 +22,7 @@ from glbandits.estimators.scaled_belief import (
     observe,
     sketch_of,
 )
-from glbandits.maths.covariance import levels_and_widths
+from glbandits.maths.covariance import levels_and_widths, most_hopeful
 from glbandits.maths.envelope import half_normal_chances
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.randomness import any_index, uniform, uniform_pair
@@ -135,10 +135,13 @@ class Optimist:
             return best_arm(arms, mean_of(here, dim))
         # Box and Muller's normal number: below the share, chance / share is uniform again.
         hope = math.sqrt(-2.0 * math.log(1.0 - chance / share)) * abs(math.cos(2.0 * math.pi * angle))
+        if settings[RANK_AT] == 0.0:
+            unit = hope_unit(here, settings)
+            return most_hopeful(arms, mean_of(here, dim), covariance_of(here, dim), unit, hope)
         levels, slopes = lines(here, settings, arms)
         best = 0
         for a in range(1, K):
-            # Differences, because a sum would drown lines that lie close: then `probabilities` would be another rule's.
+            # Differences, as in `most_hopeful`.
             if levels[a] - levels[best] > hope * (slopes[best] - slopes[a]):
                 best = a
         return best
@@ -175,6 +178,12 @@ def hopeful_share(state: Floats, dim: int) -> float:
 
 
 @jittable
+def hope_unit(state: Floats, settings: Floats) -> float:
+    """What a standard deviation of the score counts: more where rewards are noisier than the link says."""
+    return HOPE * math.sqrt(dispersion(state, settings[NOISE_AT]))
+
+
+@jittable
 def lines(state: Floats, settings: Floats, arms: Floats) -> tuple[Floats, Floats]:
     """For each arm its score without hope, and how much a unit of hope adds."""
     K, dim = arms.shape
@@ -184,7 +193,7 @@ def lines(state: Floats, settings: Floats, arms: Floats) -> tuple[Floats, Floats
         levels_and_widths(arms, mean_of(state, dim), covariance_of(state, dim), levels, slopes)
     else:
         levels_and_widths_sketched(arms, mean_of(state, dim), sketch_of(state, dim, rank), levels, slopes)
-    unit = HOPE * math.sqrt(dispersion(state, settings[NOISE_AT]))
+    unit = hope_unit(state, settings)
     for a in range(K):
         slopes[a] *= unit
     return levels, slopes
