@@ -1,0 +1,166 @@
+"""LoggedData: what was decided, with what chance, and what came of it. One record, checked once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glbandits.contract import settle
+from glbandits.errors import InvalidInput, whole
+from glbandits.evaluation.arm_features import ArmFeatures, Rows, checked, part_of
+from glbandits.maths.links import Link, find_link
+from glbandits.records import Floats, Ints
+
+BLOCK = 65_536
+"""Rows that are looked at together: enough for NumPy, and 60 MB of features at 20 arms and 6 features."""
+
+
+@runtime_checkable
+class Log(Protocol):
+    """A log that can be read from its beginning, again and again, a block of rows at a time."""
+
+    @property
+    def dim(self) -> int:
+        """Features of an arm."""
+
+    @property
+    def arm_names(self) -> tuple[str, ...] | None:
+        """Names of the arms, where all rows have the same."""
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+
+    def blocks(self, size: int = BLOCK) -> Iterator["LoggedData"]:
+        """All rows in order, in blocks of at most so many."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoggedData:
+    """Rows of a log: the arms there were, the one that was chosen, its reward, and the chance it had.
+
+        >>> import numpy as np
+    from numpy.typing import ArrayLike
+        >>> from glbandits.evaluation import FixedArms, LoggedData
+        >>> log = LoggedData(
+        ...     chosen=[0, 1, 1], rewards=[0, 1, 0], propensities=[0.5, 0.5, 0.5], arms=FixedArms(np.eye(2), rows=3)
+        ... )
+        >>> len(log), log.dim
+        (3, 2)
+        >>> LoggedData(chosen=[0, 2], rewards=[0, 1], propensities=[0.5, 0.5], arms=FixedArms(np.eye(2), rows=2))
+        Traceback (most recent call last):
+        glbandits.errors.InvalidInput: chosen must be the place of an arm in its row, 0 to 1 in row 1; got 2
+    """
+
+    chosen: Ints
+    """Which of its arms each row chose, (n,): 0 is the first."""
+    rewards: Floats
+    """(n,)."""
+    propensities: Floats | None
+    """The chance that the log's policy gave to the chosen arm, (n,); None if it is not known."""
+    arms: ArmFeatures
+    clusters: Ints | None = None
+    """Rows with the same number were decided together, by one draw for a block of decisions, say: (n,)."""
+    link: str | Link = "identity"
+    """Tells which rewards there can be: identity any number, logistic and probit 0 to 1, log 0 and more."""
+    arm_names: tuple[str, ...] | None = None
+    """Names of the arms, where all rows have the same."""
+    estimated: bool = False
+    """Whether the propensities were estimated from the log itself."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arms, ArmFeatures):
+            raise InvalidInput(f"arms must be FixedArms, RowArms or CrossedArms; got {type(self.arms).__name__}")
+        n = len(self.arms)
+        settle(self, chosen=whole_numbers("chosen", self.chosen), rewards=checked("rewards", self.rewards, 1))
+        if self.propensities is not None:
+            settle(self, propensities=checked("propensities", self.propensities, 1))
+        if self.clusters is not None:
+            settle(self, clusters=whole_numbers("clusters", self.clusters))
+        for name in ("chosen", "rewards", "propensities", "clusters"):
+            values = getattr(self, name)
+            if values is not None and len(values) != n:
+                raise InvalidInput(f"{name} must have one entry for each of the {n} rows; got {len(values)}")
+        self._check_chosen()
+        self._check_propensities()
+        self._check_rewards()
+        if self.arm_names is not None:
+            settle(self, arm_names=tuple(map(str, self.arm_names)))
+            if len(self.arm_names) != self.arms.most:
+                raise InvalidInput(f"{self.arms.most} arms need as many names; got {len(self.arm_names)}")
+
+    def _check_chosen(self) -> None:
+        counts = self.arms.counts
+        wrong = (self.chosen < 0) | (self.chosen >= counts)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InvalidInput(
+                f"chosen must be the place of an arm in its row, 0 to {counts[row] - 1} in row {row}; "
+                f"got {self.chosen[row]}"
+            )
+
+    def _check_propensities(self) -> None:
+        if self.propensities is None:
+            return
+        wrong = ~((self.propensities > 0.0) & (self.propensities <= 1.0))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InvalidInput(
+                f"propensities must be chances above 0 and at most 1; got {self.propensities[row]} in row {row}, and "
+                f"{int(wrong.sum())} such in all. An arm that was chosen had a chance; if it is not known, leave "
+                "propensities out and have them estimated"
+            )
+
+    def _check_rewards(self) -> None:
+        link = find_link(self.link)
+        wrong = ~((self.rewards >= link.lowest_reward) & (self.rewards <= link.highest_reward))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            try:
+                link.check_reward(float(self.rewards[row]))
+            except InvalidInput as error:
+                raise InvalidInput(f"row {row}: {error}") from None
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def __getitem__(self, rows: Rows) -> "LoggedData":
+        """Some of the rows."""
+        return part_of(
+            self,
+            chosen=self.chosen[rows],
+            rewards=self.rewards[rows],
+            propensities=None if self.propensities is None else self.propensities[rows],
+            clusters=None if self.clusters is None else self.clusters[rows],
+            arms=self.arms[rows],
+        )
+
+    @property
+    def dim(self) -> int:
+        """Features of an arm."""
+        return self.arms.dim
+
+    @property
+    def there(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+        """Which arms each row has, (n, most)."""
+        return np.arange(self.arms.most) < self.arms.counts[:, np.newaxis]
+
+    def features(self) -> Floats:
+        """Of all arms of all rows, (n, most, dim)."""
+        return self.arms.features()
+
+    def blocks(self, size: int = BLOCK) -> Iterator["LoggedData"]:
+        """All rows in order, in blocks of at most so many."""
+        size = whole("size", size, at_least=1)
+        for start in range(0, len(self), size):
+            yield self[start : start + size]
+
+
+def whole_numbers(name: str, values: ArrayLike) -> Ints:
+    """The values as int64 on one axis; an error if they are not whole."""
+    given = np.asarray(values)
+    numbers = checked(name, given, 1) if given.dtype.kind not in "iu" else given
+    if given.ndim != 1 or not (numbers == np.floor(numbers)).all():
+        raise InvalidInput(f"{name} must be whole numbers on one axis; got {given.dtype} of shape {given.shape}")
+    return np.ascontiguousarray(numbers, dtype=np.int64)
