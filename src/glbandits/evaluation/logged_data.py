@@ -41,7 +41,6 @@ class LoggedData:
     """Rows of a log: the arms there were, the one that was chosen, its reward, and the chance it had.
 
         >>> import numpy as np
-    from numpy.typing import ArrayLike
         >>> from glbandits.evaluation import FixedArms, LoggedData
         >>> log = LoggedData(
         ...     chosen=[0, 1, 1], rewards=[0, 1, 0], propensities=[0.5, 0.5, 0.5], arms=FixedArms(np.eye(2), rows=3)
