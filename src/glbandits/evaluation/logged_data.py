@@ -40,16 +40,16 @@ class Log(Protocol):
 class LoggedData:
     """Rows of a log: the arms there were, the one that was chosen, its reward, and the chance it had.
 
-        >>> import numpy as np
-        >>> from glbandits.evaluation import FixedArms, LoggedData
-        >>> log = LoggedData(
-        ...     chosen=[0, 1, 1], rewards=[0, 1, 0], propensities=[0.5, 0.5, 0.5], arms=FixedArms(np.eye(2), rows=3)
-        ... )
-        >>> len(log), log.dim
-        (3, 2)
-        >>> LoggedData(chosen=[0, 2], rewards=[0, 1], propensities=[0.5, 0.5], arms=FixedArms(np.eye(2), rows=2))
-        Traceback (most recent call last):
-        glbandits.errors.InvalidInput: chosen must be the place of an arm in its row, 0 to 1 in row 1; got 2
+    >>> import numpy as np
+    >>> from glbandits.evaluation import FixedArms, LoggedData
+    >>> log = LoggedData(
+    ...     chosen=[0, 1, 1], rewards=[0, 1, 0], propensities=[0.5, 0.5, 0.5], arms=FixedArms(np.eye(2), rows=3)
+    ... )
+    >>> len(log), log.dim
+    (3, 2)
+    >>> LoggedData(chosen=[0, 2], rewards=[0, 1], propensities=[0.5, 0.5], arms=FixedArms(np.eye(2), rows=2))
+    Traceback (most recent call last):
+    glbandits.errors.InvalidInput: chosen must be the place of an arm in its row, 0 to 1 in row 1; got 2
     """
 
     chosen: Ints
