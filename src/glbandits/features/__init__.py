@@ -1,0 +1,1 @@
+"""Features that are not numbers yet: JSON objects, turned into vectors of a chosen width."""
