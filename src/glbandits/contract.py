@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields, is_dataclass
+from itertools import product
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, get_args, get_type_hints, runtime_checkable
 
+from glbandits.errors import InvalidInput
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.records import Floats, Generator
 
@@ -97,6 +99,13 @@ def settle(policy: object, **settings: Any) -> None:
     """Put checked values in place of what the user wrote: a NumPy number becomes a plain one that files can hold."""
     for name, value in settings.items():
         object.__setattr__(policy, name, value)
+
+
+def grid_points(name: str, grid: Grid) -> list[dict[str, Any]]:
+    """Every combination of the values in the grid of the policy of this name; the last setting changes fastest."""
+    if any(not values for values in grid.values()):
+        raise InvalidInput(f"the grid of {name} has a setting without values: {dict(grid)}")
+    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
 def rebuild(kind: type[Policy], settings: dict[str, Any]) -> Policy:

@@ -14,7 +14,6 @@ from glbandits.maths.randomness import any_index
 from glbandits.maths.vectors import best_arm
 from glbandits.records import Floats, Generator, Ints
 from glbandits.simulation import Replay, replay
-from glbandits.simulation.replay import _Curve
 
 USER = b"|user 2:0.1 3:0.2 4:0.3 5:0.2 6:0.2 1:1.000000 "
 FEATURES = np.concatenate([np.ones((5, 1)), np.eye(5)], axis=1)
@@ -171,22 +170,6 @@ def test_how_the_text_is_cut_does_not_matter(simulated: tuple[Path, ...], monkey
     assert curve(cut) == curve(uncut)
     assert sum(read) == 5760
     assert len(read) > 100
-
-
-@pytest.mark.parametrize(("events", "points"), [(1, 1), (7, 3), (1000, 1000), (1001, 1000), (5000, 64), (3, 1)])
-def test_the_curve_is_even_and_ends_at_the_end(events: int, points: int) -> None:
-    rng = np.random.default_rng(events)
-    matched = rng.integers(2, size=events)
-    clicks = matched * rng.integers(2, size=events)
-    sums = _Curve(points)
-    for part in np.array_split(np.arange(events), 4):
-        sums.add(matched[part], clicks[part])
-    at_events, at_matched, at_clicks = sums.table()
-    assert at_events[-1] == events
-    assert points / 4 <= len(at_events) <= points
-    assert len(set(np.diff(at_events[:-1], prepend=0).tolist())) <= 1
-    np.testing.assert_array_equal(at_matched, np.cumsum(matched)[at_events - 1])
-    np.testing.assert_array_equal(at_clicks, np.cumsum(clicks)[at_events - 1])
 
 
 def test_a_log_that_never_agrees_has_no_rate(tmp_path: Path) -> None:

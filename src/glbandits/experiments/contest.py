@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from typing import Any, Literal
 
-from glbandits.contract import Grid, ListedPolicy, Policy, settings_of
+from glbandits.contract import Grid, ListedPolicy, Policy, grid_points, settings_of
 from glbandits.environments import Environment
-from glbandits.errors import InvalidInput
 from glbandits.experiments.run_key import RunSpec
 
 THIN: Grid = {
@@ -40,10 +38,8 @@ class Contestant:
         grid = dict(self.kind.grid if self.grid is None else self.grid)
         if quick:
             grid = {name: tuple(v for v in values if v in THIN.get(name, values)) for name, values in grid.items()}
-        if any(not values for values in grid.values()):
-            raise InvalidInput(f"the grid of {self.label} has a setting without values: {grid}")
         build: Any = self.kind
-        return [build(**self.fixed, **dict(zip(grid, values, strict=True))) for values in product(*grid.values())]
+        return [build(**self.fixed, **point) for point in grid_points(self.label, grid)]
 
 
 @dataclass(frozen=True)

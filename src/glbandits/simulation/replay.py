@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
 from glbandits.bandit.entries import compile_entry
 from glbandits.compiled import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
@@ -25,6 +24,7 @@ from glbandits.environments.r6a_events import DIM
 from glbandits.errors import InvalidInput, whole
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.randomness import generator
+from glbandits.maths.running_sums import RunningSums
 from glbandits.policies import Policy
 from glbandits.records import Floats, Generator, Ints
 
@@ -104,7 +104,7 @@ def replay(
     paths = check_files(files)
     play = replay_entry(type(policy), link)
     state, settings, rng = policy.init(DIM), policy.numbers(DIM), generator(seed)
-    counts, curve = ReadCounts(), _Curve(points)
+    counts, sums = ReadCounts(), RunningSums(columns=2, points=points)
     for batch in read_events(paths):
         counts += batch.counts
         offered = np.flatnonzero(batch.displayed >= 0)[:left]
@@ -113,22 +113,22 @@ def replay(
         state = play(
             state, settings, rng, *_stacked(batch), batch.pool[offered], batch.displayed[offered], clicks, matched
         )
-        curve.add(matched, matched * clicks)
+        sums.add(np.column_stack([matched, matched * clicks]).astype(np.float64))
         if progress is not None:
             progress(len(batch))
         left = left - len(offered) if left is not None else None
         if left == 0:
             break
-    at_events, at_matched, at_clicks = curve.table()
+    at_events, at_matched, at_clicks = np.ascontiguousarray(sums.table().T, dtype=np.int64)
     return Replay(
         policy=policy,
         files=paths,
         seed=seed,
         simulated=any(map(is_simulated, paths)),
         counts=counts,
-        events=curve.events,
-        matched=curve.matched,
-        clicks=curve.clicks,
+        events=int(at_events[-1]),
+        matched=int(at_matched[-1]),
+        clicks=int(at_clicks[-1]),
         at_events=at_events,
         at_matched=at_matched,
         at_clicks=at_clicks,
@@ -142,34 +142,6 @@ def _stacked(batch: Events) -> tuple[Floats, Ints]:
     for place, pool in enumerate(batch.pools):
         arms[place, : len(pool.ids)] = pool.features
     return arms, sizes
-
-
-class _Curve:
-    """Sums at evenly spaced events. When they are twice too many, every second one is dropped."""
-
-    def __init__(self, points: int) -> None:
-        self._points, self._every = points, 1
-        self._rows: NDArray[np.int64] = np.empty((0, 3), dtype=np.int64)
-        self.events, self.matched, self.clicks = 0, 0, 0
-
-    def add(self, matched: Ints, clicks: Ints) -> None:
-        """The next events."""
-        events = self.events + np.arange(1, len(matched) + 1)
-        rows = np.stack([events, self.matched + np.cumsum(matched), self.clicks + np.cumsum(clicks)], axis=1)
-        if not len(rows):
-            return
-        self.events, self.matched, self.clicks = rows[-1].tolist()
-        self._rows = np.concatenate([self._rows, rows[rows[:, 0] % self._every == 0]])
-        while len(self._rows) > self._points:
-            self._every *= 2
-            self._rows = self._rows[self._rows[:, 0] % self._every == 0]
-
-    def table(self) -> tuple[Ints, Ints, Ints]:
-        """Events, matched events and clicks, the last of them at the end."""
-        kept = self._rows[self._rows[:, 0] < self.events][: self._points - 1]
-        last = np.array([[self.events, self.matched, self.clicks]], dtype=np.int64)
-        events, matched, clicks = np.ascontiguousarray(np.concatenate([kept, last]).T)
-        return events, matched, clicks
 
 
 @cache
