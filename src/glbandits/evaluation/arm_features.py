@@ -164,19 +164,23 @@ class CrossedArms:
         return part_of(self, contexts=self.contexts[rows], own=own)
 
     def features(self) -> Floats:  # noqa: D102
-        n, (K, q), p = len(self), self.arms.shape, self.contexts.shape[1]
-        out = np.empty((n, K, self.dim))
-        out[:, :, :q] = self.arms
-        if self.cross:
-            products = self.contexts[:, np.newaxis, :, np.newaxis] * self.arms[np.newaxis, :, np.newaxis, :]
-            out[:, :, q : q + p * q] = products.reshape(n, K, p * q)
-            q += p * q
-        else:
-            out[:, :, q : q + p] = self.contexts[:, np.newaxis, :]
-            q += p
-        if self.own is not None:
-            out[:, :, q:] = self.own
-        return out
+        return crossed(self.contexts, self.arms, self.own, cross=self.cross)
+
+
+def crossed(contexts: Floats, arms: Floats, own: Floats | None = None, *, cross: bool = True) -> Floats:
+    """What CrossedArms documents, (n, K, dim), for arms that are the same in all rows, (K, q), or not, (n, K, q)."""
+    (n, p), (K, q) = contexts.shape, arms.shape[-2:]
+    width = q + (p * q if cross else p)
+    out = np.empty((n, K, width + (0 if own is None else own.shape[2])))
+    out[:, :, :q] = arms
+    if cross:
+        products = contexts[:, np.newaxis, :, np.newaxis] * arms[..., np.newaxis, :]
+        out[:, :, q:width] = products.reshape(n, K, p * q)
+    else:
+        out[:, :, q:width] = contexts[:, np.newaxis, :]
+    if own is not None:
+        out[:, :, width:] = own
+    return out
 
 
 def part_of(record: Record, **fields: Any) -> Record:

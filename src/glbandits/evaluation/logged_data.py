@@ -15,6 +15,8 @@ from glbandits.records import Floats, Ints
 
 BLOCK = 65_536
 """Rows that are looked at together: enough for NumPy, and 60 MB of features at 20 arms and 6 features."""
+BLOCK_NUMBERS = 2**25
+"""Features that are looked at together, at most: 270 MB. Where rows have many arms or features, blocks are shorter."""
 
 
 @runtime_checkable
@@ -151,9 +153,14 @@ class LoggedData:
 
     def blocks(self, size: int = BLOCK) -> Iterator["LoggedData"]:
         """All rows in order, in blocks of at most so many."""
-        size = whole("size", size, at_least=1)
+        size = rows_together(size, self.arms.most, self.dim)
         for start in range(0, len(self), size):
             yield self[start : start + size]
+
+
+def rows_together(size: int, most: int, dim: int) -> int:
+    """The rows of a block: so many, or fewer if their features would be more than `BLOCK_NUMBERS`."""
+    return max(1, min(whole("size", size, at_least=1), BLOCK_NUMBERS // max(1, most * dim)))
 
 
 def whole_numbers(name: str, values: ArrayLike) -> Ints:
