@@ -1,0 +1,340 @@
+"""Off-policy estimators: what the target would have earned, from rows that another policy decided.
+
+Each estimator turns a row into one, two or more numbers, and the estimate is a function of their means: a mean for IPS,
+a ratio of two for the self-normalised ones. That is all that intervals need (`moments`), and it lets a log of any
+length be read once, a block at a time.
+
+Letters: r the reward, p the propensity, pi the target's chance of the chosen arm, w = pi / p, q the reward that a model
+expects of an arm, v the sum of pi(a) q(a) over the arms of the row.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glbandits.contract import settle
+from glbandits.errors import number
+from glbandits.evaluation.moments import Moments
+from glbandits.records import Floats
+
+GRID = tuple(float(10.0 ** (power / 4)) for power in range(-4, 17))
+"""Thresholds and strengths that are tried when none is given: 0.1 to 10,000."""
+
+
+class Rows(NamedTuple):
+    """What estimators see of a block of rows, each (m,)."""
+
+    weights: Floats
+    """w = pi / p of the chosen arm."""
+    rewards: Floats
+    matched: NDArray[np.bool_]
+    """Whether an arm drawn from the target is the chosen one."""
+    expected: Floats
+    """v: what the reward model expects of the target; 0 without a model."""
+    predicted: Floats
+    """q of the chosen arm; 0 without a model."""
+
+
+class Range(NamedTuple):
+    """What is known before looking: bounds of a reward, and the largest weight that there can be."""
+
+    lowest: float
+    highest: float
+    weight: float
+
+
+@runtime_checkable
+class Estimator(Protocol):
+    """One way to estimate a value."""
+
+    name: ClassVar[str]
+    needs_model: ClassVar[bool]
+    biased: ClassVar[bool]
+    """Whether it is off even with right propensities and any number of rows, which no interval shows."""
+
+    def terms(self, rows: Rows) -> Floats:
+        """The numbers of each row, (m, k)."""
+
+    def used(self, moments: Moments) -> slice:
+        """Which of these numbers the estimate is made of."""
+
+    def combine(self, means: Floats) -> Floats:
+        """The estimate, from the means of those."""
+
+    def gradient(self, mean: Floats) -> Floats:
+        """How the estimate changes with each of the means."""
+
+    def bounds(self, known: Range) -> tuple[float, float] | None:
+        """Between which numbers a row's term lies, if the estimate is their plain mean and has no bias."""
+
+
+@dataclass(frozen=True)
+class Mean:
+    """An estimate that is the mean of one number a row."""
+
+    needs_model: ClassVar[bool] = False
+    biased: ClassVar[bool] = False
+
+    def used(self, moments: Moments) -> slice:  # noqa: ARG002
+        """All of them."""
+        return slice(None)
+
+    def combine(self, means: Floats) -> Floats:
+        """The mean."""
+        return means[..., 0]
+
+    def gradient(self, mean: Floats) -> Floats:  # noqa: ARG002
+        """One."""
+        return np.ones(1)
+
+    def bounds(self, known: Range) -> tuple[float, float] | None:  # noqa: ARG002
+        """None are known, unless an estimator says so."""
+        return None
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """An estimate that is the ratio of two means."""
+
+    needs_model: ClassVar[bool] = False
+    biased: ClassVar[bool] = False
+
+    def used(self, moments: Moments) -> slice:  # noqa: ARG002
+        """All of them."""
+        return slice(None)
+
+    def combine(self, means: Floats) -> Floats:
+        """The ratio; NaN if nothing can be said."""
+        return ratio(means[..., 0], means[..., 1])
+
+    def gradient(self, mean: Floats) -> Floats:
+        """1/b and -a/b^2 for a/b."""
+        return np.array([ratio(np.ones(()), mean[1]), -ratio(mean[0], mean[1] ** 2)])
+
+    def bounds(self, known: Range) -> tuple[float, float] | None:  # noqa: ARG002
+        """A ratio has none."""
+        return None
+
+
+@dataclass(frozen=True)
+class Replay(Ratio):
+    """The mean reward of rows where an arm drawn from the target is the chosen one (Li et al. 2011).
+
+    It needs a log that chose with equal chances.
+    """
+
+    name: ClassVar[str] = "replay"
+
+    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+        return np.stack([rows.matched * rows.rewards, rows.matched.astype(np.float64)], axis=1)
+
+
+@dataclass(frozen=True)
+class Ips(Mean):
+    """Inverse propensity scoring: the mean of w r. No bias, and a variance that grows with the weights."""
+
+    name: ClassVar[str] = "ips"
+
+    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+        return (rows.weights * rows.rewards)[:, np.newaxis]
+
+    def bounds(self, known: Range) -> tuple[float, float] | None:  # noqa: D102
+        return min(0.0, known.weight * known.lowest), max(0.0, known.weight * known.highest)
+
+
+@dataclass(frozen=True)
+class ClippedIps(Mean):
+    """The mean of min(w, limit) r: less variance, and too low where weights are clipped and rewards positive.
+
+    Args:
+        limit: the largest weight that counts.
+    """
+
+    name: ClassVar[str] = "clipped-ips"
+    biased: ClassVar[bool] = True
+
+    limit: float = 10.0
+
+    def __post_init__(self) -> None:
+        settle(self, limit=number("limit", self.limit, above=0))
+
+    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+        return (np.minimum(rows.weights, self.limit) * rows.rewards)[:, np.newaxis]
+
+
+@dataclass(frozen=True)
+class Snips(Ratio):
+    """Self-normalised IPS: the sum of w r over the sum of w. A little bias, much less variance."""
+
+    name: ClassVar[str] = "snips"
+
+    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+        return np.stack([rows.weights * rows.rewards, rows.weights], axis=1)
+
+
+@dataclass(frozen=True)
+class DirectMethod(Mean):
+    """The mean of v: what the reward model says. Little variance, and all the bias of the model.
+
+    Its interval tells how well the mean of the model's answers is known, not how far the model is off.
+    """
+
+    name: ClassVar[str] = "dm"
+    needs_model: ClassVar[bool] = True
+    biased: ClassVar[bool] = True
+
+    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+        return rows.expected[:, np.newaxis]
+
+
+@dataclass(frozen=True)
+class DoublyRobust(Mean):
+    """The mean of v + w (r - q): the model, put right by what was seen. No bias if propensities are right."""
+
+    name: ClassVar[str] = "dr"
+    needs_model: ClassVar[bool] = True
+
+    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+        return (rows.expected + rows.weights * (rows.rewards - rows.predicted))[:, np.newaxis]
+
+    def bounds(self, known: Range) -> tuple[float, float] | None:  # noqa: D102
+        reach = known.weight * (known.highest - known.lowest)
+        return known.lowest - reach, known.highest + reach
+
+
+@dataclass(frozen=True)
+class SelfNormalisedDr:
+    """The mean of v, and the sum of w (r - q) over the sum of w."""
+
+    name: ClassVar[str] = "sndr"
+    needs_model: ClassVar[bool] = True
+    biased: ClassVar[bool] = False
+
+    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+        return np.stack([rows.expected, rows.weights * (rows.rewards - rows.predicted), rows.weights], axis=1)
+
+    def used(self, moments: Moments) -> slice:  # noqa: ARG002, D102
+        return slice(None)
+
+    def combine(self, means: Floats) -> Floats:  # noqa: D102
+        return means[..., 0] + ratio(means[..., 1], means[..., 2])
+
+    def gradient(self, mean: Floats) -> Floats:  # noqa: D102
+        return np.array([1.0, ratio(np.ones(()), mean[2]), -ratio(mean[1], mean[2] ** 2)])
+
+    def bounds(self, known: Range) -> tuple[float, float] | None:  # noqa: ARG002, D102
+        return None
+
+
+class Shrunk(Mean, ABC):
+    """Doubly robust with weights that are made smaller, by a setting that is given or found.
+
+    For every setting tried, a row has two numbers: the term, and how much of w (r - q) it leaves out. The setting is
+    taken that has the least sum of the variances of both means and the square of the second: what is left out counts as
+    a bias as large as it may well be, so that a weight is made smaller only where that plainly helps.
+    """
+
+    needs_model: ClassVar[bool] = True
+    biased: ClassVar[bool] = True
+
+    @abstractmethod
+    def settings(self) -> Floats:
+        """The settings that are tried."""
+
+    @abstractmethod
+    def shrunk(self, weights: Floats, setting: float) -> Floats:
+        """What is left of the weights."""
+
+    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+        surprise = rows.rewards - rows.predicted
+        kept = [self.shrunk(rows.weights, setting) for setting in self.settings()]
+        terms = [rows.expected + weights * surprise for weights in kept]
+        left_out = [(rows.weights - weights) * surprise for weights in kept]
+        return np.stack(terms + left_out, axis=1)
+
+    def used(self, moments: Moments) -> slice:
+        """That of the setting with the least estimated error."""
+        count = len(self.settings())
+        variances = np.diagonal(moments.covariance) / moments.rows
+        best = int(np.argmin(variances[:count] + variances[count:] + moments.mean[count:] ** 2))
+        return slice(best, best + 1)
+
+
+@dataclass(frozen=True)
+class SwitchDr(Shrunk):
+    """Doubly robust where w is at most a threshold, the model alone where it is larger (Wang et al. 2017).
+
+    Args:
+        threshold: None takes, of 0.1 to 10,000, the one with the least estimated error.
+    """
+
+    name: ClassVar[str] = "switch-dr"
+
+    threshold: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.threshold is not None:
+            settle(self, threshold=number("threshold", self.threshold, at_least=0))
+
+    def settings(self) -> Floats:  # noqa: D102
+        return np.array(GRID if self.threshold is None else [self.threshold])
+
+    def shrunk(self, weights: Floats, setting: float) -> Floats:  # noqa: D102
+        kept: Floats = np.where(weights <= setting, weights, 0.0)
+        return kept
+
+
+@dataclass(frozen=True)
+class DrOptimisticShrinkage(Shrunk):
+    """Doubly robust with w replaced by s w / (w^2 + s) (Su et al. 2020): all of a small weight, little of a large one.
+
+    Args:
+        strength: s, the square of a weight that is halved; None takes, of 0.1 to 10,000, the one with the least
+            estimated error.
+    """
+
+    name: ClassVar[str] = "dros"
+
+    strength: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.strength is not None:
+            settle(self, strength=number("strength", self.strength, at_least=0))
+
+    def settings(self) -> Floats:  # noqa: D102
+        return np.array(GRID if self.strength is None else [self.strength])
+
+    def shrunk(self, weights: Floats, setting: float) -> Floats:  # noqa: D102
+        below = weights * weights + setting
+        kept: Floats = np.divide(setting * weights, below, out=np.zeros_like(weights), where=below > 0.0)
+        return kept
+
+
+def ratio(top: Floats, bottom: Floats) -> Floats:
+    """Divide; NaN where bottom is not above 0."""
+    quotient: Floats = np.divide(top, bottom, out=np.full(np.shape(bottom), np.nan), where=np.asarray(bottom) > 0.0)
+    return quotient
+
+
+ESTIMATORS: Mapping[str, type[Estimator]] = MappingProxyType(
+    {
+        estimator.name: estimator
+        for estimator in (
+            Replay,
+            Ips,
+            ClippedIps,
+            Snips,
+            DirectMethod,
+            DoublyRobust,
+            SelfNormalisedDr,
+            SwitchDr,
+            DrOptimisticShrinkage,
+        )
+    }
+)
+"""Every estimator by its name."""

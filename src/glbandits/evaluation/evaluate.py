@@ -1,0 +1,262 @@
+"""evaluate: what a target would have earned, with intervals and what they rest on."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from glbandits.errors import InvalidInput, look_up, number, whole
+from glbandits.evaluation.arm_features import FixedArms, RowArms, part_of
+from glbandits.evaluation.estimators import ESTIMATORS, Estimator, Range, Rows
+from glbandits.evaluation.intervals import bernstein_interval, bootstrap_interval, normal_interval
+from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData
+from glbandits.evaluation.moments import Moments, MomentSums, Units
+from glbandits.evaluation.results import Estimate, Evaluation
+from glbandits.evaluation.reward_models import CrossFitted, GlmReward, RewardModel, fold_of
+from glbandits.evaluation.support import Support, SupportSums
+from glbandits.evaluation.targets import AnyTarget, Target, as_target, checked_chances
+from glbandits.maths.links import find_link
+from glbandits.maths.running_sums import RunningSums
+from glbandits.records import Floats, Ints
+
+POINTS = 500
+"""Places at which running estimates are kept."""
+NUMBERS = 8_000_000
+"""Features that are held at a time: 64 MB."""
+EQUAL = 1e-6
+"""How far p K may be from 1 in a log that chose with equal chances."""
+
+
+def evaluate(
+    log: Log,
+    target: AnyTarget,
+    estimators: Sequence[str | Estimator] = ("ips", "snips", "dr"),
+    *,
+    model: RewardModel | None = None,
+    level: float = 0.95,
+    reward_range: tuple[float, float] | None = None,
+    least_propensity: float | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Evaluation:
+    """Estimate the mean reward of a decision, had the target decided instead of the log's own policy.
+
+    Args:
+        log: `LoggedData`, or a log that is read from a file.
+        target: a `Bandit`, which is not changed; an array of chances (rows, arms); a function of a block of the log
+            that gives such an array; "uniform"; or the name of an arm, which is then always played.
+        estimators: names from `ESTIMATORS`, or estimators with settings of their own.
+        model: of the reward, for those that need one; a GLM with the log's link by default.
+        level: of the intervals.
+        reward_range: lowest and highest reward that there can be, for the interval that holds for any number of rows;
+            by default what the link says.
+        least_propensity: the least chance that the log's policy gave to an arm that the target may choose, for the
+            same interval; by default the least in the log.
+        seed: of the bootstrap, and of the draws of `replay`.
+        progress: called with rows done and rows to do.
+
+    >>> import numpy as np
+    >>> from glbandits.evaluation import FixedArms, LoggedData, evaluate
+    >>> rng = np.random.default_rng(0)
+    >>> chosen = rng.integers(0, 2, 1000)
+    >>> log = LoggedData(
+    ...     chosen=chosen, rewards=rng.random(1000) < 0.2 + 0.5 * chosen, propensities=np.full(1000, 0.5),
+    ...     arms=FixedArms(np.eye(2), rows=1000), link="logistic", arm_names=("old", "new"),
+    ... )
+    >>> round(evaluate(log, "new")["snips"].value, 2)
+    0.69
+    """
+    chosen = [look_up("estimator", one, ESTIMATORS)() if isinstance(one, str) else one for one in estimators]
+    level, seed = number("level", level, above=0, at_most=1 - 1e-9), whole("seed", seed, at_least=0)
+    head = _first_rows(log)
+    play, size = as_target(target, log.arm_names), max(1, min(BLOCK, NUMBERS // (head.arms.most * head.dim)))
+    passes = 2 if any(one.needs_model for one in chosen) else 1
+    report = _Progress(progress, passes * len(log))
+    fitted = _fit(log, model or GlmReward(link=head.link), size, report) if passes == 2 else None
+    work = _Pass(chosen, head, play, fitted, np.random.default_rng(seed))
+    for block in log.blocks(size):
+        work.add(_with_features(block))
+        report.add(len(block))
+    link = find_link(head.link)
+    support = work.support.support()
+    lowest, highest = reward_range or (link.lowest_reward, link.highest_reward)
+    least = (
+        support.least_propensity
+        if least_propensity is None
+        else number("least_propensity", least_propensity, above=0, at_most=1)
+    )
+    known = Range(lowest, highest, max(1.0 / least, support.largest_weight))
+    return _evaluation(work, support, known, level, seed, head, log.arm_names)
+
+
+def _first_rows(log: Log) -> LoggedData:
+    """A few rows, by which the whole log is known; an error if it cannot be used."""
+    if not isinstance(log, Log):
+        raise InvalidInput(f"log must be LoggedData or a log read from a file; got {type(log).__name__}")
+    head = next(iter(log.blocks(1)), None)
+    if head is None:
+        raise InvalidInput("the log has no rows")
+    if head.propensities is None:
+        raise InvalidInput(
+            "the log does not say with what chance its arms were chosen, and no estimator can do without; "
+            "estimate_propensities(log) estimates it, with a warning"
+        )
+    return head
+
+
+def _with_features(block: LoggedData) -> LoggedData:
+    """The same rows with features that are made once, not each time somebody asks."""
+    if isinstance(block.arms, FixedArms | RowArms):
+        return block
+    return part_of(block, arms=RowArms(block.features(), block.arms.counts))
+
+
+class _Progress:
+    def __init__(self, report: Callable[[int, int], None] | None, total: int) -> None:
+        self._report, self._done, self._total = report, 0, total
+
+    def add(self, rows: int) -> None:
+        self._done += rows
+        if self._report is not None:
+            self._report(self._done, self._total)
+
+
+class _Dealt:
+    """Numbers rows and clusters as they come."""
+
+    def __init__(self) -> None:
+        self._units, self._rows = Units(), 0
+
+    def of(self, block: LoggedData) -> tuple[Ints | None, Ints]:
+        """The clusters of these rows, if there are any, and what decides their fold."""
+        units = self._units.of(block.clusters)
+        own = np.arange(self._rows, self._rows + len(block)) if units is None else units
+        self._rows += len(block)
+        return units, own
+
+
+def _fit(log: Log, model: RewardModel, size: int, report: _Progress) -> tuple[RewardModel, CrossFitted]:
+    fitted, dealt = model.begin(log.dim), _Dealt()
+    for block in log.blocks(size):
+        fitted.learn(_with_features(block), fold_of(dealt.of(block)[1], model.folds))
+        report.add(len(block))
+    fitted.finish()
+    return model, fitted
+
+
+class _Pass:
+    """One pass over a log: all estimators at once."""
+
+    def __init__(
+        self,
+        estimators: Iterable[Estimator],
+        head: LoggedData,
+        target: Target,
+        fitted: tuple[RewardModel, CrossFitted] | None,
+        rng: np.random.Generator,
+    ) -> None:
+        one = Rows(*np.zeros((5, 1)))
+        self.estimators = list(estimators)
+        self.sums = [MomentSums(estimator.terms(one).shape[1]) for estimator in self.estimators]
+        self.running = [RunningSums(estimator.terms(one).shape[1], POINTS) for estimator in self.estimators]
+        self.logged = MomentSums(1)
+        self.support = SupportSums(None if isinstance(head.arms, RowArms) else head.arms.most)
+        self.equal_chances = True
+        self._target, self._fitted, self._rng = target, fitted, rng
+        self._dealt, self._rows = _Dealt(), 0
+
+    def add(self, block: LoggedData) -> None:
+        """The next rows."""
+        propensities = block.propensities
+        if propensities is None:
+            raise InvalidInput("some rows of the log have a propensity and others have none")
+        units, own = self._dealt.of(block)
+        chances = checked_chances(self._target, block, self._rows)
+        place = np.arange(len(block)), block.chosen
+        weights = chances[place] / propensities
+        expected, predicted = np.zeros(len(block)), np.zeros(len(block))
+        if self._fitted is not None:
+            model, fitted = self._fitted
+            rewards = fitted.expect(block, fold_of(own, model.folds))
+            expected, predicted = np.einsum("ak,ak->a", np.where(block.there, rewards, 0.0), chances), rewards[place]
+        rows = Rows(weights, block.rewards, self._matched(chances, block.chosen), expected, predicted)
+        for estimator, sums, running in zip(self.estimators, self.sums, self.running, strict=True):
+            terms = estimator.terms(rows)
+            sums.add(terms, units)
+            running.add(terms)
+        self.logged.add(block.rewards[:, np.newaxis], units)
+        self.support.add(block, chances, weights)
+        self.equal_chances &= bool((np.abs(propensities * block.arms.counts - 1.0) <= EQUAL).all())
+        self._rows += len(block)
+
+    def _matched(self, chances: Floats, chosen: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        below = np.cumsum(chances, axis=1)
+        drawn = (self._rng.random(len(chosen))[:, np.newaxis] * below[:, -1:] >= below).sum(axis=1)
+        matched: np.ndarray[tuple[int], np.dtype[np.bool_]] = drawn == chosen
+        return matched
+
+
+def _evaluation(
+    work: _Pass,
+    support: Support,
+    known: Range,
+    level: float,
+    seed: int,
+    head: LoggedData,
+    arm_names: tuple[str, ...] | None,
+) -> Evaluation:
+    if not work.equal_chances and any(one.name == "replay" for one in work.estimators):
+        raise InvalidInput(
+            "replay needs a log that chose all arms of a row with the same chance, 1/K; this one did not. "
+            "Use ips, snips or dr"
+        )
+    estimates = []
+    for estimator, sums, running in zip(work.estimators, work.sums, work.running, strict=True):
+        moments, table = sums.moments(), running.table()
+        used = estimator.used(moments)
+        estimates.append(
+            _estimate(estimator, moments.only(used), level, seed, known, table[:, :1], table[:, 1:][:, used])
+        )
+    logged = work.logged.moments()
+    return Evaluation(
+        estimates=tuple(estimates),
+        logged=float(logged.mean[0]),
+        logged_error=logged.standard_error(np.ones(1)),
+        support=support,
+        level=level,
+        notes=tuple(_notes(work, support, head, logged)),
+        at_rows=work.running[0].table()[:, 0].astype(np.int64),
+        arm_names=arm_names,
+    )
+
+
+def _estimate(
+    estimator: Estimator, moments: Moments, level: float, seed: int, known: Range, rows: Floats, sums: Floats
+) -> Estimate:
+    return Estimate(
+        estimator=estimator,
+        value=float(estimator.combine(moments.mean)),
+        standard_error=moments.standard_error(estimator.gradient(moments.mean)),
+        normal=normal_interval(estimator, moments, level),
+        bootstrap=bootstrap_interval(estimator, moments, level, seed),
+        bernstein=bernstein_interval(estimator, moments, level, known),
+        running=estimator.combine(sums / rows),
+    )
+
+
+def _notes(work: _Pass, support: Support, head: LoggedData, logged: Moments) -> list[str]:
+    notes = support.warnings()
+    if head.estimated:
+        notes.append(
+            "propensities were estimated from the log: if decisions hung on what is not in it, every estimate is biased"
+        )
+    if logged.grouped:
+        notes.append(f"rows that were decided together count as one: {logged.groups} independent groups")
+    biased = [one.name for one in work.estimators if one.biased]
+    if biased:
+        notes.append(
+            f"no interval shows the bias that {', '.join(biased)} may have, from a model or from smaller weights"
+        )
+    if math.isclose(support.effective_rows, 0.0):
+        notes.append("the target never does what the log did: there is nothing to go by")
+    return notes

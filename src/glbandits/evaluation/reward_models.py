@@ -1,0 +1,191 @@
+"""Reward models: what reward is to be expected of an arm, learned from the log itself.
+
+A row must not be judged by a model that has seen it. So rows are dealt to folds, there is a model for each fold that
+learned from the other folds alone, and a row asks the model of its own fold (cross-fitting).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numba import types
+
+from glbandits.bandit import Bandit
+from glbandits.compiled import VECTOR, compile_cached
+from glbandits.contract import settle
+from glbandits.errors import InvalidInput, whole
+from glbandits.estimators.scaled_belief import mean_of
+from glbandits.evaluation.arm_features import FixedArms
+from glbandits.evaluation.logged_data import LoggedData
+from glbandits.maths.links import Link, find_link
+from glbandits.policies import Optimist
+from glbandits.records import Floats, Ints
+
+MIX = np.uint64(0x9E3779B97F4A7C15)
+"""Multiplying by it spreads consecutive numbers over all 64 bits (Knuth)."""
+
+
+@runtime_checkable
+class RewardModel(Protocol):
+    """How models are made: they learn blocks of rows, and are then asked about others."""
+
+    @property
+    def folds(self) -> int:
+        """How many models there are."""
+
+    def begin(self, dim: int) -> "CrossFitted":
+        """Models that have seen nothing."""
+
+
+class CrossFitted(Protocol):
+    """A model for each fold."""
+
+    def learn(self, block: LoggedData, folds: Ints) -> None:
+        """The next rows, and the fold of each."""
+
+    def finish(self) -> None:
+        """There are no more."""
+
+    def expect(self, block: LoggedData, folds: Ints) -> Floats:
+        """The expected reward of every arm, (m, most), by the model that has not seen the row."""
+
+
+def fold_of(units: Ints, folds: int) -> Ints:
+    """Deal rows, or clusters of rows, by their numbers to folds, without a pattern."""
+    mixed = units.astype(np.uint64) * MIX
+    return ((mixed >> np.uint64(32)) % np.uint64(folds)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class GlmReward:
+    """A generalized linear model that learns in one pass, in its own units and with an intercept: `Optimist`'s.
+
+    Args:
+        link: of the model.
+        folds: how many models there are.
+    """
+
+    link: str | Link = "identity"
+    folds: int = 4
+
+    def __post_init__(self) -> None:
+        find_link(self.link)
+        settle(self, folds=whole("folds", self.folds, at_least=2, at_most=100))
+
+    def begin(self, dim: int) -> CrossFitted:  # noqa: D102
+        return _Glms(self, dim)
+
+
+class _Glms:
+    def __init__(self, model: GlmReward, dim: int) -> None:
+        self._link = find_link(model.link)
+        self._bandits = [Bandit(Optimist(link=model.link), dim, seed=0) for _ in range(model.folds)]
+
+    def learn(self, block: LoggedData, folds: Ints) -> None:
+        X = chosen_features(block)
+        for fold, bandit in enumerate(self._bandits):
+            others = folds != fold
+            bandit.learn_batch(X[others], block.rewards[others])
+
+    def finish(self) -> None:
+        thetas = [mean_of(bandit.state, bandit.dim) for bandit in self._bandits]
+        self._thetas = np.array(thetas)
+
+    def expect(self, block: LoggedData, folds: Ints) -> Floats:
+        theta = self._thetas[folds]
+        scores: Floats
+        if isinstance(block.arms, FixedArms):
+            scores = theta[:, :-1] @ block.arms.arms.T + theta[:, -1:]
+        else:
+            scores = np.einsum("akd,ad->ak", block.features(), theta[:, :-1]) + theta[:, -1:]
+        means_entry(self._link)(scores.reshape(-1))
+        return scores
+
+
+@dataclass(frozen=True)
+class SklearnReward:
+    """Any regressor of scikit-learn, or a classifier of rewards 0 and 1.
+
+    It is fitted on the features of the chosen arms, which are kept in memory for it.
+
+    Args:
+        regressor: one that was not fitted yet; it is cloned for each fold.
+        folds: how many models there are.
+        most_rows: rows that are learned at most; of a longer log the first ones.
+    """
+
+    regressor: Any
+    folds: int = 4
+    most_rows: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        if not (hasattr(self.regressor, "fit") and hasattr(self.regressor, "predict")) or isinstance(
+            self.regressor, type
+        ):
+            raise InvalidInput(
+                f"regressor must be a scikit-learn estimator such as Ridge(); got {repr(self.regressor)[:60]}"
+            )
+        settle(
+            self,
+            folds=whole("folds", self.folds, at_least=2, at_most=100),
+            most_rows=whole("most_rows", self.most_rows, at_least=2),
+        )
+
+    def begin(self, dim: int) -> CrossFitted:  # noqa: ARG002, D102
+        return _Regressors(self)
+
+
+@dataclass
+class _Regressors:
+    model: SklearnReward
+    parts: list[tuple[Floats, Floats, Ints]] = field(default_factory=list)
+    rows: int = 0
+
+    def learn(self, block: LoggedData, folds: Ints) -> None:
+        room = self.model.most_rows - self.rows
+        if room > 0:
+            part = block[:room]
+            self.parts.append((chosen_features(part), part.rewards, folds[:room]))
+            self.rows += len(part)
+
+    def finish(self) -> None:
+        from sklearn.base import clone
+
+        X, y, folds = (np.concatenate(columns) for columns in zip(*self.parts, strict=True))
+        self.fitted = [
+            clone(self.model.regressor).fit(X[folds != fold], y[folds != fold]) for fold in range(self.model.folds)
+        ]
+        self.parts.clear()
+
+    def expect(self, block: LoggedData, folds: Ints) -> Floats:
+        features = block.features()
+        out = np.empty(features.shape[:2])
+        for fold, fitted in enumerate(self.fitted):
+            rows = folds == fold
+            if rows.any():
+                X = features[rows].reshape(-1, block.dim)
+                answers = fitted.predict_proba(X)[:, -1] if hasattr(fitted, "predict_proba") else fitted.predict(X)
+                out[rows] = np.reshape(answers, (-1, block.arms.most))
+        return out
+
+
+@cache
+def means_entry(link: Link) -> Callable[[Floats], None]:
+    """A function that puts the mean of a score in the place of each score."""
+    mean = link.mean
+
+    def means(scores: Floats) -> None:
+        for place in range(scores.shape[0]):
+            scores[place] = mean(scores[place])
+
+    return compile_cached(means, signature=types.void(VECTOR), name=f"means,{link.name}", cached=link.built_in)
+
+
+def chosen_features(block: LoggedData) -> Floats:
+    """The features of the chosen arms, (m, dim)."""
+    if isinstance(block.arms, FixedArms):
+        return block.arms.arms[block.chosen]
+    picked: Floats = block.features()[np.arange(len(block)), block.chosen]
+    return picked

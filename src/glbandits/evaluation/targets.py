@@ -1,0 +1,181 @@
+"""Targets: the policies that a log is asked about. A target gives every arm of every row a chance."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numba import types
+
+from glbandits.bandit import Bandit
+from glbandits.bandit.entries import compile_entry
+from glbandits.compiled import GENERATOR, READ_VECTOR, VECTOR, borrowed
+from glbandits.contract import settle
+from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.evaluation.arm_features import FixedArms, checked
+from glbandits.evaluation.logged_data import LoggedData
+from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.maths.randomness import generator
+from glbandits.policies import Policy
+from glbandits.records import Floats, Generator, Ints
+
+TOLERANCE = 1e-6
+"""How far the chances of a row may be from a sum of 1."""
+
+
+@runtime_checkable
+class Target(Protocol):
+    """A policy that does not learn while it is evaluated."""
+
+    def chances(self, block: LoggedData, first: int) -> Floats:
+        """The chance of every arm in every row of a block, (m, most); `first` is the number of its first row."""
+
+
+AnyTarget: TypeAlias = Target | Bandit | Floats | str | Callable[[LoggedData], Floats]
+
+
+@dataclass(frozen=True)
+class UniformTarget:
+    """Every arm of a row alike."""
+
+    def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
+        shares: Floats = block.there / block.arms.counts[:, np.newaxis]
+        return shares
+
+
+@dataclass(frozen=True)
+class AlwaysTarget:
+    """Always the same arm, by its place in the row."""
+
+    arm: int
+
+    def __post_init__(self) -> None:
+        settle(self, arm=whole("arm", self.arm, at_least=0))
+
+    def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: D102
+        short = block.arms.counts <= self.arm
+        if short.any():
+            row = int(np.argmax(short))
+            raise InvalidInput(f"row {first + row} has no arm {self.arm}; it has {block.arms.counts[row]} arms")
+        chances = np.zeros((len(block), block.arms.most))
+        chances[:, self.arm] = 1.0
+        return chances
+
+
+@dataclass(frozen=True, eq=False)
+class GivenTarget:
+    """Chances that are given, a row for each row of the log: (n, K)."""
+
+    given: Floats
+
+    def __post_init__(self) -> None:
+        settle(self, given=checked("target", self.given, 2))
+
+    def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: D102
+        part: Floats = self.given[first : first + len(block)]
+        if part.shape != (len(block), block.arms.most):
+            raise InvalidInput(
+                f"target must have a row for each row of the log and a column for each of its {block.arms.most} arms; "
+                f"got shape {self.given.shape}"
+            )
+        return part
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedTarget:
+    """Chances that a function computes from a block of the log."""
+
+    function: Callable[[LoggedData], Floats]
+
+    def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
+        return checked("what the target gives", self.function(block), 2)
+
+
+class FrozenTarget:
+    """A Bandit as it is: it decides, and learns nothing.
+
+    Where its policy has no exact chances, one decision is drawn for each row and has the chance 1. That has no bias
+    either, and more variance.
+    """
+
+    def __init__(self, bandit: Bandit, seed: int = 0) -> None:
+        policy = bandit.policy
+        self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.numbers(bandit.dim)
+        self._rng = generator(whole("seed", seed, at_least=0))
+        self._fill = frozen_entry(type(policy), find_link(policy.link))
+
+    def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
+        if block.dim != self._dim:
+            raise InvalidInput(f"the bandit was made for {self._dim} features; the log's arms have {block.dim}")
+        out = np.zeros((len(block), block.arms.most))
+        if isinstance(block.arms, FixedArms):
+            arms = block.arms.arms[np.newaxis]
+            exact = self._fill(self._state, self._settings, arms, block.arms.counts[:1], self._rng, out[:1])
+            if exact:
+                return np.repeat(out[:1], len(block), axis=0)
+        self._fill(self._state, self._settings, block.features(), block.arms.counts, self._rng, out)
+        return out
+
+
+@cache
+def frozen_entry(policy: type[Policy], link: Link) -> Callable[..., bool]:
+    """A function that writes the chances of every row to `out`, and says whether they are exact."""
+    choose, probabilities = policy.choose, policy.probabilities
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def fill(state: Floats, settings: Floats, arms: Floats, counts: Ints, rng: Generator, out: Floats) -> bool:
+        link_functions = LinkFunctions(mean, slope, antiderivative)
+        arms, exact = borrowed(arms), True
+        for row in range(arms.shape[0]):
+            here, chances = arms[row, : counts[row]], out[row, : counts[row]]
+            exact = probabilities(state, settings, here, link_functions, chances)
+            if not exact:
+                chances[:] = 0.0
+                chances[choose(state, settings, here, rng, link_functions)] = 1.0
+        return exact
+
+    cube: Any = types.float64[:, :, ::1]
+    signature = types.boolean(VECTOR, READ_VECTOR, cube, types.int64[::1], GENERATOR, types.float64[:, ::1])
+    return compile_entry(fill, signature, policy, link, more=",frozen")
+
+
+def as_target(target: AnyTarget, arm_names: tuple[str, ...] | None = None) -> Target:
+    """A target from what a user may write: a Bandit, an array, a function, "uniform", or the name of an arm."""
+    if isinstance(target, Bandit):
+        return FrozenTarget(target)
+    if isinstance(target, Target):
+        return target
+    if isinstance(target, str):
+        names = {"uniform": -1} | {name: place for place, name in enumerate(arm_names or ())}
+        place = look_up("target", target, names)
+        return UniformTarget() if place < 0 else AlwaysTarget(place)
+    if isinstance(target, np.ndarray | list):
+        return GivenTarget(np.asarray(target))
+    if callable(target) and not isinstance(target, type):
+        return ComputedTarget(target)
+    raise InvalidInput(
+        f"a target is a Bandit, an array of chances (rows, arms), a function of a block, 'uniform' or the name of an "
+        f"arm; got {type(target).__name__}"
+    )
+
+
+def checked_chances(target: Target, block: LoggedData, first: int) -> Floats:
+    """The target's chances for a block; an error where they are none."""
+    chances = target.chances(block, first)
+    if chances.shape != (len(block), block.arms.most):
+        raise InvalidInput(
+            f"a target must give {len(block)} rows and {block.arms.most} arms a chance; got shape {chances.shape}"
+        )
+    wrong = (
+        (np.abs(chances.sum(axis=1) - 1.0) > TOLERANCE)
+        | (chances < 0.0).any(axis=1)
+        | ((chances > 0.0) & ~block.there).any(axis=1)
+    )
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidInput(
+            f"the chances of a row must be at least 0 and sum to 1, over its {block.arms.counts[row]} arms; "
+            f"got {chances[row].tolist()} in row {first + row}"
+        )
+    return chances
