@@ -11,6 +11,8 @@ FEW = 100
 """Effective rows below which an estimate is called unreliable."""
 MISSING = 0.01
 """Share of the target's decisions outside the log's reach above which that is said."""
+WEIGHT_EDGES = 10.0 ** (np.arange(-24, 33) / 8)
+"""Between which weights are counted: 0.001 to 10,000, eight steps to a power of ten."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +43,9 @@ class Support:
     """The share of the target's decisions that fall on arms which the log never chose; 1 - mean_weight, if that is
     more than 0, where arms differ from row to row."""
     least_propensity: float
+    weight_counts: Ints
+    """Rows with a weight below the first of `WEIGHT_EDGES`, between each two of them, and from the last on, (58,).
+    Weights of 0 are not among them."""
     arms: ArmSupport | None
 
     def warnings(self) -> list[str]:
@@ -65,6 +70,7 @@ class SupportSums:
     def __init__(self, fixed_arms: int | None) -> None:
         self._rows, self._unused, self._largest, self._least = 0, 0, 0.0, 1.0
         self._weights, self._squares = 0.0, 0.0
+        self._weight_counts = np.zeros(len(WEIGHT_EDGES) + 1, dtype=np.int64)
         self._logged = None if fixed_arms is None else np.zeros(fixed_arms, dtype=np.int64)
         self._wanted, self._rewards = np.zeros(fixed_arms or 0), np.zeros(fixed_arms or 0)
 
@@ -77,6 +83,8 @@ class SupportSums:
         self._least = min(self._least, float(block.propensities.min()))
         self._weights += float(weights.sum())
         self._squares += float(weights @ weights)
+        places = np.searchsorted(WEIGHT_EDGES, weights[weights > 0.0], side="right")
+        self._weight_counts += np.bincount(places, minlength=len(self._weight_counts))
         if self._logged is not None:
             self._logged += np.bincount(block.chosen, minlength=len(self._logged))
             self._wanted += chances.sum(axis=0)
@@ -99,5 +107,6 @@ class SupportSums:
             unused=self._unused / self._rows,
             unsupported=unsupported,
             least_propensity=self._least,
+            weight_counts=self._weight_counts.copy(),
             arms=arms,
         )
