@@ -16,11 +16,15 @@ from glbandits.evaluation.estimators import (
 )
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.intervals import Interval
+from glbandits.evaluation.learning_curve import LearningCurve
+from glbandits.evaluation.log_part import LogPart
 from glbandits.evaluation.logged_data import Log, LoggedData
+from glbandits.evaluation.progressive import play_log
 from glbandits.evaluation.results import Estimate, Evaluation
 from glbandits.evaluation.reward_models import GlmReward, RewardModel, SklearnReward
 from glbandits.evaluation.support import ArmSupport, Support
 from glbandits.evaluation.targets import Target
+from glbandits.evaluation.tuning import Played, Tuned, tune
 
 __all__ = [
     "ESTIMATORS",
@@ -38,8 +42,11 @@ __all__ = [
     "GlmReward",
     "Interval",
     "Ips",
+    "LearningCurve",
     "Log",
+    "LogPart",
     "LoggedData",
+    "Played",
     "Replay",
     "RewardModel",
     "RowArms",
@@ -49,5 +56,8 @@ __all__ = [
     "Support",
     "SwitchDr",
     "Target",
+    "Tuned",
     "evaluate",
+    "play_log",
+    "tune",
 ]

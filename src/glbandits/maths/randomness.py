@@ -7,10 +7,12 @@ nothing to receive, where a NumPy Generator costs 15 microseconds a call
 """
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
 from glbandits.compiled import jittable
+from glbandits.errors import InvalidInput, whole
 from glbandits.records import Floats, Generator
 
 KEY, STREAM, COUNTER = 0, 1, 2
@@ -27,6 +29,15 @@ def generator(seed: int, stream: int = 0) -> Generator:
     """A generator for this seed; streams of one seed are independent of each other."""
     key = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
     return np.array([key, stream, 0], dtype=np.uint64)
+
+
+def seed_list(seeds: int | Iterable[int]) -> tuple[int, ...]:
+    """The seeds themselves, or how many: n means 0 .. n-1."""
+    listed = seeds if isinstance(seeds, Iterable) else range(whole("seeds", seeds, at_least=1))
+    chosen = tuple(whole("a seed", seed, at_least=0) for seed in listed)
+    if not chosen:
+        raise InvalidInput("seeds must be at least one seed, or how many; got none")
+    return chosen
 
 
 @jittable

@@ -113,13 +113,13 @@ def replay(
         state = play(
             state, settings, rng, *_stacked(batch), batch.pool[offered], batch.displayed[offered], clicks, matched
         )
-        sums.add(np.column_stack([matched, matched * clicks]).astype(np.float64))
+        sums.add(np.stack([matched, matched * clicks]).astype(np.float64))
         if progress is not None:
             progress(len(batch))
         left = left - len(offered) if left is not None else None
         if left == 0:
             break
-    at_events, at_matched, at_clicks = np.ascontiguousarray(sums.table().T, dtype=np.int64)
+    at_events, at_matched, at_clicks = sums.table().astype(np.int64)
     return Replay(
         policy=policy,
         files=paths,

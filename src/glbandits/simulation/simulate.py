@@ -13,7 +13,7 @@ from glbandits.contract import Policy
 from glbandits.environments import Environment
 from glbandits.errors import InvalidInput, whole
 from glbandits.maths.links import find_link
-from glbandits.maths.randomness import generator
+from glbandits.maths.randomness import generator, seed_list
 from glbandits.records import Floats, Ints, Rounds
 from glbandits.simulation.loop import play_entry
 
@@ -106,7 +106,7 @@ def simulate(
     """
     if whole("jobs", jobs, at_least=-1) == 0:
         raise InvalidInput("jobs must be a number of runs at once, or -1 for one per core; got 0")
-    chosen = _seeds(seeds)
+    chosen = seed_list(seeds)
     prepare([policy], environment, compiled=compiled)  # compile once, before the runs
     rounds = recorded_rounds(horizon, points)
     runs = Parallel(n_jobs=jobs, prefer="threads")(
@@ -231,14 +231,6 @@ class _Player:
         if self.choices is not None:
             self.choices[self._played : end] = choices
         self._played, self._total = end, float(regret[-1])
-
-
-def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
-    listed = seeds if isinstance(seeds, Iterable) else range(whole("seeds", seeds, at_least=1))
-    chosen = tuple(whole("a seed", seed, at_least=0) for seed in listed)
-    if not chosen:
-        raise InvalidInput("seeds must be at least one seed, or how many; got none")
-    return chosen
 
 
 def _check_rewards(policy: Policy, environment: Environment) -> None:

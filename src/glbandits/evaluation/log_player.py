@@ -1,0 +1,180 @@
+"""Policies that play a log, any number of them in one reading of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from glbandits.errors import InvalidInput, look_up, number, whole
+from glbandits.evaluation.arm_features import FixedArms
+from glbandits.evaluation.learning_curve import Learn, LearningCurve, WeightedSums
+from glbandits.evaluation.logged_data import Log, LoggedData
+from glbandits.evaluation.progressive_loop import all_entry, matched_entry
+from glbandits.maths.links import Link, find_link
+from glbandits.maths.randomness import generator
+from glbandits.policies import Policy
+from glbandits.records import Floats, Ints
+
+KEEPING_STREAM = 2**62
+"""The stream of random numbers that keeps rows, so that they take none from the policy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """How logs are played; `play_log` says what its settings mean."""
+
+    learn: Learn = "matched"
+    exact: bool = False
+    least_propensity: float | None = None
+    points: int = 1
+
+    def __post_init__(self) -> None:
+        look_up("way to learn", self.learn, dict.fromkeys(("matched", "all")))
+        whole("points", self.points, at_least=1)
+        if self.least_propensity is not None:
+            number("least_propensity", self.least_propensity, above=0, at_most=1)
+            if self.learn == "all":
+                raise InvalidInput('least_propensity belongs to learn="matched"; learn="all" leaves no row out')
+        if self.exact and self.learn == "matched":
+            raise InvalidInput('exact belongs to learn="all"; learn="matched" needs a decision for each row')
+
+
+def play_together(
+    policies: Sequence[Policy],
+    log: Log,
+    seeds: Sequence[int],
+    rules: Rules,
+    progress: Callable[[int], None] | None = None,
+) -> list[list[LearningCurve]]:
+    """The curve of each policy with each seed, each as if alone: but the log is checked once, and played once for all.
+
+    `progress` is called with the number of rows just played, summed over policies and seeds.
+    """
+    for policy in policies:
+        if not isinstance(policy, Policy) or isinstance(policy, type):
+            raise InvalidInput(f"policy must be settings such as Optimist(); got {policy!r}")
+    smallest = _check(log, policies)
+    if rules.learn == "matched" and rules.least_propensity is None:
+        rules = replace(rules, least_propensity=smallest)
+    players = [[LogPlayer(policy, log.dim, seed, rules) for seed in seeds] for policy in policies]
+    for block in log.blocks():
+        rows = Rows.of(block)
+        for player in (player for same_policy in players for player in same_policy):
+            player.play(rows)
+            if progress is not None:
+                progress(len(block))
+    return [[player.curve() for player in same_policy] for same_policy in players]
+
+
+def _check(log: Log, policies: Sequence[Policy]) -> float:
+    """The smallest propensity of a log that all of these policies can learn from."""
+    if not isinstance(log, Log):
+        raise InvalidInput(f"log must be LoggedData or another Log; got {type(log).__name__}")
+    whole("the number of features of the log", log.dim, at_least=1)
+    learners = {find_link(policy.link): policy.name for policy in policies}
+    smallest, first_row = 1.0, 0
+    for block in log.blocks():
+        smallest = min(smallest, float(propensities_of(block).min(initial=1.0)))
+        for link, name in learners.items():
+            _check_rewards(block.rewards, link, name, first_row)
+        first_row += len(block)
+    if not first_row:
+        raise InvalidInput("log must have at least one row; got none")
+    return smallest
+
+
+def propensities_of(block: LoggedData) -> Floats:
+    """Those of a log that has them."""
+    if block.propensities is None:
+        raise InvalidInput(
+            "log must have propensities, the chance that each choice had; got none. If they were not written down, "
+            "have them estimated: glbandits.evaluation.estimate_propensities"
+        )
+    return block.propensities
+
+
+def _check_rewards(rewards: Floats, link: Link, learner: str, first_row: int) -> None:
+    wrong = ~((rewards >= link.lowest_reward) & (rewards <= link.highest_reward))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        try:
+            link.check_reward(float(rewards[row]))
+        except InvalidInput as error:
+            raise InvalidInput(f"{learner} cannot learn row {first_row + row}: {error}") from None
+
+
+class Rows(NamedTuple):
+    """A block of rows as compiled code reads it."""
+
+    arms: Floats
+    """(n, most, dim), or (1, most, dim) if all rows have the same."""
+    apart: int
+    """How far apart the arms of two consecutive rows are: 1, or 0 if all rows have the same."""
+    counts: Ints
+    chosen: Ints
+    rewards: Floats
+    propensities: Floats
+    clusters: Ints | None
+
+    @classmethod
+    def of(cls, block: LoggedData) -> "Rows":
+        """Those of a block. Arms that are the same in every row are not repeated."""
+        same = isinstance(block.arms, FixedArms)
+        arms = block.arms.arms[np.newaxis] if isinstance(block.arms, FixedArms) else block.arms.features()
+        return cls(
+            arms=np.ascontiguousarray(arms),
+            apart=0 if same else 1,
+            counts=np.ascontiguousarray(block.arms.counts),
+            chosen=np.ascontiguousarray(block.chosen),
+            rewards=np.ascontiguousarray(block.rewards),
+            propensities=propensities_of(block),
+            clusters=block.clusters,
+        )
+
+
+class LogPlayer:
+    """A policy in the middle of a log."""
+
+    def __init__(self, policy: Policy, dim: int, seed: int, rules: Rules) -> None:
+        self._policy, self._seed, self._rules = policy, seed, rules
+        entry = matched_entry if rules.learn == "matched" else all_entry
+        self._play = entry(type(policy), find_link(policy.link))
+        self._state, self._settings, self._rng = policy.init(dim), policy.numbers(dim), generator(seed)
+        self._keeping = generator(seed, KEEPING_STREAM)
+        self._sums, self._matched, self._below = WeightedSums(rules.points), 0, 0
+
+    def play(self, rows: Rows) -> None:
+        """The next rows."""
+        least = self._rules.least_propensity
+        weights = self._all(rows) if least is None else self._kept(rows, least)
+        self._sums.add(weights, rows.rewards, rows.clusters)
+
+    def _kept(self, rows: Rows, least: float) -> Floats:
+        """The weights of rows of which those that match are thinned out and learned."""
+        matched, kept = np.empty(len(rows.chosen)), np.empty(len(rows.chosen))
+        self._state = self._play(
+            self._state, self._settings, self._rng, *rows[:5], least / rows.propensities, self._keeping, matched, kept
+        )
+        self._matched += int(matched.sum())
+        self._below += int(matched @ (rows.propensities < least))
+        return kept / np.minimum(rows.propensities, least)
+
+    def _all(self, rows: Rows) -> Floats:
+        """The weights of rows that are all learned."""
+        chances = np.empty(len(rows.chosen))
+        self._state = self._play(self._state, self._settings, self._rng, *rows[:5], self._rules.exact, chances)
+        self._matched += int(np.count_nonzero(chances))
+        return chances / rows.propensities
+
+    def curve(self) -> LearningCurve:
+        """What has come so far."""
+        return LearningCurve(
+            policy=self._policy,
+            seed=self._seed,
+            learn=self._rules.learn,
+            least_propensity=self._rules.least_propensity,
+            matched=self._matched,
+            below=self._below,
+            **self._sums.curve_fields(),
+        )

@@ -1,0 +1,101 @@
+"""The loops that offer the rows of a log to a policy. Compiled once for each kind of policy and link."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numba import types
+
+from glbandits.bandit.entries import compile_entry
+from glbandits.compiled import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
+from glbandits.maths.links import Link, LinkFunctions
+from glbandits.maths.randomness import uniform
+from glbandits.policies import Policy
+from glbandits.records import Floats, Generator, Ints
+
+READ_INTS = types.Array(types.int64, 1, "C", readonly=True)
+
+
+@cache
+def matched_entry(policy: type[Policy], link: Link) -> Callable[..., Floats]:
+    """A function that offers rows, teaches those that are kept, and returns the policy's state after them.
+
+    A row is kept if the policy chooses as the log did, and then with the chance `keep`, which `keeping` draws. Row i
+    has the arms `arms[i * apart]`: apart is 1, or 0 if all rows have the same. It writes 1 or 0 for each row to
+    `matched` and to `kept`.
+    """
+    choose, learn = policy.choose, policy.learn
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def play_matched(
+        state: Floats,
+        settings: Floats,
+        rng: Generator,
+        arms: Floats,
+        apart: int,
+        counts: Ints,
+        chosen: Ints,
+        rewards: Floats,
+        keep: Floats,
+        keeping: Generator,
+        matched: Floats,
+        kept: Floats,
+    ) -> Floats:
+        link_functions = LinkFunctions(mean, slope, antiderivative)
+        arms = borrowed(arms)
+        for row in range(chosen.shape[0]):
+            here, arm = row * apart, chosen[row]
+            agrees = choose(state, settings, arms[here, : counts[row]], rng, link_functions) == arm
+            stays = agrees and (keep[row] >= 1.0 or uniform(keeping) < keep[row])
+            if stays:
+                state = learn(state, settings, arms[here, arm], rewards[row], rng, link_functions)
+            matched[row] = agrees
+            kept[row] = stays
+        return state
+
+    signature = VECTOR(
+        VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, types.int64, READ_INTS, READ_INTS, READ_VECTOR,
+        READ_VECTOR, GENERATOR, VECTOR, VECTOR,
+    )  # fmt: skip
+    return compile_entry(play_matched, signature, policy, link)
+
+
+@cache
+def all_entry(policy: type[Policy], link: Link) -> Callable[..., Floats]:
+    """A function that teaches all rows and returns the policy's state after them.
+
+    It writes to `chances` the chance that the policy, before it learned the row, gave to the arm that the log chose:
+    its own exact one if `exact` is true and it has one, else 1 or 0 as one decision of it agrees or not.
+    """
+    choose, learn, probabilities = policy.choose, policy.learn, policy.probabilities
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def play_all(
+        state: Floats,
+        settings: Floats,
+        rng: Generator,
+        arms: Floats,
+        apart: int,
+        counts: Ints,
+        chosen: Ints,
+        rewards: Floats,
+        exact: bool,
+        chances: Floats,
+    ) -> Floats:
+        link_functions = LinkFunctions(mean, slope, antiderivative)
+        arms, every = borrowed(arms), np.empty(arms.shape[1])
+        for row in range(chosen.shape[0]):
+            here, arm, count = row * apart, chosen[row], counts[row]
+            offered = arms[here, :count]
+            if exact and probabilities(state, settings, offered, link_functions, every[:count]):
+                chances[row] = every[arm]
+            else:
+                chances[row] = choose(state, settings, offered, rng, link_functions) == arm
+            state = learn(state, settings, arms[here, arm], rewards[row], rng, link_functions)
+        return state
+
+    signature = VECTOR(
+        VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, types.int64, READ_INTS, READ_INTS, READ_VECTOR,
+        types.boolean, VECTOR,
+    )  # fmt: skip
+    return compile_entry(play_all, signature, policy, link)

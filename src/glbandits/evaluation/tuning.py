@@ -1,0 +1,162 @@
+"""Counterfactual tuning: choose a policy's settings on one part of a log, report on another."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from glbandits.contract import Grid, Policy, grid_points
+from glbandits.errors import InvalidInput, look_up, number
+from glbandits.evaluation.learning_curve import Learn, LearningCurve
+from glbandits.evaluation.log_part import split
+from glbandits.evaluation.log_player import Rules, play_together
+from glbandits.evaluation.logged_data import Log
+from glbandits.evaluation.progressive import warn_if_few
+from glbandits.maths.randomness import seed_list
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """What a policy earned on a part of a log, in the mean over seeds."""
+
+    policy: Policy
+    curves: tuple[LearningCurve, ...]
+    """One for each seed; of each only the end is recorded."""
+
+    @property
+    def value(self) -> float:
+        """The reward of a decision; NaN if no row counted with some seed."""
+        return float(np.mean([curve.value for curve in self.curves]))
+
+    @property
+    def standard_error(self) -> float:
+        """Of a single seed's value, which is that of their mean at most: all seeds play the same rows."""
+        return float(np.sqrt(np.mean([curve.standard_error**2 for curve in self.curves])))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tuned:
+    """What was chosen on the first part of a log, and what it is worth on the second."""
+
+    candidates: tuple[Played, ...]
+    """All of them, on the first part. The default comes first."""
+    rows: tuple[int, int]
+    """Rows of the two parts."""
+    winner: Played
+    """The candidate with the largest value on the first part, played on the second, which had no say in choosing it."""
+    default: Played
+    """The first candidate on the second part."""
+
+    @property
+    def best(self) -> Policy:
+        """The candidate that was chosen."""
+        return self.winner.policy
+
+    @property
+    def value(self) -> float:
+        """What the best candidate earns for each decision, from the second part."""
+        return self.winner.value
+
+    @property
+    def standard_error(self) -> float:
+        """Of that value."""
+        return self.winner.standard_error
+
+    @property
+    def gain(self) -> float:
+        """How much more that is than the default earns, on the second part."""
+        return self.winner.value - self.default.value
+
+    @property
+    def gain_standard_error(self) -> float:
+        """Of the gain, as if the two had been played on rows of their own; 0 if the default is the best."""
+        if self.best == self.default.policy:
+            return 0.0
+        return math.hypot(self.winner.standard_error, self.default.standard_error)
+
+
+def tune(
+    candidates: Policy | Sequence[Policy],
+    log: Log,
+    *,
+    grid: Grid | None = None,
+    share: float = 0.5,
+    seeds: int | Iterable[int] = 3,
+    learn: Learn = "matched",
+    exact: bool = False,
+    least_propensity: float | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Tuned:
+    """Choose settings on the first part of a log, and report on the rest.
+
+    The value on the first part is not reported as the result: the best of many estimates is best in part by luck, and
+    the more candidates there are, the more so (the winner's curse). The second part had no say in the choice, so there
+    the estimate is as good as for any other policy. On both parts each policy begins knowing nothing.
+
+    Args:
+        candidates: policies, the first of which is the default that the best is compared with; or one policy, which
+            is then the default, and whose settings are varied over its grid.
+        log: with propensities. The parts are cut in the order of its rows, and no cluster is cut in two.
+        grid: values to try for some settings, if one policy is given; the policy's own grid if None.
+        share: of the rows that are in the first part.
+        seeds: the seeds themselves, or how many: n means 0 .. n-1. Each candidate is played with each of them.
+        learn: as in `play_log`, like the two settings that follow.
+        exact: see there.
+        least_propensity: see there; the smallest of each part if None.
+        progress: called with the number of rows just played, of candidates x seeds x rows of the first part, and 2 x
+            seeds x rows of the second.
+
+    >>> import numpy as np
+    >>> from glbandits import EpsilonGreedy
+    >>> from glbandits.evaluation import FixedArms, LoggedData, tune
+    >>> rng = np.random.default_rng(1)
+    >>> chosen = rng.integers(2, size=4000)
+    >>> rewards = rng.random(4000) < np.where(chosen == 1, 0.6, 0.4)
+    >>> log = LoggedData(
+    ...     chosen=chosen, rewards=rewards, propensities=np.full(4000, 0.5), arms=FixedArms(np.eye(2), rows=4000)
+    ... )
+    >>> result = tune(EpsilonGreedy(exploration=10.0), log, grid={"exploration": (0.1, 1.0)})
+    >>> [played.policy.exploration for played in result.candidates], result.best.exploration, result.gain > 0
+    ([10.0, 0.1, 1.0], 0.1, True)
+    """
+    listed, chosen_seeds = _candidates(candidates, grid), seed_list(seeds)
+    rules = Rules(learn=learn, exact=exact, least_propensity=least_propensity)
+    share = number("share", share, above=0, at_most=1)
+    first, second = split(log, share)
+    played = _played(listed, play_together(listed, first, chosen_seeds, rules, progress))
+    values = np.array([candidate.value for candidate in played])
+    if np.isnan(values).all():
+        raise InvalidInput(
+            f"no candidate chose as the log did in any of the {len(first)} rows of the first part. "
+            "Use a longer log, or a larger share"
+        )
+    finalists = [listed[int(np.nanargmax(values))], listed[0]]
+    winner, default = _played(finalists, play_together(finalists, second, chosen_seeds, rules, progress))
+    warn_if_few(min(winner.curves, key=lambda curve: curve.effective), stacklevel=3)
+    return Tuned(candidates=tuple(played), rows=(len(first), len(second)), winner=winner, default=default)
+
+
+def _played(policies: Sequence[Policy], curves: list[list[LearningCurve]]) -> list[Played]:
+    return [Played(policy, tuple(of_policy)) for policy, of_policy in zip(policies, curves, strict=True)]
+
+
+def _candidates(given: Policy | Sequence[Policy], grid: Grid | None) -> list[Policy]:
+    """The policies to choose among, the default first."""
+    if not isinstance(given, Policy):
+        listed = list(given)
+        if grid is not None:
+            raise InvalidInput("a grid varies the settings of one policy; got a list of candidates beside it")
+        if len(listed) < 2:
+            raise InvalidInput(f"candidates must be at least two policies, or one with a grid; got {listed!r}")
+        return listed
+    varied: Grid = getattr(given, "grid", {}) if grid is None else grid
+    if not varied:
+        raise InvalidInput(f"{given.name} has no grid of settings to choose among. Give one, or a list of policies")
+    settings = {field.name: field for field in fields(given)}  # type: ignore[arg-type]
+    for name in varied:
+        look_up(f"setting of {given.name}", name, settings)
+    policy: Any = given
+    points = [replace(policy, **point) for point in grid_points(given.name, varied)]
+    return [given, *(point for point in points if point != given)]
