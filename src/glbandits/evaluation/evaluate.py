@@ -183,7 +183,7 @@ class _Pass:
         for estimator, sums, running in zip(self.estimators, self.sums, self.running, strict=True):
             terms = estimator.terms(rows)
             sums.add(terms, units)
-            running.add(terms)
+            running.add(terms.T)
         self.logged.add(block.rewards[:, np.newaxis], units)
         self.support.add(block, chances, weights)
         self.equal_chances &= bool((np.abs(propensities * block.arms.counts - 1.0) <= EQUAL).all())
@@ -214,9 +214,7 @@ def _evaluation(
     for estimator, sums, running in zip(work.estimators, work.sums, work.running, strict=True):
         moments, table = sums.moments(), running.table()
         used = estimator.used(moments)
-        estimates.append(
-            _estimate(estimator, moments.only(used), level, seed, known, table[:, :1], table[:, 1:][:, used])
-        )
+        estimates.append(_estimate(estimator, moments.only(used), level, seed, known, table[0], table[1:][used]))
     logged = work.logged.moments()
     return Evaluation(
         estimates=tuple(estimates),
@@ -225,7 +223,7 @@ def _evaluation(
         support=support,
         level=level,
         notes=tuple(_notes(work, support, head, logged)),
-        at_rows=work.running[0].table()[:, 0].astype(np.int64),
+        at_rows=work.running[0].table()[0].astype(np.int64),
         arm_names=arm_names,
     )
 
@@ -240,7 +238,7 @@ def _estimate(
         normal=normal_interval(estimator, moments, level),
         bootstrap=bootstrap_interval(estimator, moments, level, seed),
         bernstein=bernstein_interval(estimator, moments, level, known),
-        running=estimator.combine(sums / rows),
+        running=estimator.combine((sums / rows).T),
     )
 
 

@@ -1,0 +1,173 @@
+"""Each estimator against values that were worked out by hand, on five rows of three arms."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from glbandits.evaluation import (
+    ESTIMATORS,
+    ClippedIps,
+    DrOptimisticShrinkage,
+    Estimator,
+    FixedArms,
+    LoggedData,
+    SwitchDr,
+    evaluate,
+)
+from glbandits.records import Floats, Ints
+from tests.evaluation.simulated_logs import small_log
+
+TARGET = np.array([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0], [0.1, 0.1, 0.8], [0.25, 0.5, 0.25], [0.4, 0.6, 0.0]])
+EXPECTED = np.array([[1.0, 0.5, 0.0], [2.0, 1.0, 0.0], [0.0, 1.0, 1.5], [1.0, 2.0, 3.0], [0.5, 0.5, 1.0]])
+# By hand: w = 1, 4, 4, 1, 1/2; v = 5/8, 1, 13/10, 2, 1/2; r - q(chosen) = 0, -1, 1/2, 1, 0.
+W = [Fraction(1), Fraction(4), Fraction(4), Fraction(1), Fraction(1, 2)]
+R = [Fraction(1), Fraction(0), Fraction(2), Fraction(3), Fraction(1, 2)]
+V = [Fraction(5, 8), Fraction(1), Fraction(13, 10), Fraction(2), Fraction(1, 2)]
+SURPRISE = [Fraction(0), Fraction(-1), Fraction(1, 2), Fraction(1), Fraction(0)]
+
+
+class KnownModel:
+    """A reward model that was given its answers."""
+
+    folds = 2
+
+    def begin(self, dim: int) -> "KnownModel":
+        assert dim == 3
+        return self
+
+    def learn(self, block: LoggedData, folds: Ints) -> None:
+        assert len(block) == len(folds)
+
+    def finish(self) -> None:
+        return
+
+    def expect(self, block: LoggedData, folds: Ints) -> Floats:
+        assert len(block) == len(folds) == len(EXPECTED)
+        return EXPECTED
+
+
+def mean(values: list[Fraction]) -> Fraction:
+    return sum(values, Fraction(0)) / len(values)
+
+
+def products(one: list[Fraction], other: list[Fraction]) -> list[Fraction]:
+    return [a * b for a, b in zip(one, other, strict=True)]
+
+
+def shrunk(kept: list[Fraction]) -> Fraction:
+    return mean([v + k * s for v, k, s in zip(V, kept, SURPRISE, strict=True)])
+
+
+BY_HAND: list[tuple[str | Estimator, Fraction]] = [
+    ("ips", mean(products(W, R))),
+    (ClippedIps(limit=2.0), mean(products([min(w, Fraction(2)) for w in W], R))),
+    ("snips", sum(products(W, R), Fraction(0)) / sum(W, Fraction(0))),
+    ("dm", mean(V)),
+    ("dr", shrunk(W)),
+    ("sndr", mean(V) + sum(products(W, SURPRISE), Fraction(0)) / sum(W, Fraction(0))),
+    (SwitchDr(threshold=1.0), shrunk([w if w <= 1 else Fraction(0) for w in W])),
+    (SwitchDr(threshold=100.0), shrunk(W)),
+    (DrOptimisticShrinkage(strength=2.0), shrunk([2 * w / (w * w + 2) for w in W])),
+    (DrOptimisticShrinkage(strength=0.0), mean(V)),
+]
+
+
+@pytest.mark.parametrize(("estimator", "value"), BY_HAND)
+def test_the_value_is_the_one_by_hand(estimator: str | Estimator, value: Fraction) -> None:
+    found = evaluate(small_log(), TARGET, [estimator], model=KnownModel())
+    assert found.estimates[0].value == pytest.approx(float(value), abs=1e-10)
+
+
+def test_the_values_by_hand_are_these_decimals() -> None:
+    """So that a mistake above shows: 12.25 / 5, 12.25 / 10.5, ..."""
+    values = [float(value) for _, value in BY_HAND]
+    expected = [2.45, 1.65, 12.25 / 10.5, 1.085, 0.885, 1.085 - 1 / 10.5, 1.285, 0.885]
+    assert values[:8] == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_standard_error_is_the_one_by_hand() -> None:
+    terms = [float(term) for term in products(W, R)]
+    by_hand = math.sqrt(sum((term - 2.45) ** 2 for term in terms) / 4 / 5)
+    ratio = sum(terms) / 10.5
+    by_hand_ratio = (
+        math.sqrt(sum((float(w) * (float(r) - ratio)) ** 2 for w, r in zip(W, R, strict=True)) * 5 / 4) / 10.5
+    )
+    found = evaluate(small_log(), TARGET, ["ips", "snips"])
+    assert found["ips"].standard_error == pytest.approx(by_hand, abs=1e-10)
+    assert found["snips"].standard_error == pytest.approx(by_hand_ratio, abs=1e-10)
+    low, high = found["ips"].normal
+    assert (high - low) / 2 == pytest.approx(1.959963984540054 * by_hand, abs=1e-10)
+
+
+def test_rows_that_were_decided_together_count_as_one() -> None:
+    log = small_log()
+    together = LoggedData(
+        chosen=log.chosen,
+        rewards=log.rewards,
+        propensities=log.propensities,
+        arms=log.arms,
+        clusters=np.array([7, 7, 3, 3, 3]),
+    )
+    found = evaluate(together, TARGET, ["ips"])
+    sums = [1.0 + 0.0, 8.0 + 3.0 + 0.25]
+    apart = [sums[0] - 2 * 2.45, sums[1] - 3 * 2.45]
+    by_hand = math.sqrt((apart[0] ** 2 + apart[1] ** 2) * 2 / 1) / 5
+    assert found["ips"].value == pytest.approx(2.45, abs=1e-12)
+    assert found["ips"].standard_error == pytest.approx(by_hand, abs=1e-10)
+    assert any("2 independent groups" in note for note in found.notes)
+
+
+def test_the_interval_for_any_number_of_rows_is_the_formula() -> None:
+    found = evaluate(small_log(), TARGET, ["ips", "dr", "snips"], model=KnownModel(), reward_range=(0.0, 3.0))
+    terms = [float(term) for term in products(W, R)]
+    variance, log = np.var(terms, ddof=1), math.log(4 / 0.05)
+    reach = math.sqrt(2 * variance * log / 5) + 7 * (5.0 * 3.0) * log / (3 * 4)
+    assert not isinstance(found["ips"].bernstein, str)
+    assert found["ips"].bernstein == pytest.approx((2.45 - reach, 2.45 + reach), abs=1e-10)
+    assert found["snips"].bernstein == "none: not a mean without bias"
+    dr = found["dr"].bernstein
+    assert not isinstance(dr, str)
+    terms = [float(v + w * s) for v, w, s in zip(V, W, SURPRISE, strict=True)]
+    reach = math.sqrt(2 * np.var(terms, ddof=1) * log / 5) + 7 * (3.0 + 2 * 5.0 * 3.0) * log / (3 * 4)
+    assert dr.high - dr.low == pytest.approx(2 * reach, abs=1e-10)
+
+
+def test_without_bounds_of_the_reward_there_is_no_such_interval() -> None:
+    assert evaluate(small_log(), TARGET, ["ips"])["ips"].bernstein == "rewards have no bounds; give reward_range"
+
+
+def test_replay_keeps_the_rows_that_match() -> None:
+    log = LoggedData(
+        chosen=np.array([0, 1, 1, 0]),
+        rewards=np.array([1.0, 0.0, 0.25, 5.0]),
+        propensities=np.full(4, 0.5),
+        arms=FixedArms(np.eye(2), rows=4),
+    )
+    always_second = np.tile([0.0, 1.0], (4, 1))
+    assert evaluate(log, always_second, ["replay"])["replay"].value == pytest.approx(0.125, abs=1e-12)
+    alternately = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    assert evaluate(log, alternately, ["replay"])["replay"].value == pytest.approx(6.25 / 3, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "replay"])
+def test_of_the_logs_own_policy_every_estimator_gives_the_mean(name: str) -> None:
+    """With w = 1 and a model that is right about every row, nothing is left to correct."""
+    log = LoggedData(
+        chosen=np.array([0, 1, 0, 1]),
+        rewards=np.array([1.0, 3.0, 1.0, 3.0]),
+        propensities=np.full(4, 0.5),
+        arms=FixedArms(np.eye(2), rows=4),
+    )
+
+    class Right(KnownModel):
+        def begin(self, dim: int) -> "Right":
+            assert dim == 2
+            return self
+
+        def expect(self, block: LoggedData, folds: Ints) -> Floats:
+            assert len(folds) == len(block)
+            return np.tile([1.0, 3.0], (len(block), 1))
+
+    assert evaluate(log, "uniform", [name], model=Right())[name].value == pytest.approx(2.0, abs=1e-12)
