@@ -174,8 +174,8 @@ def crossed(contexts: Floats, arms: Floats, own: Floats | None = None, *, cross:
     out = np.empty((n, K, width + (0 if own is None else own.shape[2])))
     out[:, :, :q] = arms
     if cross:
-        products = contexts[:, np.newaxis, :, np.newaxis] * arms[..., np.newaxis, :]
-        out[:, :, q:width] = products.reshape(n, K, p * q)
+        products = out[:, :, q:width].reshape(n, K, p, q)  # splits an axis, so this is a view
+        np.multiply(contexts[:, np.newaxis, :, np.newaxis], arms[..., np.newaxis, :], out=products)
     else:
         out[:, :, q:width] = contexts[:, np.newaxis, :]
     if own is not None:

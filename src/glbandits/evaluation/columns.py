@@ -1,0 +1,114 @@
+"""Columns: which column of a table means what."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+
+from glbandits.contract import settle
+from glbandits.errors import InvalidInput
+
+ARM = "{arm}"
+"""What stands for the name of an arm in the names of `Columns.per_arm`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """Names of the columns of a log, a row for each decision.
+
+    >>> Columns(context=("age", "country"), propensity="p")
+    Columns(arm='arm', reward='reward', propensity='p', context=('age', 'country'), per_arm=(), ...)
+    >>> Columns(per_arm=("affinity",))
+    Traceback (most recent call last):
+    glbandits.errors.InvalidInput: per_arm must name columns with {arm} where the name of an arm stands, such as
+    'affinity_{arm}'; got 'affinity'
+    """
+
+    arm: str = "arm"
+    """The name of the arm that was chosen: text or whole numbers. The place of it (0 is the first) if there are
+    `features` and no `arms`."""
+    reward: str = "reward"
+    propensity: str | None = "propensity"
+    """The chance that the log's policy gave to the chosen arm; None if it is not known."""
+    context: tuple[str, ...] = ()
+    """What was known of the row: numbers, true or false, or text, which becomes a 0 or 1 for each different text."""
+    per_arm: tuple[str, ...] = ()
+    """A number for each arm in each row, such as "affinity_{arm}": a column for each arm."""
+    cluster: str | None = None
+    """Rows with the same value here were decided together. Of any type."""
+    arms: str | None = None
+    """A list of the names of the arms that the row had, where rows have different ones."""
+    features: str | None = None
+    """A list with a list of numbers for each arm that the row had."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("context", "per_arm"):
+                settle(self, **{field.name: _texts(field.name, value)})
+            elif not (isinstance(value, str) or (value is None and field.default in (None, "propensity"))):
+                raise InvalidInput(f"{field.name} must be the name of a column; got {value!r}")
+        for pattern in self.per_arm:
+            if ARM not in pattern:
+                raise InvalidInput(
+                    f"per_arm must name columns with {ARM} where the name of an arm stands, such as 'affinity_{ARM}'; "
+                    f"got {pattern!r}"
+                )
+        if self.per_arm and not self.arms and self.features:
+            raise InvalidInput("per_arm needs names of arms; name the column of lists of them as arms")
+
+    @property
+    def single(self) -> tuple[str, ...]:
+        """All columns but those of `per_arm`, each once."""
+        names = (self.arm, self.reward, self.propensity, *self.context, self.cluster, self.arms, self.features)
+        return tuple(dict.fromkeys(name for name in names if name is not None))
+
+    def of_arms(self, arm_names: Iterable[str]) -> list[list[str]]:
+        """The columns of each pattern of `per_arm`, one for each arm."""
+        names = list(arm_names)
+        return [[pattern.replace(ARM, name) for name in names] for pattern in self.per_arm]
+
+
+def _texts(name: str, value: object) -> tuple[str, ...]:
+    texts = (value,) if isinstance(value, str) else value
+    if not isinstance(texts, Iterable):
+        raise InvalidInput(f"{name} must be names of columns, such as ('age', 'country'); got {value!r}")
+    found = tuple(texts)
+    if not all(isinstance(text, str) for text in found) or len(set(found)) < len(found):
+        raise InvalidInput(f"{name} must be different names of columns, such as ('age', 'country'); got {found}")
+    return found
+
+
+def check_present(wanted: Iterable[str], found: Sequence[str], what: str = "the table") -> None:
+    """An error that says which columns are missing, what they may be called, and what there is."""
+    wanted = list(wanted)
+    missing = [name for name in wanted if name not in found]
+    if not missing:
+        return
+    guesses = {name: get_close_matches(name, found, n=1, cutoff=0.5) for name in missing}
+    hints = [f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name) for name, near in guesses.items()]
+    raise InvalidInput(
+        f"{what} has no column {', '.join(hints)}. Expected: {', '.join(_few(wanted))}. Found: "
+        f"{', '.join(_few(found)) or 'none'}. Say what they are called: "
+        "Columns(arm=..., reward=..., propensity=... or None if it is not known)"
+    )
+
+
+def _few(names: Sequence[str]) -> list[str]:
+    """At most 40 of them, so that an error can be read."""
+    return [*names[:40], f"and {len(names) - 40} more"] if len(names) > 40 else list(names)
+
+
+def naturally(names: Iterable[str]) -> tuple[str, ...]:
+    """In the order that people expect, numbers as numbers.
+
+    >>> naturally(["item 10", "item 9", "a"])
+    ('a', 'item 9', 'item 10')
+    """
+
+    def parts(name: str) -> tuple[list[tuple[bool, int, str]], str]:
+        pieces = re.split(r"([0-9]{1,18})", name)
+        numbered = [(False, int(p), "") if p.isdecimal() and p.isascii() else (True, 0, p) for p in pieces if p]
+        return numbered, name
+
+    return tuple(sorted(names, key=parts))

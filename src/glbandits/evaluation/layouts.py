@@ -1,0 +1,184 @@
+"""A first look at a table: which arms there are, what texts its columns hold, how wide features will be."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from glbandits.errors import InvalidInput
+from glbandits.evaluation.columns import Columns, check_present, naturally
+from glbandits.evaluation.series import codes, is_number, is_text, numbers, one_hot, wrong
+from glbandits.maths.links import Link, find_link
+from glbandits.records import Floats
+
+MOST_LEVELS = 1000
+"""Different texts of a column that may become a feature each. More are ids of users or rows, which teach nothing."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Layout:
+    """All that must be known of a table before any of its rows can be read."""
+
+    columns: Columns
+    link: str | Link
+    cross: bool
+    rows: int
+    most: int
+    """Arms of the row that has most."""
+    arm_names: tuple[str, ...]
+    """Of all rows; none if the arms of a row have no names."""
+    arm_features: Floats
+    """Of each named arm, (K, q); q is 0 if each row brings its own."""
+    width: int
+    """Features of an arm before they are crossed: q."""
+    levels: Mapping[str, tuple[str, ...]]
+    """The texts of each column of the context that holds text."""
+
+    @property
+    def dim(self) -> int:
+        """Features of an arm."""
+        p = sum(len(self.levels.get(name, ("",))) for name in self.columns.context)
+        return self.width + p * (self.width if self.cross else 1) + len(self.columns.per_arm)
+
+    @property
+    def wanted(self) -> list[str]:
+        """All columns that are read, each once."""
+        per_arm = [name for group in self.columns.of_arms(self.arm_names) for name in group]
+        return list(dict.fromkeys([*self.columns.single, *per_arm]))
+
+    @property
+    def fixed(self) -> bool:
+        """Whether all rows have the same arms."""
+        return self.columns.arms is None and self.columns.features is None
+
+
+def prepared(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
+    """The table with few types: names of arms as text, lists as lists. Checked as far as types tell."""
+    if not isinstance(columns, Columns):
+        raise InvalidInput(f"columns must say which column is what, such as Columns(arm='item'); got {columns!r}")
+    schema = table.collect_schema()
+    check_present(columns.single, schema.names())
+    changes = []
+    if columns.arms is not None or columns.features is None:
+        if schema[columns.arm].is_float() or schema[columns.arm].is_nested():
+            raise InvalidInput(
+                f"column {columns.arm!r} must name the chosen arm by text or a whole number; got "
+                f"{schema[columns.arm]}. Cast it first"
+            )
+        changes.append(pl.col(columns.arm).cast(pl.String))
+    for name, kind in ((columns.arms, pl.List(pl.String)), (columns.features, pl.List(pl.List(pl.Float64)))):
+        if name is not None:
+            if _depth(schema[name]) != _depth(kind):
+                wanted = "names" if kind == pl.List(pl.String) else "lists of numbers, one for each arm"
+                raise InvalidInput(f"column {name!r} must hold a list of {wanted} in each row; got {schema[name]}")
+            changes.append(pl.col(name).cast(kind))
+    for name in columns.context:
+        if not (is_text(schema[name]) or is_number(schema[name])):
+            raise InvalidInput(
+                f"column {name!r} of the context must hold numbers, true or false, or text; got {schema[name]}. Make "
+                "a number of it (hours since a date, say), or text"
+            )
+    return table.with_columns(changes)
+
+
+def _depth(kind: Any) -> int:
+    return 1 + _depth(kind.inner) if isinstance(kind, pl.List | pl.Array) else 0
+
+
+def look_at(
+    table: pl.LazyFrame,
+    columns: Columns,
+    *,
+    arm_table: pl.DataFrame | None = None,
+    arm_id: str | None = None,
+    link: str | Link = "identity",
+    cross: bool = True,
+) -> Layout:
+    """Read the columns of a prepared table that need it once, and keep what is different in them."""
+    find_link(link)
+    if columns.features is not None and arm_table is not None:
+        raise InvalidInput("an arm's features come from the column of features or from arm_table; give one of them")
+    schema = table.collect_schema()
+    texts = [name for name in columns.context if is_text(schema[name])]
+    found = _first_look(table, columns, texts, named=arm_table is None)
+    if not found["rows"]:
+        raise InvalidInput("the table has no rows; a log needs at least one decision")
+    names, features = _named_arms(columns, arm_table, arm_id, found.get("names", []))
+    check_present([name for group in columns.of_arms(names) for name in group], schema.names())
+    return Layout(
+        columns=columns,
+        link=link,
+        cross=bool(cross),
+        rows=found["rows"],
+        most=found.get("most") or len(names),
+        arm_names=names,
+        arm_features=features,
+        width=found.get("width") or features.shape[1],
+        levels={name: _levels(name, found[f"text {name}"]) for name in texts},
+    )
+
+
+def _first_look(table: pl.LazyFrame, columns: Columns, texts: list[str], *, named: bool) -> dict[str, Any]:
+    looks = [pl.len().alias("rows")]
+    looks += [_different(pl.col(name)).alias(f"text {name}") for name in texts]
+    lists = columns.arms or columns.features
+    if lists is not None:
+        looks.append(pl.col(lists).list.len().max().alias("most"))
+    if columns.features is not None:
+        looks.append(pl.col(columns.features).list.first().drop_nulls().first().list.len().alias("width"))
+    if named and (columns.arms is not None or columns.features is None):
+        looks.append(_different(pl.col(columns.arms).explode() if columns.arms else pl.col(columns.arm)).alias("names"))
+    return table.select(looks).collect(engine="streaming").row(0, named=True)
+
+
+def _different(texts: pl.Expr) -> pl.Expr:
+    return texts.cast(pl.String).drop_nulls().unique().implode()
+
+
+def _levels(name: str, texts: list[str]) -> tuple[str, ...]:
+    if len(texts) > MOST_LEVELS:
+        raise InvalidInput(
+            f"column {name!r} holds {len(texts)} different texts, and each would be a feature; at most {MOST_LEVELS} "
+            "are taken. Leave it out if it is an id; group rare texts if it is not"
+        )
+    return naturally(texts)
+
+
+def _named_arms(
+    columns: Columns, arm_table: pl.DataFrame | None, arm_id: str | None, found: list[str]
+) -> tuple[tuple[str, ...], Floats]:
+    if columns.features is not None:
+        return naturally(found), np.empty((len(found), 0))
+    if arm_table is not None:
+        return read_arms(arm_table, arm_id)
+    if len(found) > MOST_LEVELS:
+        raise InvalidInput(
+            f"column {columns.arms or columns.arm!r} names {len(found)} different arms. If it is the right column, "
+            f"give features of the arms as arm_table; without, each arm is a feature, and at most {MOST_LEVELS} are"
+        )
+    return naturally(found), np.eye(len(found))
+
+
+def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> tuple[tuple[str, ...], Floats]:
+    """The names and features of the arms, a row each. Without features, arms are told apart by a feature each."""
+    if not len(table):
+        raise InvalidInput("arm_table must have a row for each arm; got none")
+    arm_id = table.columns[0] if arm_id is None else arm_id
+    check_present([arm_id], table.columns, "arm_table")
+    ids = table[arm_id].cast(pl.String)
+    for bad in (ids.is_null(), ids.is_duplicated()):
+        if bad.any():
+            raise wrong(table[arm_id], int(bad.arg_max() or 0), 0, "must name each arm of arm_table once")
+    names = naturally(ids)
+    in_order = table[[ids.to_list().index(name) for name in names]]
+    parts = [_arm_feature(in_order[name]) for name in table.columns if name != arm_id]
+    return names, np.hstack(parts) if parts else np.eye(len(names))
+
+
+def _arm_feature(series: pl.Series) -> Floats:
+    if not is_text(series.dtype):
+        return numbers(series)[:, np.newaxis]
+    levels = _levels(series.name, series.cast(pl.String).drop_nulls().unique().to_list())
+    return one_hot(codes(series, levels, mend=""), len(levels))

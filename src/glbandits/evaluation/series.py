@@ -1,0 +1,90 @@
+"""A column of a table as an array: every value a number, or an error that names the column and the row."""
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import polars as pl
+
+from glbandits.errors import LARGEST, InvalidInput
+from glbandits.records import Floats, Ints
+
+Where: TypeAlias = int | Ints
+"""Row numbers, for errors: that of the first value, or of each."""
+
+
+def is_text(kind: pl.DataType) -> bool:
+    """Whether a column holds text, which becomes a feature for each different one."""
+    return isinstance(kind, pl.String | pl.Categorical | pl.Enum)
+
+
+def is_number(kind: pl.DataType) -> bool:
+    """Whether a column holds numbers, or true and false, which are read as 1 and 0."""
+    return kind.is_numeric() or isinstance(kind, pl.Boolean)
+
+
+def numbers(series: pl.Series, where: Where = 0) -> Floats:
+    """The values as float64, (n,). Text is read as a number where it is one."""
+    if not (is_number(series.dtype) or is_text(series.dtype)):
+        raise InvalidInput(f"column {series.name!r} must hold numbers; got {series.dtype}")
+    text = series.cast(pl.String) if is_text(series.dtype) else series
+    values: Floats = np.ascontiguousarray(text.cast(pl.Float64, strict=False).to_numpy(), dtype=np.float64)
+    bad = ~(np.abs(values) <= LARGEST)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise wrong(series, row, where, "must be a finite number", "Fill in or drop the rows where it is missing")
+    return values
+
+
+def whole_numbers(series: pl.Series, where: Where = 0) -> Ints:
+    """The values as int64, (n,)."""
+    values = numbers(series, where)
+    bad = values != np.floor(values)
+    if bad.any():
+        raise wrong(series, int(np.argmax(bad)), where, "must be a whole number")
+    return values.astype(np.int64)
+
+
+def codes(series: pl.Series, known: Sequence[str], where: Where = 0, *, mend: str) -> Ints:
+    """The place of each text among the known ones, (n,)."""
+    found = series.cast(pl.String).cast(pl.Enum(known), strict=False).to_physical()
+    unknown = found.is_null()
+    if unknown.any():
+        row = int(unknown.arg_max() or 0)
+        if series[row] is None:
+            raise wrong(series, row, where, "must not be missing", "Fill in or drop such rows")
+        raise wrong(series, row, where, f"must be one of {_some(known)}", mend)
+    return found.cast(pl.Int64).to_numpy()
+
+
+def one_hot(places: Ints, width: int) -> Floats:
+    """A 1 at each place, 0 elsewhere, (n, width)."""
+    out = np.zeros((len(places), width))
+    out[np.arange(len(places)), places] = 1.0
+    return out
+
+
+def cluster_numbers(series: pl.Series, where: Where = 0) -> Ints:
+    """A number for each value, the same one in all blocks of a table.
+
+    What is not a whole number is hashed to 64 bits: two of a million clusters are taken for one with chance 3e-8.
+    """
+    if series.null_count():
+        raise wrong(series, int(series.is_null().arg_max() or 0), where, "must not be missing", "Give it a value")
+    if series.dtype.is_integer():
+        return series.cast(pl.Int64, wrap_numerical=True).to_numpy()
+    plain = series.cast(pl.String) if is_text(series.dtype) else series
+    return plain.hash(seed=0).reinterpret(signed=True).to_numpy()
+
+
+def wrong(series: pl.Series, row: int, where: Where, need: str, mend: str = "") -> InvalidInput:
+    """The error that a value of a column deserves. Rows are counted from 0."""
+    got, number = series[row], where + row if isinstance(where, int) else where[row]
+    value = "none" if got is None else repr(got)[:60]
+    ending = f". {mend}" if mend else ""
+    return InvalidInput(f"column {series.name!r}, row {number}: it {need}; got {value}{ending}")
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:8]))
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"

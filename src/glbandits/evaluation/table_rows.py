@@ -1,0 +1,148 @@
+"""Rows of a table as LoggedData, by what a first look at the table told."""
+
+import numpy as np
+import polars as pl
+
+from glbandits.errors import InvalidInput
+from glbandits.evaluation.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms, crossed
+from glbandits.evaluation.layouts import Layout
+from glbandits.evaluation.logged_data import LoggedData
+from glbandits.evaluation.series import cluster_numbers, codes, numbers, one_hot, whole_numbers, wrong
+from glbandits.maths.links import find_link
+from glbandits.records import Floats, Ints
+
+NOT_IN_ARM_TABLE = "Add the arm to arm_table, or drop such rows"
+
+
+def read_rows(rows: pl.DataFrame, layout: Layout, first: int = 0) -> LoggedData:
+    """All that the rows say. `first` is the number of the first one in the whole table, for errors."""
+    columns = layout.columns
+    arms, chosen = _fixed_arms(rows, layout, first) if layout.fixed else _row_arms(rows, layout, first)
+    return LoggedData(
+        chosen=chosen,
+        rewards=_rewards(rows[columns.reward], layout, first),
+        propensities=None if columns.propensity is None else _propensities(rows[columns.propensity], first),
+        clusters=None if columns.cluster is None else cluster_numbers(rows[columns.cluster], first),
+        arms=arms,
+        link=layout.link,
+        arm_names=layout.arm_names if layout.fixed else None,
+    )
+
+
+def _rewards(series: pl.Series, layout: Layout, first: int) -> Floats:
+    rewards, link = numbers(series, first), find_link(layout.link)
+    outside = ~((rewards >= link.lowest_reward) & (rewards <= link.highest_reward))
+    if outside.any():
+        row = int(np.argmax(outside))
+        try:
+            link.check_reward(float(rewards[row]))
+        except InvalidInput as error:
+            raise InvalidInput(f"column {series.name!r}, row {first + row}: {error}") from None
+    return rewards
+
+
+def _propensities(series: pl.Series, first: int) -> Floats:
+    chances = numbers(series, first)
+    outside = ~((chances > 0.0) & (chances <= 1.0))
+    if outside.any():
+        mend = "If the chances are not known, say Columns(propensity=None) and have them estimated"
+        raise wrong(series, int(np.argmax(outside)), first, "must be a chance above 0 and at most 1", mend)
+    return chances
+
+
+def _fixed_arms(rows: pl.DataFrame, layout: Layout, first: int) -> tuple[ArmFeatures, Ints]:
+    chosen = codes(rows[layout.columns.arm], layout.arm_names, first, mend=NOT_IN_ARM_TABLE)
+    contexts, own = _contexts(rows, layout, first), _own(rows, layout, first)
+    if not contexts.shape[1] and own is None:
+        return FixedArms(layout.arm_features, rows=len(rows)), chosen
+    return CrossedArms(contexts, layout.arm_features, own, layout.cross), chosen
+
+
+def _row_arms(rows: pl.DataFrame, layout: Layout, first: int) -> tuple[ArmFeatures, Ints]:
+    columns, counts = layout.columns, _counts(rows, layout, first)
+    there = np.arange(layout.most) < counts[:, np.newaxis]
+    row_numbers = first + np.repeat(np.arange(len(rows)), counts)
+    contexts, own = _contexts(rows, layout, first), None
+    if columns.arms is None:
+        chosen = _chosen_place(rows[columns.arm], counts, first)
+    else:
+        places = np.full(there.shape, -1)
+        places[there] = codes(rows[columns.arms].explode(), layout.arm_names, row_numbers, mend=NOT_IN_ARM_TABLE)
+        chosen = _chosen_among(rows[columns.arm], places, layout.arm_names, first)
+        own = _own(rows, layout, first)
+        own = None if own is None else own[np.arange(len(rows))[:, np.newaxis], places]
+    arms = np.zeros((*there.shape, layout.width))
+    if columns.features is not None:
+        arms[there] = _features(rows[columns.features], layout.width, row_numbers)
+    else:
+        arms[there] = layout.arm_features[places[there]]
+    if contexts.shape[1] or own is not None:
+        arms = crossed(contexts, arms, own, cross=layout.cross)
+        arms[~there] = 0.0
+    return RowArms(arms, counts), chosen
+
+
+def _counts(rows: pl.DataFrame, layout: Layout, first: int) -> Ints:
+    """Arms of each row, (n,)."""
+    lists = [rows[name] for name in (layout.columns.arms, layout.columns.features) if name is not None]
+    counts: Ints = lists[0].list.len().fill_null(0).cast(pl.Int64).to_numpy()
+    if len(counts) and counts.min() == 0:
+        raise wrong(lists[0], int(np.argmin(counts)), first, "must list at least one arm", "Drop rows without arms")
+    for other in lists[1:]:
+        different = counts != other.list.len().fill_null(0).to_numpy()
+        if different.any():
+            row = int(np.argmax(different))
+            raise wrong(other, row, first, f"must have a list for each of the {counts[row]} arms of the row")
+    return counts
+
+
+def _chosen_among(series: pl.Series, places: Ints, names: tuple[str, ...], first: int) -> Ints:
+    chosen = codes(series, names, first, mend=NOT_IN_ARM_TABLE)
+    matches = places == chosen[:, np.newaxis]
+    missing = ~matches.any(axis=1)
+    if missing.any():
+        row = int(np.argmax(missing))
+        offered = ", ".join(repr(names[place]) for place in places[row] if place >= 0)
+        mend = "Add the chosen arm to the list, or drop such rows"
+        raise wrong(series, row, first, f"must be one of the arms of its row, {offered}", mend)
+    places_of_chosen: Ints = np.argmax(matches, axis=1)
+    return places_of_chosen
+
+
+def _chosen_place(series: pl.Series, counts: Ints, first: int) -> Ints:
+    chosen = whole_numbers(series, first)
+    outside = (chosen < 0) | (chosen >= counts)
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise wrong(series, row, first, f"must be the place of an arm of its row, 0 to {counts[row] - 1}")
+    return chosen
+
+
+def _features(series: pl.Series, width: int, row_numbers: Ints) -> Floats:
+    """Of all arms of all rows, one below the other, (arms, width)."""
+    arms = series.explode()
+    lengths = arms.list.len().fill_null(0).to_numpy()
+    if (lengths != width).any():
+        place = int(np.argmax(lengths != width))
+        raise wrong(arms, place, row_numbers, f"must have {width} features for each arm, as the first row has")
+    return numbers(arms.explode(), np.repeat(row_numbers, width)).reshape(-1, width)
+
+
+def _contexts(rows: pl.DataFrame, layout: Layout, first: int) -> Floats:
+    """(n, p)."""
+    parts = [np.empty((len(rows), 0))]
+    for name in layout.columns.context:
+        levels = layout.levels.get(name)
+        if levels is None:
+            parts.append(numbers(rows[name], first)[:, np.newaxis])
+        else:
+            parts.append(one_hot(codes(rows[name], levels, first, mend=""), len(levels)))
+    return np.hstack(parts)
+
+
+def _own(rows: pl.DataFrame, layout: Layout, first: int) -> Floats | None:
+    """What belongs to one row and one arm, (n, K, r)."""
+    groups = layout.columns.of_arms(layout.arm_names)
+    if not groups:
+        return None
+    return np.stack([np.stack([numbers(rows[name], first) for name in group], axis=1) for group in groups], axis=2)
