@@ -9,7 +9,8 @@ import pytest
 from glbandits.errors import InvalidInput
 from glbandits.experiments.protocols import FRESH, PAPER, ProtocolResult
 from glbandits.experiments.report import write_report
-from glbandits.experiments.report.charts import curves_chart, draw, plotly_script
+from glbandits.experiments.report.chart_parts import draw, plotly_script
+from glbandits.experiments.report.charts import curves_chart
 from glbandits.experiments.report.drawn import best_pulls, curves, value_range
 from glbandits.experiments.report.figures import experiment_figure, paper_figure, pulls_figure
 from glbandits.experiments.report.looks import THE_SEVEN, looks_of

@@ -3,20 +3,20 @@
 from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
-from string import Template
 
 from glbandits.errors import InvalidInput
 from glbandits.experiments.contest import THIN
 from glbandits.experiments.paper.runtime import TITLE as RUNTIME_TITLE
 from glbandits.experiments.protocols import FRESH, ProtocolResult
 from glbandits.experiments.report import tables
-from glbandits.experiments.report.charts import Chart, curves_chart, draw, plotly_script, pulls_chart
+from glbandits.experiments.report.chart_parts import Chart, draw
+from glbandits.experiments.report.charts import curves_chart, pulls_chart
 from glbandits.experiments.report.drawn import PROTOCOL_TITLES, named, slug, stem
 from glbandits.experiments.report.figures import FORMATS, paper_figure, paper_protocols, save, write_figures
 from glbandits.experiments.report.looks import Looks, looks_of
 from glbandits.experiments.report.markup import listed, paragraph, seeds_in_words
+from glbandits.experiments.report.whole_page import AGAIN, again, write_page
 from glbandits.experiments.results import ExperimentResult, RuntimeTable
 from glbandits.version import __version__
 
@@ -39,14 +39,8 @@ def write_report(results: Sequence[ExperimentResult], runtime: RuntimeTable | No
     parts += [_experiment(result, looks) for result in results]
     if runtime is not None:
         parts.append(_runtime(runtime))
-    parts.append(_again(command))
-    template = files(__package__).joinpath("template.html").read_text(encoding="utf-8")
-    page = Template(template).substitute(title=escape(TITLE), script=plotly_script(), body="\n".join(parts))
-    path = folder / PAGE
-    half_written = path.with_suffix(".part")
-    half_written.write_bytes(page.encode())
-    half_written.replace(path)
-    return path
+    parts.append(again(command, "This command makes it. Runs that are still in the store are not computed again."))
+    return write_page(folder / PAGE, TITLE, parts)
 
 
 def _opening(results: Sequence[ExperimentResult], runtime: RuntimeTable | None) -> str:
@@ -84,7 +78,7 @@ def _contents(results: Sequence[ExperimentResult], runtime: RuntimeTable | None)
         entries.insert(0, (ALL_PANELS, ALL_PANELS_TITLE))
     if runtime is not None:
         entries.append(("runtime-table", RUNTIME_TITLE))
-    entries.append(("again", "How to make this page again"))
+    entries.append(("again", AGAIN))
     lines = "\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in entries)
     return f'<nav aria-label="Contents"><ul>\n{lines}\n</ul></nav>'
 
@@ -160,12 +154,4 @@ def _runtime(runtime: RuntimeTable) -> str:
     return (
         f'<section id="runtime-table"><h2>{escape(RUNTIME_TITLE)}</h2>\n'
         f"{paragraph(about)}\n{tables.runtime_table(runtime)}</section>"
-    )
-
-
-def _again(command: str) -> str:
-    return (
-        '<section id="again"><h2>How to make this page again</h2>\n'
-        f"{paragraph('This command makes it. Runs that are still in the store are not computed again.')}\n"
-        f"<pre><code>{escape(command)}</code></pre></section>"
     )
