@@ -35,9 +35,9 @@ lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet --upgrade pip-tools
 	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links --no-header \
-	  --extra lab --build-deps-for editable --output-file requirements/run.txt pyproject.toml
+	  --extra lab --extra serve --build-deps-for editable --output-file requirements/run.txt pyproject.toml
 	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links --no-header \
-	  --extra lab --extra dev --build-deps-for editable --constraint requirements/run.txt --output-file requirements/dev.txt pyproject.toml
+	  --extra lab --extra serve --extra dev --build-deps-for editable --constraint requirements/run.txt --output-file requirements/dev.txt pyproject.toml
 	rm -rf .venv-lock
 
 clean:
