@@ -41,5 +41,14 @@ def looks_of(labels: Iterable[str]) -> Looks:
     places = dict(PLACES)
     for label in labels:
         places.setdefault(label, len(places))
+    return {label: _look(place) for label, place in places.items()}
+
+
+def looks_in_order(labels: Iterable[str]) -> Looks:
+    """A look for each label, by its place: the first seven have seven colours."""
+    return {label: _look(place) for place, label in enumerate(labels)}
+
+
+def _look(place: int) -> Look:
     # 7 colours and 4 dashes have no common factor: 28 places differ, and neighbours differ in both.
-    return {label: Look(COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)]) for label, place in places.items()}
+    return Look(COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)])

@@ -1,0 +1,38 @@
+"""Numbers as they are printed, in the page and on the command line."""
+
+import math
+
+from glbandits.evaluation import Estimate, Evaluation, Interval
+
+UNKNOWN = "unknown"
+
+
+def shown(value: float, *, sign: bool = False) -> str:
+    """Five decimals, which tell clicks of a thousandth apart; four digits where numbers are large.
+
+    >>> shown(0.0042), shown(12345.678), shown(0.25, sign=True), shown(float("nan"))
+    ('0.00420', '12345.7', '+0.25000', 'unknown')
+    """
+    if not math.isfinite(value):
+        return UNKNOWN
+    decimals = 5 if abs(value) < 100 else 1
+    return f"{value:{'+' if sign else ''}.{decimals}f}"
+
+
+def between(interval: Interval | str) -> str:
+    """An interval; or why there is none, as it is.
+
+    >>> between(Interval(0.25, 0.5)), between("rewards have no bounds")
+    ('0.25000 to 0.50000', 'rewards have no bounds')
+    """
+    if isinstance(interval, str):
+        return interval
+    return f"{shown(interval.low)} to {shown(interval.high)}" if math.isfinite(interval.low) else UNKNOWN
+
+
+def against_the_log(estimate: Estimate, evaluation: Evaluation) -> str:
+    """How much more than the log's own policy the target earns, on the same rows."""
+    more = estimate.value - evaluation.logged
+    if not math.isfinite(more) or evaluation.logged <= 0.0:
+        return shown(more, sign=True)
+    return f"{shown(more, sign=True)} ({more / evaluation.logged:+.0%})"

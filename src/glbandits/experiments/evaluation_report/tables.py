@@ -1,0 +1,100 @@
+"""The tables of the page."""
+
+from collections.abc import Mapping
+
+from glbandits.evaluation import ArmSupport
+from glbandits.experiments.evaluation_report.numbers import against_the_log, between, shown
+from glbandits.experiments.log_study import LogStudy
+from glbandits.experiments.report.markup import NONE, significant, table
+
+MOST_ROWS = 200
+"""Arms that a table shows; the JSON file has all."""
+
+
+def estimates_table(study: LogStudy) -> str:
+    """Every estimate with all of its intervals, and the log's own mean."""
+    level = f"{study.questions.level:.0%}"
+    columns = ("policy", "estimator", "mean reward", f"{level} normal", f"{level} bootstrap", "for any number of rows")
+    rows = [
+        [
+            one.label,
+            estimate.name,
+            shown(estimate.value),
+            between(estimate.normal),
+            between(estimate.bootstrap),
+            between(estimate.bernstein),
+            against_the_log(estimate, one.evaluation),
+        ]
+        for one in study.judged
+        for estimate in one.evaluation.estimates
+    ]
+    for first, part in study.parts.items():
+        error = f"standard error {shown(part.logged_error)}"
+        rows.append(["the log itself", study.rows_in_words(first), shown(part.logged), error, NONE, NONE, NONE])
+    return table((*columns, "more than the log"), rows)
+
+
+def support_table(study: LogStudy) -> str:
+    """What each policy's estimates rest on."""
+    columns = (
+        "policy",
+        "learned from",
+        "evaluated on",
+        "worth so many of its own",
+        "largest weight",
+        "mean weight",
+        "rows unused",
+        "decisions without support",
+    )
+    rows = []
+    for one in study.judged:
+        support = one.evaluation.support
+        rows.append(
+            [
+                one.label,
+                NONE if one.learned is None else f"{one.learned} rows",
+                study.rows_in_words(one.first_row),
+                f"{support.effective_rows:.0f}",
+                significant(support.largest_weight),
+                f"{support.mean_weight:.3f}",
+                f"{support.unused:.1%}",
+                f"{support.unsupported:.1%}",
+            ]
+        )
+    return table(columns, rows)
+
+
+def learning_table(study: LogStudy) -> str:
+    """What the policies that learn would have earned on the way."""
+    columns = ("policy", "mean reward while learning", "standard error", "rows that count", "of", "largest weight")
+    rows = [
+        [
+            one.label,
+            shown(curve.value),
+            shown(curve.standard_error),
+            f"{curve.kept}",
+            f"{curve.events}",
+            significant(curve.largest_weight),
+        ]
+        for one in study.judged
+        for curve in ([] if one.curve is None else [one.curve])
+    ]
+    return table(columns, rows)
+
+
+def arms_table(study: LogStudy, supports: Mapping[str, ArmSupport]) -> str:
+    """Every arm: how often it was chosen, what it earned, and how often it would be chosen."""
+    base = next(iter(supports.values()))
+    total = base.logged.sum()
+    columns = ("arm", "chosen in the log", "share", "mean reward", *(f"{label} wants" for label in supports))
+    rows = [
+        [
+            name,
+            f"{base.logged[place]}",
+            f"{base.logged[place] / total:.2%}",
+            shown(float(base.rewards[place])),
+            *(f"{one.wanted[place] / one.wanted.sum():.2%}" for one in supports.values()),
+        ]
+        for place, name in enumerate(study.arm_names or ())
+    ]
+    return table(columns, rows[:MOST_ROWS])
