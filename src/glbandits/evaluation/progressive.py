@@ -24,6 +24,11 @@ from glbandits.policies import Policy
 
 ENOUGH = 100
 """With fewer rows that count there is a warning: a share of 0.5 is then known to 0.05 at best."""
+MORE_ROWS = {
+    "matched": 'learn="all", which leaves out no row that matches',
+    "all": "exact=True, which weighs every row by the policy's exact chances where it has them",
+}
+"""What helps where few rows count."""
 
 
 def play_log(
@@ -77,9 +82,8 @@ def play_log(
 def warn_if_few(curve: LearningCurve, stacklevel: int) -> None:
     """Say so if the estimate rests on too few rows."""
     if curve.effective < ENOUGH:
-        share = "" if curve.least_propensity is None else f", about {curve.least_propensity:g} of them,"
         warnings.warn(
-            f"the value of {curve.policy.name} rests on {curve.effective:.3g} of {curve.events} rows{share} which says "
-            'little. Use a longer log; learn="all" uses more of its rows, and exact=True weighs them with less chance',
+            f"the value of {curve.policy.name} rests on {curve.effective:.3g} of {curve.events} rows, "
+            f"which says little. Use a longer log, or {MORE_ROWS[curve.learn]}",
             stacklevel=stacklevel,
         )

@@ -1,0 +1,130 @@
+"""A small problem with a known truth, logs of it, and policies that tests can follow by hand."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from glbandits import Bandit, Policy, Uniform
+from glbandits.compiled import jittable
+from glbandits.evaluation import LoggedData, RowArms
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.randomness import any_index
+from glbandits.maths.vectors import best_arm
+from glbandits.records import Floats, Generator
+
+DIM = 4
+CHANCES = np.array([0.1, 0.35, 0.6, 0.9])
+"""Of a reward of 1, for each of the arms that the problem has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting(Uniform):
+    """Take what each feature has earned so far as its weight; one time in five, pull any arm. Cheap to compile."""
+
+    name: ClassVar[str] = "counting"
+
+    def init(self, dim: int) -> Floats:
+        return np.zeros(dim)
+
+    @staticmethod
+    @jittable
+    def choose(state: Floats, _settings: Floats, arms: Floats, rng: Generator, _link: LinkFunctions) -> int:
+        if any_index(rng, 5) == 0:
+            return any_index(rng, arms.shape[0])
+        return best_arm(arms, state)
+
+    @staticmethod
+    @jittable
+    def learn(
+        state: Floats, _settings: Floats, x: Floats, reward: float, _rng: Generator, _link: LinkFunctions
+    ) -> Floats:
+        for i in range(len(x)):
+            state[i] += (reward - 0.5) * x[i]
+        return state
+
+    @staticmethod
+    @jittable
+    def probabilities(state: Floats, _settings: Floats, arms: Floats, _link: LinkFunctions, out: Floats) -> bool:
+        out[:] = 0.2 / arms.shape[0]
+        out[best_arm(arms, state)] += 0.8
+        return True
+
+
+def draw_arms(rng: np.random.Generator) -> Floats:
+    """Two, three or four of the four arms, in any order; the rest are zeros. Fewer arms come with better ones."""
+    count = int(rng.integers(2, 5))
+    worst_left_out = np.arange(4)[4 - count :]
+    arms = np.zeros((4, DIM))
+    arms[:count] = np.eye(DIM)[rng.permutation(worst_left_out)]
+    return arms
+
+
+def reward_of(x: Floats, rng: np.random.Generator) -> float:
+    """A draw of the reward of an arm."""
+    return float(rng.random() < x @ CHANCES)
+
+
+def log_chances(arms: Floats, uneven: bool) -> Floats:
+    """What the policy that wrote the log gives to each of a row's arms: equal chances, or more to bad arms."""
+    count = int(arms.sum())
+    if not uneven:
+        return np.full(count, 1 / count)
+    wishes = 1.2 - arms[:count] @ CHANCES
+    chances: Floats = wishes / wishes.sum()
+    return chances
+
+
+def write_log(rows: int, seed: int, *, uneven: bool = False) -> LoggedData:
+    """A log of the problem."""
+    rng = np.random.default_rng(seed)
+    arms, chosen = np.empty((rows, 4, DIM)), np.empty(rows, dtype=np.int64)
+    rewards, propensities = np.empty(rows), np.empty(rows)
+    for row in range(rows):
+        arms[row] = draw_arms(rng)
+        chances = log_chances(arms[row], uneven)
+        chosen[row] = rng.choice(len(chances), p=chances)
+        rewards[row], propensities[row] = reward_of(arms[row, chosen[row]], rng), chances[chosen[row]]
+    counts = arms.sum(axis=(1, 2)).astype(np.int64)
+    return LoggedData(
+        chosen=chosen, rewards=rewards, propensities=propensities, arms=RowArms(arms, counts), link="logistic"
+    )
+
+
+def live_reward(policy: Policy, rounds: int, seed: int) -> float:
+    """What the policy earns in the world in so many rounds."""
+    rng, bandit, total = np.random.default_rng([seed, 1]), Bandit(policy, DIM, seed), 0.0
+    for _ in range(rounds):
+        arms = draw_arms(rng)
+        offered = arms[: int(arms.sum())]
+        arm = bandit.choose(offered)
+        reward = reward_of(offered[arm], rng)
+        bandit.learn(offered[arm], reward)
+        total += reward
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """A log that can only be read in blocks of a size of its own, and counts how many rows it has given."""
+
+    data: LoggedData
+    size: int
+    given: list[int]
+
+    @property
+    def dim(self) -> int:
+        return self.data.dim
+
+    @property
+    def arm_names(self) -> tuple[str, ...] | None:
+        return self.data.arm_names
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def blocks(self, size: int = 100) -> Iterator[LoggedData]:
+        for block in self.data.blocks(min(size, self.size)):
+            self.given.append(len(block))
+            yield block
