@@ -1,0 +1,1 @@
+"""The decision service: rank, reward, and a log that loses nothing."""
