@@ -99,7 +99,7 @@ class LogStudy:
 
     def rows_in_words(self, first_row: int) -> str:
         """Which rows those are, from this one on."""
-        return f"rows {first_row + 1} to {self.rows}" if first_row else f"all {self.rows} rows"
+        return f"rows {first_row + 1:,} to {self.rows:,}" if first_row else f"all {self.rows:,} rows"
 
 
 def study(

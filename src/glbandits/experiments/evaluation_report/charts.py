@@ -13,7 +13,7 @@ from glbandits.experiments.evaluation_report.numbers import shown
 from glbandits.experiments.log_study import LogStudy
 from glbandits.experiments.report.chart_parts import SMALL, Chart, band, base_layout, line, plain, short
 from glbandits.experiments.report.drawn import Curve
-from glbandits.experiments.report.looks import Looks
+from glbandits.experiments.report.looks import Look, Looks
 from glbandits.records import Floats, Ints
 
 GREY = "#666666"
@@ -108,34 +108,33 @@ def _upright(x: float) -> Chart:
 
 def weights_chart(study: LogStudy, looks: Looks) -> Chart:
     """How many rows have which weight, on two logarithmic scales."""
-    layout = base_layout("Weights of the rows", "rows that count for more than others; those of weight 0 are left out")
+    layout = base_layout("Weights of the rows", "rows of weight 0 are left out")
     counts = {one.label: one.evaluation.support.weight_counts for one in study.judged}
     used = np.flatnonzero(np.sum(list(counts.values()), axis=0))
     first, last = (int(used[0]), int(used[-1])) if len(used) else (0, 0)
-    edges = np.concatenate([WEIGHT_EDGES[:1] / 10 ** (1 / 8), WEIGHT_EDGES, WEIGHT_EDGES[-1:] * 10 ** (1 / 8)])
-    traces = [
-        _steps(label, looks[label].colour, looks[label].plotly_dash, edges[first : last + 2], many[first : last + 1])
-        for label, many in counts.items()
-    ]
+    traces = [_steps(label, looks[label], many, slice(first, last + 1)) for label, many in counts.items()]
     layout["xaxis"] |= {"type": "log", "title": {"text": "weight: chance under the policy / in the log", "font": SMALL}}
     layout["yaxis"] |= {"type": "log", "title": {"text": "rows", "font": SMALL}, "rangemode": "tozero"}
     layout["hovermode"] = "closest"
     return {"data": traces, "layout": layout}
 
 
-def _steps(label: str, colour: str, dash: str, edges: Floats, counts: Ints) -> Chart:
-    """The outline of a histogram: flat from edge to edge."""
-    shown_counts = [int(count) or None for count in counts]  # 0 has no place on a logarithmic scale
+def _steps(label: str, look: Look, counts: Ints, used: slice) -> Chart:
+    """The outline of a histogram: flat from edge to edge. What is beyond the last edges stands next to them."""
+    apart = WEIGHT_EDGES[1] / WEIGHT_EDGES[0]
+    edges = np.concatenate([WEIGHT_EDGES[:1] / apart, WEIGHT_EDGES, WEIGHT_EDGES[-1:] * apart])
+    words = [f"{low:.3g} to {high:.3g}" for low, high in pairwise(WEIGHT_EDGES)]
+    words = [f"below {WEIGHT_EDGES[0]:.3g}", *words, f"from {WEIGHT_EDGES[-1]:.3g} on"]
     return {
         "type": "scatter",
         "mode": "lines+markers",
         "name": plain(label),
         "legendgroup": plain(label),
-        "x": short(np.sqrt(edges[:-1] * edges[1:])),
-        "y": shown_counts,
-        "line": {"color": colour, "dash": dash, "shape": "hvh", "width": 2},
-        "marker": {"size": 5, "color": colour},
-        "text": [f"{low:.3g} to {high:.3g}" for low, high in pairwise(edges)],
+        "x": short(np.sqrt(edges[:-1] * edges[1:])[used]),
+        "y": [int(count) or None for count in counts[used]],  # 0 has no place on a logarithmic scale
+        "line": {"color": look.colour, "dash": look.plotly_dash, "shape": "hvh", "width": 2},
+        "marker": {"size": 5, "color": look.colour},
+        "text": words[used],
         "hovertemplate": "weight %{text}: %{y} rows",
     }
 

@@ -48,14 +48,14 @@ def write_evaluation(study: LogStudy, folder: Path, command: str) -> tuple[Path,
 def _opening(study: LogStudy) -> str:
     arms = "arms that differ from row to row" if study.arm_names is None else f"{len(study.arm_names)} arms"
     said = [
-        f"This page was made by glbandits {__version__} from {study.source}: {study.rows} decisions, {arms}, "
+        f"This page was made by glbandits {__version__} from {study.source}: {study.rows:,} decisions, {arms}, "
         f"{study.dim} features of an arm."
     ]
     learners = [one for one in study.judged if one.learned is not None]
     if learners:
         said.append(
-            f"What {listed([one.label for one in learners])} learned came from the logged rewards of the first "
-            f"{learners[0].learned} rows; the rest told what it is worth."
+            f"Policies that learn ({', '.join(one.label for one in learners)}) learned the logged rewards of the first "
+            f"{learners[0].learned:,} rows, and were evaluated on the rest, learning no more."
         )
     said.append("Every number here is an estimate from decisions that another policy made.")
     notes = [paragraph(note, "warning") for note in study.notes]
@@ -134,7 +134,7 @@ def _learning(study: LogStudy, looks: Looks) -> str:
     }
     about = (
         "Another question: what the policy would have earned on the way, had it begun with the first row and known "
-        f"nothing. {ways[study.questions.learn]} So this is lower than what it earns once it has learned."
+        f"nothing. {ways[study.questions.learn]} That is less, as a rule, than what it earns once it has learned."
     )
     notes = [(one.label, one.curve_note()) for one in study.judged]
     warnings = [paragraph(f"{label}: {note}.", "warning") for label, note in notes if note is not None]

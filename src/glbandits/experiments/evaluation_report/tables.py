@@ -52,9 +52,9 @@ def support_table(study: LogStudy) -> str:
         rows.append(
             [
                 one.label,
-                NONE if one.learned is None else f"{one.learned} rows",
+                NONE if one.learned is None else f"{one.learned:,} rows",
                 study.rows_in_words(one.first_row),
-                f"{support.effective_rows:.0f}",
+                f"{support.effective_rows:,.0f}",
                 significant(support.largest_weight),
                 f"{support.mean_weight:.3f}",
                 f"{support.unused:.1%}",
@@ -72,8 +72,8 @@ def learning_table(study: LogStudy) -> str:
             one.label,
             shown(curve.value),
             shown(curve.standard_error),
-            f"{curve.kept}",
-            f"{curve.events}",
+            f"{curve.kept:,}",
+            f"{curve.events:,}",
             significant(curve.largest_weight),
         ]
         for one in study.judged
@@ -90,7 +90,7 @@ def arms_table(study: LogStudy, supports: Mapping[str, ArmSupport]) -> str:
     rows = [
         [
             name,
-            f"{base.logged[place]}",
+            f"{base.logged[place]:,}",
             f"{base.logged[place] / total:.2%}",
             shown(float(base.rewards[place])),
             *(f"{one.wanted[place] / one.wanted.sum():.2%}" for one in supports.values()),
