@@ -1,36 +1,16 @@
 """The report in a real browser: headless Chromium, driven by Selenium."""
 
-import os
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from glbandits.experiments.report import write_report
+from tests.experiments.chromium import PHONE, WIDE, chromium, open_page, wait, webdriver
 from tests.experiments.tiny_results import RUNTIME, tiny_results
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-if CHROMIUM is None or DRIVER is None:
-    pytest.skip("needs chromium and chromedriver on the PATH", allow_module_level=True)
-webdriver = pytest.importorskip("selenium.webdriver", reason="needs selenium")
-support = pytest.importorskip("selenium.webdriver.support.wait", reason="needs selenium")
 pytestmark = pytest.mark.xdist_group("report")
 
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-WIDE, PHONE = (1280, 900), (390, 844)
-SHOTS = "GLB_REPORT_SHOTS"
-"""If this variable names a folder, pictures of the page are put there."""
 READY = """
 const charts = [...document.querySelectorAll('.plotly-graph-div')];
 return document.readyState == 'complete'
@@ -55,29 +35,14 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
+    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
 
 
 @pytest.fixture(params=[WIDE, PHONE], ids=["wide", "phone"])
 def opened(request: pytest.FixtureRequest, browser: Any, page: str) -> Any:
     """The page, open at one width."""
-    width, height = request.param
-    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    browser.get(page)
-    support.WebDriverWait(browser, timeout=30).until(lambda browser: browser.execute_script(READY))
-    if SHOTS in os.environ:
-        folder = Path(os.environ[SHOTS])
-        folder.mkdir(parents=True, exist_ok=True)
-        browser.save_screenshot(str(folder / f"report-{width}.png"))
-    return browser
+    return open_page(browser, page, request.param, READY)
 
 
 def test_the_page_opens_without_a_complaint_and_fetches_nothing(opened: Any) -> None:
@@ -129,7 +94,7 @@ def test_a_click_on_a_name_hides_its_line_and_its_band(opened: Any) -> None:
 
     def wait_for_traces(many: int) -> None:
         is_so = f"return document.querySelectorAll('{chart} .scatterlayer .trace').length == {many}"
-        support.WebDriverWait(opened, timeout=20).until(lambda browser: browser.execute_script(is_so))
+        wait.WebDriverWait(opened, timeout=20).until(lambda browser: browser.execute_script(is_so))
 
     wait_for_traces(4)
     click_first_name()

@@ -1,0 +1,43 @@
+"""A small log of a known world, and what it says about four policies."""
+
+from functools import cache
+
+import numpy as np
+
+from glbandits import Bandit, Optimist, SgdTs
+from glbandits.evaluation import CrossedArms, LoggedData
+from glbandits.evaluation.targets import AlwaysTarget, UniformTarget
+from glbandits.experiments.log_study import Candidate, LogStudy, Questions, study
+
+ROWS, ARMS = 2000, ("old", "new", "<b>odd & long name of an arm</b>")
+VALUES = np.array([0.2, 0.6, 0.4])
+CHANCES = np.array([0.5, 0.2, 0.3])
+
+
+@cache
+def tiny_log() -> LoggedData:
+    """Three arms whose worth does not hang on the context, logged with different chances."""
+    rng = np.random.default_rng(5)
+    chosen = rng.choice(3, size=ROWS, p=CHANCES)
+    return LoggedData(
+        chosen=chosen,
+        rewards=(rng.random(ROWS) < VALUES[chosen]).astype(np.float64),
+        propensities=CHANCES[chosen],
+        arms=CrossedArms(rng.normal(size=(ROWS, 1)), np.eye(3)),
+        link="logistic",
+        arm_names=ARMS,
+    )
+
+
+@cache
+def tiny_study() -> LogStudy:
+    """Two policies that learn, one that always does the same, and a model that learned elsewhere."""
+    log = tiny_log()
+    candidates: dict[str, Candidate] = {
+        "optimist": Optimist(link="logistic"),
+        "sgd-ts:step=0.5": SgdTs(link="logistic", step=0.5),
+        "arm:new": AlwaysTarget(1),
+        "uniform": UniformTarget(),
+        "a <model>": Bandit(Optimist(link="logistic"), log.dim, seed=3),
+    }
+    return study(log, candidates, Questions(estimators=("snips", "dr", "dm")), source="tiny & <small>.parquet")
