@@ -1,0 +1,81 @@
+"""Codes: 64 bits for every feature, made of its name, and kept at hand for those that come again."""
+
+from hashlib import blake2b
+from numbers import Real
+from typing import Any, TypeAlias
+
+from glbandits.errors import InvalidInput
+
+LARGEST_FEATURE = 1e20
+"""Products of two such, and sums of them, are still numbers that a policy takes."""
+MOST_KNOWN = 200_000
+"""Features that are kept at hand: some 50 MB."""
+
+Coded: TypeAlias = tuple[int, float]
+"""The code and the value of a feature."""
+Known: TypeAlias = dict[Any, Coded]
+"""What (name, value) became, and for a name alone, the code of its numbers."""
+
+NOTHING: Coded = (0, 0.0)
+"""What adds nothing to a vector."""
+
+
+class Codes:
+    """The codes of one seed. A code depends on the seed, the namespace, the name and the text, and on nothing else."""
+
+    def __init__(self, seed: int) -> None:
+        self._salt = seed.to_bytes(8, "little")
+        self._spaces: dict[str, Known] = {}
+        self._count = 0
+
+    def known(self, space: str) -> Known:
+        """The features of a namespace that are at hand."""
+        found = self._spaces.get(space)
+        return self._spaces.setdefault(space, {}) if found is None else found
+
+    def meet(self, space: str, name: object, value: object) -> Coded:
+        """The code and value of a feature that is not at hand."""
+        if type(value) is float and -LARGEST_FEATURE <= value <= LARGEST_FEATURE:  # the shortest way for most of them
+            named = self.known(space).get(name)
+            if named is not None:
+                return named[0], value
+        if not isinstance(name, str):
+            raise InvalidInput(f"names of features must be text; got {name!r}")
+        if name.startswith("_"):
+            return NOTHING
+        if value is None or isinstance(value, str):
+            return self._keep(space, (name, value), (self.code(space, name, "null" if value is None else value), 1.0))
+        number = _number(path_of(space, name), value)
+        code, _ = self.known(space).get(name) or self._keep(space, name, (self.code(space, name), 1.0))
+        if isinstance(value, int):  # whole numbers and booleans come again; other numbers may all be different
+            return self._keep(space, (name, value), (code, number))
+        return code, number
+
+    def code(self, *parts: str) -> int:
+        """64 bits for these texts."""
+        text = "\0".join(parts).encode("utf-8", "surrogatepass")
+        return int.from_bytes(blake2b(text, digest_size=8, salt=self._salt).digest(), "little")
+
+    def _keep(self, space: str, key: object, coded: Coded) -> Coded:
+        if self._count >= MOST_KNOWN:
+            self._spaces, self._count = {}, 0
+        self.known(space)[key] = coded
+        self._count += 1
+        return coded
+
+
+def path_of(space: str, name: object) -> str:
+    """How errors call a feature."""
+    return f"{space}.{name}" if space else str(name)
+
+
+def _number(path: str, value: Any) -> float:
+    """A number as a plain float."""
+    if not isinstance(value, Real):
+        raise InvalidInput(
+            f"{path} must be text, a number, true or false, an object, or an array of numbers; got {repr(value)[:60]}"
+        )
+    largest: Any = LARGEST_FEATURE
+    if not -largest <= value <= largest:  # before it is a float: a whole number may be too large for one
+        raise InvalidInput(f"{path} must be a finite number of at most {LARGEST_FEATURE:g}; got {repr(value)[:60]}")
+    return float(value)

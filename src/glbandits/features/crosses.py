@@ -1,0 +1,55 @@
+"""Hashed features and their products, added up in vectors: the part of hashing that is compiled."""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from glbandits.compiled import READ_VECTOR, compile_cached, jittable
+from glbandits.records import Floats, Ints
+
+HALF, LOWEST = np.uint64(32), np.uint64(1)
+
+
+@jittable
+def add_up(row: Floats, code: np.uint64, value: float) -> None:
+    """Add a value where its 64 bits say: the upper half tells the slot, the lowest bit the sign.
+
+    Thanks to the sign, features that share a slot cancel as often as they add up, so inner products have no bias.
+    """
+    slot = ((code >> HALF) * np.uint64(row.shape[0])) >> HALF
+    row[slot] += value if code & LOWEST else -value
+
+
+@jittable
+def of_pair(action: np.uint64, shared: np.uint64) -> np.uint64:
+    """64 bits for a pair of features, well mixed: the last steps of splitmix64."""
+    mixed = action * np.uint64(0x9E3779B97F4A7C15) + shared
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+@cache
+def cross_entry() -> Callable[[NDArray[np.uint64], Floats, Ints, Floats], None]:
+    """A function that fills a row of `out` for each action.
+
+    The features stand one after the other in `codes` and `values`: first the shared ones, up to ends[0], then those of
+    the first action, up to ends[1], and so on.
+    """
+
+    def cross(codes: NDArray[np.uint64], values: Floats, ends: Ints, out: Floats) -> None:
+        for action in range(out.shape[0]):
+            row = out[action]
+            for shared in range(ends[0]):
+                add_up(row, codes[shared], values[shared])
+            for own in range(ends[action], ends[action + 1]):
+                for shared in range(ends[0]):
+                    add_up(row, of_pair(codes[own], codes[shared]), values[own] * values[shared])
+
+    codes = types.Array(types.uint64, 1, "C", readonly=True)
+    ends = types.Array(types.int64, 1, "C", readonly=True)
+    signature = types.void(codes, READ_VECTOR, ends, types.float64[:, ::1])
+    return compile_cached(cross, signature=signature, name="features", nogil=False)
