@@ -16,7 +16,7 @@ from glbandits.bandit.entries import (
     learn_entry,
     probabilities_entry,
 )
-from glbandits.bandit.model_file import read_model, write_model
+from glbandits.bandit.model_file import model_bytes, parse_model, read_model, write_model
 from glbandits.errors import LARGEST, InvalidInput, whole
 from glbandits.maths.links import find_link
 from glbandits.maths.randomness import COUNTER, KEY, generator
@@ -113,16 +113,29 @@ class Bandit:
         """
         checked = self._checked_arms(arms)
         draws = whole("draws", draws, at_least=1)
-        out = np.empty(len(checked))
-        if probabilities_entry(*self._kind)(self._state, self._settings, checked, out):
-            return out
+        exact = self._exact_probabilities(checked)
+        if exact is not None:
+            return exact
         # A stream for each moment, so that the errors of one estimate are not those of the next.
         probe = np.array([self._rng[KEY], FIRST_PROBE_STREAM + self._rng[COUNTER], 0], dtype=np.uint64)
         return frequencies_entry(*self._kind)(self._state, self._settings, checked, probe, draws)
 
+    def exact_probabilities(self, arms: ArrayLike) -> Floats | None:
+        """As `probabilities`, but only if the policy's rule has an exact form; None if it has none."""
+        return self._exact_probabilities(self._checked_arms(arms))
+
+    def _exact_probabilities(self, arms: Floats) -> Floats | None:
+        out = np.empty(len(arms))
+        exact = probabilities_entry(*self._kind)(self._state, self._settings, arms, out)
+        return out if exact else None
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write settings, state and generator to a safetensors file; all of it or nothing."""
-        write_model(path, self.policy, self.dim, self._state, self._rng)
+        write_model(path, self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        """What `save` writes, for those who keep models elsewhere than in files."""
+        return model_bytes(self.policy, self.dim, self._state, self._rng)
 
     @classmethod
     def load(cls, path: str | PathLike[str], policy: Policy | None = None) -> Self:
@@ -133,8 +146,23 @@ class Bandit:
             policy: needed only if the file was saved with a policy or link of your own, which a file cannot
                 carry: the same settings again.
         """
+        return cls._parsed(read_model(path), str(path), policy)
+
+    @classmethod
+    def from_bytes(cls, content: bytes, policy: Policy | None = None) -> Self:
+        """A Bandit that goes on, bit for bit, where the one of `to_bytes` stopped."""
+        return cls._parsed(content, "what was given", policy)
+
+    @classmethod
+    def _parsed(cls, content: bytes, name: str, policy: Policy | None) -> Self:
         bandit = cls.__new__(cls)
-        bandit._take(*read_model(path, policy))
+        bandit._take(*parse_model(content, name, policy))
+        return bandit
+
+    def copy(self) -> Self:
+        """Another Bandit that goes on from here by itself."""
+        bandit = type(self).__new__(type(self))
+        bandit._take(self.policy, self.dim, self._state.copy(), self._rng.copy())
         return bandit
 
     def __repr__(self) -> str:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import SafetensorError, deserialize
+from safetensors.numpy import load, save
 
 from glbandits.contract import rebuild, settings_of
 from glbandits.errors import GlbanditsError, ModelFileError, look_up
@@ -21,8 +21,8 @@ FORMAT = "glbandits-model"
 FORMAT_VERSION = 1
 
 
-def write_model(path: str | PathLike[str], policy: Policy, dim: int, state: Floats, rng: Generator) -> None:
-    """Write to a temporary file beside `path`, then put it in place: a reader never sees half a model."""
+def model_bytes(policy: Policy, dim: int, state: Floats, rng: Generator) -> bytes:
+    """The content of a model file."""
     header = {
         "format": FORMAT,
         "format_version": str(FORMAT_VERSION),
@@ -31,7 +31,11 @@ def write_model(path: str | PathLike[str], policy: Policy, dim: int, state: Floa
         "dim": str(dim),
     }
     header["digest"] = _digest(header, state, rng)
-    content = save({"state": state, "generator": rng}, metadata=header)
+    return save({"state": state, "generator": rng}, metadata=header)
+
+
+def write_model(path: str | PathLike[str], content: bytes) -> None:
+    """Write to a temporary file beside `path`, then put it in place: a reader never sees half a model."""
     target = Path(path)
     beside = target.parent / f".glbandits-{secrets.token_hex(8)}.tmp"
     try:
@@ -45,12 +49,22 @@ def write_model(path: str | PathLike[str], policy: Policy, dim: int, state: Floa
         raise
 
 
-def read_model(path: str | PathLike[str], given: Policy | None) -> tuple[Policy, int, Floats, Generator]:
-    """Policy, dimension, state and generator; a ModelFileError says why a file is refused."""
-    header, state, rng = _open(path)
-    policy = _policy(path, header, given)
+def read_model(path: str | PathLike[str]) -> bytes:
+    """The content of a file, which may be a model."""
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise ModelFileError(f"there is no file {path}") from None
+    except OSError as error:
+        raise ModelFileError(f"{path} is not a whole safetensors file ({error}); load another copy") from None
+
+
+def parse_model(content: bytes, name: str, given: Policy | None) -> tuple[Policy, int, Floats, Generator]:
+    """Policy, dimension, state and generator; a ModelFileError says why what is called `name` is refused."""
+    header, state, rng = _open(content, name)
+    policy = _policy(name, header, given)
     if not policy.fits(state, header.dim):
-        raise ModelFileError(f"{path} holds a state that {policy.name} with these settings cannot have made")
+        raise ModelFileError(f"{name} holds a state that {policy.name} with these settings cannot have made")
     return policy, header.dim, state, rng
 
 
@@ -62,19 +76,19 @@ class Header(NamedTuple):
     dim: int
 
 
-def _open(path: str | PathLike[str]) -> tuple[Header, Floats, Generator]:
-    if not Path(path).is_file():
-        raise ModelFileError(f"there is no file {path}")
+def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = dict(file.metadata() or {})
-            _check_format(path, metadata)
-            state, rng = file.get_tensor("state"), file.get_tensor("generator")
+        deserialize(content)  # which refuses what is no whole file
+        length = int.from_bytes(content[:8], "little")
+        metadata = dict(json.loads(content[8 : 8 + length]).get("__metadata__", {}))
+        _check_format(path, metadata)
+        tensors = load(content)
+        state, rng = tensors["state"], tensors["generator"]
         digest = metadata.pop("digest")
         header = Header(metadata["policy"], json.loads(metadata["settings"]), int(metadata["dim"]))
         kinds = state.dtype == np.float64, rng.dtype == np.uint64, rng.shape == (3,)
         values = isinstance(header.settings, dict), header.dim > 0
-    except (SafetensorError, OSError) as error:
+    except SafetensorError as error:
         raise ModelFileError(f"{path} is not a whole safetensors file ({error}); load another copy") from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         if isinstance(error, ModelFileError):
@@ -85,7 +99,7 @@ def _open(path: str | PathLike[str]) -> tuple[Header, Floats, Generator]:
     return header, state, rng
 
 
-def _check_format(path: str | PathLike[str], metadata: dict[str, str]) -> None:
+def _check_format(path: str, metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
         raise ModelFileError(f"{path} is a safetensors file, but not one that Bandit.save wrote")
     version = metadata.get("format_version", "")
@@ -96,7 +110,7 @@ def _check_format(path: str | PathLike[str], metadata: dict[str, str]) -> None:
         )
 
 
-def _policy(path: str | PathLike[str], header: Header, given: Policy | None) -> Policy:
+def _policy(path: str, header: Header, given: Policy | None) -> Policy:
     if given is not None:
         if given.name != header.policy or _plain(settings_of(given)) != header.settings:
             raise ModelFileError(
