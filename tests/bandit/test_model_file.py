@@ -163,12 +163,10 @@ def test_a_model_is_as_readable_as_any_file(saved: Path) -> None:
     Bandit.load(saved).save(saved.with_name("n" * 250))
 
 
-def test_bytes_are_what_a_file_holds(tmp_path: Path) -> None:
+def test_bytes_are_as_good_as_a_file() -> None:
     bandit, arms = Bandit(SgdTs(), dim=2, seed=3), np.eye(2)
     for reward in (0.0, 1.0, 1.0):
         bandit.learn(arms[bandit.choose(arms)], reward)
-    bandit.save(tmp_path / "model.safetensors")
-    assert bandit.to_bytes() == (tmp_path / "model.safetensors").read_bytes()
     again = Bandit.from_bytes(bandit.to_bytes())
     np.testing.assert_array_equal(again.state, bandit.state)
     assert [again.choose(arms) for _ in range(20)] == [bandit.choose(arms) for _ in range(20)]

@@ -78,7 +78,7 @@ class Header(NamedTuple):
 
 def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
     try:
-        deserialize(content)  # which refuses what is no whole file
+        deserialize(content)  # type: ignore[no-untyped-call]  # which refuses what is no whole file
         length = int.from_bytes(content[:8], "little")
         metadata = dict(json.loads(content[8 : 8 + length]).get("__metadata__", {}))
         _check_format(path, metadata)
