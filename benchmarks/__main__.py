@@ -12,7 +12,17 @@ from importlib import import_module
 for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ[variable] = "1"
 
-NAMES = ("run_time", "online", "growth", "default_policy", "policies", "defaults", "paper_grid", "r6a")
+NAMES = (
+    "run_time",
+    "online",
+    "growth",
+    "default_policy",
+    "policies",
+    "defaults",
+    "paper_grid",
+    "r6a",
+    "progressive_replay",
+)
 ONLY_IF_NAMED = ("regret",)
 
 if __name__ == "__main__":

@@ -31,8 +31,7 @@ class Stubborn(Uniform):
     @staticmethod
     @jittable
     def choose(_state: Floats, settings: Floats, _arms: Floats, _rng: Generator, _link: LinkFunctions) -> int:
-        place = int(settings[0])
-        return place
+        return int(settings[0])
 
 
 def changing_log(rows: int = 3000) -> LoggedData:
