@@ -1,0 +1,198 @@
+"""Logs of Vowpal Wabbit's decision service: a JSON object on each line, read a block of lines at a time."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glbandits.errors import InvalidInput, number, whole
+from glbandits.evaluation.arm_features import RowArms
+from glbandits.evaluation.logged_data import BLOCK, LoggedData, rows_together
+from glbandits.features import Hashing
+from glbandits.maths.links import Link, find_link
+from glbandits.records import Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class DsjsonCounts:
+    """The lines of a file, and which of them are decisions that count."""
+
+    decisions: int = 0
+    others: int = 0
+    """Lines that hold no decision, such as rewards of unknown decisions."""
+    not_activated: int = 0
+    """Decisions that were never shown to anybody (`_skipLearn`)."""
+
+
+class _Decision(NamedTuple):
+    shared: dict[str, Any]
+    actions: list[dict[str, Any]]
+    chosen: int
+    reward: float
+    propensity: float
+    dropped: float
+    """The chance that a row like this was left out of the log."""
+
+
+class DsjsonLog:
+    """A log in a dsjson file, which is read again, a block of lines at a time, whenever its rows are wanted.
+
+    The reward is the cost with its sign changed. The chosen action is the first of `a`, and its chance the first of
+    `p`; without these, `_label_Action` and `_label_probability` tell them. All lines are checked when it is opened, but
+    for their features, which are checked when they are read.
+    """
+
+    arm_names = None
+
+    def __init__(self, path: Path, hashing: Hashing, link: str | Link) -> None:
+        self._path, self._hashing, self._link = path, hashing, link
+        self.counts, self._most = _first_pass(path, find_link(link))
+
+    @property
+    def dim(self) -> int:
+        """Features of an arm."""
+        return self._hashing.width
+
+    def __len__(self) -> int:
+        return self.counts.decisions
+
+    def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
+        """All decisions in order, in blocks of at most so many."""
+        size = rows_together(size, self._most, self.dim)
+        block: list[tuple[_Decision, Floats]] = []
+        for decision in _decisions(self._path, self._hashing):
+            block.append(decision)
+            if len(block) == size:
+                yield self._logged(block)
+                block = []
+        if block:
+            yield self._logged(block)
+
+    def _logged(self, block: list[tuple[_Decision, Floats]]) -> LoggedData:
+        arms = np.zeros((len(block), self._most, self.dim))
+        for row, (_, vectors) in enumerate(block):
+            arms[row, : len(vectors)] = vectors
+        decisions = [decision for decision, _ in block]
+        return LoggedData(
+            chosen=np.array([decision.chosen for decision in decisions]),
+            rewards=np.array([decision.reward for decision in decisions]),
+            propensities=np.array([decision.propensity for decision in decisions]),
+            arms=RowArms(arms, np.array([len(decision.actions) for decision in decisions])),
+            link=self._link,
+        )
+
+
+def read_dsjson(
+    path: str | PathLike[str], *, hashing: Hashing | None = None, link: str | Link = "identity"
+) -> DsjsonLog:
+    """A log in a file of Vowpal Wabbit's dsjson format, with an action's features hashed to vectors.
+
+    It may be larger than memory. Lines that are no decisions are counted and passed over (see `DsjsonLog.counts`).
+
+    Args:
+        path: a file with a JSON object on each line.
+        hashing: how features become numbers; 256 of them if it is not told.
+        link: tells which rewards there can be. Costs are often -1 and 0, and rewards so 1 and 0: logistic.
+    """
+    if not Path(path).is_file():
+        raise InvalidInput(f"{path} must be a file with a JSON object on each line; there is no such file")
+    return DsjsonLog(Path(path), Hashing() if hashing is None else hashing, link)
+
+
+def _decisions(path: Path, hashing: Hashing) -> Iterator[tuple[_Decision, Floats]]:
+    """The decisions that count, and the vectors of their actions."""
+    for line, event in _objects(path):
+        if _counts(event):
+            with _naming(path, line):
+                decision = _decision(event)
+                vectors = hashing.vectors(decision.shared, decision.actions)
+            yield decision, vectors
+
+
+def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """What the lines hold, with their numbers. The first is 1, as editors count."""
+    with path.open("rb") as file:
+        for line, text in enumerate(file, start=1):
+            if not text.strip():
+                continue
+            with _naming(path, line):
+                try:
+                    event = json.loads(text)
+                except ValueError as error:
+                    raise InvalidInput(
+                        f"it must be a JSON object; got {text[:60]!r}: {error}. Cut it out if it was not written to "
+                        "its end"
+                    ) from None
+                if not isinstance(event, dict):
+                    raise InvalidInput(f"it must be a JSON object; got {text[:60]!r}")
+            yield line, event
+
+
+@contextmanager
+def _naming(path: Path, line: int) -> Iterator[None]:
+    """Tell in errors where it was."""
+    try:
+        yield
+    except InvalidInput as error:
+        raise InvalidInput(f"line {line} of {path.name}: {error}") from None
+
+
+def _counts(event: dict[str, Any]) -> bool:
+    """Whether it is a decision that was carried out."""
+    return "c" in event and not event.get("_skipLearn")
+
+
+def _first_pass(path: Path, link: Link) -> tuple[DsjsonCounts, int]:
+    """Look at every line once: what it is, whether it can be used, and the most actions there are."""
+    decisions = others = not_activated = most = 0
+    kept = None
+    for line, event in _objects(path):
+        if not _counts(event):
+            not_activated += "c" in event
+            others += "c" not in event
+            continue
+        with _naming(path, line):
+            decision = _decision(event)
+            link.check_reward(decision.reward)
+            if kept is not None and decision.dropped != kept:
+                raise InvalidInput(
+                    f"pdrop must be the same on all lines, because rows have no weights here; got {decision.dropped} "
+                    f"after {kept}. Evaluate the lines of each pdrop by themselves"
+                )
+        kept, most, decisions = decision.dropped, max(most, len(decision.actions)), decisions + 1
+    if not decisions:
+        raise InvalidInput(f"{path} must hold decisions; got {others} other lines and {not_activated} not activated")
+    return DsjsonCounts(decisions=decisions, others=others, not_activated=not_activated), most
+
+
+def _decision(event: dict[str, Any]) -> _Decision:
+    context = event["c"]
+    actions = context.get("_multi") if isinstance(context, dict) else None
+    if not isinstance(actions, list) or not actions:
+        raise InvalidInput("c must be an object with the actions as _multi, a list of at least one")
+    if "_slots" in context or "_outcomes" in event:
+        raise InvalidInput("it holds a decision for several slots; only one slot is read")
+    chosen, label = _first(event, "a", "_label_Action"), event.get("_label_Action")
+    if label is not None and chosen != label:
+        raise InvalidInput(f"the chosen action must be the first of a, {chosen}; _label_Action says {label}")
+    return _Decision(
+        shared={name: value for name, value in context.items() if name != "_multi"},
+        actions=actions,
+        chosen=whole("the chosen action, the first of a,", chosen, at_least=1, at_most=len(actions)) - 1,
+        reward=-number("_label_cost", event.get("_label_cost")),
+        propensity=number(
+            "the chance, the first of p,", _first(event, "p", "_label_probability"), above=0.0, at_most=1.0
+        ),
+        dropped=number("pdrop", event.get("pdrop", 0.0), at_least=0, at_most=1),
+    )
+
+
+def _first(event: dict[str, Any], ranking: str, label: str) -> Any:
+    """The first of a ranking, or what the label says if there is no ranking."""
+    ranked = event.get(ranking)
+    return ranked[0] if isinstance(ranked, list) and ranked else event.get(label)

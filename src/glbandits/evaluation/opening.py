@@ -1,0 +1,57 @@
+"""open_log: a log, whatever it is kept in."""
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from glbandits.errors import InvalidInput
+from glbandits.evaluation.columns import Columns
+from glbandits.evaluation.dsjson import read_dsjson
+from glbandits.evaluation.logged_data import Log
+from glbandits.evaluation.open_bandit import is_open_bandit, read_open_bandit
+from glbandits.evaluation.table_files import read_csv, read_parquet
+from glbandits.evaluation.tables import read_table
+
+
+def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Log:
+    """A log from a data frame, a file or a folder; the kind of a file is told by its ending.
+
+    | source | read by |
+    |---|---|
+    | a data frame of polars or pandas, a dict of columns | `read_table` |
+    | .parquet, a folder of such, a pattern | `read_parquet` |
+    | .csv, a folder of such, a pattern | `read_csv` |
+    | a folder with item_context.csv | `read_open_bandit` |
+    | .dsjson, .json, .jsonl | `read_dsjson` |
+
+    >>> open_log("log.xlsx")
+    Traceback (most recent call last):
+    glbandits.errors.InvalidInput: log.xlsx must end with .parquet, .csv, .dsjson, .json or .jsonl, or be a folder ...
+
+    Args:
+        source: what holds the log.
+        columns: which column is what; the defaults of `Columns` if it is not told. The last two kinds know theirs.
+        settings: of the function that reads it, such as arm_table and link.
+    """
+    if not isinstance(source, str | PathLike):
+        return read_table(source, columns or Columns(), **settings)
+    path = Path(source)
+    kind = _kind(path)
+    if kind in ("open bandit", "dsjson"):
+        if columns is not None:
+            raise InvalidInput(f"{path} knows its columns; leave columns out")
+        return read_open_bandit(path, **settings) if kind == "open bandit" else read_dsjson(path, **settings)
+    return (read_parquet if kind == "parquet" else read_csv)(path, columns or Columns(), **settings)
+
+
+def _kind(path: Path) -> str:
+    if path.is_dir() and is_open_bandit(path):
+        return "open bandit"
+    endings = [file.suffix for file in path.rglob("*")] if path.is_dir() else [path.suffix]
+    for kind, known in (("parquet", (".parquet",)), ("csv", (".csv",)), ("dsjson", (".dsjson", ".json", ".jsonl"))):
+        if any(ending in known for ending in endings) and not (path.is_dir() and kind == "dsjson"):
+            return kind
+    raise InvalidInput(
+        f"{path} must end with .parquet, .csv, .dsjson, .json or .jsonl, or be a folder with files of the first two "
+        "or of the Open Bandit format"
+    )
