@@ -57,8 +57,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The chance that the shown action had."""
     probabilities: tuple[float, ...]
     """The chance that the model gave each action, floor included."""
+    epoch: int = 0
+    """How many times the model was replaced: by a reset, an import, or another policy."""
     model: int
-    """How many decisions the model had passed when it decided: its version."""
+    """The number of the last decision that the model had passed when it decided: its version within the epoch."""
     mode: Mode
     deferred: bool = False
     """Whether it counts only when it is activated."""
