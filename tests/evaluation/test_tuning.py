@@ -179,6 +179,11 @@ def test_wrong_input_is_refused() -> None:
         tune(EpsilonGreedy(), log, grid={"exploration": ()})
     with pytest.raises(InvalidInput, match="candidates must be at least two policies, or one with a grid"):
         tune([Uniform()], log)
+    for no_settings in (Uniform, 3):
+        with pytest.raises(InvalidInput, match="policy must be settings such as Optimist"):
+            tune(no_settings, log)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="policy must be settings such as Optimist"):
+        tune([Uniform(), Uniform], log)  # type: ignore[list-item]
     with pytest.raises(InvalidInput, match="a grid varies the settings of one policy"):
         tune([Uniform(), Stubborn()], log, grid={"place": (1,)})
     with pytest.raises(InvalidInput, match="seeds must be at least one seed"):

@@ -52,8 +52,7 @@ def play_together(
     `progress` is called with the number of rows just played, summed over policies and seeds.
     """
     for policy in policies:
-        if not isinstance(policy, Policy) or isinstance(policy, type):
-            raise InvalidInput(f"policy must be settings such as Optimist(); got {policy!r}")
+        check_policy(policy)
     smallest = _check(log, policies)
     if rules.learn == "matched" and rules.least_propensity is None:
         rules = replace(rules, least_propensity=smallest)
@@ -65,6 +64,12 @@ def play_together(
             if progress is not None:
                 progress(len(block))
     return [[player.curve() for player in same_policy] for same_policy in players]
+
+
+def check_policy(policy: object) -> None:
+    """Refuse what is not the settings of a policy."""
+    if not isinstance(policy, Policy) or isinstance(policy, type):
+        raise InvalidInput(f"policy must be settings such as Optimist(); got {policy!r}")
 
 
 def _check(log: Log, policies: Sequence[Policy]) -> float:

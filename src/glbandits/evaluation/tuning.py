@@ -11,7 +11,7 @@ from glbandits.contract import Grid, Policy, grid_points
 from glbandits.errors import InvalidInput, look_up, number
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import split
-from glbandits.evaluation.log_player import Rules, play_together
+from glbandits.evaluation.log_player import Rules, check_policy, play_together
 from glbandits.evaluation.logged_data import Log
 from glbandits.evaluation.progressive import warn_if_few
 from glbandits.maths.randomness import seed_list
@@ -144,13 +144,13 @@ def _played(policies: Sequence[Policy], curves: list[list[LearningCurve]]) -> li
 
 def _candidates(given: Policy | Sequence[Policy], grid: Grid | None) -> list[Policy]:
     """The policies to choose among, the default first."""
-    if not isinstance(given, Policy):
-        listed = list(given)
+    if isinstance(given, Sequence):
         if grid is not None:
             raise InvalidInput("a grid varies the settings of one policy; got a list of candidates beside it")
-        if len(listed) < 2:
-            raise InvalidInput(f"candidates must be at least two policies, or one with a grid; got {listed!r}")
-        return listed
+        if len(given) < 2:
+            raise InvalidInput(f"candidates must be at least two policies, or one with a grid; got {given!r}")
+        return list(given)
+    check_policy(given)
     varied: Grid = getattr(given, "grid", {}) if grid is None else grid
     if not varied:
         raise InvalidInput(f"{given.name} has no grid of settings to choose among. Give one, or a list of policies")
