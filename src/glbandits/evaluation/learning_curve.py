@@ -19,7 +19,8 @@ class LearningCurve:
 
     Standard errors are those of a martingale: given all rows before it, a row is a fair draw. They take the spread
     of the rewards as it is, with whatever the policy's progress adds to it, and so are a little too large, not too
-    small. NaN where fewer than two rows count. If the log has clusters, rows of one cluster are taken together.
+    small. They are about what the policy became in this run: that another run may learn better or worse, only other
+    seeds can tell. NaN where fewer than two rows count. If the log has clusters, their rows are taken together.
     """
 
     policy: Policy
