@@ -1,6 +1,8 @@
 """What another policy would have earned, from the log of one that decided."""
 
 from glbandits.evaluation.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
+from glbandits.evaluation.columns import Columns
+from glbandits.evaluation.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
 from glbandits.evaluation.estimators import (
     ESTIMATORS,
     ClippedIps,
@@ -19,10 +21,16 @@ from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.learning_curve import LearningCurve
 from glbandits.evaluation.log_part import LogPart
 from glbandits.evaluation.logged_data import Log, LoggedData
+from glbandits.evaluation.open_bandit import read_open_bandit
+from glbandits.evaluation.opening import open_log
+from glbandits.evaluation.overlap import Overlap, overlap_of
 from glbandits.evaluation.progressive import play_log
+from glbandits.evaluation.propensities import EstimatedPropensities, estimate_propensities
 from glbandits.evaluation.results import Estimate, Evaluation
 from glbandits.evaluation.reward_models import GlmReward, RewardModel, SklearnReward
 from glbandits.evaluation.support import ArmSupport, Support
+from glbandits.evaluation.table_files import read_csv, read_parquet
+from glbandits.evaluation.tables import TableLog, read_table
 from glbandits.evaluation.targets import Target
 from glbandits.evaluation.tuning import Played, Tuned, tune
 
@@ -31,11 +39,15 @@ __all__ = [
     "ArmFeatures",
     "ArmSupport",
     "ClippedIps",
+    "Columns",
     "CrossedArms",
     "DirectMethod",
     "DoublyRobust",
     "DrOptimisticShrinkage",
+    "DsjsonCounts",
+    "DsjsonLog",
     "Estimate",
+    "EstimatedPropensities",
     "Estimator",
     "Evaluation",
     "FixedArms",
@@ -46,6 +58,7 @@ __all__ = [
     "Log",
     "LogPart",
     "LoggedData",
+    "Overlap",
     "Played",
     "Replay",
     "RewardModel",
@@ -55,9 +68,18 @@ __all__ = [
     "Snips",
     "Support",
     "SwitchDr",
+    "TableLog",
     "Target",
     "Tuned",
+    "estimate_propensities",
     "evaluate",
+    "open_log",
+    "overlap_of",
     "play_log",
+    "read_csv",
+    "read_dsjson",
+    "read_open_bandit",
+    "read_parquet",
+    "read_table",
     "tune",
 ]

@@ -1,0 +1,71 @@
+"""Overlap: whether a log tried its arms often enough to tell anything about them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glbandits.errors import InvalidInput
+from glbandits.evaluation.arm_features import RowArms
+from glbandits.evaluation.logged_data import Log
+
+SMALL = 0.01
+"""A propensity below this makes a row weigh more than a hundred others."""
+SHARES = (0.01, 0.05, 0.25, 0.5)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overlap:
+    """The chances that the chosen arms of a log had."""
+
+    rows: int
+    estimated: bool
+    """Whether the chances were estimated from the log itself."""
+    least: float
+    quantiles: tuple[float, ...]
+    """Below which 1, 5, 25 and 50 % of them are."""
+    below: float
+    """The share of rows below 0.01."""
+    never_chosen: tuple[str, ...]
+    """Arms of which the log tells nothing, where all rows have the same arms."""
+
+    def warnings(self) -> list[str]:
+        """What is wrong with it, in sentences."""
+        said = []
+        if self.below:
+            said.append(
+                f"{self.below:.1%} of rows chose an arm whose chance was below {SMALL}, {self.least:.2g} at the least: "
+                "few rows will decide what is estimated"
+            )
+        if self.never_chosen:
+            few = ", ".join(self.never_chosen[:10]) + (", ..." if len(self.never_chosen) > 10 else "")
+            said.append(f"{len(self.never_chosen)} arms were never chosen, and nothing is known of them: {few}")
+        return said
+
+
+def overlap_of(log: Log) -> Overlap:
+    """Look at all rows of a log that has propensities.
+
+    >>> from glbandits.evaluation import Columns, read_table
+    >>> log = read_table({"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.995, 0.005]}, Columns())
+    >>> overlap_of(log).warnings()
+    ['50.0% of rows chose an arm whose chance was below 0.01, 0.005 at the least: few rows will decide what is ...']
+    """
+    parts, counts, estimated = [], np.zeros(0, dtype=np.int64), False
+    for block in log.blocks():
+        if block.propensities is None:
+            raise InvalidInput("the log has no propensities; have them estimated by estimate_propensities first")
+        parts.append(block.propensities)
+        estimated = block.estimated
+        if not isinstance(block.arms, RowArms):
+            chosen = np.bincount(block.chosen, minlength=block.arms.most)
+            counts = chosen if not len(counts) else counts + chosen
+    chances = np.concatenate(parts)
+    names = log.arm_names or tuple(map(str, range(len(counts))))
+    return Overlap(
+        rows=len(chances),
+        estimated=estimated,
+        least=float(chances.min()),
+        quantiles=tuple(np.quantile(chances, SHARES).tolist()),
+        below=float(np.mean(chances < SMALL)),
+        never_chosen=tuple(name for name, count in zip(names, counts.tolist(), strict=True) if not count),
+    )
