@@ -6,6 +6,7 @@ import typer
 
 from glbandits.cli.compare import compare_command
 from glbandits.cli.diagnose import diagnose_command
+from glbandits.cli.evaluate import evaluate_command
 from glbandits.cli.paper import paper_command
 from glbandits.cli.policies import policies
 from glbandits.cli.simulate import simulate_command
@@ -19,6 +20,7 @@ app = typer.Typer(
 )
 app.command("compare")(compare_command)
 app.command("diagnose")(diagnose_command)
+app.command("evaluate")(evaluate_command)
 app.command("paper")(paper_command)
 app.command("policies")(policies)
 app.command("simulate")(simulate_command)

@@ -9,7 +9,7 @@ from scipy.special import ndtri
 from glbandits.evaluation import ArmSupport, Evaluation
 from glbandits.evaluation.learning_curve import LearningCurve
 from glbandits.evaluation.support import WEIGHT_EDGES
-from glbandits.experiments.evaluation_report.numbers import shown
+from glbandits.experiments.evaluation_report.numbers import logged_interval, shown
 from glbandits.experiments.log_study import LogStudy
 from glbandits.experiments.report.chart_parts import SMALL, Chart, band, base_layout, line, plain, short
 from glbandits.experiments.report.drawn import Curve
@@ -31,8 +31,7 @@ def forest_chart(study: LogStudy, looks: Looks) -> Chart:
     layout = base_layout("Mean reward of a decision", f"{study.questions.level:.0%} intervals (normal)")
     ticks: dict[int, str] = {}
     traces, notes, place = [], [], 0
-    reach = float(ndtri(0.5 + study.questions.level / 2))
-    blocks = [("the log itself", GREY, _logged_rows(study, reach))]
+    blocks = [("the log itself", GREY, _logged_rows(study))]
     blocks += [(one.label, looks[one.label].colour, _estimated_rows(one.evaluation)) for one in study.judged]
     for label, colour, rows in blocks:
         notes.append(_heading(label, colour, place))
@@ -54,12 +53,9 @@ def forest_height(study: LogStudy) -> float:
     return 8.5 + 1.7 * rows
 
 
-def _logged_rows(study: LogStudy, reach: float) -> list[tuple[str, float, float, float]]:
+def _logged_rows(study: LogStudy) -> list[tuple[str, float, float, float]]:
     words = {first: "mean" if len(study.parts) == 1 else study.rows_in_words(first) for first in study.parts}
-    return [
-        (words[first], part.logged, part.logged - reach * part.logged_error, part.logged + reach * part.logged_error)
-        for first, part in study.parts.items()
-    ]
+    return [(words[first], part.logged, *logged_interval(part)) for first, part in study.parts.items()]
 
 
 def _estimated_rows(evaluation: Evaluation) -> list[tuple[str, float, float, float]]:

@@ -2,6 +2,8 @@
 
 import math
 
+from scipy.special import ndtri
+
 from glbandits.evaluation import Estimate, Evaluation, Interval
 
 UNKNOWN = "unknown"
@@ -36,3 +38,9 @@ def against_the_log(estimate: Estimate, evaluation: Evaluation) -> str:
     if not math.isfinite(more) or evaluation.logged <= 0.0:
         return shown(more, sign=True)
     return f"{shown(more, sign=True)} ({more / evaluation.logged:+.0%})"
+
+
+def logged_interval(evaluation: Evaluation) -> Interval:
+    """Of the mean reward of the log itself, as wide as the normal intervals of estimates."""
+    reach = float(ndtri(0.5 + evaluation.level / 2)) * evaluation.logged_error
+    return Interval(evaluation.logged - reach, evaluation.logged + reach)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from glbandits.evaluation import ArmSupport
-from glbandits.experiments.evaluation_report.numbers import against_the_log, between, shown
+from glbandits.experiments.evaluation_report.numbers import against_the_log, between, logged_interval, shown
 from glbandits.experiments.log_study import LogStudy
 from glbandits.experiments.report.markup import NONE, significant, table
 
@@ -29,8 +29,8 @@ def estimates_table(study: LogStudy) -> str:
         for estimate in one.evaluation.estimates
     ]
     for first, part in study.parts.items():
-        error = f"standard error {shown(part.logged_error)}"
-        rows.append(["the log itself", study.rows_in_words(first), shown(part.logged), error, NONE, NONE, NONE])
+        where, interval = study.rows_in_words(first), between(logged_interval(part))
+        rows.append(["the log itself", where, shown(part.logged), interval, NONE, NONE, NONE])
     return table((*columns, "more than the log"), rows)
 
 

@@ -1,0 +1,100 @@
+"""`glb evaluate`: what other policies would have earned, from a log, with a table, a page and a file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from glbandits.cli.candidates import named_candidates
+from glbandits.cli.evaluation_tables import estimates_table, learning_table, support_lines
+from glbandits.cli.log_file import FORMATS, LogFile, column_names, reward_range, with_estimated_propensities
+from glbandits.cli.progress import work_bar
+from glbandits.cli.run_experiment import command_line
+from glbandits.errors import look_up
+from glbandits.evaluation import ESTIMATORS, Columns
+from glbandits.evaluation.learning_curve import Learn
+from glbandits.experiments.evaluation_report import write_evaluation
+from glbandits.experiments.log_study import LogStudy, Questions, study
+
+WAYS: dict[str, Learn] = {"matched": "matched", "all": "all"}
+
+
+def evaluate_command(
+    log: Annotated[Path, typer.Argument(help="A Parquet file or folder, CSV, an Open Bandit folder, or dsjson.")],
+    policy: Annotated[
+        list[str], typer.Option(help="A policy, with settings if you like: sgd-ts:step=0.5; or uniform; or arm:NAME.")
+    ] = ["optimist", "uniform"],  # noqa: B006
+    estimator: Annotated[list[str], typer.Option(help=f"One of {', '.join(ESTIMATORS)}.")] = ["snips", "dr"],  # noqa: B006
+    model: Annotated[list[Path], typer.Option(help="A saved Bandit, which is evaluated as it is, on all rows.")] = [],  # noqa: B006
+    file_format: Annotated[str, typer.Option("--format", help="auto, parquet, csv, open-bandit or dsjson.")] = "auto",
+    arm: Annotated[str, typer.Option(help="The column with the name of the chosen arm.")] = "arm",
+    reward: Annotated[str, typer.Option(help="The column with its reward.")] = "reward",
+    propensity: Annotated[str, typer.Option(help="The column with the chance that it had.")] = "propensity",
+    context: Annotated[str, typer.Option(help="Columns with what was known of the row: age,country")] = "",
+    per_arm: Annotated[str, typer.Option(help="Columns with a number for each arm: affinity_{arm}")] = "",
+    arms: Annotated[str | None, typer.Option(help="The column with a list of the arms that the row had.")] = None,
+    features: Annotated[str | None, typer.Option(help="The column with a list of numbers for each of them.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="Rows with the same value here were decided together.")] = None,
+    arm_table: Annotated[Path | None, typer.Option(help="A Parquet or CSV file with the features of each arm.")] = None,
+    link: Annotated[str | None, typer.Option(help="identity, logistic, probit or log; tells what rewards are.")] = None,
+    estimate_propensities: Annotated[
+        bool, typer.Option("--estimate-propensities", help="If nobody wrote down the chances: guess them.")
+    ] = False,
+    train: Annotated[float, typer.Option(help="The share of rows that policies learn first.")] = 0.5,
+    learn: Annotated[str, typer.Option(help="For learning curves: matched rows, or all.")] = "matched",
+    level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    rewards: Annotated[
+        str | None, typer.Option("--reward-range", help="Lowest and highest reward that there can be: -1,1")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+    out: Annotated[Path, typer.Option(help="The folder for the page and the results.")] = Path("out/evaluate"),
+) -> None:
+    """Estimate what policies would have earned, from a log of another's decisions.
+
+    A policy that learns does so on the first rows, and is evaluated on the rest, learning no more. What needs no
+    learning is evaluated on the same rows.
+    """
+    read = look_up("format", file_format, FORMATS)
+    for name in estimator:
+        look_up("estimator", name, ESTIMATORS)
+    questions = Questions(
+        estimators=tuple(estimator),
+        train=train,
+        level=level,
+        reward_range=reward_range(rewards),
+        learn=look_up("way to learn", learn, WAYS),
+        seed=seed,
+    )
+    columns = Columns(
+        arm=arm,
+        reward=reward,
+        propensity=None if estimate_propensities else propensity,
+        context=column_names(context),
+        per_arm=column_names(per_arm),
+        cluster=cluster,
+        arms=arms,
+        features=features,
+    )
+    console, notes = Console(), []
+    with console.status("looking at the log"):
+        opened = read(LogFile(path=log, columns=columns, arm_table=arm_table, link=link))
+        if estimate_propensities:
+            opened, notes = with_estimated_propensities(opened)
+        rewards_link = next(iter(opened.blocks(1))).link
+    horizon = max(1, round(train * len(opened)))
+    candidates = named_candidates(policy, model, arm_names=opened.arm_names, link=rewards_link, horizon=horizon)
+    with work_bar(console) as bar:
+        found = study(opened, candidates, questions, source=str(log), notes=notes, progress=bar)
+    _print(console, found)
+    page, record = write_evaluation(found, out, command_line())
+    console.print(f"Page: {page}\nResults: {record}", soft_wrap=True, markup=False)
+
+
+def _print(console: Console, found: LogStudy) -> None:
+    console.print(estimates_table(found))
+    for line in support_lines(found):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    curves = learning_table(found)
+    if curves is not None:
+        console.print(curves)

@@ -1,0 +1,108 @@
+"""Logs as they are named on the command line: a path, its format, and which column is what."""
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import polars as pl
+
+from glbandits.errors import InvalidInput, number
+from glbandits.evaluation import (
+    Columns,
+    Log,
+    estimate_propensities,
+    open_log,
+    read_csv,
+    read_dsjson,
+    read_open_bandit,
+    read_parquet,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogFile:
+    """Where a log is, and what the user said about it."""
+
+    path: Path
+    columns: Columns
+    arm_table: Path | None
+    link: str | None
+
+    def said(self) -> dict[str, Any]:
+        """The settings of a reader that the user did not leave as they were."""
+        said: dict[str, Any] = {} if self.link is None else {"link": self.link}
+        if self.columns != Columns():
+            said["columns"] = self.columns
+        if self.arm_table is not None:
+            said["arm_table"] = read_arm_table(self.arm_table)
+        return said
+
+
+def _read_table(read: Callable[..., Log], file: LogFile) -> Log:
+    return read(file.path, **{"columns": file.columns} | file.said())
+
+
+def _read_own(read: Callable[..., Log], file: LogFile) -> Log:
+    said = file.said()
+    if set(said) - {"link"}:
+        raise InvalidInput(f"{file.path} is of a format that knows its columns and arms; leave out options of columns")
+    return read(file.path, **said)
+
+
+FORMATS: Mapping[str, Callable[[LogFile], Log]] = MappingProxyType(
+    {
+        "auto": lambda file: open_log(file.path, **file.said()),
+        "parquet": partial(_read_table, read_parquet),
+        "csv": partial(_read_table, read_csv),
+        "open-bandit": partial(_read_own, read_open_bandit),
+        "dsjson": partial(_read_own, read_dsjson),
+    }
+)
+
+
+def with_estimated_propensities(log: Log) -> tuple[Log, list[str]]:
+    """The log with chances that were guessed, and all warnings about that."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        completed = estimate_propensities(log)
+    return completed, [str(warning.message) for warning in caught]
+
+
+def read_arm_table(path: Path) -> pl.DataFrame:
+    """A small table, from a Parquet or CSV file."""
+    if not path.is_file():
+        raise InvalidInput(f"--arm-table must be a Parquet or CSV file with a row for each arm; {path} is none")
+    try:
+        return pl.read_csv(path, infer_schema_length=None) if path.suffix == ".csv" else pl.read_parquet(path)
+    except pl.exceptions.PolarsError as error:
+        raise InvalidInput(f"--arm-table: {path} could not be read: {error}") from None
+
+
+def column_names(text: str) -> tuple[str, ...]:
+    """Names that are written with commas between them.
+
+    >>> column_names("age, country"), column_names("")
+    (('age', 'country'), ())
+    """
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def reward_range(text: str | None) -> tuple[float, float] | None:
+    """Two numbers with a comma between them.
+
+    >>> reward_range("-1,1")
+    (-1.0, 1.0)
+    """
+    if text is None:
+        return None
+    try:
+        low, high = (number("--reward-range", float(part)) for part in text.split(","))
+    except ValueError:
+        raise InvalidInput(f"--reward-range is written lowest,highest, such as -1,1; got {text!r}") from None
+    if not low < high:
+        raise InvalidInput(f"--reward-range must name the lowest reward first; got {text!r}")
+    return low, high
