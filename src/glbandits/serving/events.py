@@ -68,6 +68,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds that rewards are waited for."""
     default_reward: float
     aggregation: Aggregation
+    exploration: float
+    """The share of random decisions."""
     seed: int
     """What the draw was made with."""
 

@@ -1,0 +1,222 @@
+"""A loop: one stream of decisions, the model that makes them, and the learning from what came of them."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from glbandits.bandit import Bandit
+from glbandits.errors import InvalidInput
+from glbandits.features import Hashing
+from glbandits.serving.arms import arms_of
+from glbandits.serving.configuration import Configuration
+from glbandits.serving.deciding import decide, seed_of
+from glbandits.serving.events import Decision, Mode
+from glbandits.serving.learning import learn
+from glbandits.serving.store import EventStore
+
+BATCH = 1000
+"""Decisions that are read from the store at a time to be learned."""
+SNAPSHOT = 10_000
+"""Decisions after which a model is kept, so that a server which starts again need not learn them all."""
+IDENTITY, CONFIGURATION, BASE = "loop", "configuration", "base"
+"""Kinds of documents. A base is the model with which an epoch begins; none of them is ever forgotten."""
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What a loop was born with."""
+
+    salt: str
+    """Makes its draws its own."""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A model as it is kept."""
+
+    epoch: int
+    number: int
+    bandit: bytes
+
+
+class Published(NamedTuple):
+    """A model as decisions see it. It never changes; another takes its place."""
+
+    epoch: int
+    number: int
+    bandit: Bandit
+    hashing: Hashing
+
+
+class Loop:
+    """Decides at once, from what it holds in memory; learns when told to, in the order of the log.
+
+    `decide` may be called from any thread while another one learns. Learning, and replacing the configuration or the
+    model, is for one thread at a time, which the lock sees to.
+
+    Args:
+        name: of the loop in the store.
+        store: where decisions, rewards, models and configurations are kept.
+        clock: microseconds since 1970.
+    """
+
+    def __init__(self, name: str, store: EventStore, clock: Callable[[], int]) -> None:
+        self.name, self._store, self._clock = name, store, clock
+        self._lock, self._hashings = Lock(), dict[int, Hashing]()
+        if not store.documents(name, IDENTITY):
+            store.save_document(name, IDENTITY, clock(), msgspec.json.encode(Identity(secrets.token_hex(16))))
+        # The first one: if two processes have made one each, both take that.
+        self.salt = msgspec.json.decode(store.documents(name, IDENTITY)[0].body, type=Identity).salt
+        self.configuration = self._kept_configuration()
+        self._learner, self._epoch, self._number, self._kept = self._kept_model()
+        self.published = self._publish()
+
+    def _kept_configuration(self) -> Configuration:
+        kept = self._store.latest_document(self.name, CONFIGURATION)
+        if kept is not None:
+            return msgspec.json.decode(kept.body, type=Configuration)
+        configuration = Configuration()
+        self._store.save_document(self.name, CONFIGURATION, self._clock(), msgspec.json.encode(configuration))
+        return configuration
+
+    def _kept_model(self) -> tuple[Bandit, int, int, int]:
+        base, kept = self._store.latest_document(self.name, BASE), self._store.latest_model(self.name)
+        if base is None:
+            bandit = fresh_model(self.configuration)
+            self._begin(Snapshot(0, 0, bandit.to_bytes()))
+            return bandit, 0, 0, 0
+        snapshot = msgspec.msgpack.decode(base.body, type=Snapshot)
+        if kept is not None:
+            later = msgspec.msgpack.decode(kept.body, type=Snapshot)
+            snapshot = later if later.epoch == snapshot.epoch else snapshot
+        return Bandit.from_bytes(snapshot.bandit), snapshot.epoch, snapshot.number, snapshot.number
+
+    def _begin(self, snapshot: Snapshot) -> None:
+        self._store.save_document(self.name, BASE, self._clock(), msgspec.msgpack.encode(snapshot))
+
+    def _publish(self) -> Published:
+        return Published(self._epoch, self._number, self._learner.copy(), self._hashing())
+
+    def _hashing(self) -> Hashing:
+        """The same one as long as the width is: it remembers what it has hashed."""
+        return self._hashings.setdefault(self._learner.dim, Hashing(width=self._learner.dim))
+
+    def decide(
+        self,
+        *,
+        event_id: str,
+        request: bytes,
+        encoding: str,
+        actions: Sequence[str],
+        excluded: Sequence[int] = (),
+        baseline: int | None = None,
+        slot: str = "",
+        deferred: bool = False,
+    ) -> Decision:
+        """Choose an action. Nothing is kept yet: the decision holds only when the store has it."""
+        configuration, model = self.configuration, self.published
+        arms = arms_of(request, encoding, len(actions), model.hashing)
+        if arms.shape[1] != model.bandit.dim:
+            raise InvalidInput(
+                f"the loop takes {model.bandit.dim} features for each action; got {arms.shape[1]}. Send as many, or "
+                "configure the loop for another width"
+            )
+        allowed = np.setdiff1d(np.arange(len(actions)), np.asarray(excluded, dtype=np.int64))
+        if not len(allowed):
+            raise InvalidInput("all actions are excluded; leave at least one")
+        seed = seed_of(self.salt, event_id, slot)
+        choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
+        first = int(allowed[0]) if baseline is None else baseline
+        online = configuration.mode is Mode.ONLINE
+        shown = choice.chosen if online else first
+        return Decision(
+            loop=self.name,
+            event_id=event_id,
+            slot=slot,
+            at=self._clock(),
+            request=request,
+            encoding=encoding,
+            actions=tuple(actions),
+            excluded=tuple(excluded),
+            chosen=choice.chosen,
+            shown=shown,
+            probability=float(choice.probabilities[shown]) if online else 1.0,
+            probabilities=tuple(choice.probabilities.tolist()),
+            epoch=model.epoch,
+            model=model.number,
+            mode=configuration.mode,
+            deferred=deferred,
+            wait=configuration.wait,
+            default_reward=configuration.default_reward,
+            aggregation=configuration.aggregation,
+            exploration=configuration.exploration,
+            seed=seed,
+        )
+
+    def learn(self) -> int:
+        """Learn every decision whose wait is over, and publish the model; says how many decisions it passed."""
+        with self._lock:
+            now, passed = self._clock(), 0
+            self._store.seal(self.name, now)
+            while batch := self._store.ripe(self.name, self._number, now, BATCH):
+                for ripe in batch:
+                    learn(self._learner, ripe, self._hashing())
+                self._number = batch[-1].number
+                passed += len(batch)
+                self.published = self._publish()
+                if self._number - self._kept >= SNAPSHOT:
+                    self._keep_now()
+            return passed
+
+    def _keep_now(self) -> None:
+        snapshot = Snapshot(self._epoch, self._number, self._learner.to_bytes())
+        self._store.save_model(self.name, self._number, self._clock(), msgspec.msgpack.encode(snapshot), keep=2)
+        self._kept = self._number
+
+    def configure(self, configuration: Configuration) -> None:
+        """Go on under another configuration. Another policy or width begins with a new model."""
+        with self._lock:
+            before = self.configuration
+            self._store.save_document(self.name, CONFIGURATION, self._clock(), msgspec.json.encode(configuration))
+            if not configuration.same_model(before):
+                self._replace(fresh_model(configuration))
+            self.configuration = configuration
+
+    def reset(self) -> None:
+        """Forget all that was learned."""
+        with self._lock:
+            self._replace(fresh_model(self.configuration))
+
+    def import_model(self, content: bytes) -> None:
+        """Go on with a model that another loop has learned."""
+        bandit = Bandit.from_bytes(content)
+        if bandit.policy != self.configuration.policy_settings() or bandit.dim != self.configuration.width:
+            raise InvalidInput(
+                f"the loop runs {self.configuration.policy_settings()!r} of width {self.configuration.width}; the "
+                f"model is {bandit.policy!r} of width {bandit.dim}. Configure the loop for it first"
+            )
+        with self._lock:
+            self._replace(bandit)
+
+    def _replace(self, bandit: Bandit) -> None:
+        self._learner, self._epoch = bandit, self._epoch + 1
+        self._begin(Snapshot(self._epoch, self._number, bandit.to_bytes()))
+        self._kept = self._number
+        self.published = self._publish()
+
+    def export_model(self) -> bytes:
+        """The model that decides now, as `Bandit.load` reads it."""
+        return self.published.bandit.to_bytes()
+
+    def close(self) -> None:
+        """Keep the model, so that the next start has nothing to learn again."""
+        with self._lock:
+            if self._number > self._kept:
+                self._keep_now()
+
+
+def fresh_model(configuration: Configuration) -> Bandit:
+    """A model that knows nothing."""
+    return Bandit(configuration.policy_settings(), configuration.width, seed=0)

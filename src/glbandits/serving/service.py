@@ -1,0 +1,159 @@
+"""The service: loops, the writer of the log, and the learner, as the HTTP side uses them."""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from glbandits.errors import InvalidInput
+from glbandits.serving.errors import StoreError, UnknownLoop
+from glbandits.serving.events import Activation, Decision, Fate, Receipt, Reward
+from glbandits.serving.group_writer import GroupWriter
+from glbandits.serving.loop import Loop
+from glbandits.serving.store import EventStore
+
+log = logging.getLogger(__name__)
+
+DEFAULT_LOOP = "default"
+PATIENCE = 0.25
+"""Seconds that a decision waits to be safe. After that it is returned as one that is not, and still written."""
+LAST_WAIT = 10.0
+"""Seconds that a reward waits to be safe. After that it is refused, and should be sent again."""
+
+
+def microseconds() -> int:
+    """Since 1970."""
+    return time.time_ns() // 1000
+
+
+class Answer(NamedTuple):
+    """A decision, and whether it is safe."""
+
+    decision: Decision
+    degraded: bool
+    """The store did not say in time that it has the decision: a crash now might lose it."""
+
+
+class Service:
+    """All loops of a server.
+
+    `decide`, `reward` and `activate` belong to one event loop. Learning goes on in a thread of its own.
+
+    Args:
+        store: of all loops. The service closes it.
+        loops: their names.
+        queue: events that may wait to be written; more are refused.
+        clock: microseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        store: EventStore,
+        loops: Sequence[str] = (DEFAULT_LOOP,),
+        *,
+        queue: int = 10_000,
+        clock: Callable[[], int] = microseconds,
+    ) -> None:
+        self.store, self.clock = store, clock
+        self.writer = GroupWriter(store, queue=queue)
+        self.loops = {name: Loop(name, store, clock) for name in loops}
+        self.learning_failed: str | None = None
+        self._stop = threading.Event()
+        self._learner = threading.Thread(target=self._learn, name="learner", daemon=True)
+
+    def start(self) -> None:
+        """Begin to learn."""
+        self._learner.start()
+
+    def loop(self, name: str) -> Loop:
+        """The loop of this name."""
+        if name not in self.loops:
+            raise UnknownLoop(f"there is no loop {name!r}; there are {', '.join(sorted(self.loops))}")
+        return self.loops[name]
+
+    async def decide(
+        self,
+        loop: str,
+        *,
+        event_id: str,
+        request: bytes,
+        encoding: str,
+        actions: Sequence[str],
+        excluded: Sequence[int] = (),
+        baseline: int | None = None,
+        slot: str = "",
+        deferred: bool = False,
+    ) -> Answer:
+        """Choose an action, and keep the decision.
+
+        The same event asked again gets the same answer; the same event with another question is refused.
+        """
+        decision = self.loop(loop).decide(
+            event_id=event_id,
+            request=request,
+            encoding=encoding,
+            actions=actions,
+            excluded=excluded,
+            baseline=baseline,
+            slot=slot,
+            deferred=deferred,
+        )
+        try:
+            receipt = await asyncio.wait_for(self.writer.submit_async(decision), PATIENCE)
+        except TimeoutError:
+            return Answer(decision, degraded=True)
+        if receipt.fate is Fate.DUPLICATE:
+            return Answer(self._first(decision), degraded=False)
+        return Answer(decision, degraded=False)
+
+    def _first(self, again: Decision) -> Decision:
+        kept = self.store.decision(again.loop, again.event_id, again.slot)
+        if kept is None or (kept.decision.request, kept.decision.actions, kept.decision.excluded) != (
+            again.request,
+            again.actions,
+            again.excluded,
+        ):
+            raise InvalidInput(f"event {again.event_id!r} was decided before, with other actions or features")
+        return kept.decision
+
+    async def reward(self, loop: str, event_id: str, value: float, *, slot: str = "", key: str = "") -> Fate:
+        """Keep a reward; it counts when the wait of its decision is over."""
+        name = self.loop(loop).name
+        reward = Reward(loop=name, event_id=event_id, slot=slot, at=self.clock(), value=value, key=key)
+        return (await self._kept(reward)).fate
+
+    async def activate(self, loop: str, event_id: str) -> Fate:
+        """Let a deferred decision count."""
+        return (await self._kept(Activation(loop=self.loop(loop).name, event_id=event_id, at=self.clock()))).fate
+
+    async def _kept(self, event: Reward | Activation) -> Receipt:
+        try:
+            return await asyncio.wait_for(self.writer.submit_async(event), LAST_WAIT)
+        except TimeoutError:
+            raise StoreError(f"the store took longer than {LAST_WAIT:g} s; send it again") from None
+
+    def _learn(self) -> None:
+        due = dict.fromkeys(self.loops, 0.0)
+        while not self._stop.wait(0.05):
+            for name, loop in self.loops.items():
+                if time.monotonic() < due[name]:
+                    continue
+                try:
+                    loop.learn()
+                    self.learning_failed = None
+                except Exception as error:  # deciding goes on with the model that there is
+                    log.exception("learning of loop %s failed; it is tried again", name)
+                    self.learning_failed = f"{name}: {error}"
+                due[name] = time.monotonic() + loop.configuration.model_update
+
+    def close(self) -> None:
+        """Write what waits, keep the models, and let go of the store."""
+        self._stop.set()
+        if self._learner.is_alive():
+            self._learner.join()
+        self.writer.close()
+        for loop in self.loops.values():
+            loop.close()
+        self.store.close()
