@@ -79,7 +79,12 @@ def _texts(name: str, value: object) -> tuple[str, ...]:
     return found
 
 
-def check_present(wanted: Iterable[str], found: Sequence[str], what: str = "the table") -> None:
+NAME_THEM = "Say what they are called: Columns(arm=..., reward=..., propensity=... or None if it is not known)"
+
+
+def check_present(
+    wanted: Iterable[str], found: Sequence[str], what: str = "the table", *, mend: str = NAME_THEM
+) -> None:
     """An error that says which columns are missing, what they may be called, and what there is."""
     wanted = list(wanted)
     missing = [name for name in wanted if name not in found]
@@ -89,8 +94,7 @@ def check_present(wanted: Iterable[str], found: Sequence[str], what: str = "the 
     hints = [f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name) for name, near in guesses.items()]
     raise InvalidInput(
         f"{what} has no column {', '.join(hints)}. Expected: {', '.join(_few(wanted))}. Found: "
-        f"{', '.join(_few(found)) or 'none'}. Say what they are called: "
-        "Columns(arm=..., reward=..., propensity=... or None if it is not known)"
+        f"{', '.join(_few(found)) or 'none'}. {mend}"
     )
 
 

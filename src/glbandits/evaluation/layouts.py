@@ -106,7 +106,8 @@ def look_at(
     if not found["rows"]:
         raise InvalidInput("the table has no rows; a log needs at least one decision")
     names, features = _named_arms(columns, arm_table, arm_id, found.get("names", []))
-    check_present([name for group in columns.of_arms(names) for name in group], schema.names())
+    per_arm = [name for group in columns.of_arms(names) for name in group]
+    check_present(per_arm, schema.names(), mend="Columns(per_arm=...) needs a column for every arm")
     return Layout(
         columns=columns,
         link=link,
@@ -166,7 +167,7 @@ def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> tuple[tuple[str
     if not len(table):
         raise InvalidInput("arm_table must have a row for each arm; got none")
     arm_id = table.columns[0] if arm_id is None else arm_id
-    check_present([arm_id], table.columns, "arm_table")
+    check_present([arm_id], table.columns, "arm_table", mend="Say which by arm_id")
     ids = table[arm_id].cast(pl.String)
     for bad in (ids.is_null(), ids.is_duplicated()):
         if bad.any():

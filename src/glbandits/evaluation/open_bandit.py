@@ -41,8 +41,9 @@ def read_open_bandit(
     columns = Columns(arm="item_id", reward="click", propensity="propensity_score", context=USER, per_arm=(AFFINITY,))
     table, arms = scan_csv(rows, columns), pl.read_csv(items, infer_schema_length=None)
     names = table.collect_schema().names()
-    check_present([*columns.single, "position"], names, str(rows))
-    check_present(["item_id"], arms.columns, str(items))
+    mend = "Other tables are read by read_csv, which is told the names of columns"
+    check_present([*columns.single, "position"], names, rows.name, mend=mend)
+    check_present(["item_id"], arms.columns, items.name, mend=mend)
     if position is not None:
         table = table.filter(pl.col("position") == whole("position", position, at_least=1, at_most=POSITIONS))
     if not any(name.startswith(AFFINITY.removesuffix(ARM)) for name in names):

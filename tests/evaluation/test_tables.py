@@ -1,0 +1,325 @@
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glbandits import InvalidInput
+from glbandits.evaluation import Columns, CrossedArms, FixedArms, Log, LoggedData, RowArms, read_table
+from glbandits.evaluation import layouts as layouts_module
+from glbandits.evaluation.columns import naturally
+
+TABLE: dict[str, Any] = {
+    "arm": ["b", "a", "b"],
+    "reward": [1.0, 0.0, 1.0],
+    "propensity": [0.5, 0.25, 0.5],
+    "age": [3, 4, 5],
+    "land": ["fr", "de", "fr"],
+    "mobile": [True, False, True],
+    "near_a": [0.1, 0.2, 0.3],
+    "near_b": [1.1, 1.2, 1.3],
+    "user": ["x", "y", "x"],
+}
+LISTS: dict[str, Any] = {
+    "arm": ["b", "a", "c"],
+    "arms": [["a", "b"], ["a"], ["c", "b", "a"]],
+    "reward": [1, 0, 1],
+    "propensity": [0.5, 1.0, 0.2],
+    "age": [3, 4, 5],
+    "near_a": [0.1, 0.2, 0.3],
+    "near_b": [1.1, 1.2, 1.3],
+    "near_c": [2.1, 2.2, 2.3],
+}
+ARMS = {"name": ["b", "a"], "price": [2.0, 1.0], "kind": ["shoe", "hat"]}
+
+
+def changed(column: str, row: int, value: object, table: dict[str, Any] = TABLE) -> dict[str, Any]:
+    values = list(table[column])
+    values[row] = value
+    return {**table, column: values}
+
+
+def test_no_context_gives_fixed_arms_told_apart_by_name() -> None:
+    log = read_table(TABLE, Columns())
+    assert isinstance(log.arms, FixedArms)
+    np.testing.assert_array_equal(log.arms.arms, np.eye(2))
+    assert log.arm_names == ("a", "b")
+    assert log.chosen.tolist() == [1, 0, 1]
+    assert log.rewards.tolist() == [1.0, 0.0, 1.0]
+    assert log.propensities is not None
+    assert log.propensities.tolist() == [0.5, 0.25, 0.5]
+    assert log.clusters is None
+
+
+def test_a_context_of_numbers_booleans_and_text_is_crossed_with_the_arms() -> None:
+    log = read_table(TABLE, Columns(context=("age", "land", "mobile"), per_arm=("near_{arm}",)), arm_table=ARMS)
+    assert isinstance(log.arms, CrossedArms)
+    np.testing.assert_array_equal(log.arms.contexts, [[3, 0, 1, 1], [4, 1, 0, 0], [5, 0, 1, 1]])
+    np.testing.assert_array_equal(log.arms.arms, [[1, 1, 0], [2, 0, 1]])
+    assert log.arms.own is not None
+    np.testing.assert_array_equal(log.arms.own[:, :, 0], [[0.1, 1.1], [0.2, 1.2], [0.3, 1.3]])
+    z, x = np.array([2.0, 0, 1]), np.array([3.0, 0, 1, 1])
+    np.testing.assert_array_equal(log.features()[0, 1], [*z, *np.outer(x, z).ravel(), 1.1])
+
+
+def test_without_crossing_the_context_stands_beside_the_arm() -> None:
+    log = read_table(TABLE, Columns(context=("age",)), arm_table=ARMS, cross=False)
+    np.testing.assert_array_equal(log.features()[2], [[1, 1, 0, 5], [2, 0, 1, 5]])
+
+
+def test_the_arm_table_may_name_arms_that_were_never_chosen() -> None:
+    log = read_table(TABLE, Columns(), arm_table={"price": [1.0, 2.0, 3.0], "id": ["c", "b", "a"]}, arm_id="id")
+    assert log.arm_names == ("a", "b", "c")
+    np.testing.assert_array_equal(log.features()[0], [[3.0], [2.0], [1.0]])
+    np.testing.assert_array_equal(
+        read_table(TABLE, Columns(), arm_table={"id": ["b", "a", "z"]}).features()[0], np.eye(3)
+    )
+
+
+def test_arms_of_each_row() -> None:
+    log = read_table(LISTS, Columns(arms="arms"))
+    assert isinstance(log.arms, RowArms)
+    assert log.arms.counts.tolist() == [2, 1, 3]
+    assert log.chosen.tolist() == [1, 0, 0]
+    assert log.arm_names is None
+    np.testing.assert_array_equal(log.features()[2], np.eye(3)[::-1])
+    np.testing.assert_array_equal(log.features()[1], [[1, 0, 0], [0, 0, 0], [0, 0, 0]])
+
+
+@pytest.mark.parametrize("cross", [True, False])
+def test_arms_of_each_row_are_crossed_like_those_of_all_rows(cross: bool) -> None:
+    every = {**LISTS, "arms": [["a", "b", "c"]] * 3}
+    columns = {"context": ("age",), "per_arm": ("near_{arm}",)}
+    fixed, rows, some = (
+        read_table(table, Columns(**columns, **more), cross=cross)  # type: ignore[arg-type]
+        for table, more in ((every, {}), (every, {"arms": "arms"}), (LISTS, {"arms": "arms"}))
+    )
+    np.testing.assert_array_equal(fixed.features(), rows.features())
+    assert fixed.dim == rows.dim == (7 if cross else 5)
+    np.testing.assert_array_equal(some.features()[2], fixed.features()[2, ::-1])
+    assert not some.features()[1, 1:].any()
+
+
+def test_features_of_each_row_with_places_or_names() -> None:
+    vectors = [[[1, 2], [3, 4]], [[5, 6]], [[7, 8], [9, 10], [11, 12]]]
+    by_place = read_table(
+        {**LISTS, "place": [1, 0, 0], "z": vectors}, Columns(arm="place", features="z", context=("age",))
+    )
+    by_name = read_table({**LISTS, "z": vectors}, Columns(arms="arms", features="z", context=("age",)))
+    for log in (by_place, by_name):
+        assert log.chosen.tolist() == [1, 0, 0]
+        np.testing.assert_array_equal(log.features()[0], [[1, 2, 3, 6], [3, 4, 9, 12], [0, 0, 0, 0]])
+
+
+def test_features_may_be_an_array() -> None:
+    z = np.random.default_rng(1).normal(size=(3, 4, 2))
+    log = read_table({"arm": [3, 0, 1], "reward": [0, 1, 2], "propensity": [0.25] * 3, "z": z}, Columns(features="z"))
+    np.testing.assert_array_equal(log.features(), z)
+    assert log.chosen.tolist() == [3, 0, 1]
+
+
+def test_clusters_of_any_type() -> None:
+    text = read_table(TABLE, Columns(cluster="user")).clusters
+    number = read_table(TABLE, Columns(cluster="age")).clusters
+    assert text is not None
+    assert number is not None
+    assert text[0] == text[2] != text[1]
+    assert number.tolist() == [3, 4, 5]
+
+
+def test_arms_are_sorted_as_people_do() -> None:
+    log = read_table({"arm": [10, 9, 100], "reward": [0, 0, 0]}, Columns(propensity=None))
+    assert log.arm_names == ("9", "10", "100")
+    assert log.propensities is None
+
+
+@given(st.lists(st.text(alphabet="ab01239- "), unique=True))
+def test_natural_order_does_not_depend_on_the_order_given(names: list[str]) -> None:
+    assert naturally(names) == naturally(reversed(names))
+    assert sorted(naturally(names)) == sorted(names)
+
+
+@given(st.lists(st.integers(0, 10**15), unique=True))
+def test_natural_order_of_numbers_is_theirs(numbers: list[int]) -> None:
+    assert list(map(int, naturally(map(str, numbers)))) == sorted(numbers)
+
+
+WRONG = [
+    (
+        changed("propensity", 1, 1.5),
+        {},
+        "column 'propensity', row 1: it must be a chance above 0 and at most 1; got 1.5",
+    ),
+    (changed("propensity", 1, 0.0), {}, "row 1.*got 0.0. If the chances are not known, say Columns.propensity=None."),
+    (changed("reward", 2, None), {}, "column 'reward', row 2: it must be a finite number; got none. Fill in or drop"),
+    (changed("reward", 2, float("nan")), {}, "column 'reward', row 2: it must be a finite number; got nan"),
+    ({**TABLE, "reward": ["1", "0", "no"]}, {}, "column 'reward', row 2: it must be a finite number; got 'no'"),
+    (changed("arm", 0, None), {}, "column 'arm', row 0: it must not be missing"),
+    (changed("land", 1, None), {"context": ("land",)}, "column 'land', row 1: it must not be missing"),
+    (changed("user", 1, None), {"cluster": "user"}, "column 'user', row 1: it must not be missing"),
+    (
+        {**TABLE, "arm": [1.0, 2.0, 3.0]},
+        {},
+        "column 'arm' must name the chosen arm by text or a whole number; got Float",
+    ),
+    (
+        {**TABLE, "age": [[1], [2], [3]]},
+        {"context": ("age",)},
+        "column 'age' of the context must hold numbers, true or",
+    ),
+    (
+        {**TABLE, "arms": TABLE["age"]},
+        {"arms": "arms"},
+        "column 'arms' must hold a list of names in each row; got Int64",
+    ),
+    (
+        changed("arm", 1, "b", LISTS),
+        {"arms": "arms"},
+        "'arm', row 1: it must be one of the arms of its row, 'a'; got 'b'",
+    ),
+    (changed("arms", 1, [], LISTS), {"arms": "arms"}, "column 'arms', row 1: it must list at least one arm"),
+    (changed("arms", 1, None, LISTS), {"arms": "arms"}, "column 'arms', row 1: it must list at least one arm"),
+    (
+        {**TABLE, "arm": [0, 1, 0], "z": [[[1]]] * 3},
+        {"features": "z"},
+        "'arm', row 1: it must be the place of an arm of its row",
+    ),
+    (
+        {**TABLE, "arm": [0, 0, 0], "z": [[[1]], [[1, 2]], [[1]]]},
+        {"features": "z"},
+        "'z', row 1: it must have 1 features",
+    ),
+    (
+        {**TABLE, "arm": [0, 0, 0], "z": [[[1]], [[None]], [[1]]]},
+        {"features": "z"},
+        "column 'z', row 1: it must be a finite",
+    ),
+    (
+        {**LISTS, "z": [[[1]], [[1]], [[1]]]},
+        {"features": "z", "arms": "arms"},
+        "'z', row 0: it must have a list for each of the 2 arms",
+    ),
+    ({**TABLE, "near_b": ["x", "1", "2"]}, {"per_arm": ("near_{arm}",)}, "column 'near_b', row 0.*got 'x'"),
+    ({name: values[:0] for name, values in TABLE.items()}, {}, "the table has no rows"),
+]
+
+
+@pytest.mark.parametrize(("table", "columns", "message"), WRONG)
+def test_what_cannot_be_used_is_named_with_its_column_and_row(
+    table: dict[str, Any], columns: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        read_table(table, Columns(**columns))
+
+
+def test_rewards_outside_the_link() -> None:
+    with pytest.raises(InvalidInput, match="column 'reward', row 1: .*logistic"):
+        read_table(changed("reward", 1, 2.0), Columns(), link="logistic")
+
+
+def test_missing_columns_are_guessed_and_all_are_listed() -> None:
+    frame = pl.DataFrame(TABLE).rename({"propensity": "propensity_score"})
+    with pytest.raises(InvalidInput) as caught:
+        read_table(frame, Columns(context=("age", "height")))
+    message = str(caught.value)
+    assert "'propensity' (did you mean 'propensity_score'?), 'height'" in message
+    assert "Expected: arm, reward, propensity, age, height" in message
+    assert "Found: arm, reward, propensity_score, age, land" in message
+    with pytest.raises(InvalidInput, match="no column 'far_a' .did you mean 'near_a'.*'far_b'.*for every arm"):
+        read_table(TABLE, Columns(per_arm=("far_{arm}",)))
+
+
+WRONG_ARMS: list[tuple[dict[str, Any], str | None, str]] = [
+    (
+        {"name": ["a"], "price": [1.0]},
+        None,
+        "column 'arm', row 0: it must be one of 'a'; got 'b'. Add the arm to arm_table",
+    ),
+    ({"name": ["a", "a"]}, None, "column 'name', row 0: it must name each arm of arm_table once; got 'a'"),
+    ({"name": ["a", None]}, None, "column 'name', row 1: it must name each arm"),
+    ({"name": ["a", "b"], "price": [1.0, None]}, None, "column 'price', row 1: it must be a finite number"),
+    ({"name": ["a", "b"]}, "id", "arm_table has no column 'id'.*Say which by arm_id"),
+    ({"name": []}, None, "arm_table must have a row for each arm; got none"),
+]
+
+
+@pytest.mark.parametrize(("arms", "arm_id", "message"), WRONG_ARMS)
+def test_arm_tables_that_cannot_be_used(arms: dict[str, Any], arm_id: str | None, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        read_table(TABLE, Columns(), arm_table=arms, arm_id=arm_id)
+
+
+def test_columns_that_are_ids_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layouts_module, "MOST_LEVELS", 1)
+    with pytest.raises(InvalidInput, match="column 'land' holds 2 different texts, .* at most 1 are taken"):
+        read_table(TABLE, Columns(context=("land",)), arm_table={"name": ["a", "b"]})
+    with pytest.raises(InvalidInput, match="column 'arm' names 2 different arms"):
+        read_table(TABLE, Columns())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"context": (1,)}, "context must be different names of columns"),
+        ({"context": 3}, "context must be names of columns"),
+        ({"context": ("a", "a")}, "context must be different names"),
+        ({"arm": None}, "arm must be the name of a column; got None"),
+        ({"per_arm": ("x_{arm}",), "features": "z"}, "per_arm needs names of arms"),
+    ],
+)
+def test_columns_that_cannot_be(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Columns(**settings)
+
+
+def test_a_single_name_is_enough() -> None:
+    assert Columns(context="age").context == ("age",)  # type: ignore[arg-type]
+
+
+def test_what_is_no_table_is_refused() -> None:
+    with pytest.raises(
+        InvalidInput, match="a table must be a data frame of polars or pandas, or a dict of columns; got list"
+    ):
+        read_table([1, 2], Columns())
+    with pytest.raises(InvalidInput, match="the columns do not make a table"):
+        read_table({"a": [1, 2], "b": [1, 2, 3]}, Columns())
+    with pytest.raises(InvalidInput, match="columns must say which column is what"):
+        read_table(TABLE, "arm")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="from the column of features or from arm_table"):
+        read_table({**TABLE, "z": [[[1]]] * 3}, Columns(features="z"), arm_table=ARMS)
+
+
+def same(one: LoggedData, other: LoggedData) -> None:
+    for name in ("chosen", "rewards", "propensities", "clusters"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    np.testing.assert_array_equal(one.features(), other.features())
+    assert one.arm_names == other.arm_names
+    assert isinstance(one, Log)
+
+
+COLUMNS = Columns(context=("age", "land", "mobile"), per_arm=("near_{arm}",), cluster="user")
+
+
+def test_all_kinds_of_frames_agree() -> None:
+    frame = pl.DataFrame(TABLE)
+    wanted = read_table(TABLE, COLUMNS)
+    same(read_table(frame, COLUMNS), wanted)
+    same(read_table(frame.lazy(), COLUMNS), wanted)
+    same(read_table(frame.with_columns(pl.col("land", "arm").cast(pl.Categorical)), COLUMNS), wanted)
+    same(read_table({name: np.array(values) for name, values in TABLE.items()}, COLUMNS), wanted)
+
+
+def test_pandas() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(TABLE)
+    same(read_table(frame, COLUMNS), read_table(TABLE, COLUMNS))
+    frame["land"], frame["age"] = frame["land"].astype("category"), frame["age"].astype("Int64")
+    frame["anything"] = [{"a": 1}, "text", 3]
+    same(read_table(frame, COLUMNS), read_table(TABLE, COLUMNS))
+    lists = pandas.DataFrame(LISTS)
+    same(read_table(lists, Columns(arms="arms")), read_table(LISTS, Columns(arms="arms")))
+    frame.loc[1, "age"] = pandas.NA
+    with pytest.raises(InvalidInput, match="column 'age', row 1: it must be a finite number; got none"):
+        read_table(frame, COLUMNS)
