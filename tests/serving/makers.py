@@ -1,0 +1,41 @@
+"""Makers of events for the tests of stores."""
+
+from typing import Any
+
+from glbandits.serving.events import Activation, Aggregation, Decision, Mode, Reward
+
+WAIT = 1_000
+
+
+def decision(event_id: str, at: int = 0, *, loop: str = "shop", **changed: Any) -> Decision:
+    """A decision among three actions that waits for WAIT microseconds."""
+    settings: dict[str, Any] = {
+        "slot": "",
+        "request": b'{"context": [], "actions": []}',
+        "encoding": "json",
+        "actions": ("a", "b", "c"),
+        "chosen": 1,
+        "shown": 1,
+        "probability": 0.25,
+        "probabilities": (0.5, 0.25, 0.25),
+        "model": 0,
+        "mode": Mode.ONLINE,
+        "wait": WAIT,
+        "default_reward": 0.0,
+        "aggregation": Aggregation.EARLIEST,
+        "exploration": 0.2,
+        "seed": 7,
+    }
+    return Decision(loop=loop, event_id=event_id, at=at, **settings | changed)
+
+
+def reward(
+    event_id: str, at: int = 1, value: float = 1.0, *, loop: str = "shop", key: str = "", slot: str = ""
+) -> Reward:
+    """A reward that comes at once unless it is said when."""
+    return Reward(loop=loop, event_id=event_id, slot=slot, at=at, value=value, key=key)
+
+
+def activation(event_id: str, at: int = 1, *, loop: str = "shop") -> Activation:
+    """An activation that comes at once unless it is said when."""
+    return Activation(loop=loop, event_id=event_id, at=at)
