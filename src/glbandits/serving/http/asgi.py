@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 from urllib.parse import parse_qsl, unquote
 
-from glbandits.errors import GlbanditsError
+from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
+from glbandits.serving.errors import QueueFull, StoreError, UnknownLoop
 
 log = logging.getLogger(__name__)
 
@@ -213,6 +214,12 @@ def _as_refusal(error: Exception, request: Request) -> Refused:
         return error
     if isinstance(error, UnicodeDecodeError):
         return Refused(400, "BadRequest", "the path is not UTF-8")
+    if isinstance(error, InvalidInput | UnknownName | ModelFileError):
+        return Refused(400, "BadRequest", str(error))
+    if isinstance(error, UnknownLoop):
+        return Refused(404, "UnknownLoop", str(error))
+    if isinstance(error, QueueFull | StoreError):
+        return Refused(503, type(error).__name__, str(error), ((b"retry-after", b"1"),))
     log.error("%s %s failed", request.method, request.path, exc_info=error)
     return Refused(500, "InternalServerError", "the server failed; its log says why")
 
