@@ -5,6 +5,9 @@ the figures. Handlers are functions of a request that give a response, so they c
 """
 
 import logging
+import os
+import re
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -19,6 +22,7 @@ Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 JSON_TYPE = b"application/json"
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 
 
 class Refused(GlbanditsError):
@@ -43,6 +47,8 @@ class Request(NamedTuple):
     body: bytes
     client: str
     """The address that it came from."""
+    name: str = ""
+    """Its x-request-id, or a random one: the same in the log and in the response."""
 
     def parameters(self) -> dict[str, str]:
         """Of the query."""
@@ -143,7 +149,8 @@ class Application:
         fallback: tells of errors where no route was found.
         started: called when the server starts.
         stopped: called when it stops, after the last response.
-        observe: called with the request's method, its route's scope, the status and the seconds it took.
+        finish: called with each request, its response, its route and the seconds it took, before the response is sent;
+            gives the response that is sent.
     """
 
     def __init__(
@@ -153,9 +160,9 @@ class Application:
         *,
         started: Callable[[], None],
         stopped: Callable[[], None],
-        observe: Callable[[Request, Response, Route | None], None] | None = None,
+        finish: Callable[[Request, Response, Route | None, float], Response] | None = None,
     ) -> None:
-        self._routes, self._fallback, self._observe = routes, fallback, observe
+        self._routes, self._fallback, self._finish = routes, fallback, finish
         self._started, self._stopped = started, stopped
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
@@ -173,23 +180,20 @@ class Application:
             await send({"type": "http.response.body", "body": response.body})
 
     async def _answer(self, scope: Message, receive: Receive) -> Response:
-        path = scope["raw_path"].decode("latin-1")
-        client = scope.get("client") or ("",)
-        request = Request(
-            scope["method"], path, {}, scope["query_string"].decode("latin-1"), dict(scope["headers"]), b"", client[0]
-        )
+        began = time.perf_counter()
+        request = _opened(scope)
         route: Route | None = None
         try:
-            values, route = self._routes.find(request.method, path)
+            values, route = self._routes.find(request.method, request.path)
             route.api.admit(request, route.scope)
             body = await _whole_body(receive, request.headers, route.largest_body)
             request = request._replace(values=values, body=body)
             response = await route.handler(request)
         except Exception as error:
             response = (route.api if route else self._fallback).refuse(_as_refusal(error, request), request)
-        if self._observe is not None:
-            self._observe(request, response, route)
-        return response
+        if self._finish is None:
+            return response
+        return self._finish(request, response, route, time.perf_counter() - began)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -208,6 +212,22 @@ class Application:
                 return
 
 
+def _opened(scope: Message) -> Request:
+    """The request as far as it is known before its body."""
+    headers = dict(scope["headers"])
+    told = headers.get(b"x-request-id", b"")
+    return Request(
+        method=scope["method"],
+        path=scope["raw_path"].decode("latin-1"),
+        values={},
+        query=scope["query_string"].decode("latin-1"),
+        headers=headers,
+        body=b"",
+        client=(scope.get("client") or ("",))[0],
+        name=told.decode() if _REQUEST_ID.fullmatch(told) else os.urandom(8).hex(),
+    )
+
+
 def _as_refusal(error: Exception, request: Request) -> Refused:
     """What the sender may know of an error: of one that nobody foresaw, nothing."""
     if isinstance(error, Refused):
@@ -220,7 +240,7 @@ def _as_refusal(error: Exception, request: Request) -> Refused:
         return Refused(404, "UnknownLoop", str(error))
     if isinstance(error, QueueFull | StoreError):
         return Refused(503, type(error).__name__, str(error), ((b"retry-after", b"1"),))
-    log.error("%s %s failed", request.method, request.path, exc_info=error)
+    log.error("%s %s failed", request.method, request.path, exc_info=error, extra={"request": request.name})
     return Refused(500, "InternalServerError", "the server failed; its log says why")
 
 
