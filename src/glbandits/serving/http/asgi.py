@@ -190,7 +190,7 @@ class Application:
             request = request._replace(values=values, body=body)
             response = await route.handler(request)
         except Exception as error:
-            response = (route.api if route else self._fallback).refuse(_as_refusal(error, request), request)
+            response = (route.api if route else self._fallback).refuse(as_refusal(error, request), request)
         if self._finish is None:
             return response
         return self._finish(request, response, route, time.perf_counter() - began)
@@ -228,7 +228,7 @@ def _opened(scope: Message) -> Request:
     )
 
 
-def _as_refusal(error: Exception, request: Request) -> Refused:
+def as_refusal(error: Exception, request: Request) -> Refused:
     """What the sender may know of an error: of one that nobody foresaw, nothing."""
     if isinstance(error, Refused):
         return error
