@@ -1,7 +1,7 @@
 """The log in SQLite: what is asked and written inside a transaction that someone else began.
 
-Few statements for many events: Python's lock changes hands at every row that SQLite returns or takes, and a busy event
-loop may keep it for long. So what is known of the events of a call is asked at once, and comes as one row of JSON.
+Few statements for many events: what is known of all events of a call is asked at once, and comes as one row of JSON.
+At every row that SQLite returns Python's lock may change hands, and a busy event loop may keep it for long.
 """
 
 import sqlite3

@@ -1,0 +1,221 @@
+"""One thread that writes events in groups: many callers, one commit."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import NamedTuple, Protocol, TypeAlias
+
+from glbandits.errors import InvalidInput, number, whole
+from glbandits.serving.errors import QueueFull, StoreError
+from glbandits.serving.events import Event, Receipt
+
+log = logging.getLogger(__name__)
+
+Outcome: TypeAlias = Receipt | Exception
+Observer: TypeAlias = Callable[[int, float], None]
+"""Told the number of events of a group and the seconds that it took."""
+
+
+class Appends(Protocol):
+    """What a writer needs of a store."""
+
+    def append(self, events: Sequence[Event]) -> Sequence[Receipt]:
+        """See `EventStore.append`."""
+
+
+class _Waiting(NamedTuple):
+    event: Event
+    waiter: "Future[Receipt] | asyncio.Future[Receipt]"
+
+
+class _Mark(NamedTuple):
+    """Not an event: everything before it has been written when it is reached."""
+
+    reached: "Future[None]"
+    last: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriterCounts:
+    """What a writer has done so far."""
+
+    groups: int = 0
+    events: int = 0
+    """Those that were written or judged: acknowledged ones."""
+    refused: int = 0
+    """Those that ended in an error."""
+    largest: int = 0
+    """Events of the largest group."""
+    seconds: float = 0.0
+    """Spent in the store."""
+
+
+class GroupWriter:
+    """Takes events from any thread or event loop and appends them in groups, in the order in which they came.
+
+    While a group is written the next one gathers: alone, an event is written at once; under load, one commit serves
+    many. When the store raises, each event of the group gets the error and the writer goes on with the next group.
+
+    Args:
+        store: where to. It stays the caller's, and is not closed.
+        queue: events that may wait. More are refused with `QueueFull`.
+        group: events of a commit, at most.
+        linger: seconds that the first event of a group waits for others. 0 takes those that are there.
+        observe: told of every group, in the writer's thread.
+    """
+
+    def __init__(
+        self,
+        store: Appends,
+        *,
+        queue: int = 10_000,
+        group: int = 512,
+        linger: float = 0.0,
+        observe: Observer | None = None,
+    ) -> None:
+        self._store = store
+        self._limit = whole("queue", queue, at_least=1)
+        self._group = whole("group", group, at_least=1)
+        self._linger = number("linger", linger, at_least=0.0)
+        self._observe = observe
+        self._counts = WriterCounts()
+        self._queue: SimpleQueue[_Waiting | _Mark] = SimpleQueue()
+        self._lock = Lock()
+        self._closed = False
+        # Daemon: a program that forgets to close can end. What was not acknowledged was not promised.
+        self._thread = Thread(target=self._run, name="group-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def depth(self) -> int:
+        """Events that wait."""
+        return self._queue.qsize()
+
+    @property
+    def counts(self) -> WriterCounts:
+        """What was done so far."""
+        return self._counts
+
+    def submit(self, event: Event) -> "Future[Receipt]":
+        """Have an event written. The future has its receipt when it is safe; cancelling does nothing."""
+        waiter: Future[Receipt] = Future()
+        waiter.set_running_or_notify_cancel()
+        self._put(_Waiting(event, waiter))
+        return waiter
+
+    def submit_async(self, event: Event) -> "asyncio.Future[Receipt]":
+        """The same for the running event loop, and cheaper there: it is woken once for each group.
+
+        Who stops waiting loses the receipt, not the event.
+        """
+        waiter: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
+        self._put(_Waiting(event, waiter))
+        return waiter
+
+    def flush(self) -> None:
+        """Wait until all that was submitted before is written."""
+        reached: Future[None] = Future()
+        with self._lock:
+            if self._closed:
+                return
+            self._queue.put(_Mark(reached))
+        reached.result()
+
+    def close(self) -> None:
+        """Write all that waits, and end. A second time does nothing."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                self._queue.put(_Mark(Future(), last=True))
+        self._thread.join()
+
+    def _put(self, waiting: _Waiting) -> None:
+        # With the lock no event comes after the last mark, where nobody would write it.
+        with self._lock:
+            if self._closed:
+                raise StoreError("the writer is closed: the service is shutting down; send the event again later")
+            if self._queue.qsize() >= self._limit:
+                raise QueueFull(f"{self._limit} events wait to be written, as many as may; send it again later")
+            self._queue.put(waiting)
+
+    def _run(self) -> None:
+        while True:
+            taken = self._take()
+            waiting = [item for item in taken if isinstance(item, _Waiting)]
+            if waiting:
+                self._write(waiting)
+            for mark in (item for item in taken if isinstance(item, _Mark)):
+                mark.reached.set_result(None)
+                if mark.last:
+                    return
+
+    def _take(self) -> list[_Waiting | _Mark]:
+        taken = [self._queue.get()]
+        if self._linger:
+            time.sleep(self._linger)
+        # Nobody else takes: what is there now is still there when it is asked for.
+        taken += [self._queue.get() for _ in range(min(self._group - 1, self._queue.qsize()))]
+        return taken
+
+    def _write(self, waiting: Sequence[_Waiting]) -> None:
+        began = time.perf_counter()
+        outcomes = self._append([item.event for item in waiting])
+        seconds = time.perf_counter() - began
+        refused = sum(isinstance(outcome, Exception) for outcome in outcomes)
+        before = self._counts
+        self._counts = WriterCounts(
+            groups=before.groups + 1,
+            events=before.events + len(waiting) - refused,
+            refused=before.refused + refused,
+            largest=max(before.largest, len(waiting)),
+            seconds=before.seconds + seconds,
+        )
+        _settle_all(waiting, outcomes)
+        if self._observe is not None:
+            try:
+                self._observe(len(waiting), seconds)
+            except Exception:  # whoever watches must not stop the writing
+                log.exception("the observer of the group writer failed")
+
+    def _append(self, events: Sequence[Event]) -> Sequence[Outcome]:
+        try:
+            return self._store.append(events)
+        except InvalidInput as error:
+            # One event is wrong, and the others must not suffer for it: halves, until it is alone.
+            middle = len(events) // 2
+            return [*self._append(events[:middle]), *self._append(events[middle:])] if middle else [error]
+        except Exception as error:
+            return [error] * len(events)
+
+
+def _settle_all(waiting: Sequence[_Waiting], outcomes: Sequence[Outcome]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Receipt], Outcome]]] = {}
+    for (_, waiter), outcome in zip(waiting, outcomes, strict=True):
+        if isinstance(waiter, asyncio.Future):
+            by_loop.setdefault(waiter.get_loop(), []).append((waiter, outcome))
+        else:
+            _settle(waiter, outcome)
+    for loop, settled in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_settle_there, settled)
+        except RuntimeError:
+            continue  # The event loop is closed: the events are safe, and nobody waits for them.
+
+
+def _settle_there(settled: Sequence[tuple["asyncio.Future[Receipt]", Outcome]]) -> None:
+    """In the thread of the event loop."""
+    for waiter, outcome in settled:
+        if not waiter.done():
+            _settle(waiter, outcome)
+
+
+def _settle(waiter: "Future[Receipt] | asyncio.Future[Receipt]", outcome: Outcome) -> None:
+    if isinstance(outcome, Exception):
+        waiter.set_exception(outcome)
+    else:
+        waiter.set_result(outcome)

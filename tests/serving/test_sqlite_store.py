@@ -1,0 +1,175 @@
+"""What is special to a store in a SQLite file: versions, files of others, full disks, torn tails."""
+
+import random
+import shutil
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from glbandits.errors import InvalidInput, UnknownName
+from glbandits.serving import sqlite_schema
+from glbandits.serving.errors import StoreError
+from glbandits.serving.events import Fate
+from glbandits.serving.sqlite_store import SqliteStore
+from tests.serving.makers import WAIT, decision, reward
+
+
+def make(path: Path, events: int = 0) -> SqliteStore:
+    store = SqliteStore(path)
+    for i in range(events):
+        store.append([decision(str(i)), reward(str(i))])
+    return store
+
+
+def test_durability_is_sqlite_s_setting(tmp_path: Path) -> None:
+    for durability, level in (("process", 1), ("power", 2)):
+        store = SqliteStore(tmp_path / durability, durability=durability)
+        assert store._writer.execute("PRAGMA synchronous").fetchone() == (level,)
+        assert store._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        store.close()
+    with pytest.raises(UnknownName, match="unknown durability 'disk'.*Known: power, process"):
+        SqliteStore(tmp_path / "x", durability="disk")
+
+
+def test_only_the_owner_may_read_it(tmp_path: Path) -> None:
+    store = make(tmp_path / "events.db", events=1)
+    for path in tmp_path.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    store.backup(tmp_path / "copy.db")
+    assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
+    store.close()
+
+
+def test_a_closed_store_is_one_file(tmp_path: Path) -> None:
+    make(tmp_path / "events.db", events=3).close()
+    assert [path.name for path in tmp_path.iterdir()] == ["events.db"]
+
+
+def test_files_of_others_are_refused_and_left_alone(tmp_path: Path) -> None:
+    text, other = tmp_path / "notes.txt", tmp_path / "other.db"
+    text.write_text("Dear diary, " * 100)
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE theirs (x)")
+    before = text.read_bytes(), other.read_bytes()
+    with pytest.raises(StoreError, match="notes.txt could not be opened: file is not a database"):
+        SqliteStore(text)
+    with pytest.raises(StoreError, match="other.db is a database of another program; name a new file"):
+        SqliteStore(other)
+    assert (text.read_bytes(), other.read_bytes()) == before
+    with pytest.raises(StoreError, match="could not be opened"):
+        SqliteStore(tmp_path / "no folder" / "events.db")
+
+
+def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
+    make(tmp_path / "events.db").close()
+    with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    with pytest.raises(StoreError, match="version 99 of the tables; this glbandits knows up to 1"):
+        SqliteStore(tmp_path / "events.db")
+
+
+def test_an_older_version_is_brought_to_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path / "events.db", events=2).close()
+    wrong = ("ALTER TABLE decisions ADD COLUMN region TEXT NOT NULL DEFAULT ''", "CREATE TABLE decisions (x)")
+    monkeypatch.setattr(sqlite_schema, "UPGRADES", (*sqlite_schema.UPGRADES, wrong))
+    with pytest.raises(StoreError, match="table decisions already exists"):
+        SqliteStore(tmp_path / "events.db")
+    right = (
+        "CREATE TABLE regions (loop TEXT PRIMARY KEY) STRICT",
+        "INSERT INTO regions SELECT DISTINCT loop FROM decisions",
+    )
+    monkeypatch.setattr(sqlite_schema, "UPGRADES", (sqlite_schema.UPGRADES[0], right))
+    store = SqliteStore(tmp_path / "events.db")
+    assert store._writer.execute("PRAGMA user_version").fetchone() == (2,)
+    assert store._writer.execute("SELECT loop FROM regions").fetchall() == [("shop",)]
+    # Nothing is left of the upgrade that failed.
+    assert "region" not in [row[1] for row in store._writer.execute("PRAGMA table_info(decisions)")]
+    assert store.summary("shop").decisions[Fate.KEPT] == 2
+    store.close()
+
+
+def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
+    store = make(tmp_path / "events.db", events=1)
+    (pages,) = store._writer.execute("PRAGMA page_count").fetchone()
+    store._writer.execute(f"PRAGMA max_page_count = {pages + 4}")
+    with pytest.raises(StoreError, match="could not be written: database or disk is full"):
+        store.append([decision("large", request=bytes(100_000))])
+    assert store.decision("shop", "large") is None
+    assert [receipt.fate for receipt in store.append([decision("small")])] == [Fate.KEPT]
+    assert store.check() == []
+    store.close()
+
+
+def test_another_process_that_holds_the_lock_is_waited_for_and_then_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("glbandits.serving.sqlite_store.WAIT_FOR_LOCK", 50)
+    store = make(tmp_path / "events.db", events=1)
+    with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="could not be written: database is locked"):
+            store.append([decision("x")])
+        assert store.summary("shop").decisions[Fate.KEPT] == 1
+        other.execute("ROLLBACK")
+    assert [receipt.fate for receipt in store.append([decision("x")])] == [Fate.KEPT]
+    store.close()
+
+
+def test_two_stores_on_one_file_share_numbers_and_seals(tmp_path: Path) -> None:
+    first, second = make(tmp_path / "events.db", events=2), SqliteStore(tmp_path / "events.db")
+    assert [receipt.number for receipt in second.append([decision("x")])] == [5]
+    second.seal("shop", WAIT + 1)
+    assert [(receipt.fate, receipt.number) for receipt in first.append([reward("x")])] == [(Fate.LATE, 6)]
+    second.close()
+    first.close()
+
+
+def test_damage_is_found(tmp_path: Path) -> None:
+    store = make(tmp_path / "events.db", events=3)
+    store._writer.execute("DELETE FROM decisions WHERE event_id = '1'")
+    assert store.check() == ["rewards of no decision"]
+    store.close()
+
+
+def test_a_limit_of_none_is_refused(tmp_path: Path) -> None:
+    with closing(make(tmp_path / "events.db")) as store:
+        with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got 0"):
+            store.search("shop", "", 0)
+        with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got -1"):
+            store.ripe("shop", 0, 0, -1)
+
+
+@pytest.mark.parametrize("damage", ["cut", "overwritten"])
+def test_a_torn_tail_loses_no_more_than_the_end(tmp_path: Path, damage: str) -> None:
+    """A write-ahead log whose end did not reach the disk: what was committed before the damage is there, in order."""
+    source = tmp_path / "source.db"
+    store = make(source, events=60)
+    written = Path(f"{source}-wal").read_bytes()
+    dice = random.Random(5)
+    found = []
+    for trial in range(40):
+        copy = tmp_path / f"{trial}.db"
+        shutil.copy(source, copy)
+        at = dice.randrange(len(written))
+        garbage = b"" if damage == "cut" else dice.randbytes(len(written) - at)
+        Path(f"{copy}-wal").write_bytes(written[:at] + garbage)
+        found.append((at, _sound_prefix(copy)))
+    store.close()
+    kept = [count for _, count in sorted(found)]
+    assert kept == sorted(kept)
+    assert kept[0] < 20 < 40 < kept[-1]
+
+
+def _sound_prefix(path: Path) -> int:
+    """How many decisions a store has: it must be whole, and they the first ones."""
+    store = SqliteStore(path)
+    assert store.check() == []
+    found = [each.decision.event_id for each in reversed(store.search("shop", "", 1000))]
+    assert found == [str(i) for i in range(len(found))]
+    assert store.summary("shop").rewards[Fate.KEPT] == len(found)
+    assert [receipt.fate for receipt in store.append([decision("next")])] == [Fate.KEPT]
+    store.close()
+    return len(found)
