@@ -9,6 +9,7 @@ from glbandits.cli.diagnose import diagnose_command
 from glbandits.cli.evaluate import evaluate_command
 from glbandits.cli.paper import paper_command
 from glbandits.cli.policies import policies
+from glbandits.cli.replay import replay_command
 from glbandits.cli.simulate import simulate_command
 from glbandits.version import __version__
 
@@ -23,6 +24,7 @@ app.command("diagnose")(diagnose_command)
 app.command("evaluate")(evaluate_command)
 app.command("paper")(paper_command)
 app.command("policies")(policies)
+app.command("replay")(replay_command)
 app.command("simulate")(simulate_command)
 
 

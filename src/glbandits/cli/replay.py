@@ -1,0 +1,53 @@
+"""`glb replay`: every decision of a server's log made again."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from glbandits.cli.progress import work_bar
+from glbandits.errors import InvalidInput
+from glbandits.serving.events import Fate
+from glbandits.serving.service import DEFAULT_LOOP
+from glbandits.serving.sqlite_store import SqliteStore
+from glbandits.serving.verify import verify
+
+
+def replay_command(
+    store: Annotated[Path, typer.Argument(help="The store of a server, which may be running.")],
+    loop: Annotated[list[str], typer.Option(help="A loop of it.")] = [DEFAULT_LOOP],  # noqa: B006
+    check: Annotated[
+        bool, typer.Option("--verify/--summary", help="Make all decisions again, or only say what there is.")
+    ] = True,
+) -> None:
+    """Learn every model of a log again, make every decision again, and say whether all came out the same.
+
+    The exit code is 1 if anything did not.
+    """
+    if not store.is_file():
+        raise InvalidInput(f"there is no store {store}; name the file that `glb serve --store` uses")
+    kept = SqliteStore(store)
+    try:
+        sound = [_replay(kept, name, check, Console()) for name in loop]
+    finally:
+        kept.close()
+    if not all(sound):
+        raise typer.Exit(1)
+
+
+def _replay(kept: SqliteStore, loop: str, check: bool, console: Console) -> bool:
+    """Print what there is, and whether it comes out the same again."""
+    summary = kept.summary(loop)
+    counts = ", ".join(f"{fate} {count}" for fate, count in sorted(summary.rewards.items()))
+    total = summary.decisions[Fate.KEPT]
+    console.print(f"{loop}: {total} decisions; rewards: {counts}", markup=False)
+    if not check:
+        return True
+    with work_bar(console) as bar:
+        found = verify(kept, loop, lambda done: bar("decisions made again", done, total))
+    told = f"{found.decisions} decisions made again with {found.models} models, {found.learned} learned again"
+    console.print(f"{told}: {'all the same' if found.sound else f'{found.different} differ'}", markup=False)
+    for sentence in found.sentences:
+        console.print(f"  {sentence}", markup=False)
+    return found.sound
