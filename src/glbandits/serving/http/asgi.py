@@ -52,7 +52,7 @@ class Request(NamedTuple):
 
     def parameters(self) -> dict[str, str]:
         """Of the query."""
-        return dict(parse_qsl(self.query, keep_blank_values=True))
+        return dict(parse_qsl(self.query, keep_blank_values=True, errors="strict"))
 
 
 class Response(NamedTuple):
@@ -233,7 +233,7 @@ def as_refusal(error: Exception, request: Request) -> Refused:
     if isinstance(error, Refused):
         return error
     if isinstance(error, UnicodeDecodeError):
-        return Refused(400, "BadRequest", "the path is not UTF-8")
+        return Refused(400, "BadRequest", "the path or the query is not UTF-8")
     if isinstance(error, InvalidInput | UnknownName | ModelFileError):
         return Refused(400, "BadRequest", str(error))
     if isinstance(error, UnknownLoop):

@@ -1,0 +1,139 @@
+"""Arms that are vectors of numbers, from JSON and from float32 bodies to what a loop takes."""
+
+import os
+from array import array
+from functools import cache
+from itertools import chain
+from typing import NamedTuple
+
+import numpy as np
+
+from glbandits.errors import LARGEST, InvalidInput
+from glbandits.records import Floats
+from glbandits.serving.http.asgi import Request
+from glbandits.serving.http.guard import Limits
+from glbandits.serving.http.native.wire import LONGEST_ID, DecideRequest
+
+FLOATS_TYPE = b"application/octet-stream"
+PARAMETERS = ("arms", "eventId", "excluded", "deferred")
+FLAGS = {"true": True, "false": False}
+
+
+class Question(NamedTuple):
+    """What a loop needs to decide."""
+
+    event_id: str
+    request: bytes
+    """The numbers as float64, which is how they are logged."""
+    actions: tuple[str, ...]
+    excluded: tuple[int, ...]
+    deferred: bool
+
+
+def new_event_id() -> str:
+    """One that nobody else has."""
+    return os.urandom(16).hex()
+
+
+def question_of(asked: DecideRequest, limits: Limits) -> Question:
+    """From the JSON form."""
+    arms = asked.arms
+    count, width = len(arms), len(arms[0])
+    _check_size(count, width, limits)
+    if len(set(map(len, arms))) > 1:
+        place = next(place for place, arm in enumerate(arms) if len(arm) != width)
+        raise InvalidInput(
+            f"arms must be of one length; arm 0 has {width} features, arm {place} has {len(arms[place])}"
+        )
+    numbers = array("d", chain.from_iterable(arms))
+    _check_numbers(np.frombuffer(numbers), width)
+    return Question(
+        asked.event_id or new_event_id(),
+        numbers.tobytes(),
+        places(count) if asked.ids is None else _checked_ids(asked.ids, count),
+        _checked_excluded(asked.excluded, count),
+        asked.deferred,
+    )
+
+
+def floats_question_of(request: Request, limits: Limits) -> Question:
+    """From a body of float32 numbers, little-endian, arm after arm; the rest is in the query."""
+    parameters = request.parameters()
+    unknown = [name for name in parameters if name not in PARAMETERS]
+    if unknown:
+        raise InvalidInput(f"unknown parameter {unknown[0]!r}; known are {', '.join(PARAMETERS)}")
+    count = whole_number(parameters.get("arms", ""), "arms, the number of arms,")
+    if count < 1 or not request.body or len(request.body) % (4 * count):
+        raise InvalidInput(
+            f"the body must be float32 numbers, as many for each of the {count} arms; got {len(request.body)} bytes"
+        )
+    width = len(request.body) // (4 * count)
+    _check_size(count, width, limits)
+    numbers = np.frombuffer(request.body, "<f4").astype(np.float64)
+    _check_numbers(numbers, width)
+    excluded = parameters.get("excluded", "")
+    return Question(
+        _checked_event_id(parameters.get("eventId")),
+        numbers.tobytes(),
+        places(count),
+        _checked_excluded([whole_number(part, "excluded") for part in excluded.split(",")] if excluded else [], count),
+        _flag(parameters.get("deferred", "false")),
+    )
+
+
+@cache
+def places(count: int) -> tuple[str, ...]:
+    """The ids of arms that have none: 0, 1, 2 ..."""
+    return tuple(map(str, range(count)))
+
+
+def _check_size(count: int, width: int, limits: Limits) -> None:
+    if count > limits.dense_actions:
+        raise InvalidInput(f"a decision may have {limits.dense_actions} arms; got {count}. Choose among fewer")
+    if not 1 <= width <= limits.features:
+        raise InvalidInput(f"an arm must have 1 to {limits.features} features; got {width}")
+
+
+def _check_numbers(numbers: Floats, width: int) -> None:
+    if not (numbers.max() <= LARGEST and numbers.min() >= -LARGEST):  # not so either if one is no number
+        for place, value in enumerate(numbers.tolist()):
+            if not abs(value) <= LARGEST:
+                arm, feature = divmod(place, width)
+                raise InvalidInput(
+                    f"arms must hold finite numbers no larger than {LARGEST:g}; feature {feature} of arm {arm} is "
+                    f"{value}. Fill in or drop missing values first"
+                )
+
+
+def _checked_ids(ids: list[str], count: int) -> tuple[str, ...]:
+    if len(ids) != count:
+        raise InvalidInput(f"ids must name every arm; got {len(ids)} for {count} arms")
+    if len(set(ids)) < count:
+        raise InvalidInput("ids must differ from each other; two arms have the same")
+    return tuple(ids)
+
+
+def _checked_excluded(excluded: list[int], count: int) -> tuple[int, ...]:
+    for place in excluded:
+        if place >= count:
+            raise InvalidInput(f"excluded must hold places of arms, 0 to {count - 1}; got {place}")
+    return tuple(sorted(set(excluded)))
+
+
+def _checked_event_id(event_id: str | None) -> str:
+    if event_id is not None and not 1 <= len(event_id) <= LONGEST_ID:
+        raise InvalidInput(f"eventId must have 1 to {LONGEST_ID} characters; got {len(event_id)}")
+    return event_id or new_event_id()
+
+
+def whole_number(text: str, name: str) -> int:
+    """A number of the query."""
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise InvalidInput(f"{name} must be a whole number; got {text[:40]!r}")
+    return int(text)
+
+
+def _flag(text: str) -> bool:
+    if text not in FLAGS:
+        raise InvalidInput(f"deferred must be true or false; got {text[:40]!r}")
+    return FLAGS[text]

@@ -1,0 +1,169 @@
+"""A look into loops, and their configuration: the handlers of what is asked now and then.
+
+Whatever reads or writes the store here does so in another thread, so that decisions need not wait.
+"""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from glbandits.errors import InvalidInput
+from glbandits.serving.arms import DENSE
+from glbandits.serving.configuration import SECOND, Configuration
+from glbandits.serving.events import Decision
+from glbandits.serving.http.asgi import Refused, Request, Response
+from glbandits.serving.http.native.answering import loop_of, understood
+from glbandits.serving.http.native.dense import FLOATS_TYPE, whole_number
+from glbandits.serving.http.native.operations import Site
+from glbandits.serving.http.native.wire import (
+    Counts,
+    EventRecord,
+    EventReward,
+    Events,
+    LoopConfiguration,
+    Loops,
+    Status,
+    model_version,
+)
+from glbandits.serving.store import LoggedDecision
+
+BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+PAGE, LARGEST_PAGE = 50, 500
+"""Events of a page, if it is not said how many, and at most."""
+_settings = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+async def loops(site: Site, request: Request) -> Response:  # noqa: ARG001 - as all handlers
+    """The names of all loops."""
+    return _response(Loops(loops=sorted(site.service.loops)))
+
+
+async def status(site: Site, request: Request) -> Response:
+    """How a loop is doing."""
+    loop = site.service.loop(loop_of(request))
+    summary = await asyncio.to_thread(site.service.store.summary, loop.name)
+    model, configuration = loop.published, loop.configuration
+    return _response(
+        Status(
+            loop=loop.name,
+            policy=configuration.policy,
+            width=configuration.width,
+            mode=configuration.mode,
+            model_version=model_version(model.epoch, model.number),
+            learned_to=model.number,
+            learning_failed=site.service.learning_failed,
+            queue=site.service.writer.depth,
+            first_at=None if summary.first_at is None else moment(summary.first_at),
+            last_at=None if summary.last_at is None else moment(summary.last_at),
+            counts=Counts(decisions=summary.decisions, rewards=summary.rewards, activations=summary.activations),
+        )
+    )
+
+
+async def configuration(site: Site, request: Request) -> Response:
+    """The settings of a loop."""
+    return _response(_shown(site.service.loop(loop_of(request)).configuration))
+
+
+async def configure(site: Site, request: Request) -> Response:
+    """Put other settings in place of all; those left out get their defaults."""
+    return await _configure(site, request, msgspec.structs.asdict(LoopConfiguration()))
+
+
+async def change(site: Site, request: Request) -> Response:
+    """Put others in place of the settings that are named; the rest stays."""
+    return await _configure(site, request, msgspec.structs.asdict(site.service.loop(loop_of(request)).configuration))
+
+
+async def _configure(site: Site, request: Request, before: dict[str, Any]) -> Response:
+    loop = site.service.loop(loop_of(request))
+    sent = understood(_settings, request.body)
+    try:
+        wire = msgspec.convert(msgspec.to_builtins(LoopConfiguration(**before)) | sent, LoopConfiguration)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"the configuration cannot be used: {error}") from None
+    configuration = Configuration(**msgspec.structs.asdict(wire))
+    await asyncio.to_thread(loop.configure, configuration)
+    return _response(_shown(configuration))
+
+
+async def event(site: Site, request: Request) -> Response:
+    """A decision, with all that came of it."""
+    loop = site.service.loop(loop_of(request)).name
+    event_id, slot = request.values["event"], request.parameters().get("slot", "")
+    found = await asyncio.to_thread(site.service.store.decision, loop, event_id, slot)
+    if found is None:
+        raise Refused(404, "UnknownEvent", f"there is no decision of the event {event_id!r} in this loop")
+    return _response(record_of(found))
+
+
+async def events(site: Site, request: Request) -> Response:
+    """The newest decisions whose event ids begin with a prefix."""
+    loop, parameters = site.service.loop(loop_of(request)).name, request.parameters()
+    limit = whole_number(parameters.get("limit", str(PAGE)), "limit")
+    if not 1 <= limit <= LARGEST_PAGE:
+        raise InvalidInput(f"limit must be 1 to {LARGEST_PAGE}; got {limit}")
+    before = whole_number(parameters["before"], "before") if "before" in parameters else None
+    found = await asyncio.to_thread(site.service.store.search, loop, parameters.get("prefix", ""), limit, before)
+    following = found[-1].number if len(found) == limit else None
+    return _response(Events(events=[record_of(one) for one in found], before=following))
+
+
+async def model(site: Site, request: Request) -> Response:
+    """The model that decides now, as a safetensors file that `Bandit.load` reads."""
+    content = await asyncio.to_thread(site.service.loop(loop_of(request)).export_model)
+    return Response(200, content, FLOATS_TYPE)
+
+
+def moment(at: int) -> datetime:
+    """Microseconds since 1970 as a date."""
+    return BEGINNING + timedelta(microseconds=at)
+
+
+def record_of(logged: LoggedDecision) -> EventRecord:
+    """A decision of the log as it is shown."""
+    decision = logged.decision
+    return EventRecord(
+        number=logged.number,
+        event_id=decision.event_id,
+        slot=decision.slot,
+        at=moment(decision.at),
+        actions=decision.actions,
+        excluded=decision.excluded,
+        shown=decision.shown,
+        chosen=decision.chosen,
+        probability=decision.probability,
+        probabilities=decision.probabilities,
+        model_version=model_version(decision.epoch, decision.model),
+        mode=decision.mode,
+        deferred=decision.deferred,
+        activated_at=None if logged.activated_at is None else moment(logged.activated_at),
+        rewards=[
+            EventReward(number=one.number, at=moment(one.at), value=one.value, key=one.key, late=one.late)
+            for one in logged.rewards
+        ],
+        wait=decision.wait / SECOND,
+        default_reward=decision.default_reward,
+        aggregation=decision.aggregation,
+        exploration=decision.exploration,
+        seed=str(decision.seed),
+        encoding=decision.encoding,
+        features=_features(decision),
+    )
+
+
+def _features(decision: Decision) -> Any:
+    if decision.encoding != DENSE:
+        return msgspec.Raw(decision.request)
+    return np.frombuffer(decision.request).reshape(len(decision.actions), -1).tolist()
+
+
+def _shown(configuration: Configuration) -> Any:
+    return LoopConfiguration(**msgspec.structs.asdict(configuration))
+
+
+def _response(content: Any) -> Response:
+    return Response(200, msgspec.json.encode(content))

@@ -1,0 +1,70 @@
+"""Our own API as a table, and its way into the routes."""
+
+from functools import partial
+
+from glbandits.serving.http.asgi import Route, Routes
+from glbandits.serving.http.guard import Guard
+from glbandits.serving.http.native import answering, looking
+from glbandits.serving.http.native.looking import LARGEST_PAGE, PAGE
+from glbandits.serving.http.native.operations import Operation, Parameter, Site
+from glbandits.serving.http.native.wire import (
+    ActivateRequest,
+    BatchReply,
+    BatchRequest,
+    Decided,
+    DecideRequest,
+    EventRecord,
+    Events,
+    LoopConfiguration,
+    Loops,
+    Rewarded,
+    RewardRequest,
+    Status,
+)
+from glbandits.serving.http.problems import ProblemApi
+from glbandits.serving.service import Service
+
+LOOP_PREFIX = "/loops/{loop}"
+
+FLOATS_PARAMETERS = (
+    Parameter("arms", "integer", "How many arms the float32 numbers of the body are. Needed with them, and only then."),
+    Parameter("eventId", "string", "With a float32 body: as in the JSON one."),
+    Parameter("excluded", "string", "With a float32 body: places of arms that must not be chosen, with commas."),
+    Parameter("deferred", "boolean", "With a float32 body: as in the JSON one."),
+)
+PAGE_PARAMETERS = (
+    Parameter("prefix", "string", "What the event ids begin with."),
+    Parameter("limit", "integer", f"Events of the page, {PAGE} unless told, at most {LARGEST_PAGE}."),
+    Parameter("before", "integer", "Only decisions with a smaller number."),
+)
+SLOT = (Parameter("slot", "string", "Of a decision with several slots: which."),)
+
+OF_A_LOOP = (
+    Operation(
+        "POST", "/v1/decide", "rank", answering.decide, DecideRequest, Decided, FLOATS_PARAMETERS, takes_floats=True
+    ),
+    Operation("POST", "/v1/reward", "reward", answering.reward, RewardRequest, Rewarded),
+    Operation("POST", "/v1/activate", "reward", answering.activate, ActivateRequest, Rewarded),
+    Operation("POST", "/v1/batch", "rank", answering.batch, BatchRequest, BatchReply),
+    Operation("GET", "/v1/configuration", "read", looking.configuration, None, LoopConfiguration),
+    Operation("PUT", "/v1/configuration", "admin", looking.configure, LoopConfiguration, LoopConfiguration),
+    Operation("PATCH", "/v1/configuration", "admin", looking.change, LoopConfiguration, LoopConfiguration),
+    Operation("GET", "/v1/events", "read", looking.events, None, Events, PAGE_PARAMETERS),
+    Operation("GET", "/v1/events/{event}", "read", looking.event, None, EventRecord, SLOT),
+    Operation("GET", "/v1/model", "read", looking.model),
+    Operation("GET", "/v1/status", "read", looking.status, None, Status),
+)
+"""These are there for the default loop, and for every loop under its prefix."""
+OF_ALL_LOOPS = (
+    Operation("GET", "/v1/loops", "read", looking.loops, None, Loops),
+    Operation("GET", "/v1/loops/{loop}", "read", looking.status, None, Status),
+)
+
+
+def add_routes(routes: Routes, service: Service, guard: Guard) -> None:
+    """Add all of them."""
+    site = Site(service, ProblemApi(guard), guard.limits)
+    for prefix, operations in (("", OF_A_LOOP + OF_ALL_LOOPS), (LOOP_PREFIX, OF_A_LOOP)):
+        for operation in operations:
+            route = Route(site.api, operation.scope, partial(operation.handler, site), site.limits.body)
+            routes.add(operation.method, prefix + operation.path, route)
