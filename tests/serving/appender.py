@@ -1,0 +1,57 @@
+"""A process that appends events under load until it is killed, and says which were acknowledged.
+
+    python -m tests.serving.appender
+
+It reads paths of stores, a line each. For each it forks a child that writes there and prints a line for every receipt,
+after it has it. Forking saves the imports: a kill takes a tenth of a second.
+"""
+
+import itertools
+import os
+import sys
+import threading
+
+from glbandits.serving.events import Reward
+from glbandits.serving.group_writer import GroupWriter
+from glbandits.serving.sqlite_store import SqliteStore
+from tests.serving.makers import decision
+
+SENDERS = 4
+IN_FLIGHT = 8
+
+
+def append_for_ever(path: str) -> None:
+    """Decisions and their rewards from several threads."""
+    store = SqliteStore(path)
+    writer = GroupWriter(store, group=64)
+    for sender in range(SENDERS):
+        threading.Thread(target=_send, args=(writer, sender)).start()
+
+
+def _send(writer: GroupWriter, sender: int) -> None:
+    for turn in itertools.count():
+        names = [f"{os.getpid()}-{sender}-{turn}-{i}" for i in range(IN_FLIGHT)]
+        decisions = [(f"d {name}", writer.submit(decision(name, request=bytes(500)))) for name in names]
+        rewards = [
+            (f"r {name}", writer.submit(Reward(loop="shop", event_id=name, at=1, value=1.0, key="k"))) for name in names
+        ]
+        for line, future in decisions + rewards:
+            future.result()
+            # One short write to a pipe arrives whole or not at all.
+            os.write(1, f"{line}\n".encode())
+
+
+def main() -> None:
+    """Fork a writer for each line."""
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            os.write(1, f"pid {os.getpid()}\n".encode())
+            append_for_ever(line.rstrip("\n"))
+            return
+        os.waitpid(child, 0)
+        os.write(1, b"dead\n")
+
+
+if __name__ == "__main__":
+    main()
