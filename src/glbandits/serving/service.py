@@ -60,12 +60,18 @@ class Service:
         self.writer = GroupWriter(store, queue=queue)
         self.loops = {name: Loop(name, store, clock) for name in loops}
         self.learning_failed: str | None = None
+        self.learning_failures = self.degraded = 0
         self._stop = threading.Event()
         self._learner = threading.Thread(target=self._learn, name="learner", daemon=True)
 
     def start(self) -> None:
         """Begin to learn."""
         self._learner.start()
+
+    @property
+    def learning(self) -> bool:
+        """Whether the learner runs."""
+        return self._learner.is_alive()
 
     def loop(self, name: str) -> Loop:
         """The loop of this name."""
@@ -103,6 +109,7 @@ class Service:
         try:
             receipt = await asyncio.wait_for(self.writer.submit_async(decision), PATIENCE)
         except TimeoutError:
+            self.degraded += 1
             return Answer(decision, degraded=True)
         if receipt.fate is Fate.DUPLICATE:
             return Answer(self._first(decision), degraded=False)
@@ -146,6 +153,7 @@ class Service:
                 except Exception as error:  # deciding goes on with the model that there is
                     log.exception("learning of loop %s failed; it is tried again", name)
                     self.learning_failed = f"{name}: {error}"
+                    self.learning_failures += 1
                 due[name] = time.monotonic() + loop.configuration.model_update
 
     def close(self) -> None:

@@ -1,0 +1,70 @@
+"""Is the process alive, is it ready, and its figures: for load balancers and for Prometheus."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from glbandits.serving.errors import StoreError
+from glbandits.serving.http.asgi import Api, Request, Response, Route, Routes
+from glbandits.serving.http.guard import OPEN
+from glbandits.serving.keys import KEYS, SERVICE
+from glbandits.serving.metrics import METRICS_TYPE, RequestMetrics, exposition, service_families
+from glbandits.serving.service import Service
+from glbandits.serving.settings import Settings
+
+PATIENCE = 2.0
+"""Seconds that the store has to answer."""
+MEBIBYTE = 1024 * 1024
+
+
+class Health:
+    """What a server says of itself.
+
+    Args:
+        service: the one that is asked about.
+        settings: where its store is, and how much disk must be free.
+        requests: their figures.
+    """
+
+    def __init__(self, service: Service, settings: Settings, requests: RequestMetrics) -> None:
+        self._service, self._requests = service, requests
+        self._folder, self._min_disk = Path(settings.store).resolve().parent, settings.min_disk
+        self.draining = False
+        """Whether the server is about to stop: it is then not ready, though it still answers."""
+
+    def add_routes(self, routes: Routes, api: Api) -> None:
+        """/livez and /readyz for all, and /metrics for those with a key for reading."""
+        routes.add("GET", "/livez", Route(api, OPEN, self.live, 0))
+        routes.add("GET", "/readyz", Route(api, OPEN, self.ready, 0))
+        routes.add("GET", "/metrics", Route(api, "read", self.metrics, 0))
+
+    async def live(self, _: Request) -> Response:
+        """The process answers."""
+        return Response(200, b'{"status":"alive"}')
+
+    async def ready(self, _: Request) -> Response:
+        """Whether requests should be sent here: 200, or 503 with the reasons why not."""
+        reasons = self._known_reasons()
+        try:
+            reasons += await asyncio.wait_for(asyncio.to_thread(self._looked_up_reasons), PATIENCE)
+        except (TimeoutError, StoreError, OSError):
+            reasons.append("the store does not answer")
+        if not reasons:
+            return Response(200, b'{"status":"ready"}')
+        return Response(503, msgspec.json.encode({"status": "not ready", "reasons": reasons}))
+
+    def _known_reasons(self) -> list[str]:
+        reasons = ["the server is stopping"] if self.draining else []
+        return reasons if self._service.learning else [*reasons, "the learner does not run"]
+
+    def _looked_up_reasons(self) -> list[str]:
+        self._service.store.latest_document(SERVICE, KEYS)
+        enough = shutil.disk_usage(self._folder).free >= self._min_disk * MEBIBYTE
+        return [] if enough else [f"less than {self._min_disk} MiB are free beside the store"]
+
+    async def metrics(self, _: Request) -> Response:
+        """All figures, in Prometheus' text format."""
+        of_service = await asyncio.to_thread(lambda: list(service_families(self._service)))
+        return Response(200, exposition([*self._requests.families(), *of_service]).encode(), METRICS_TYPE)

@@ -1,0 +1,123 @@
+"""What a server can be told: one table, read from flags, the environment, a file and defaults, in this order."""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from glbandits.errors import InvalidInput, UnknownName, look_up
+
+PREFIX = "GLB_SERVE_"
+"""Of the variables of the environment: GLB_SERVE_PORT for `port`."""
+FILE = "settings"
+"""The one setting that cannot be in the file: where the file is."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of a server. Lists are written with commas on the command line and in the environment."""
+
+    host: Annotated[str, Meta(min_length=1, description="The address to listen at; 0.0.0.0 for all.")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="The port to listen at; 0 for any that is free.")] = 8711
+    store: Annotated[str, Meta(min_length=1, description="The file with the log, the models and the keys.")] = "glb.db"
+    durability: Annotated[
+        Literal["process", "power"],
+        Meta(description="What an acknowledged event outlives: the end of the process, or also a power failure."),
+    ] = "process"
+    loops: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")], ...],
+        Meta(min_length=1, description="The names of the loops: letters, digits, dots, dashes and underscores."),
+    ] = ("default",)
+    queue: Annotated[int, Meta(ge=1, description="Events that may wait to be written; more get 503.")] = 10_000
+    max_body: Annotated[int, Meta(ge=1024, description="Bytes of a request's body, at most.")] = 256 * 1024
+    max_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are described by JSON.")] = 50
+    max_dense_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are rows of numbers.")] = 1000
+    max_features: Annotated[int, Meta(ge=1, description="Numbers of such a row.")] = 10_000
+    rate_limit: Annotated[float, Meta(ge=0, description="Requests a second for each key (429); 0 for no limit.")] = 0.0
+    cors_origins: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^https?://[^/*\s]+$")], ...],
+        Meta(description="Origins whose pages may call the service, like https://shop.example; none by default."),
+    ] = ()
+    log_format: Annotated[Literal["text", "json"], Meta(description="Of the log on stderr.")] = "text"
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="debug has a line for every request.")
+    ] = "info"
+    min_disk: Annotated[int, Meta(ge=0, description="Free MiB beside the store, below which /readyz says 503.")] = 100
+    shutdown_delay: Annotated[
+        float, Meta(ge=0, description="Seconds after SIGTERM in which /readyz says 503 and requests are still taken.")
+    ] = 0.0
+    shutdown_grace: Annotated[
+        int, Meta(ge=0, description="Seconds after that in which requests that have begun may end.")
+    ] = 10
+
+
+KINDS: dict[str, Any] = get_type_hints(Settings, include_extras=True)
+"""The settings, and what each can be."""
+DEFAULTS: dict[str, Any] = msgspec.structs.asdict(Settings())
+
+
+def description(name: str) -> str:
+    """What a setting means."""
+    return next(str(part.description) for part in KINDS[name].__metadata__ if isinstance(part, Meta))
+
+
+def read_settings(
+    flags: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    file: str | os.PathLike[str] | None = None,
+) -> Settings:
+    """The settings: of each, what the flags say, or else the environment, or else the file, or else the default.
+
+    >>> read_settings({"port": "80"}, {"GLB_SERVE_PORT": "81", "GLB_SERVE_LOOPS": "shop,news"}, None).loops
+    ('shop', 'news')
+    >>> read_settings({"rate-limt": "80"})
+    Traceback (most recent call last):
+    glbandits.errors.UnknownName: --rate-limt: unknown setting 'rate-limt'; did you mean 'rate_limit'...
+    """
+    environment = dict(environment or {})
+    path = file or environment.pop(PREFIX + FILE.upper(), None)
+    values: dict[str, Any] = {}
+    for source in (_of_file(path), _of_environment(environment), _of_flags(flags or {})):
+        for where, name, value in source:
+            values[name] = _checked(where, name, value)
+    return Settings(**values)
+
+
+def _of_flags(flags: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
+    return (("--" + name.replace("_", "-"), name, value) for name, value in flags.items())
+
+
+def _of_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
+    return (
+        (name, name.removeprefix(PREFIX).lower(), value)
+        for name, value in environment.items()
+        if name.startswith(PREFIX)
+    )
+
+
+def _of_file(path: str | os.PathLike[str] | None) -> Iterator[tuple[str, str, Any]]:
+    if path is None:
+        return
+    try:
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} must be a TOML file with a line like port = 8711; {error}") from None
+    for name, value in table.items():
+        yield f"{path}: {name}", name, value
+
+
+def _checked(where: str, name: str, value: Any) -> Any:
+    """The value as the setting's kind has it. What comes as text, from flags and the environment, is read as such."""
+    try:
+        kind = look_up("setting", name, KINDS)
+    except UnknownName as error:
+        raise UnknownName(f"{where}: {error}") from None
+    if isinstance(value, str) and isinstance(DEFAULTS[name], tuple):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    try:
+        return msgspec.convert(value, kind, strict=not isinstance(value, str))
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{where} cannot be {value!r}: {error}. {description(name)}") from None
