@@ -122,20 +122,21 @@ def look_at(
 
 
 def _first_look(table: pl.LazyFrame, columns: Columns, texts: list[str], *, named: bool) -> dict[str, Any]:
-    looks = [pl.len().alias("rows")]
-    looks += [_different(pl.col(name)).alias(f"text {name}") for name in texts]
-    lists = columns.arms or columns.features
+    """Rows, the most arms of one, the width of features, and all different names and texts, in one pass."""
+    sizes, lists = [pl.len().alias("rows")], columns.arms or columns.features
     if lists is not None:
-        looks.append(pl.col(lists).list.len().max().alias("most"))
+        sizes.append(pl.col(lists).list.len().max().alias("most"))
     if columns.features is not None:
-        looks.append(pl.col(columns.features).list.first().drop_nulls().first().list.len().alias("width"))
+        sizes.append(pl.col(columns.features).list.first().drop_nulls().first().list.len().alias("width"))
+    looks = {f"text {name}": pl.col(name) for name in texts}
     if named and (columns.arms is not None or columns.features is None):
-        looks.append(_different(pl.col(columns.arms).explode() if columns.arms else pl.col(columns.arm)).alias("names"))
-    return table.select(looks).collect(engine="streaming").row(0, named=True)
-
-
-def _different(texts: pl.Expr) -> pl.Expr:
-    return texts.cast(pl.String).drop_nulls().unique().implode()
+        looks["names"] = pl.col(columns.arm) if columns.arms is None else pl.col(columns.arms).explode()
+    # Queries that share nothing: only then does polars forget what it has seen, so that memory does not grow.
+    queries = [table.select(sizes), *(table.select(look.cast(pl.String)).unique() for look in looks.values())]
+    apart = pl.QueryOptFlags(comm_subplan_elim=False)
+    first, *different = pl.collect_all(queries, engine="streaming", optimizations=apart)
+    found = {key: frame.to_series().drop_nulls().to_list() for key, frame in zip(looks, different, strict=True)}
+    return first.row(0, named=True) | found
 
 
 def _levels(name: str, texts: list[str]) -> tuple[str, ...]:

@@ -1,0 +1,128 @@
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from glbandits import InvalidInput
+from glbandits.evaluation import (
+    Columns,
+    EstimatedPropensities,
+    LoggedData,
+    estimate_propensities,
+    overlap_of,
+    read_parquet,
+    read_table,
+)
+from glbandits.records import Floats
+
+
+def table(rows: int, seed: int = 1) -> tuple[dict[str, Any], Floats]:
+    """A log whose policy looked at x alone, and the chances of what it chose."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=rows), rng.normal(size=rows)
+    scores = np.exp(np.stack([np.zeros(rows), x, 0.5 - x], axis=1))
+    chances = scores / scores.sum(axis=1, keepdims=True)
+    arms = (rng.random((rows, 1)) > np.cumsum(chances, axis=1)).sum(axis=1)
+    columns = {"arm": arms, "reward": rng.random(rows), "x": x, "y": y, "user": np.arange(rows) // 3}
+    return columns, chances[np.arange(rows), arms]
+
+
+CONTEXT = Columns(propensity=None, context=("x", "y"))
+
+
+def test_without_a_context_they_are_shares() -> None:
+    log = read_table({"arm": ["a", "b", "b", "b"], "reward": [0, 1, 0, 1]}, Columns(propensity=None))
+    with pytest.warns(EstimatedPropensities, match="the 4 chosen arms were estimated by the share of rows"):
+        done = estimate_propensities(log)
+    assert done.propensities is not None
+    assert done.propensities.tolist() == [0.25, 0.75, 0.75, 0.75]
+    assert done.estimated
+    assert log.propensities is None
+
+
+def test_with_a_context_they_are_near_the_truth() -> None:
+    """The model is the right one.
+
+    It has 6 parameters, learned from 16,000 rows: its chances are wrong by about sqrt(6 / 16,000) / 4 = 0.005 on
+    average. The margin is four times as much, which a right program does not reach.
+    """
+    columns, truth = table(20_000)
+    with pytest.warns(EstimatedPropensities, match="multinomial logistic regression"):
+        done = estimate_propensities(read_table(columns, CONTEXT))
+    assert done.propensities is not None
+    assert np.mean(np.abs(done.propensities - truth)) < 0.02
+    assert np.mean(np.abs(np.mean(truth) - truth)) > 0.1  # what no model at all would do
+
+
+def test_a_row_is_judged_by_a_model_that_has_not_seen_its_cluster() -> None:
+    """An arm that only one cluster chose has no chance in the model of that cluster, but for a share of one row."""
+    columns, _ = table(300)
+    columns["arm"][columns["user"] == 7] = 3
+    log = read_table(columns, Columns(propensity=None, context=("x", "y"), cluster="user"))
+    with pytest.warns(EstimatedPropensities, match="of rows chose an arm whose chance was below 0.01"):
+        done = estimate_propensities(log)
+    assert done.propensities is not None
+    assert (done.propensities[log.chosen == 3] < 1 / 200).all()
+    assert done.propensities.min() > 0
+
+
+def test_a_streamed_log_stays_streamed_and_gets_the_same(tmp_path: Path) -> None:
+    columns, _ = table(500)
+    pl.DataFrame(columns).write_parquet(tmp_path / "log.parquet")
+    with pytest.warns(EstimatedPropensities):
+        whole = estimate_propensities(read_table(columns, CONTEXT))
+    with pytest.warns(EstimatedPropensities):
+        streamed = estimate_propensities(read_parquet(tmp_path / "log.parquet", CONTEXT))
+    assert not isinstance(streamed, LoggedData)
+    assert (len(streamed), streamed.dim, streamed.arm_names) == (500, whole.dim, whole.arm_names)
+    blocks = list(streamed.blocks(64))
+    assert all(block.estimated for block in blocks)
+    together = np.concatenate([block.propensities for block in blocks if block.propensities is not None])
+    assert whole.propensities is not None
+    np.testing.assert_allclose(together, whole.propensities, rtol=1e-9)
+
+
+def test_few_rows_are_enough_to_learn_from() -> None:
+    columns, truth = table(5000)
+    with pytest.warns(EstimatedPropensities):
+        done = estimate_propensities(read_table(columns, CONTEXT), most_rows=1000)
+    assert done.propensities is not None
+    assert np.mean(np.abs(done.propensities - truth)) < 0.08
+
+
+def test_what_cannot_be_estimated_is_refused() -> None:
+    lists = {"arm": ["a", "b"], "arms": [["a"], ["a", "b"]], "reward": [0, 1]}
+    with pytest.raises(InvalidInput, match="only where all rows have the same arms.*give them as a column"):
+        estimate_propensities(read_table(lists, Columns(propensity=None, arms="arms")))
+    known = {"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 0.5]}
+    with pytest.raises(InvalidInput, match="the log has propensities"):
+        estimate_propensities(read_table(known, Columns()))
+    one = {"arm": ["a"] * 20, "reward": [0.0] * 20, "x": list(range(20)), "y": [0] * 20}
+    with pytest.raises(InvalidInput, match="at least two arms in every fold"):
+        estimate_propensities(read_table(one, CONTEXT))
+    with pytest.raises(InvalidInput, match="folds must be a whole number of at least 2"):
+        estimate_propensities(read_table(one, CONTEXT), folds=1)
+
+
+def test_overlap() -> None:
+    rows = {"arm": ["a", "b", "b", "b"], "reward": [0, 1, 0, 1], "propensity": [0.001, 0.5, 0.6, 0.7]}
+    overlap = overlap_of(read_table(rows, Columns(), arm_table={"name": ["a", "b", "c"]}))
+    assert (overlap.rows, overlap.least, overlap.below, overlap.estimated) == (4, 0.001, 0.25, False)
+    assert overlap.quantiles[-1] == pytest.approx(0.55)
+    assert overlap.never_chosen == ("c",)
+    assert [said.split(":")[0] for said in overlap.warnings()] == [
+        "25.0% of rows chose an arm whose chance was below 0.01, 0.001 at the least",
+        "1 arms were never chosen, and nothing is known of them",
+    ]
+    with pytest.raises(InvalidInput, match="the log has no propensities"):
+        overlap_of(read_table(rows, Columns(propensity=None)))
+
+
+def test_a_log_with_good_chances_has_nothing_to_say() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        overlap = overlap_of(read_table({"arm": [0, 1], "reward": [0, 1], "propensity": [0.5, 0.5]}, Columns()))
+    assert overlap.warnings() == []
