@@ -44,7 +44,7 @@ OF_A_LOOP = (
         "POST", "/v1/decide", "rank", answering.decide, DecideRequest, Decided, FLOATS_PARAMETERS, takes_floats=True
     ),
     Operation("POST", "/v1/reward", "reward", answering.reward, RewardRequest, Rewarded),
-    Operation("POST", "/v1/activate", "reward", answering.activate, ActivateRequest, Rewarded),
+    Operation("POST", "/v1/activate", "rank", answering.activate, ActivateRequest, Rewarded),
     Operation("POST", "/v1/batch", "rank", answering.batch, BatchRequest, BatchReply),
     Operation("GET", "/v1/configuration", "read", looking.configuration, None, LoopConfiguration),
     Operation("PUT", "/v1/configuration", "admin", looking.configure, LoopConfiguration, LoopConfiguration),

@@ -1,0 +1,323 @@
+import asyncio
+import json
+from collections.abc import Iterator
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glbandits import Bandit
+from glbandits.serving.errors import QueueFull, StoreError
+from glbandits.serving.events import Mode
+from glbandits.serving.http.guard import Limits
+from tests.serving.http.native import ARMS, Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with Site(tmp_path) as site:
+        yield site
+
+
+class TestDecide:
+    def test_answers_with_the_arm_and_its_exact_chance(self, site: Site) -> None:
+        decided = site.decide(eventId="e", ids=["x", "y", "z"])
+        assert decided["eventId"] == "e"
+        assert decided["id"] == "xyz"[decided["arm"]]
+        assert decided["probability"] == decided["probabilities"][decided["arm"]]
+        assert sum(decided["probabilities"]) == pytest.approx(1)
+        assert min(decided["probabilities"]) >= 0.3 / 3
+        assert (decided["modelVersion"], decided["degraded"]) == ("1.0", False)
+
+    def test_makes_an_event_id_and_ids_by_place(self, site: Site) -> None:
+        first, second = site.decide(), site.decide()
+        assert len(first["eventId"]) == 32
+        assert first["eventId"] != second["eventId"]
+        assert first["id"] == str(first["arm"])
+
+    def test_the_same_event_again_gets_the_same_answer_and_another_question_is_refused(self, site: Site) -> None:
+        first = site.decide(eventId="e")
+        assert site.decide(eventId="e") == first
+        other = {"eventId": "e", "arms": ARMS[:2]}
+        assert site.refusal("POST", "/v1/decide", other)[0] == 400
+
+    def test_excluded_arms_have_no_chance(self, site: Site) -> None:
+        for _ in range(20):  # by chance alone, 20 draws of one arm among three pass once in 3e9
+            decided = site.decide(excluded=[0, 2, 2])
+            assert decided["arm"] == 1
+            assert decided["probabilities"] == [0, 1, 0]
+
+    def test_is_logged_with_its_numbers(self, site: Site) -> None:
+        decided = site.decide(eventId="a/ü", excluded=[0])
+        record = site.ask("GET", "/v1/events/a%2F%C3%BC").json()
+        assert record["features"] == ARMS
+        assert (record["encoding"], record["excluded"], record["shown"]) == ("dense", [0], decided["arm"])
+        assert record["modelVersion"] == decided["modelVersion"]
+
+    def test_loops_do_not_see_each_other(self, site: Site) -> None:
+        there = site.ask("POST", "/loops/a%2Fb/v1/decide", {"eventId": "e", "arms": ARMS})
+        assert there.status_code == 200
+        assert site.ask("GET", "/loops/a%2Fb/v1/events/e").status_code == 200
+        assert site.ask("GET", "/v1/events/e").status_code == 404
+        assert site.refusal("POST", "/loops/other/v1/decide", {"arms": ARMS})[0] == 404
+
+    def test_in_apprentice_mode_the_first_arm_that_is_allowed_is_used(self, site: Site) -> None:
+        site.set_mode(Mode.APPRENTICE)
+        assert {site.decide(excluded=[0])["arm"] for _ in range(10)} == {1}
+
+    @pytest.mark.parametrize(
+        ("asked", "told"),
+        [
+            ({}, "missing required field `arms`"),
+            ({"arms": []}, "length >= 1"),
+            ({"arms": [[]]}, "1 to 10000 features; got 0"),
+            ({"arms": [[1, 2], [1]]}, "arm 0 has 2 features, arm 1 has 1"),
+            ({"arms": [[1, 2, 3]]}, "takes 2 features for each action; got 3"),
+            ({"arms": [[1, "2"]]}, "Expected `float`, got `str`"),
+            ({"arms": [[1, None]]}, "got `null`"),
+            ({"arms": [[1, 1e60]]}, "feature 1 of arm 0 is 1e+60"),
+            ({"arms": ARMS, "ids": ["a"]}, "got 1 for 3 arms"),
+            ({"arms": ARMS, "ids": ["a", "a", "b"]}, "two arms have the same"),
+            ({"arms": ARMS, "ids": ["a", "", "b"]}, "length >= 1"),
+            ({"arms": ARMS, "excluded": [3]}, "places of arms, 0 to 2; got 3"),
+            ({"arms": ARMS, "excluded": [-1]}, ">= 0"),
+            ({"arms": ARMS, "excluded": [0, 1, 2]}, "all actions are excluded"),
+            ({"arms": ARMS, "eventId": ""}, "length >= 1"),
+            ({"arms": ARMS, "eventId": "e" * 257}, "length <= 256"),
+            ({"arms": ARMS, "deferActivation": True}, "unknown field `deferActivation`"),
+            (b'{"arms": [[NaN, 1]]}', "malformed"),
+            (b'{"arms": [[1e999, 1]]}', "out of range"),
+            (b'{"arms": [[1, 2]', "truncated"),
+            (b"", "truncated"),
+        ],
+    )
+    def test_says_what_is_wrong(self, site: Site, asked: Any, told: str) -> None:
+        status, detail = site.refusal("POST", "/v1/decide", asked)
+        assert status == 400
+        assert told in detail
+
+    def test_has_limits(self, tmp_path: Path) -> None:
+        with Site(tmp_path, limits=Limits(dense_actions=2, features=1, body=200)) as site:
+            assert "may have 2 arms; got 3" in site.refusal("POST", "/v1/decide", {"arms": ARMS})[1]
+            assert "1 to 1 features; got 2" in site.refusal("POST", "/v1/decide", {"arms": ARMS[:2]})[1]
+            assert site.refusal("POST", "/v1/decide", {"arms": ARMS * 20})[0] == 413
+
+
+class TestFloats:
+    @staticmethod
+    def send(site: Site, numbers: Any, query: str) -> Any:
+        body = np.asarray(numbers, dtype="<f4").tobytes()
+        return site.ask("POST", f"/v1/decide?{query}", body, headers={"content-type": "application/octet-stream"})
+
+    def test_decides_as_the_same_numbers_in_json_do(self, site: Site) -> None:
+        decided = self.send(site, ARMS, "arms=3&eventId=e%201&excluded=0&deferred=true").json()
+        record = site.ask("GET", "/v1/events/e%201").json()
+        assert (record["features"], record["excluded"], record["deferred"]) == (ARMS, [0], True)
+        again = site.decide(eventId="e 1", excluded=[0], deferred=True)
+        assert again == decided
+
+    @pytest.mark.parametrize(
+        ("numbers", "query", "told"),
+        [
+            (ARMS, "", "arms, the number of arms, must be a whole number; got ''"),
+            (ARMS, "arms=0", "for each of the 0 arms"),
+            (ARMS, "arms=5", "as many for each of the 5 arms; got 24 bytes"),
+            (ARMS, "arms=2", "takes 2 features for each action; got 3"),
+            ([], "arms=1", "got 0 bytes"),
+            ([[1, np.nan]], "arms=1", "feature 1 of arm 0 is nan"),
+            ([[-np.inf, 1]], "arms=1", "feature 0 of arm 0 is -inf"),
+            (ARMS, "arms=3&excluded=x", "excluded must be a whole number; got 'x'"),
+            (ARMS, "arms=3&excluded=7", "0 to 2; got 7"),
+            (ARMS, "arms=3&deferred=yes", "true or false; got 'yes'"),
+            (ARMS, "arms=3&eventId=", "1 to 256 characters; got 0"),
+            (ARMS, "arms=3&event=e", "unknown parameter 'event'"),
+            (ARMS, "arms=3&eventId=%ff", "not UTF-8"),
+        ],
+    )
+    def test_says_what_is_wrong(self, site: Site, numbers: Any, query: str, told: str) -> None:
+        reply = self.send(site, numbers, query)
+        assert reply.status_code == 400
+        assert told in reply.json()["detail"]
+
+
+class TestReward:
+    def test_is_learned_after_the_wait(self, site: Site) -> None:
+        before = site.decide(eventId="e")
+        assert site.ask("POST", "/v1/reward", {"eventId": "e", "value": 1}).json() == {"eventId": "e", "fate": "kept"}
+        assert site.decide()["modelVersion"] == before["modelVersion"]
+        site.learn()
+        assert site.decide()["modelVersion"] != before["modelVersion"]
+
+    def test_under_the_same_key_counts_once(self, site: Site) -> None:
+        site.decide(eventId="e")
+        fates = [site.ask("POST", "/v1/reward", {"eventId": "e", "value": 1, "key": "k"}).json()["fate"] for _ in "ab"]
+        assert fates == ["kept", "duplicate"]
+
+    def test_after_the_wait_is_late(self, site: Site) -> None:
+        site.decide(eventId="e")
+        site.learn()
+        assert site.ask("POST", "/v1/reward", {"eventId": "e", "value": 1}).json()["fate"] == "late"
+        assert site.ask("GET", "/v1/events/e").json()["rewards"][0]["late"]
+
+    def test_of_an_unknown_event_is_refused(self, site: Site) -> None:
+        status, detail = site.refusal("POST", "/v1/reward", {"eventId": "e", "value": 1})
+        assert (status, "no decision of the event 'e'" in detail) == (404, True)
+
+    def test_must_be_a_number_that_the_policy_can_learn(self, site: Site) -> None:
+        site.decide(eventId="e")
+        assert "at most" in site.refusal("POST", "/v1/reward", {"eventId": "e", "value": 1e60})[1]
+        assert "got `str`" in site.refusal("POST", "/v1/reward", {"eventId": "e", "value": "1"})[1]
+        assert site.refusal("POST", "/v1/reward", b'{"eventId": "e", "value": NaN}')[0] == 400
+        changed = site.ask("GET", "/v1/configuration").json()
+        changed["settings"]["link"] = "logistic"
+        assert site.ask("PUT", "/v1/configuration", changed).status_code == 200
+        assert site.refusal("POST", "/v1/reward", {"eventId": "e", "value": 2})[0] == 400
+        assert site.ask("PUT", "/v1/configuration", changed | {"aggregation": "sum"}).status_code == 200
+        assert site.ask("POST", "/v1/reward", {"eventId": "e", "value": 2}).status_code == 200
+
+    def test_activates_a_deferred_decision(self, site: Site) -> None:
+        site.decide(eventId="e", deferred=True)
+        assert site.ask("POST", "/v1/activate", {"eventId": "e"}).json() == {"eventId": "e", "fate": "kept"}
+        assert site.ask("GET", "/v1/events/e").json()["activatedAt"] == "1970-01-01T00:00:01Z"
+        assert site.refusal("POST", "/v1/activate", {"eventId": "f"})[0] == 404
+
+
+class TestBatch:
+    def test_gives_each_item_its_own_outcome(self, site: Site) -> None:
+        sent = {
+            "decide": [{"eventId": "a", "arms": ARMS}, {"arms": [[1, 2, 3]]}, {"eventId": "b", "arms": ARMS}],
+            "reward": [{"eventId": "a", "value": 1}, {"eventId": "x", "value": 1}, {"eventId": "b", "value": 0}],
+        }
+        reply = site.ask("POST", "/v1/batch", sent).json()
+        assert [item.get("decided", {}).get("eventId") for item in reply["decide"]] == ["a", None, "b"]
+        assert reply["decide"][1]["problem"]["status"] == 400
+        assert [item.get("rewarded", {}).get("fate") for item in reply["reward"]] == ["kept", None, "kept"]
+        assert reply["reward"][1]["problem"]["code"] == "UnknownEvent"
+
+    def test_decides_as_single_requests_do(self, site: Site) -> None:
+        single = [site.decide(eventId=f"e{i}") for i in range(5)]
+        questions = [{"eventId": f"e{i}", "arms": ARMS} for i in range(5)]
+        reply = site.ask("POST", "/v1/batch", {"decide": questions}).json()
+        assert [item["decided"] for item in reply["decide"]] == single
+
+    def test_has_a_limit_and_needs_a_loop(self, site: Site) -> None:
+        rewards = [{"eventId": "e", "value": 1}] * 1001
+        assert "may have 1000 items; got 1001" in site.refusal("POST", "/v1/batch", {"reward": rewards})[1]
+        assert site.refusal("POST", "/loops/x/v1/batch", {})[0] == 404
+
+    def test_needs_the_right_to_reward_for_rewards(self, tmp_path: Path) -> None:
+        with Site(tmp_path, scopes=("rank",)) as site:
+            key = {"authorization": f"Bearer {site.narrow_key}"}
+            assert site.ask("POST", "/v1/batch", {"decide": [{"arms": ARMS}]}, headers=key).status_code == 200
+            refused = site.refusal("POST", "/v1/batch", {"reward": [{"eventId": "e", "value": 1}]}, headers=key)
+            assert refused[0] == 403
+
+
+class TestTroubles:
+    @pytest.mark.parametrize("error", [QueueFull("full"), StoreError("disk")])
+    def test_are_told_with_when_to_come_again(
+        self, site: Site, error: Exception, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def submit(_: object) -> "asyncio.Future[Any]":
+            raise error
+
+        monkeypatch.setattr(site.service.writer, "submit_async", submit)
+        reply = site.ask("POST", "/v1/decide", {"arms": ARMS})
+        assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
+        assert reply.json()["code"] == type(error).__name__
+
+    def test_a_store_that_does_not_answer_degrades_decisions(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("glbandits.serving.service.PATIENCE", 0.01)
+        hold: Future[None] = Future()
+        append = site.service.store.append
+
+        def slow(events: Any) -> Any:
+            hold.result(10)
+            return append(events)
+
+        monkeypatch.setattr(site.service.store, "append", slow)
+        assert site.decide(eventId="e")["degraded"]
+        hold.set_result(None)
+        site.service.writer.flush()
+        assert site.ask("GET", "/v1/events/e").status_code == 200
+
+    def test_without_a_key_nothing_is_told(self, site: Site) -> None:
+        for method, path in [("POST", "/v1/decide"), ("GET", "/v1/loops"), ("PUT", "/v1/configuration")]:
+            assert site.refusal(method, path, headers={"authorization": "Bearer wrong"})[0] == 401
+
+    @pytest.mark.parametrize(
+        ("method", "path"), [("GET", "/v1/status"), ("GET", "/v1/model"), ("PUT", "/v1/configuration")]
+    )
+    def test_a_key_for_rank_and_reward_reads_and_changes_nothing(self, site: Site, method: str, path: str) -> None:
+        headers = {"authorization": f"Bearer {site.narrow_key}"}
+        assert site.refusal(method, path, {}, headers=headers)[0] == 403
+
+
+class TestLooking:
+    def test_tells_the_loops_and_how_they_do(self, site: Site) -> None:
+        assert site.ask("GET", "/v1/loops").json() == {"loops": ["a/b", "default"]}
+        site.decide(eventId="e")
+        site.ask("POST", "/v1/reward", {"eventId": "e", "value": 1})
+        status = site.ask("GET", "/v1/loops/default").json()
+        assert status == site.ask("GET", "/loops/default/v1/status").json() == site.ask("GET", "/v1/status").json()
+        assert (status["policy"], status["width"], status["learnedTo"]) == ("optimist", 2, 0)
+        assert (status["counts"]["decisions"]["kept"], status["counts"]["rewards"]["kept"]) == (1, 1)
+        assert status["firstAt"] == "1970-01-01T00:00:01Z"
+        site.learn()
+        assert site.ask("GET", "/v1/status").json()["learnedTo"] == 1
+
+    def test_changes_only_the_settings_that_are_named(self, site: Site) -> None:
+        before = site.ask("GET", "/v1/configuration").json()
+        changed = site.ask("PATCH", "/v1/configuration", {"exploration": 0.05}).json()
+        assert changed == before | {"exploration": 0.05}
+        assert site.ask("GET", "/v1/configuration").json() == changed
+        assert site.decide()["modelVersion"] == "1.0"
+
+    def test_puts_a_whole_configuration(self, site: Site) -> None:
+        whole = site.ask("PUT", "/v1/configuration", {"width": 3, "mode": "Apprentice"}).json()
+        assert (whole["width"], whole["mode"], whole["exploration"]) == (3, "Apprentice", 0.2)
+        assert site.decide(arms=[[1, 2, 3]])["modelVersion"] == "2.0"
+
+    @pytest.mark.parametrize(
+        ("sent", "told"),
+        [
+            ({"exploration": 2}, "exploration must be a finite number"),
+            ({"mode": "online"}, "Invalid enum value"),
+            ({"reward_wait": 2}, "unknown field `reward_wait`"),
+            ({"policy": "optimsit"}, "did you mean 'optimist'"),
+            ({"settings": {"x": 1}}, "settings of optimist"),
+            ([], "Expected `object`"),
+        ],
+    )
+    def test_refuses_settings_and_keeps_the_old(self, site: Site, sent: Any, told: str) -> None:
+        before = site.ask("GET", "/v1/configuration").json()
+        for method in ("PUT", "PATCH"):
+            status, detail = site.refusal(method, "/v1/configuration", sent)
+            assert (status, told in detail) == (400, True), detail
+        assert site.ask("GET", "/v1/configuration").json() == before
+
+    def test_pages_through_events(self, site: Site) -> None:
+        for place in range(5):
+            site.decide(eventId=f"{'ab'[place % 2]}{place}")
+        first = site.ask("GET", "/v1/events?prefix=a&limit=2").json()
+        assert [event["eventId"] for event in first["events"]] == ["a4", "a2"]
+        second = site.ask("GET", f"/v1/events?prefix=a&limit=2&before={first['before']}").json()
+        assert ([event["eventId"] for event in second["events"]], second["before"]) == (["a0"], None)
+        assert len(site.ask("GET", "/v1/events").json()["events"]) == 5
+        for query in ("limit=0", "limit=501", "limit=x", "before=-1"):
+            assert site.refusal("GET", f"/v1/events?{query}")[0] == 400
+
+    def test_shows_events_of_described_actions_too(self, site: Site) -> None:
+        loop = site.service.loop("default")
+        request = json.dumps({"shared": [], "actions": [[{"a": 1}]]}).encode()
+        decision = loop.decide(event_id="j", request=request, encoding="json", actions=("a",))
+        site.service.store.append([decision])
+        assert site.ask("GET", "/v1/events/j").json()["features"] == {"shared": [], "actions": [[{"a": 1}]]}
+
+    def test_gives_the_model(self, site: Site) -> None:
+        reply = site.ask("GET", "/v1/model")
+        assert reply.headers["content-type"] == "application/octet-stream"
+        bandit = Bandit.from_bytes(reply.content)
+        assert (bandit.dim, bandit.policy.name) == (2, "optimist")
