@@ -202,6 +202,11 @@ WRONG = [
         "'z', row 0: it must have a list for each of the 2 arms",
     ),
     ({**TABLE, "near_b": ["x", "1", "2"]}, {"per_arm": ("near_{arm}",)}, "column 'near_b', row 0.*got 'x'"),
+    (
+        {**TABLE, "z": [[["1"]]] * 3},
+        {"features": "z"},
+        "column 'z' must hold a list of lists of numbers, one for each arm",
+    ),
     ({name: values[:0] for name, values in TABLE.items()}, {}, "the table has no rows"),
 ]
 

@@ -123,7 +123,7 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             with _naming(path, line):
                 try:
                     event = json.loads(text)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     raise InvalidInput(
                         f"it must be a JSON object; got {text[:60]!r}: {error}. Cut it out if it was not written to "
                         "its end"

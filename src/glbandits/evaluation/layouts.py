@@ -70,7 +70,8 @@ def prepared(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
         changes.append(pl.col(columns.arm).cast(pl.String))
     for name, kind in ((columns.arms, pl.List(pl.String)), (columns.features, pl.List(pl.List(pl.Float64)))):
         if name is not None:
-            if _depth(schema[name]) != _depth(kind):
+            depth, leaf = _lists(schema[name])
+            if depth != _lists(kind)[0] or (depth == 2 and not is_number(leaf)):
                 wanted = "names" if kind == pl.List(pl.String) else "lists of numbers, one for each arm"
                 raise InvalidInput(f"column {name!r} must hold a list of {wanted} in each row; got {schema[name]}")
             changes.append(pl.col(name).cast(kind))
@@ -83,8 +84,12 @@ def prepared(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     return table.with_columns(changes)
 
 
-def _depth(kind: Any) -> int:
-    return 1 + _depth(kind.inner) if isinstance(kind, pl.List | pl.Array) else 0
+def _lists(kind: Any) -> tuple[int, pl.DataType]:
+    """How many lists there are within each other, and of what."""
+    if not isinstance(kind, pl.List | pl.Array):
+        return 0, kind
+    depth, leaf = _lists(kind.inner)
+    return depth + 1, leaf
 
 
 def look_at(
