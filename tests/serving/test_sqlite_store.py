@@ -14,7 +14,10 @@ from glbandits.serving import sqlite_schema
 from glbandits.serving.errors import StoreError
 from glbandits.serving.events import Fate
 from glbandits.serving.sqlite_store import SqliteStore
-from tests.serving.makers import WAIT, decision, reward
+from tests.serving.makers import WAIT, activation, decision, reward
+
+HARMLESS = {"SCAN numbers", "USE TEMP B-TREE FOR ORDER BY"}
+"""A table of one row, and the sorting of what was found by name."""
 
 
 def make(path: Path, events: int = 0) -> SqliteStore:
@@ -134,6 +137,28 @@ def test_damage_is_found(tmp_path: Path) -> None:
     store.close()
 
 
+def test_no_question_goes_through_a_whole_table(tmp_path: Path) -> None:
+    store = make(tmp_path / "events.db", events=2)
+    asked: set[str] = set()
+    with store._reading() as reader:
+        reader.set_trace_callback(asked.add)
+    store._writer.set_trace_callback(asked.add)
+    store.append([decision("a"), reward("0", key="k"), activation("0")])
+    store.ripe("shop", 0, 2 * WAIT, 10)
+    store.search("shop", "a", 5)
+    store.search("shop", "", 5)
+    store.decision("shop", "a")
+    store.summary("shop")
+    store.delete_before("shop", 1)
+    questions = [question for question in asked if question.split()[0] in ("SELECT", "DELETE")]
+    steps = [step for question in questions for *_, step in store._writer.execute(f"EXPLAIN QUERY PLAN {question}")]
+    store.close()
+    assert len(questions) >= 15
+    assert any("event_id>? AND event_id<?" in step for step in steps)
+    for step in steps:
+        assert step.startswith("SEARCH") or "VIRTUAL TABLE" in step or step in HARMLESS or "SUBQUERY" in step, step
+
+
 def test_a_limit_of_none_is_refused(tmp_path: Path) -> None:
     with closing(make(tmp_path / "events.db")) as store:
         with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got 0"):
@@ -173,3 +198,8 @@ def _sound_prefix(path: Path) -> int:
     assert [receipt.fate for receipt in store.append([decision("next")])] == [Fate.KEPT]
     store.close()
     return len(found)
+
+
+def test_a_backup_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    with closing(make(tmp_path / "events.db")) as store, pytest.raises(StoreError, match="could not be copied to"):
+        store.backup(tmp_path / "no folder" / "copy.db")

@@ -188,6 +188,8 @@ def test_all_or_none_of_a_call(store: EventStore) -> None:
         assert store.decision("shop", "a") is None
     assert store.append([decision("a")]) == [Receipt(Fate.KEPT, 1)]
     assert store.append([]) == []
+    with pytest.raises(InvalidInput, match="names must be valid text"):
+        store.decision("shop", "\ud800")
 
 
 def test_search_gives_the_newest_first(store: EventStore) -> None:

@@ -175,12 +175,19 @@ def find(connection: sqlite3.Connection, loop: str, event_id: str, slot: str) ->
 
 def newest(connection: sqlite3.Connection, loop: str, prefix: str, limit: int, before: int) -> list[int]:
     """Numbers of the newest decisions whose event_id begins so."""
-    # The last character there is: whatever begins with the prefix is not greater.
-    names = ("AND event_id BETWEEN ? AND ?", (prefix, prefix + chr(0x10FFFF))) if prefix else ("", ())
-    found = connection.execute(
-        f"SELECT number FROM decisions WHERE loop = ? AND number < ? {names[0]} ORDER BY number DESC LIMIT ?",
-        (loop, before, *names[1], limit),
-    )
+    if not prefix:
+        found = connection.execute(
+            "SELECT number FROM decisions WHERE loop = ? AND number < ? ORDER BY number DESC LIMIT ?",
+            (loop, before, limit),
+        )
+    else:
+        # The plus keeps SQLite from going through all numbers in order: few names begin so. The end of the range has
+        # the last character there is: whatever begins with the prefix is not greater.
+        found = connection.execute(
+            "SELECT number FROM decisions WHERE loop = ? AND event_id BETWEEN ? AND ? AND +number < ?"
+            " ORDER BY +number DESC LIMIT ?",
+            (loop, prefix, prefix + chr(0x10FFFF), before, limit),
+        )
     return [number for (number,) in found]
 
 

@@ -110,11 +110,8 @@ class SqliteStore:
     def append(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append`."""
         check_events(events)
-        try:
-            with self._writing() as connection:
-                return sqlite_log.append(connection, events)
-        except (UnicodeEncodeError, OverflowError) as error:
-            raise InvalidInput(f"events must be of valid text and of whole numbers below 2^63: {error}") from error
+        with self._writing() as connection:
+            return sqlite_log.append(connection, events)
 
     def seal(self, loop: str, now: int) -> None:
         """See `EventStore.seal`."""
@@ -232,16 +229,16 @@ class SqliteStore:
             raise InvalidInput(f"a backup must be a new file; {target} is there already")
         beside = target.parent / f".glbandits-{secrets.token_hex(8)}.tmp"
         try:
-            with self._reading() as connection:
+            with _named_errors(f"{self._path} could not be copied to {target}"):
                 os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-                connection.execute("ROLLBACK")  # The copying is a transaction of its own.
-                with closing(sqlite3.connect(beside)) as copy:
+                with self._reading() as connection, closing(sqlite3.connect(beside)) as copy:
+                    connection.execute("ROLLBACK")  # The copying is a transaction of its own.
                     connection.backup(copy)
                     # One file, with nothing beside it that could be left behind.
                     copy.execute("PRAGMA journal_mode = DELETE").fetchone()
-            with beside.open("rb") as file:
-                os.fsync(file.fileno())
-            beside.rename(target)
+                with beside.open("rb") as file:
+                    os.fsync(file.fileno())
+                beside.rename(target)
         except BaseException:
             beside.unlink(missing_ok=True)
             raise
@@ -272,5 +269,7 @@ def _named_errors(what: str) -> Iterator[None]:
     """SQLite's and the system's errors as ours."""
     try:
         yield
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise InvalidInput(f"names must be valid text, and whole numbers of 64 bits: {error}") from error
     except (sqlite3.Error, OSError) as error:
         raise StoreError(f"{what}: {error}") from error
