@@ -59,7 +59,8 @@ def number(
         wanted = [f"above {above:g}"] if above > -math.inf else []
         wanted += [f"at least {at_least:g}"] if at_least > -math.inf else []
         wanted += [f"at most {at_most:g}"] if at_most < LARGEST or checked > at_most else []
-        raise InvalidInput(f"{name} must be a finite number {' and '.join(wanted)}; got {repr(value)[:40]}")
+        bounds = f" {' and '.join(wanted)}" if wanted else ""
+        raise InvalidInput(f"{name} must be a finite number{bounds}; got {repr(value)[:40]}")
     return checked
 
 
