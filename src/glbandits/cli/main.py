@@ -11,7 +11,7 @@ def main() -> None:
     try:
         from glbandits.cli.app import app
     except ModuleNotFoundError as missing:
-        _stop(f"glb needs {missing.name}, which is in the extra [lab]: pip install 'glbandits[lab]'")
+        _stop(f"glb needs {missing.name}, which is in the extras [lab] and [serve]: pip install 'glbandits[serve]'")
     try:
         app()
     except (GlbanditsError, OSError) as error:

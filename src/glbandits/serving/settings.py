@@ -25,7 +25,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     store: Annotated[str, Meta(min_length=1, description="The file with the log, the models and the keys.")] = "glb.db"
     durability: Annotated[
         Literal["process", "power"],
-        Meta(description="What an acknowledged event outlives: the end of the process, or also a power failure."),
+        Meta(description="What an acknowledged event outlives: process (its end by any signal) or power (a cut too)."),
     ] = "process"
     loops: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")], ...],
@@ -41,9 +41,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[Annotated[str, Meta(pattern=r"^https?://[^/*\s]+$")], ...],
         Meta(description="Origins whose pages may call the service, like https://shop.example; none by default."),
     ] = ()
-    log_format: Annotated[Literal["text", "json"], Meta(description="Of the log on stderr.")] = "text"
+    log_format: Annotated[Literal["text", "json"], Meta(description="Of the log on stderr: text or json.")] = "text"
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Meta(description="debug has a line for every request.")
+        Literal["debug", "info", "warning", "error"],
+        Meta(description="debug (a line for every request), info, warning or error."),
     ] = "info"
     min_disk: Annotated[int, Meta(ge=0, description="Free MiB beside the store, below which /readyz says 503.")] = 100
     shutdown_delay: Annotated[

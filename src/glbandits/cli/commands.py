@@ -1,0 +1,77 @@
+"""The commands of `glb` by name. Each is imported when it is used: `glb serve` needs no plotting."""
+
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+from glbandits.errors import GlbanditsError
+
+
+class Entry(NamedTuple):
+    """Where a command is, and the extra with which its dependencies are installed."""
+
+    module: str
+    name: str
+    extra: str
+
+
+COMMANDS = {
+    "compare": Entry("compare", "compare_command", "lab"),
+    "diagnose": Entry("diagnose", "diagnose_command", "lab"),
+    "evaluate": Entry("evaluate", "evaluate_command", "lab"),
+    "keys": Entry("keys", "keys_app", "serve"),
+    "paper": Entry("paper", "paper_command", "lab"),
+    "policies": Entry("policies", "policies", "lab"),
+    "replay": Entry("replay", "replay_command", "serve"),
+    "serve": Entry("serve", "serve_command", "serve"),
+    "simulate": Entry("simulate", "simulate_command", "lab"),
+}
+
+
+class MissingExtra(GlbanditsError):
+    """A command needs what is not installed."""
+
+
+class Commands(TyperGroup):
+    """The commands, each imported when it is asked for."""
+
+    # Of Any, because typer's own types for this have moved from one of its versions to the next.
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Their names."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """The command of this name."""
+        entry = COMMANDS.get(cmd_name)
+        return None if entry is None else _loaded(cmd_name, entry)
+
+
+def _loaded(name: str, entry: Entry) -> Any:
+    try:
+        found = getattr(import_module(f"glbandits.cli.{entry.module}"), entry.name)
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").startswith("glbandits"):
+            raise
+        found = _absent(name, entry, str(missing.name))
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        alone.command(name)(found)
+        found = alone
+    command = typer.main.get_command(found)
+    command.name = name
+    return command
+
+
+def _absent(name: str, entry: Entry, missing: str) -> typer.Typer:
+    """Stands in the list of commands for one that cannot be used, and says why."""
+    install = f"pip install 'glbandits[{entry.extra}]'"
+    anything = {"ignore_unknown_options": True, "allow_extra_args": True}
+    stand_in = typer.Typer(add_completion=False)
+
+    @stand_in.command(name, help=f"Not installed: {install}", context_settings=anything, add_help_option=False)
+    def refuse(_: typer.Context) -> None:
+        raise MissingExtra(f"{name} needs {missing}, which is in the extra [{entry.extra}]: {install}")
+
+    return stand_in

@@ -1,0 +1,6 @@
+"""All APIs of the service."""
+
+from glbandits.serving.http import native
+from glbandits.serving.http.application import AddRoutes
+
+APIS: tuple[AddRoutes, ...] = (native.add_routes,)
