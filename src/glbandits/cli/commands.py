@@ -1,5 +1,6 @@
 """The commands of `glb` by name. Each is imported when it is used: `glb serve` needs no plotting."""
 
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -34,18 +35,32 @@ class MissingExtra(GlbanditsError):
     """A command needs what is not installed."""
 
 
-class Commands(TyperGroup):
-    """The commands, each imported when it is asked for."""
+class _Commands(Mapping[str, Any]):
+    def __getitem__(self, name: str) -> Any:
+        return _loaded(name, COMMANDS[name])
 
-    # Of Any, because typer's own types for this have moved from one of its versions to the next.
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class Commands(TyperGroup):
+    """The commands, each imported when it is asked for. Their names are known without."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands: Any = _Commands()
+
+    # Of Any, because typer's own type for the context has moved from one of its versions to the next.
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """Their names."""
-        return sorted(COMMANDS)
+        return list(self.commands)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        """The command of this name."""
-        entry = COMMANDS.get(cmd_name)
-        return None if entry is None else _loaded(cmd_name, entry)
+        """The command of this name; None if there is none."""
+        return self.commands[cmd_name] if cmd_name in COMMANDS else None
 
 
 def _loaded(name: str, entry: Entry) -> Any:
