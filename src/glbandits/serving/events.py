@@ -98,7 +98,7 @@ Event: TypeAlias = Decision | Activation | Reward
 
 
 class Fate(StrEnum):
-    """What became of an event that came in. All but refused and unknown ones are in the log."""
+    """What became of an event that came in. Kept and late ones are in the log, the others were only counted."""
 
     KEPT = "kept"
     DUPLICATE = "duplicate"
