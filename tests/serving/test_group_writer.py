@@ -200,7 +200,7 @@ def test_a_failing_observer_does_not_stop_the_writer(recorder: Recorder, caplog:
 
 
 def test_linger_gathers(recorder: Recorder) -> None:
-    writer = GroupWriter(recorder, linger=0.2)
+    writer = GroupWriter(recorder, linger=0.5)
     futures = [writer.submit(decision(str(i))) for i in range(3)]
     assert [future.result(10).number for future in futures] == [0, 1, 2]
     assert recorder.groups == [["0", "1", "2"]]
