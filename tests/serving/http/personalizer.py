@@ -20,7 +20,7 @@ from glbandits.serving.service import Service
 from glbandits.serving.sqlite_store import SqliteStore
 
 V1, PREVIEW = "/personalizer/v1.0", "/personalizer/v1.1-preview.3"
-ACTIONS = [
+ACTIONS: list[dict[str, Any]] = [
     {"id": "pasta", "features": [{"taste": "salty", "spice": 2.5}, {"nutrition": {"calories": 400, "vegan": False}}]},
     {"id": "juice", "features": [{"taste": "sweet"}]},
     {"id": "salad", "features": [{"taste": "sour"}]},

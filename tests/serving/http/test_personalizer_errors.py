@@ -1,0 +1,143 @@
+"""How refusals are told, in each version."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glbandits.serving.errors import QueueFull, StoreError
+from glbandits.serving.http.asgi import Refused, Request
+from glbandits.serving.http.guard import Guard
+from glbandits.serving.http.personalizer.errors import BY_STATUS, PersonalizerApi
+from tests.serving.http.personalizer import ACTIONS, PREVIEW, V1, Site
+
+RANK = {"actions": ACTIONS}
+
+
+@pytest.fixture(name="site")
+def site_fixture(tmp_path: Path) -> Iterator[Site]:
+    with Site(tmp_path) as site:
+        yield site
+
+
+def test_v1_has_coarse_codes_and_the_fine_one_inside(site: Site) -> None:
+    reply = site.ask("POST", f"{V1}/rank", {"actions": []})
+    assert reply.status_code == 400
+    assert reply.headers["content-type"] == "application/json"
+    assert reply.headers["x-ms-error-code"] == "InvalidRankRequest"
+    assert reply.json() == {
+        "error": {
+            "code": "BadRequest",
+            "message": "Action count should be between 1 and 50.",
+            "target": "/personalizer/v1.0/rank",
+            "innerError": {"code": "InvalidRankRequest"},
+            "details": [],
+        }
+    }
+
+
+def test_previews_have_fine_codes(site: Site) -> None:
+    error = site.ask("POST", f"{PREVIEW}/rank", {"actions": []}).json()["error"]
+    assert error["code"] == error["innerError"]["code"] == "InvalidRankRequest"
+
+
+def test_who_has_no_key_or_not_the_right_one_is_refused(site: Site) -> None:
+    for key in ("", "wrong"):
+        headers = {"ocp-apim-subscription-key": key}
+        assert site.refusal("POST", f"{V1}/rank", RANK, headers=headers)[:2] == (401, "InvalidApiAccess")
+    headers = {"ocp-apim-subscription-key": site.reward_key}
+    assert site.refusal("POST", f"{V1}/rank", RANK, headers=headers)[:2] == (403, "InvalidApiAccess")
+    site.rank(eventId="e")
+    assert site.ask("POST", f"{V1}/events/e/reward", {"value": 1}, headers=headers).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/configurations/service"),
+        ("PUT", "/configurations/policy"),
+        ("DELETE", "/configurations/policy"),
+        ("PUT", "/model"),
+        ("DELETE", "/model"),
+        ("DELETE", "/logs"),
+        ("POST", "/evaluations"),
+        ("PUT", "/evaluations/e"),
+        ("DELETE", "/evaluations/e"),
+        ("POST", "/configurations/applyFromEvaluation"),
+        ("GET", "/model"),
+        ("GET", "/model/properties"),
+        ("GET", "/logs/properties"),
+        ("GET", "/configurations/service"),
+        ("GET", "/configurations/policy"),
+        ("GET", "/evaluations"),
+        ("GET", "/evaluations/e"),
+        ("POST", "/multislot/rank"),
+    ],
+)
+def test_a_key_for_rewards_opens_nothing_else(site: Site, method: str, path: str) -> None:
+    headers = {"ocp-apim-subscription-key": site.reward_key}
+    for base in (PREVIEW, "/loops/shop" + PREVIEW):
+        assert site.refusal(method, base + path, headers=headers)[0] == 403
+
+
+def test_a_body_that_is_too_large_is_a_bad_request_as_it_was_there(site: Site) -> None:
+    body = b" " * (256 * 1024 + 1)
+    assert site.refusal("POST", f"{V1}/rank", body)[:2] == (400, "PayloadSizeExceeded")
+    assert site.ask("POST", f"{PREVIEW}/rank", body).json()["error"]["code"] == "PayloadSizeExceeded"
+
+
+def test_paths_and_methods_that_are_not_there(site: Site) -> None:
+    reply = site.ask("GET", f"{V1}/rank")
+    assert (reply.status_code, reply.headers["allow"]) == (405, "POST")
+    assert reply.headers["x-ms-error-code"] == "OperationNotAllowed"
+    assert site.refusal("POST", f"{V1}/multislot/rank", RANK)[:2] == (404, "ResourceNotFound")  # only in previews
+    assert site.refusal("POST", "/personalizer/v0.9/rank", RANK)[:2] == (404, "ResourceNotFound")
+    assert site.refusal("POST", f"{V1}/events/%FF/reward", {"value": 1})[0] == 400
+
+
+def test_who_comes_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
+    with Site(tmp_path, rate=1.0) as site:
+        site.rank()
+        reply = site.ask("POST", f"{PREVIEW}/rank", RANK)
+        assert (reply.status_code, reply.headers["retry-after"]) == (429, "1")
+        assert reply.json()["error"]["code"] == "TooManyRequests"
+
+
+@pytest.mark.parametrize("error", [QueueFull("3 events wait"), StoreError("the disk is full")])
+def test_what_cannot_be_kept_now_is_refused_and_may_be_sent_again(
+    site: Site, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def submit_async(_: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr(site.service.writer, "submit_async", submit_async)
+    reply = site.ask("POST", f"{V1}/events/e/reward", {"value": 1})
+    assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
+    assert reply.json()["error"]["message"] == str(error)
+    assert reply.headers["x-ms-error-code"] == "OperationNotAllowed"
+    assert site.ask("POST", f"{V1}/rank", RANK).json()["error"]["code"] == "InternalServerError"
+
+
+def test_a_failure_tells_nothing_of_itself(
+    site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def submit_async(_: Any) -> Any:
+        raise RuntimeError("secret")
+
+    monkeypatch.setattr(site.service.writer, "submit_async", submit_async)
+    assert site.refusal("POST", f"{V1}/rank", RANK) == (
+        500,
+        "InternalServerError",
+        "the server failed; its log says why",
+    )
+    assert "secret" in caplog.text
+
+
+@pytest.mark.parametrize("status", sorted(BY_STATUS))
+def test_every_status_has_a_code(status: int) -> None:
+    api = PersonalizerApi(Guard(lambda: ()), preview=True)
+    request = Request("GET", "/x", {}, "", {}, b"", "")
+    response = api.refuse(Refused(status, "a code of somebody else", "why"), request)
+    assert response.status == (400 if status == 413 else status)
+    assert dict(response.headers)[b"x-ms-error-code"].decode() == BY_STATUS[status]
