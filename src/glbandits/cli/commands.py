@@ -81,12 +81,15 @@ def _loaded(name: str, entry: Entry) -> Any:
 
 def _absent(name: str, entry: Entry, missing: str) -> typer.Typer:
     """Stands in the list of commands for one that cannot be used, and says why."""
-    install = f"pip install 'glbandits[{entry.extra}]'"
     anything = {"ignore_unknown_options": True, "allow_extra_args": True}
     stand_in = typer.Typer(add_completion=False)
 
-    @stand_in.command(name, help=f"Not installed: {install}", context_settings=anything, add_help_option=False)
+    told = f"Not installed: it is in the extra {entry.extra}."
+
+    @stand_in.command(name, help=told, context_settings=anything, add_help_option=False)
     def refuse(_: typer.Context) -> None:
-        raise MissingExtra(f"{name} needs {missing}, which is in the extra [{entry.extra}]: {install}")
+        raise MissingExtra(
+            f"{name} needs {missing}, which is in the extra [{entry.extra}]: pip install 'glbandits[{entry.extra}]'"
+        )
 
     return stand_in

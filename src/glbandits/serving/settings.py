@@ -36,7 +36,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are described by JSON.")] = 50
     max_dense_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are rows of numbers.")] = 1000
     max_features: Annotated[int, Meta(ge=1, description="Numbers of such a row.")] = 10_000
-    rate_limit: Annotated[float, Meta(ge=0, description="Requests a second for each key (429); 0 for no limit.")] = 0.0
+    rate_limit: Annotated[
+        float, Meta(ge=0, le=1e9, description="Requests a second for each key; more get 429. 0 for no limit.")
+    ] = 0.0
     cors_origins: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^https?://[^/*\s]+$")], ...],
         Meta(description="Origins whose pages may call the service, like https://shop.example; none by default."),
@@ -48,10 +50,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = "info"
     min_disk: Annotated[int, Meta(ge=0, description="Free MiB beside the store, below which /readyz says 503.")] = 100
     shutdown_delay: Annotated[
-        float, Meta(ge=0, description="Seconds after SIGTERM in which /readyz says 503 and requests are still taken.")
+        float,
+        Meta(ge=0, le=600, description="Seconds after SIGTERM in which /readyz says 503 and requests are still taken."),
     ] = 0.0
     shutdown_grace: Annotated[
-        int, Meta(ge=0, description="Seconds after that in which requests that have begun may end.")
+        int, Meta(ge=0, le=600, description="Seconds after that in which requests that have begun may end.")
     ] = 10
 
 

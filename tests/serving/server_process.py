@@ -1,0 +1,98 @@
+"""A real server in a process of its own, and requests to it."""
+
+import http.client
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+GLB = (sys.executable, "-c", "from glbandits.cli.main import main; main()")
+ACTIONS = [{"id": "tea", "features": [{"hot": True}]}, {"id": "cola", "features": [{"hot": False}]}]
+
+
+class Reply(NamedTuple):
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body."""
+        return json.loads(self.body)
+
+
+class Running:
+    """A server that runs, and what it said when it started."""
+
+    def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
+        self.process, self.errors = process, folder / "stderr"
+        assert process.stdout is not None
+        self.printed = process.stdout.readline()
+        found = re.fullmatch(r"Serving at (\S+)\n", self.printed)
+        assert found, f"the server did not start: {self.printed}{self.errors.read_text()}"
+        self.address = found[1]
+        while not self.printed.rstrip().endswith("'"):  # the last line is the one to try
+            self.printed += process.stdout.readline()
+        key = re.search(r"^Key: (\S+)$", self.printed, re.MULTILINE)
+        self.key = key[1] if key else None
+
+    def connect(self) -> http.client.HTTPConnection:
+        """A connection, for many requests."""
+        parts = urlsplit(self.address)
+        assert parts.hostname is not None
+        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+
+    def ask(self, method: str, path: str, body: Any = None, key: str | None = None, **headers: str) -> Reply:
+        """One request on a connection of its own."""
+        connection = self.connect()
+        try:
+            return ask(connection, method, path, body, key or self.key, **headers)
+        finally:
+            connection.close()
+
+    def signal(self, number: int = signal.SIGTERM) -> None:
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    def wait(self) -> int:
+        """Until it has ended: its exit code."""
+        return self.process.wait(timeout=30)
+
+
+def ask(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    body: Any = None,
+    key: str | None = None,
+    **headers: str,
+) -> Reply:
+    """One request on a connection."""
+    sent = {"Authorization": f"Bearer {key}"} if key else {}
+    sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, None if body is None else json.dumps(body), sent)
+    response = connection.getresponse()
+    return Reply(response.status, {name.lower(): value for name, value in response.getheaders()}, response.read())
+
+
+@contextmanager
+def running(folder: Path, *flags: str) -> Iterator[Running]:
+    """A server with its store in this folder. It is killed if it still runs at the end."""
+    command = [*GLB, "serve", "--port", "0", "--store", str(folder / "store.db"), *flags]
+    with (folder / "stderr").open("a") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder)
+    try:
+        yield Running(process, folder)
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()

@@ -1,0 +1,87 @@
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.serving.server_process import GLB, running
+
+
+def glb(*words: str, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*GLB, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl to paste the line into")
+def test_the_line_to_try_works_as_it_is_printed(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        line = server.printed.splitlines()[-1]
+        answer = json.loads(subprocess.check_output(["sh", "-c", line], text=True))
+    assert answer["rewardActionId"] in ("tea", "cola")
+    assert sum(one["probability"] for one in answer["ranking"]) == pytest.approx(1.0)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl to paste the line into")
+def test_with_the_key_in_a_variable_it_works_at_later_starts_too(tmp_path: Path) -> None:
+    with running(tmp_path) as first:
+        key = first.key or ""
+    with running(tmp_path) as second:
+        line = second.printed.splitlines()[-1]
+        printed = subprocess.check_output(["sh", "-c", line], text=True, env={"GLB_KEY": key, "PATH": "/usr/bin:/bin"})
+    assert "rewardActionId" in printed
+
+
+def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
+    (tmp_path / "glb.toml").write_text('loops = ["news", "shop"]\n')
+    with running(tmp_path, "--settings", "glb.toml") as server:
+        assert server.ask("GET", "/v1/loops").json["loops"] == ["news", "shop"]
+
+
+@pytest.mark.parametrize(
+    ("words", "environment", "message"),
+    [
+        (("--durability", "none"), {}, "glb: --durability cannot be 'none': Invalid enum value 'none'."),
+        ((), {"GLB_SERVE_PROT": "80"}, "glb: GLB_SERVE_PROT: unknown setting 'prot'; did you mean 'port'"),
+        (("--settings", "none.toml"), {}, "No such file or directory: 'none.toml'"),
+        (("--prot", "80"), {}, "No such option: --prot"),
+        (("--store", "no/such/folder.db"), {}, "no/such/folder.db could not be opened"),
+    ],
+)
+def test_wrong_settings_end_in_a_line_that_says_what_was_wrong(
+    words: tuple[str, ...], environment: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    run = glb("serve", "--port", "0", *words, folder=tmp_path, **environment)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+WITHOUT_LAB = """
+import sys
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {"joblib", "matplotlib", "plotly", "polars", "sklearn"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Absent())
+from glbandits.cli.main import main
+main()
+"""
+
+
+def glb_without_lab(*words: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-c", WITHOUT_LAB, *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env={"COLUMNS": "200"})
+
+
+def test_with_the_extra_serve_alone_glb_serves_and_names_the_extra_that_others_need() -> None:
+    run = glb_without_lab("serve", "--help")
+    assert (run.returncode, run.stderr) == (0, "")
+    run = glb_without_lab("compare", "file.toml", "--jobs", "2")
+    assert run.returncode == 2
+    assert "which is in the extra [lab]: pip install 'glbandits[lab]'" in run.stderr
+    run = glb_without_lab("--help")
+    assert run.returncode == 0
+    assert "Not installed: it is in the extra lab." in run.stdout
