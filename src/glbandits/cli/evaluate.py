@@ -76,7 +76,8 @@ def evaluate_command(
         arms=arms,
         features=features,
     )
-    console, notes = Console(), []
+    console = Console()
+    notes: list[str] = []
     with console.status("looking at the log"):
         opened = read(LogFile(path=log, columns=columns, arm_table=arm_table, link=link))
         if estimate_propensities:
