@@ -1,0 +1,118 @@
+"""What a decision costs over HTTP, beside what a bare reply of the same server costs in the same run."""
+
+import http.client
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from benchmarks.service_load import Load, Measured, Running, bare_server, service
+
+ACTIONS, FEATURES = 20, 6
+CONNECTIONS = 16
+SECONDS = 1.5
+ROUNDS = 3
+"""Everything takes turns this often; the cheapest turn of each counts, as the machine may be shared."""
+WANTED = 2.5
+REWARDED = 500
+"""Events that rewards are sent for."""
+BARE = "bare uvicorn reply"
+
+
+def report() -> None:
+    """Print CPU for each request of the server, as a ratio to the bare one, and how long replies took."""
+    load = Load(CONNECTIONS)
+    try:
+        for durability in ("process", "power"):
+            with tempfile.TemporaryDirectory() as folder:
+                best = _measure(load, Path(folder) / "events.db", durability)
+            _show(durability, best)
+    finally:
+        load.close()
+
+
+def _measure(load: Load, store: Path, durability: str) -> dict[str, Measured]:
+    best: dict[str, Measured] = {}
+    with bare_server(400) as bare, service(store, durability) as ours:
+        cases = _cases(load, ours)
+        for _ in range(ROUNDS):
+            for name, server, requests in [
+                (BARE, bare, cases["JSON"]),
+                *((name, ours, sent) for name, sent in cases.items()),
+            ]:
+                now = load.measure(server, requests, SECONDS)
+                best[name] = min(best.get(name, now), now, key=lambda measured: measured.cpu)
+    return best
+
+
+def _show(durability: str, best: dict[str, Measured]) -> None:
+    print(f"{ACTIONS} actions, {CONNECTIONS} connections, durability {durability} (best of {ROUNDS} turns)")
+    print(f"  {'':30s} CPU us   / bare  requests/s  p50 ms  p99 ms")
+    for name, one in best.items():
+        ratio = one.cpu / best[BARE].cpu
+        times = f"{one.p50 * 1e3:6.2f}  {one.p99 * 1e3:6.2f}"
+        print(f"  {name:30s} {one.cpu * 1e6:6.0f}  {ratio:7.2f}  {one.rate:10.0f}  {times}")
+    print(f"  wanted of a decision at durability process: at most {WANTED} times the bare reply")
+
+
+def _cases(load: Load, server: Running) -> dict[str, Sequence[bytes]]:
+    """The requests of each case. The loop of dense arms has learned a little before."""
+    rng = np.random.default_rng(0)
+    _configure(server, "dense", {"width": FEATURES, "rewardWait": 0.2, "modelUpdate": 0.05})
+    arms = rng.uniform(-1, 1, (64, ACTIONS, FEATURES)).round(6)
+    path = "/loops/dense/v1/"
+    named = [{"eventId": f"event-{i}", "arms": arms[i % 64].tolist()} for i in range(REWARDED)]
+    load.send_once(server, [_post(server, path + "decide", _json(question)) for question in named])
+    rewards = [{"eventId": f"event-{i}", "value": float(rng.random())} for i in range(REWARDED)]
+    load.send_once(server, [_post(server, path + "reward", _json(reward)) for reward in rewards])
+    _configure(server, "dense", {"rewardWait": 600.0})
+    return {
+        "JSON": [_post(server, path + "decide", _json({"arms": question.tolist()})) for question in arms],
+        "float32 body": [
+            _post(server, f"{path}decide?arms={ACTIONS}", question.astype("<f4").tobytes(), "application/octet-stream")
+            for question in arms
+        ],
+        "reward": [_post(server, path + "reward", _json(reward)) for reward in rewards],
+        "Personalizer's JSON": [
+            _post(server, "/personalizer/v1.0/rank", _json(_described(question))) for question in arms
+        ],
+    }
+
+
+def _described(question: Any) -> dict[str, Any]:
+    """The same arms as the objects of a program that was written for Personalizer."""
+    names = ("price", "age", "rank", "clicks", "size", "score")
+    return {
+        "contextFeatures": [{"hour": "morning", "device": {"mobile": True}}],
+        "actions": [
+            {"id": f"action-{place}", "features": [{"topic": f"topic-{place}"} | dict(zip(names, row, strict=True))]}
+            for place, row in enumerate(question.tolist())
+        ],
+    }
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content).encode()
+
+
+def _post(server: Running, path: str, body: bytes, kind: str = "application/json") -> bytes:
+    """A request as it goes over the wire."""
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {server.key}\r\n"
+        f"content-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+def _configure(server: Running, loop: str, settings: dict[str, Any]) -> None:
+    connection = http.client.HTTPConnection(urlsplit(server.address).netloc)
+    headers = {"authorization": f"Bearer {server.key}"}
+    connection.request("PATCH", f"/loops/{loop}/v1/configuration", _json(settings), headers)
+    reply = connection.getresponse()
+    if reply.status != 200:
+        raise RuntimeError(f"the server refused its configuration: {reply.read()!r}")
+    connection.close()
