@@ -16,6 +16,7 @@ from glbandits.serving.configuration import Configuration
 from glbandits.serving.deciding import decide, seed_of
 from glbandits.serving.events import Decision, Mode
 from glbandits.serving.learning import learn
+from glbandits.serving.statistics import LookBack, LoopStatistics
 from glbandits.serving.store import EventStore
 
 BATCH = 1000
@@ -72,6 +73,9 @@ class Loop:
         self.configuration = self._kept_configuration()
         self._learner, self._epoch, self._number, self._kept = self._kept_model()
         self.published = self._publish()
+        self.learned_at: int | None = None
+        """When the model last passed decisions; None since the start."""
+        self.statistics, self._look_back = LoopStatistics(), LookBack(store, name, self._number)
 
     def _kept_configuration(self) -> Configuration:
         kept = self._store.latest_document(self.name, CONFIGURATION)
@@ -163,11 +167,13 @@ class Loop:
             while batch := self._store.ripe(self.name, self._number, now, BATCH):
                 for ripe in batch:
                     learn(self._learner, ripe, self._hashing())
-                self._number = batch[-1].number
+                self.statistics.add(batch)
+                self._number, self.learned_at = batch[-1].number, now
                 passed += len(batch)
                 self.published = self._publish()
                 if self._number - self._kept >= SNAPSHOT:
                     self._keep_now()
+            self._look_back.finish(self.statistics)
             return passed
 
     def _keep_now(self) -> None:

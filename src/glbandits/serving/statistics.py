@@ -1,0 +1,140 @@
+"""What a loop has done of late, in bounded memory: a tally for each stretch of time.
+
+The statistics are no truth: they are counted from the log, again after every start, as far back as `MOST_RECALLED`.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from threading import Lock
+from typing import NamedTuple
+
+from glbandits.serving.configuration import SECOND
+from glbandits.serving.events import Ripe
+from glbandits.serving.store import EventStore, LoggedDecision
+from glbandits.serving.tally import Observation, Tally, observation_of
+
+MOST_RECALLED, PAGE = 20_000, 500
+"""Decisions of the log that are counted after a start, and so many at a time."""
+MOST_POINTS = 100
+"""Stretches of time that a view has at most."""
+MINUTE = 60 * SECOND
+
+
+class Window(StrEnum):
+    """How far back one looks: from the newest decision that the learner has passed."""
+
+    HOUR = "hour"
+    DAY = "day"
+    ALL = "all"
+
+
+class View(NamedTuple):
+    """What happened in a window."""
+
+    whole: Tally
+    """All of it."""
+    width: int
+    """Microseconds of each stretch."""
+    points: dict[int, Tally]
+    """The stretches in which anything happened, by when they begin, the oldest first."""
+
+
+class Timeline:
+    """A tally for each stretch of time in which anything happened, and at most so many.
+
+    Args:
+        width: microseconds of a stretch.
+        most: stretches. When there are more, all become twice as wide; or those before the window are forgotten.
+        forgets: whether it is a window.
+    """
+
+    def __init__(self, width: int, most: int, *, forgets: bool) -> None:
+        self.width, self._most, self._forgets = width, most, forgets
+        self.stretches: dict[int, Tally] = {}
+
+    def add(self, at: int, one: Observation) -> None:
+        """One more decision, which need not be the newest."""
+        self._tally_at(at).add(one)
+
+    def _tally_at(self, at: int) -> Tally:
+        tally = self.stretches.get(at // self.width)
+        if tally is not None:
+            return tally
+        tally = self.stretches[at // self.width] = Tally()
+        if self._forgets:
+            oldest = max(self.stretches) - self._most
+            self.stretches = {place: one for place, one in self.stretches.items() if place > oldest}
+            return tally
+        while len(self.stretches) > self._most:
+            self.stretches, self.width = _joined(self.stretches, 2), 2 * self.width
+        return self.stretches[at // self.width]
+
+    def view(self) -> View:
+        """What it holds, in at most `MOST_POINTS` stretches. It is not changed by what comes next."""
+        several = 1
+        while len({place // several for place in self.stretches}) > MOST_POINTS:
+            several *= 2
+        points, width, whole = _joined(self.stretches, several), several * self.width, Tally()
+        for tally in points.values():
+            whole.join(tally)
+        return View(whole, width, {place * width: points[place] for place in sorted(points)})
+
+
+def _joined(stretches: dict[int, Tally], several: int) -> dict[int, Tally]:
+    """The same in stretches that are several times as wide. The tallies that go in stay as they are."""
+    joined: dict[int, Tally] = {}
+    for place, tally in stretches.items():
+        joined.setdefault(place // several, Tally()).join(tally)
+    return joined
+
+
+class LoopStatistics:
+    """Counts the decisions that a learner passes. One thread adds, any may look."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._timelines = {
+            Window.HOUR: Timeline(15 * SECOND, 240, forgets=True),
+            Window.DAY: Timeline(5 * MINUTE, 288, forgets=True),
+            Window.ALL: Timeline(SECOND, 500, forgets=False),
+        }
+
+    def add(self, passed: Iterable[Ripe]) -> None:
+        """Count decisions, in any order."""
+        for ripe in passed:
+            observation = observation_of(ripe)
+            with self._lock:  # for each, so that who looks need not wait long
+                for timeline in self._timelines.values():
+                    timeline.add(ripe.decision.at, observation)
+
+    def view(self, window: Window) -> View:
+        """What happened in a window."""
+        with self._lock:
+            return self._timelines[window].view()
+
+
+class LookBack:
+    """Counts what a loop had passed before the server started, the newest first.
+
+    Args:
+        store: has the log.
+        loop: the name of the loop.
+        passed: the number of the last decision that the loop's learner had passed.
+    """
+
+    def __init__(self, store: EventStore, loop: str, passed: int) -> None:
+        self._store, self._loop = store, loop
+        self._before, self._left = passed + 1, MOST_RECALLED
+
+    def finish(self, statistics: LoopStatistics) -> None:
+        """Count what is not counted yet. If the store fails, the next call goes on from there."""
+        while self._left:
+            page = self._store.search(self._loop, "", min(PAGE, self._left), self._before)
+            statistics.add(map(_ripe, page))
+            self._left = self._left - len(page) if len(page) == PAGE else 0
+            self._before = page[-1].number if page else 0
+
+
+def _ripe(logged: LoggedDecision) -> Ripe:
+    rewards = tuple((reward.at, reward.value) for reward in logged.rewards if not reward.late)
+    return Ripe(logged.number, logged.decision, rewards, logged.activated_at is not None)
