@@ -134,7 +134,7 @@ class MultiSlotRewardRequest(msgspec.Struct, frozen=True):
 def decode(body: bytes, decoder: "msgspec.json.Decoder[Sent]") -> Sent:
     """A body as a record; `InvalidInput` if it is none."""
     try:
-        return decoder.decode(body)
+        return decoder.decode(body.decode())  # msgspec itself does not look at the text of fields that it skips
     except (msgspec.DecodeError, UnicodeDecodeError) as error:  # of which a ValidationError is one
         raise InvalidInput(str(error)) from None
     except RecursionError:
