@@ -16,6 +16,7 @@ from glbandits.serving.events import Event, Receipt
 
 log = logging.getLogger(__name__)
 
+CLOSED = "the writer is closed: the service is shutting down; send the event again later"
 Outcome: TypeAlias = Receipt | Exception
 Observer: TypeAlias = Callable[[int, float], None]
 """Told the number of events of a group and the seconds that it took."""
@@ -85,6 +86,7 @@ class GroupWriter:
         self._observe = observe
         self._counts = WriterCounts()
         self._queue: SimpleQueue[_Waiting | _Mark] = SimpleQueue()
+        self._gathered: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
         self._lock = Lock()
         self._closed = False
         # Daemon: a program that forgets to close can end. What was not acknowledged was not promised.
@@ -113,9 +115,27 @@ class GroupWriter:
 
         Who stops waiting loses the receipt, not the event.
         """
-        waiter: asyncio.Future[Receipt] = asyncio.get_running_loop().create_future()
-        self._put(_Waiting(event, waiter))
+        loop = asyncio.get_running_loop()
+        waiter: asyncio.Future[Receipt] = loop.create_future()
+        with self._lock:
+            gathered = self._gathered.setdefault(loop, [])
+            self._check_room(1 + len(gathered))
+            gathered.append(_Waiting(event, waiter))
+        if len(gathered) == 1:
+            # All that the loop submits before it comes round again is handed over at once: the writer is woken once,
+            # and the two threads do not fight over Python's lock at every event.
+            loop.call_soon(self._hand_over)
         return waiter
+
+    def _hand_over(self) -> None:
+        with self._lock:
+            self._put_gathered()
+
+    def _put_gathered(self) -> None:
+        for gathered in self._gathered.values():
+            for waiting in gathered:
+                self._queue.put(waiting)
+        self._gathered.clear()
 
     def flush(self) -> None:
         """Wait until all that was submitted before is written."""
@@ -123,6 +143,7 @@ class GroupWriter:
         with self._lock:
             if self._closed:
                 return
+            self._put_gathered()
             self._queue.put(_Mark(reached))
         reached.result()
 
@@ -131,17 +152,21 @@ class GroupWriter:
         with self._lock:
             if not self._closed:
                 self._closed = True
+                self._put_gathered()
                 self._queue.put(_Mark(Future(), last=True))
         self._thread.join()
 
     def _put(self, waiting: _Waiting) -> None:
         # With the lock no event comes after the last mark, where nobody would write it.
         with self._lock:
-            if self._closed:
-                raise StoreError("the writer is closed: the service is shutting down; send the event again later")
-            if self._queue.qsize() >= self._limit:
-                raise QueueFull(f"{self._limit} events wait to be written, as many as may; send it again later")
+            self._check_room(1)
             self._queue.put(waiting)
+
+    def _check_room(self, more: int) -> None:
+        if self._closed:
+            raise StoreError(CLOSED)
+        if self._queue.qsize() + more > self._limit:
+            raise QueueFull(f"{self._limit} events wait to be written, as many as may; send it again later")
 
     def _run(self) -> None:
         while True:
