@@ -1,11 +1,15 @@
 """One decision: the chance of each action, and the draw. Nothing here reads a clock or a file."""
 
+from collections.abc import Callable, Sequence
+from functools import cache
 from hashlib import blake2b
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
 from glbandits.bandit import Bandit
+from glbandits.compiled import READ_VECTOR, VECTOR, compile_cached
 from glbandits.errors import InvalidInput
 from glbandits.records import Floats, Ints
 
@@ -24,24 +28,72 @@ def seed_of(salt: str, event_id: str, slot: str) -> int:
     return int.from_bytes(digest, "little") >> 1  # which fits a signed number of a database
 
 
+@cache
+def _all(count: int) -> Ints:
+    places = np.arange(count)
+    places.flags.writeable = False
+    return places
+
+
+def allowed_places(count: int, excluded: Sequence[int]) -> Ints:
+    """The places of those actions that may be chosen."""
+    if not excluded:
+        return _all(count)
+    allowed = np.setdiff1d(_all(count), np.asarray(excluded, dtype=np.int64))
+    if not len(allowed):
+        raise InvalidInput("all actions are excluded; leave at least one")
+    return allowed
+
+
 def decide(model: Bandit, arms: Floats, allowed: Ints, exploration: float, seed: int) -> Choice:
     """Draw one of the allowed actions, by the model's chances and a share of exploration.
 
     The chances are those of the rule that draws: the model's own, exact, times 1 - exploration, and exploration shared
     among the allowed actions alike.
     """
-    chances = model.exact_probabilities(arms[allowed])
+    chances = model.exact_probabilities(arms if len(allowed) == len(arms) else arms[allowed])
     if chances is None:
         raise InvalidInput(
             f"{model.policy.name} cannot say the exact chance of an action, which a service must log; use optimist"
         )
     probabilities = np.zeros(len(arms))
-    probabilities[allowed] = (1.0 - exploration) * chances + exploration / len(allowed)
+    mix_entry()(chances, allowed, exploration, probabilities)
     return Choice(draw(probabilities, seed), probabilities)
 
 
 def draw(probabilities: Floats, seed: int) -> int:
     """The place where the running sum of the chances passes a uniform number: the first 53 bits of the seed."""
-    below = np.cumsum(probabilities)
-    chosen = int(np.searchsorted(below, (seed >> 10) * 2.0**-53 * below[-1], side="right"))
-    return min(chosen, int(np.flatnonzero(probabilities)[-1]))
+    return draw_entry()(probabilities, (seed >> 10) * 2.0**-53)
+
+
+@cache
+def mix_entry() -> Callable[[Floats, Ints, float, Floats], None]:
+    """A function that writes the chances of the allowed actions, with a share of exploration, to their places."""
+
+    def mix(chances: Floats, allowed: Ints, exploration: float, probabilities: Floats) -> None:
+        for place in range(len(allowed)):
+            probabilities[allowed[place]] = (1.0 - exploration) * chances[place] + exploration / len(allowed)
+
+    places = types.Array(types.int64, 1, "C", readonly=True)
+    signature = types.void(READ_VECTOR, places, types.float64, VECTOR)
+    return compile_cached(mix, signature=signature, name="serving", nogil=False)
+
+
+@cache
+def draw_entry() -> Callable[[Floats, float], int]:
+    """A function that finds the place where the running sum of the chances passes a share of all."""
+
+    def find(probabilities: Floats, share: float) -> int:
+        whole = 0.0
+        for chance in probabilities:
+            whole += chance
+        below, last = 0.0, 0
+        for place in range(len(probabilities)):
+            if probabilities[place] > 0.0:
+                last = place
+            below += probabilities[place]
+            if below > share * whole:
+                return place
+        return last
+
+    return compile_cached(find, signature=types.int64(READ_VECTOR, types.float64), name="serving", nogil=False)

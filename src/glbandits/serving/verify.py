@@ -9,7 +9,7 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.features import Hashing
 from glbandits.serving.arms import decision_arms
-from glbandits.serving.deciding import decide, seed_of
+from glbandits.serving.deciding import allowed_places, decide, seed_of
 from glbandits.serving.events import Decision, Mode, Ripe
 from glbandits.serving.learning import learn
 from glbandits.serving.loop import BASE, IDENTITY, Identity, Snapshot
@@ -87,7 +87,7 @@ def _difference(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str)
     seed = seed_of(salt, decision.event_id, decision.slot)
     if seed != decision.seed:
         return f"the seed is {seed}, and was {decision.seed}"
-    allowed = np.setdiff1d(np.arange(len(decision.actions)), np.asarray(decision.excluded, dtype=np.int64))
+    allowed = allowed_places(len(decision.actions), decision.excluded)
     choice = decide(bandit, decision_arms(decision, hashing), allowed, decision.exploration, seed)
     if tuple(choice.probabilities.tolist()) != decision.probabilities:
         return f"the chances are {choice.probabilities.tolist()}, and were {list(decision.probabilities)}"
