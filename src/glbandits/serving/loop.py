@@ -6,14 +6,13 @@ from threading import Lock
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.serving.arms import arms_of
 from glbandits.serving.configuration import Configuration
-from glbandits.serving.deciding import decide, seed_of
+from glbandits.serving.deciding import allowed_places, decide, seed_of
 from glbandits.serving.events import Decision, Mode
 from glbandits.serving.learning import learn
 from glbandits.serving.statistics import LookBack, LoopStatistics
@@ -127,9 +126,7 @@ class Loop:
                 f"the loop takes {model.bandit.dim} features for each action; got {arms.shape[1]}. Send as many, or "
                 "configure the loop for another width"
             )
-        allowed = np.setdiff1d(np.arange(len(actions)), np.asarray(excluded, dtype=np.int64))
-        if not len(allowed):
-            raise InvalidInput("all actions are excluded; leave at least one")
+        allowed = allowed_places(len(actions), excluded)
         seed = seed_of(self.salt, event_id, slot)
         choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
         first = int(allowed[0]) if baseline is None else baseline
