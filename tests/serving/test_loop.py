@@ -74,9 +74,13 @@ def test_a_loop_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert again.salt == loop.salt
 
 
-def test_a_loop_that_was_killed_learns_again_what_it_had_not_kept(tmp_path: Path) -> None:
+def test_a_loop_that_was_killed_learns_again_what_it_had_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 100)
+    live(loop, store, clock, 40)
+    monkeypatch.setattr(store, "save_model", lambda *_, **__: None)
+    live(loop, store, clock, 60, first=40)
     again = Loop("default", store, clock)  # without close
     assert again.published.number < loop.published.number
     again.learn()

@@ -10,7 +10,17 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from glbandits.serving.arms import DENSE
 from glbandits.serving.configuration import Configuration
-from glbandits.serving.metrics import BOUNDS, Family, Histogram, RequestMetrics, Sample, exposition, service_families
+from glbandits.serving.metrics import (
+    BOUNDS,
+    Family,
+    Histogram,
+    RequestMetrics,
+    Sample,
+    exposition,
+    labelled,
+    log_families,
+    process_families,
+)
 from glbandits.serving.service import Service
 from glbandits.serving.sqlite_store import SqliteStore
 
@@ -57,6 +67,14 @@ def test_requests_are_counted_by_scope_and_status() -> None:
     assert figure(read, "glb_request_seconds_count", scope="none") == 1
 
 
+def test_labels_of_all_figures_of_a_process() -> None:
+    requests = RequestMetrics()
+    requests.add("rank", 200, 0.003)
+    read = figures(exposition(labelled(requests.families(), process="1")))
+    assert figure(read, "glb_requests_total", scope="rank", status="200", process="1") == 1
+    assert all(("process", "1") in labels for _, labels in read)
+
+
 class Clock:
     def __init__(self) -> None:
         self.now = 1_000_000
@@ -79,7 +97,7 @@ def service(tmp_path: Path, clock: Clock) -> Iterator[Service]:
 
 
 def read_all(service: Service) -> Figures:
-    return figures(exposition(service_families(service)))
+    return figures(exposition([*log_families(service), *process_families(service)]))
 
 
 async def play(service: Service) -> None:

@@ -100,7 +100,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 def test_it_answers_both_apis(site: Running) -> None:
     assert site.ask("POST", "/personalizer/v1.0/rank", rank("both")).status == 201
     assert site.ask("GET", "/v1/loops").status == 200
-    assert site.ask("GET", "/metrics").body.startswith(b"# HELP glb_requests_total")
+    assert site.ask("GET", "/metrics").body.startswith(b"# HELP glb_decisions_total")
 
 
 def test_a_body_above_the_limit_is_refused(site: Running) -> None:

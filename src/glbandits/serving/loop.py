@@ -20,8 +20,6 @@ from glbandits.serving.store import EventStore
 
 BATCH = 1000
 """Decisions that are read from the store at a time to be learned."""
-SNAPSHOT = 10_000
-"""Decisions after which a model is kept, so that a server which starts again need not learn them all."""
 IDENTITY, CONFIGURATION, BASE = "loop", "configuration", "base"
 """Kinds of documents. A base is the model with which an epoch begins; none of them is ever forgotten."""
 
@@ -70,8 +68,8 @@ class Loop:
         # The first one: if two processes have made one each, both take that.
         self.salt = msgspec.json.decode(store.documents(name, IDENTITY)[0].body, type=Identity).salt
         self.configuration = self._kept_configuration()
-        self._learner, self._epoch, self._number, self._kept = self._kept_model()
-        self.published = self._publish()
+        snapshot = self._kept_model() or self._begin(Snapshot(0, 0, fresh_model(self.configuration).to_bytes()))
+        self._adopt(snapshot)
         self.learned_at: int | None = None
         """When the model last passed decisions; None since the start."""
         self.statistics, self._look_back = LoopStatistics(), LookBack(store, name, self._number)
@@ -84,20 +82,35 @@ class Loop:
         self._store.save_document(self.name, CONFIGURATION, self._clock(), msgspec.json.encode(configuration))
         return configuration
 
-    def _kept_model(self) -> tuple[Bandit, int, int, int]:
+    def _kept_model(self) -> Snapshot | None:
         base, kept = self._store.latest_document(self.name, BASE), self._store.latest_model(self.name)
         if base is None:
-            bandit = fresh_model(self.configuration)
-            self._begin(Snapshot(0, 0, bandit.to_bytes()))
-            return bandit, 0, 0, 0
+            return None
         snapshot = msgspec.msgpack.decode(base.body, type=Snapshot)
-        if kept is not None:
-            later = msgspec.msgpack.decode(kept.body, type=Snapshot)
-            snapshot = later if later.epoch == snapshot.epoch else snapshot
-        return Bandit.from_bytes(snapshot.bandit), snapshot.epoch, snapshot.number, snapshot.number
+        if kept is None:
+            return snapshot
+        later = msgspec.msgpack.decode(kept.body, type=Snapshot)
+        return later if later.epoch == snapshot.epoch else snapshot
 
-    def _begin(self, snapshot: Snapshot) -> None:
+    def _begin(self, snapshot: Snapshot) -> Snapshot:
         self._store.save_document(self.name, BASE, self._clock(), msgspec.msgpack.encode(snapshot))
+        return snapshot
+
+    def _adopt(self, snapshot: Snapshot) -> None:
+        self._learner = Bandit.from_bytes(snapshot.bandit)
+        self._epoch, self._number, self._kept = snapshot.epoch, snapshot.number, snapshot.number
+        self.published = self._publish()
+
+    def refresh(self) -> None:
+        """Go on with the configuration and the model that another process has kept, if they are newer."""
+        with self._lock:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        self.configuration = self._kept_configuration()
+        snapshot = self._kept_model()
+        if snapshot is not None and (snapshot.epoch, snapshot.number) > (self._epoch, self._number):
+            self._adopt(snapshot)
 
     def _publish(self) -> Published:
         return Published(self._epoch, self._number, self._learner.copy(), self._hashing())
@@ -159,6 +172,7 @@ class Loop:
     def learn(self) -> int:
         """Learn every decision whose wait is over, and publish the model; says how many decisions it passed."""
         with self._lock:
+            self._refresh()
             now, passed = self._clock(), 0
             self._store.seal(self.name, now)
             while batch := self._store.ripe(self.name, self._number, now, BATCH):
@@ -168,8 +182,7 @@ class Loop:
                 self._number, self.learned_at = batch[-1].number, now
                 passed += len(batch)
                 self.published = self._publish()
-                if self._number - self._kept >= SNAPSHOT:
-                    self._keep_now()
+                self._keep_now()  # for the other processes, and for the next start
             self._look_back.finish(self.statistics)
             return passed
 
@@ -181,6 +194,7 @@ class Loop:
     def configure(self, configuration: Configuration) -> None:
         """Go on under another configuration. Another policy or width begins with a new model."""
         with self._lock:
+            self._refresh()
             before = self.configuration
             self._store.save_document(self.name, CONFIGURATION, self._clock(), msgspec.json.encode(configuration))
             if not configuration.same_model(before):
@@ -190,6 +204,7 @@ class Loop:
     def reset(self) -> None:
         """Forget all that was learned."""
         with self._lock:
+            self._refresh()
             self._replace(fresh_model(self.configuration))
 
     def import_model(self, content: bytes) -> None:
@@ -201,6 +216,7 @@ class Loop:
                 f"model is {bandit.policy!r} of width {bandit.dim}. Configure the loop for it first"
             )
         with self._lock:
+            self._refresh()
             self._replace(bandit)
 
     def _replace(self, bandit: Bandit) -> None:

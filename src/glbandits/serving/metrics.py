@@ -51,6 +51,14 @@ def exposition(families: Iterable[Family]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def labelled(families: Iterable[Family], **labels: str) -> list[Family]:
+    """The same figures with more labels."""
+    return [
+        family._replace(samples=[one._replace(labels=one.labels | labels) for one in family.samples])
+        for family in families
+    ]
+
+
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
@@ -101,10 +109,9 @@ class RequestMetrics:
         ]
 
 
-def service_families(service: Service) -> Iterator[Family]:
-    """Figures of the loops, the writer and the learner. Reads the store: not for the thread of the event loop."""
+def process_families(service: Service) -> Iterator[Family]:
+    """Figures of a process: its models, its writer, its learner. Reads the store: not for the event loop's thread."""
     yield Family("glb_info", "gauge", "The version.", [Sample({"version": __version__}, 1)])
-    yield from _of_log(service)
     yield from _of_models(service)
     counts = service.writer.counts
     yield Family("glb_queue_depth", "gauge", "Events that wait to be written.", [Sample({}, service.writer.depth)])
@@ -121,7 +128,8 @@ def _counter(name: str, meaning: str, value: float) -> Family:
     return Family(name, "counter", meaning, [Sample({}, value)])
 
 
-def _of_log(service: Service) -> Iterator[Family]:
+def log_families(service: Service) -> Iterator[Family]:
+    """Figures of the log, which all processes share. Reads the store."""
     summaries = {name: service.store.summary(name) for name in service.loops}
     for kind in ("decisions", "rewards", "activations"):
         samples = [
@@ -139,11 +147,11 @@ def _of_models(service: Service) -> Iterator[Family]:
     yield Family("glb_model_epoch", "gauge", "Times that the model was replaced.", epochs)
     numbers = [Sample({"loop": name}, model.number) for name, model in published.items()]
     yield Family("glb_model_number", "gauge", "The last decision that the model has learned or passed.", numbers)
-    lags = [Sample({"loop": name}, _lag(service, loop)) for name, loop in loops]
+    lags = [Sample({"loop": name}, learning_lag(service, loop)) for name, loop in loops]
     yield Family("glb_learning_lag_seconds", "gauge", "How long a decision has been ready to be learned.", lags)
 
 
-def _lag(service: Service, loop: Loop) -> float:
+def learning_lag(service: Service, loop: Loop) -> float:
     """Seconds since the wait of the oldest decision was over that the model has not learned; 0 if there is none."""
     now = service.clock()
     oldest = service.store.ripe(loop.name, loop.published.number, now, 1)

@@ -5,6 +5,8 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
 from types import FrameType
 
 import numpy as np
@@ -12,12 +14,15 @@ import uvicorn
 
 from glbandits.serving.arms import DENSE
 from glbandits.serving.http.application import AddRoutes, build_application
+from glbandits.serving.http.asgi import Application
 from glbandits.serving.http.guard import Guard, Limits
 from glbandits.serving.http.health import Health
 from glbandits.serving.keys import Keys, NewKey
+from glbandits.serving.learner_lock import LearnerLock
 from glbandits.serving.logs import begin_log
+from glbandits.serving.processes import Place, Processes
 from glbandits.serving.rate_limit import RateLimit
-from glbandits.serving.service import Service
+from glbandits.serving.service import Service, microseconds
 from glbandits.serving.settings import Settings
 from glbandits.serving.sqlite_store import SqliteStore
 
@@ -39,58 +44,72 @@ def serve(settings: Settings, apis: Sequence[AddRoutes], announce: Announce) -> 
     those that have begun may end; what waits is written, the models are kept, and the store is closed.
     """
     begin_log(settings)
-    listening = listen(settings.host, settings.port)
-    try:
-        store = SqliteStore(settings.store, durability=settings.durability)
-        try:
-            service = Service(store, settings.loops, queue=settings.queue)
-            keys = Keys(store, service.clock)
-            first = None if keys.live() else keys.create(FIRST_KEY)
-            warm_up(service)
-            _run(settings, service, keys, apis, listening, lambda: announce(address_of(listening), first))
-        finally:
-            store.close()
-    finally:
-        listening.close()
+    with listen(settings.host, settings.port) as listening:
+        address, first = address_of(listening), first_key(settings)
+        run, announced = partial(answer, tuple(apis)), partial(announce, address, first)
+        if settings.processes == 1:
+            run(settings, listening, announced, Place())
+        else:
+            Processes(run, settings, listening).run(announced)
 
 
-def _run(
-    settings: Settings,
-    service: Service,
-    keys: Keys,
+def first_key(settings: Settings) -> NewKey | None:
+    """A key for a store that has none."""
+    with closing(SqliteStore(settings.store, durability=settings.durability)) as store:
+        keys = Keys(store, microseconds)
+        return None if keys.live() else keys.create(FIRST_KEY)
+
+
+def answer(
     apis: Sequence[AddRoutes],
+    settings: Settings,
     listening: socket.socket,
     announce: Callable[[], None],
+    place: Place,
 ) -> None:
-    limits = Limits(
-        body=settings.max_body,
-        actions=settings.max_actions,
-        dense_actions=settings.max_dense_actions,
-        features=settings.max_features,
-    )
-    guard = Guard(keys.live, rate_limit=RateLimit(settings.rate_limit), limits=limits)
-    application, health = build_application(service, guard, settings, apis)
-    config = uvicorn.Config(
-        application,
-        http="httptools",
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        backlog=BACKLOG,
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=settings.shutdown_grace,
-    )
-    Server(config, health, settings.shutdown_delay, announce).run([listening])
+    """Answer requests in this process."""
+    begin_log(settings)
+    store, lock = SqliteStore(settings.store, durability=settings.durability), LearnerLock(settings.store)
+    with closing(store), closing(lock):
+        service = Service(store, settings.loops, queue=settings.queue, learns=lock.held)
+        warm_up(service)
+        limits = Limits(
+            body=settings.max_body,
+            actions=settings.max_actions,
+            dense_actions=settings.max_dense_actions,
+            features=settings.max_features,
+        )
+        rate_limit = RateLimit(settings.rate_limit / settings.processes)
+        guard = Guard(Keys(store, service.clock).live, rate_limit=rate_limit, limits=limits)
+        application, health = build_application(service, guard, settings, apis, process=place.number)
+        Server(application, settings, health, announce, place).run([listening])
 
 
 class Server(uvicorn.Server):
     """A uvicorn server that tells load balancers before it stops, and that a second signal stops at once."""
 
-    def __init__(self, config: uvicorn.Config, health: Health, delay: float, announce: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        application: Application,
+        settings: Settings,
+        health: Health,
+        announce: Callable[[], None],
+        place: Place,
+    ) -> None:
+        config = uvicorn.Config(
+            application,
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=settings.shutdown_grace,
+        )
         super().__init__(config)
-        self._health, self._delay, self._announce = health, delay, announce
+        self._health, self._delay, self._announce, self._place = health, settings.shutdown_delay, announce, place
         self._stop_at = float("inf")
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -108,7 +127,7 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         """Called ten times a second: whether to stop now."""
-        self.should_exit |= time.monotonic() >= self._stop_at
+        self.should_exit |= time.monotonic() >= self._stop_at or self._place.orphaned()
         return await super().on_tick(counter)
 
 

@@ -46,6 +46,8 @@ class Service:
         loops: their names.
         queue: events that may wait to be written; more are refused.
         clock: microseconds since 1970.
+        learns: whether this process is the one that learns, asked each time. One that does not follows the models
+            that another keeps.
     """
 
     def __init__(
@@ -55,8 +57,9 @@ class Service:
         *,
         queue: int = 10_000,
         clock: Callable[[], int] = microseconds,
+        learns: Callable[[], bool] = lambda: True,
     ) -> None:
-        self.store, self.clock = store, clock
+        self.store, self.clock, self._learns = store, clock, learns
         self.writer = GroupWriter(store, queue=queue)
         self.loops = {name: Loop(name, store, clock) for name in loops}
         self.learning_failed: str | None = None
@@ -148,7 +151,10 @@ class Service:
                 if time.monotonic() < due[name]:
                     continue
                 try:
-                    loop.learn()
+                    if self._learns():
+                        loop.learn()
+                    else:
+                        loop.refresh()
                     self.learning_failed = None
                 except Exception as error:  # deciding goes on with the model that there is
                     log.exception("learning of loop %s failed; it is tried again", name)

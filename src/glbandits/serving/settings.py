@@ -31,7 +31,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")], ...],
         Meta(min_length=1, description="The names of the loops: letters, digits, dots, dashes and underscores."),
     ] = ("default",)
-    queue: Annotated[int, Meta(ge=1, description="Events that may wait to be written; more get 503.")] = 10_000
+    processes: Annotated[
+        int, Meta(ge=1, le=256, description="Processes that answer; one of them learns. Windows takes 1.")
+    ] = 1
+    queue: Annotated[int, Meta(ge=1, description="Events of a process that may wait to be written; more get 503.")] = (
+        10_000
+    )
     max_body: Annotated[int, Meta(ge=1024, description="Bytes of a request's body, at most.")] = 256 * 1024
     max_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are described by JSON.")] = 50
     max_dense_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are rows of numbers.")] = 1000

@@ -22,14 +22,14 @@ NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 
 
 def build_application(
-    service: Service, guard: Guard, settings: Settings, apis: Sequence[AddRoutes]
+    service: Service, guard: Guard, settings: Settings, apis: Sequence[AddRoutes], *, process: int = 0
 ) -> tuple[Application, Health]:
     """The application that answers for a service, and its health, which the server tells when it stops.
 
-    The service starts and closes with the application.
+    The service starts and closes with the application. `process` says which of several it runs in.
     """
     routes, problems, requests = Routes(), ProblemApi(guard), RequestMetrics()
-    health = Health(service, settings, requests)
+    health = Health(service, settings, requests, process)
     health.add_routes(routes, problems)
     for add_routes in apis:
         add_routes(routes, service, guard)

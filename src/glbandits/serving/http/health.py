@@ -10,7 +10,15 @@ from glbandits.serving.errors import StoreError
 from glbandits.serving.http.asgi import Api, Request, Response, Route, Routes
 from glbandits.serving.http.guard import OPEN
 from glbandits.serving.keys import KEYS, SERVICE
-from glbandits.serving.metrics import METRICS_TYPE, RequestMetrics, exposition, service_families
+from glbandits.serving.metrics import (
+    METRICS_TYPE,
+    Family,
+    RequestMetrics,
+    exposition,
+    labelled,
+    log_families,
+    process_families,
+)
 from glbandits.serving.service import Service
 from glbandits.serving.settings import Settings
 
@@ -26,10 +34,11 @@ class Health:
         service: the one that is asked about.
         settings: where its store is, and how much disk must be free.
         requests: their figures.
+        process: which of several this is.
     """
 
-    def __init__(self, service: Service, settings: Settings, requests: RequestMetrics) -> None:
-        self._service, self._requests = service, requests
+    def __init__(self, service: Service, settings: Settings, requests: RequestMetrics, process: int) -> None:
+        self._service, self._requests, self._process = service, requests, str(process)
         self._folder, self._min_disk = Path(settings.store).resolve().parent, settings.min_disk
         self.draining = False
         """Whether the server is about to stop: it is then not ready, though it still answers."""
@@ -66,5 +75,9 @@ class Health:
 
     async def metrics(self, _: Request) -> Response:
         """All figures, in Prometheus' text format."""
-        of_service = await asyncio.to_thread(lambda: list(service_families(self._service)))
-        return Response(200, exposition([*self._requests.families(), *of_service]).encode(), METRICS_TYPE)
+        of_log, of_process = await asyncio.to_thread(self._service_families)
+        of_process = labelled([*self._requests.families(), *of_process], process=self._process)
+        return Response(200, exposition([*of_log, *of_process]).encode(), METRICS_TYPE)
+
+    def _service_families(self) -> tuple[list[Family], list[Family]]:
+        return list(log_families(self._service)), list(process_families(self._service))
