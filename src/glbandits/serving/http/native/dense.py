@@ -1,13 +1,17 @@
 """Arms that are vectors of numbers, from JSON and from float32 bodies to what a loop takes."""
 
 import os
-from array import array
-from functools import cache
+from collections.abc import Callable
+from functools import cache, lru_cache
 from itertools import chain
+from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
+from glbandits.bandit.entries import usable
+from glbandits.compiled import READ_VECTOR, compile_cached
 from glbandits.errors import LARGEST, InvalidInput
 from glbandits.records import Floats
 from glbandits.serving.http.asgi import Request
@@ -45,11 +49,11 @@ def question_of(asked: DecideRequest, limits: Limits) -> Question:
         raise InvalidInput(
             f"arms must be of one length; arm 0 has {width} features, arm {place} has {len(arms[place])}"
         )
-    numbers = array("d", chain.from_iterable(arms))
+    numbers = _packer(count * width)(*chain.from_iterable(arms))
     _check_numbers(np.frombuffer(numbers), width)
     return Question(
         asked.event_id or new_event_id(),
-        numbers.tobytes(),
+        numbers,
         places(count) if asked.ids is None else _checked_ids(asked.ids, count),
         _checked_excluded(asked.excluded, count),
         asked.deferred,
@@ -81,6 +85,21 @@ def floats_question_of(request: Request, limits: Limits) -> Question:
     )
 
 
+@lru_cache(maxsize=1024)
+def _packer(count: int) -> Callable[..., bytes]:
+    return Struct(f"{count}d").pack
+
+
+@cache
+def usable_entry() -> Callable[[Floats], bool]:
+    """A function that says whether all numbers are finite and not absurdly large."""
+
+    def all_usable(numbers: Floats) -> bool:
+        return usable(numbers)
+
+    return compile_cached(all_usable, signature=types.boolean(READ_VECTOR), name="serving", nogil=False)
+
+
 @cache
 def places(count: int) -> tuple[str, ...]:
     """The ids of arms that have none: 0, 1, 2 ..."""
@@ -95,7 +114,7 @@ def _check_size(count: int, width: int, limits: Limits) -> None:
 
 
 def _check_numbers(numbers: Floats, width: int) -> None:
-    if not (numbers.max() <= LARGEST and numbers.min() >= -LARGEST):  # not so either if one is no number
+    if not usable_entry()(numbers):
         for place, value in enumerate(numbers.tolist()):
             if not abs(value) <= LARGEST:
                 arm, feature = divmod(place, width)
