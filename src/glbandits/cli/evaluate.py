@@ -76,7 +76,7 @@ def evaluate_command(
         arms=arms,
         features=features,
     )
-    console = Console()
+    console = Console(emoji=False)  # or the name of an arm, as in "arm:new:", becomes a picture
     notes: list[str] = []
     with console.status("looking at the log"):
         opened = read(LogFile(path=log, columns=columns, arm_table=arm_table, link=link))

@@ -1,0 +1,90 @@
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from glbandits import Bandit, Optimist
+
+ROWS = 600
+NAMES = ("--arm", "item", "--reward", "click", "--propensity", "p")
+
+
+def glb(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user would, in a folder of its own."""
+    command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *arguments]
+    environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a log of two arms, of which the second earns more."""
+    rng = np.random.default_rng(2)
+    chosen = rng.integers(0, 2, ROWS)
+    clicks = (rng.random(ROWS) < np.where(chosen == 1, 0.7, 0.3)).astype(int)
+    columns = {"item": np.array(["old", "new"])[chosen], "click": clicks, "p": np.full(ROWS, 0.5)}
+    pl.DataFrame(columns).write_parquet(tmp_path / "log.parquet")
+    return tmp_path
+
+
+def test_a_table_a_page_and_a_file(folder: Path) -> None:
+    Bandit(Optimist(link="logistic"), dim=2, seed=1).save(folder / "mine.safetensors")
+    run = glb(
+        "evaluate", "log.parquet", *NAMES, "--link", "logistic", "--policy", "optimist", "--policy", "arm:new",
+        "--model", "mine.safetensors", "--estimator", "snips", "--estimator", "ips", "--out", "found", folder=folder,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"arm:new\s+│ snips\s+│\s+0\.\d{5} │\s+0\.\d{5} to 0\.\d{5} │\s+\+0\.\d{5}", run.stdout)
+    assert "optimist: learned 300 rows; evaluated on rows 301 to 600, worth" in run.stdout
+    assert "mine.safetensors: evaluated on all 600 rows, worth" in run.stdout
+    assert "arm:new: evaluated on rows 301 to 600, worth" in run.stdout
+    assert run.stdout.count("of decisions without support") == 3
+    assert "Another question: while learning, from the first row on" in run.stdout
+    assert (folder / "found/evaluation.html").is_file()
+    record = json.loads((folder / "found/evaluation.json").read_text(encoding="utf-8"))
+    table = pl.read_parquet(folder / "log.parquet")[300:]
+    told = {one["policy"]: one for one in record["policies"]}["arm:new"]["estimates"]
+    by_hand = table.filter(pl.col("item") == "new")["click"].mean()
+    assert told[0]["value"] == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_chances_that_nobody_wrote_down_are_guessed_and_that_is_said(folder: Path) -> None:
+    words = ("--arm", "item", "--reward", "click", "--policy", "uniform", "--estimate-propensities")
+    run = glb("evaluate", "log.parquet", *words, folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "Note: the chances of the 600 chosen arms were estimated by the share of rows" in run.stdout
+    assert "Note: propensities were estimated from the log" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("log.parquet",), "has no column 'arm'"),
+        (("log.parquet",), "Expected: arm, reward, propensity. Found: item, click, p"),
+        (("log.parquet", *NAMES, "--policy", "arm:nwe"), "unknown arm 'nwe'; did you mean 'new'?"),
+        (("log.parquet", *NAMES, "--policy", "optimst"), "unknown policy 'optimst'; did you mean 'optimist'"),
+        (("log.parquet", *NAMES, "--policy", "uniform", "--policy", "uniform"), "each policy can be named once"),
+        (("log.parquet", *NAMES, "--estimator", "snip"), "unknown estimator 'snip'; did you mean 'snips'"),
+        (("log.parquet", *NAMES, "--format", "parket"), "unknown format 'parket'; did you mean 'parquet'"),
+        (("log.parquet", *NAMES, "--reward-range", "1"), "--reward-range is written lowest,highest"),
+        (("log.parquet", *NAMES, "--reward-range", "1,-1"), "must name the lowest reward first"),
+        (("log.parquet", *NAMES, "--learn", "some"), "unknown way to learn 'some'"),
+        (("log.parquet", *NAMES, "--arm-table", "none.csv"), "--arm-table must be a Parquet or CSV file"),
+        (("none.parquet", *NAMES), "none.parquet is no file"),
+        (("log.parquet", *NAMES, "--format", "dsjson"), "knows its columns and arms"),
+    ],
+)
+def test_wrong_options_get_an_error_that_says_how_to_mend_it(
+    words: tuple[str, ...], message: str, folder: Path
+) -> None:
+    run = glb("evaluate", *words, folder=folder)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+    assert [path.name for path in folder.iterdir()] == ["log.parquet"]
