@@ -121,6 +121,12 @@ def test_what_is_read_of_a_policy_can_be_put(site: Site) -> None:
     assert parse_arguments(read["arguments"]) == (configuration(site).policy, configuration(site).settings)
 
 
+@pytest.mark.parametrize(("arguments", "link"), [("optimist", "identity"), ("sgd-ts:link=logistic", "logistic")])
+def test_negative_rewards_count_unless_a_link_is_named_that_has_none(site: Site, arguments: str, link: str) -> None:
+    site.ask("PUT", POLICY, {"name": "mine", "arguments": arguments})
+    assert configuration(site).settings["link"] == link
+
+
 def test_a_vowpal_wabbit_policy_is_answered_with_what_runs_in_its_stead(
     site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:

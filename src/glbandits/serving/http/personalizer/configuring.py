@@ -3,7 +3,8 @@
 import asyncio
 import json
 import logging
-from typing import Any
+from dataclasses import fields
+from typing import Any, cast
 
 import msgspec
 
@@ -145,6 +146,8 @@ def _policy_response(configuration: Configuration) -> Response:
 def parse_arguments(text: str) -> tuple[str, dict[str, Any]]:
     """A policy's name and all its settings, from `name`, `name:setting=value,setting=value` or `name:{JSON}`.
 
+    Rewards may be negative here, so the link is the identity unless another one is named.
+
     >>> name, settings = parse_arguments("optimist:link=logistic,floor=0.1")
     >>> name, settings["link"], settings["floor"]
     ('optimist', 'logistic', 0.1)
@@ -153,6 +156,8 @@ def parse_arguments(text: str) -> tuple[str, dict[str, Any]]:
     kind = look_up("policy", name, POLICIES)
     try:
         settings = msgspec.json.decode(listed, type=dict[str, Any]) if listed.startswith("{") else _listed(listed)
+        if "link" in {field.name for field in fields(cast(Any, kind))}:
+            settings = {"link": "identity"} | settings
         return name, settings_of(rebuild(kind, settings))
     except (msgspec.DecodeError, TypeError) as error:
         raise InvalidInput(
