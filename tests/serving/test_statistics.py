@@ -8,7 +8,7 @@ import pytest
 from glbandits.serving.errors import StoreError
 from glbandits.serving.events import Mode, Reward, Ripe
 from glbandits.serving.loop import Loop
-from glbandits.serving.statistics import MOST_POINTS, LookBack, LoopStatistics, Timeline, View, Window
+from glbandits.serving.statistics import MOST_POINTS, LoopStatistics, Timeline, View, Window
 from glbandits.serving.tally import NAMES, Tally, Verdict, baseline_of, observation_of
 from tests.serving.makers import decision
 from tests.serving.worlds import Clock, ask, small_loop
@@ -253,8 +253,29 @@ def test_looking_back_goes_on_where_the_store_failed(tmp_path: Path, monkeypatch
         return search(*asked)
 
     monkeypatch.setattr(store, "search", failing)
-    statistics, look_back = LoopStatistics(), LookBack(store, "default", loop.published.number)
+    statistics = LoopStatistics(store, "default", loop.published.number)
     with pytest.raises(StoreError, match="slow"):
-        look_back.finish(statistics)
-    look_back.finish(statistics)
+        statistics.follow(loop.published.number, clock())
+    statistics.follow(loop.published.number, clock())
     assert statistics.view(Window.ALL).whole.decisions == 60
+
+
+def test_what_another_process_learns_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    monkeypatch.setattr("glbandits.serving.statistics.PAGE", 20)
+    other = Loop("default", store, clock)
+    played(loop, store, clock, 55)
+    store.append([ask(loop, "waits", "noon")])
+    other.refresh()
+    assert other.statistics.view(Window.ALL).whole == loop.statistics.view(Window.ALL).whole
+    assert other.statistics.view(Window.ALL).whole.decisions == 55
+    assert other.learned_at is not None
+
+
+def test_a_log_that_was_deleted_meanwhile_is_not_waited_for(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    other = Loop("default", store, clock)
+    played(loop, store, clock, 10)
+    store.delete_log("default")
+    other.refresh()
+    assert other.statistics.view(Window.ALL).whole.decisions == 0

@@ -3,7 +3,7 @@
 The statistics are no truth: they are counted from the log, again after every start, as far back as `MOST_RECALLED`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from threading import Lock
 from typing import NamedTuple
@@ -89,50 +89,54 @@ def _joined(stretches: dict[int, Tally], several: int) -> dict[int, Tally]:
 
 
 class LoopStatistics:
-    """Counts the decisions that a learner passes. One thread adds, any may look."""
+    """Counts the decisions that the model of a loop has passed. One thread counts, any may look.
 
-    def __init__(self) -> None:
-        self._lock = Lock()
+    Args:
+        store: has the log.
+        loop: the name of the loop.
+        passed: the number of the last decision that the model has passed. What is before it is counted by `follow`.
+    """
+
+    def __init__(self, store: EventStore, loop: str, passed: int) -> None:
+        self._store, self._loop, self._lock = store, loop, Lock()
+        self._last, self._before, self._left = passed, passed + 1, MOST_RECALLED
         self._timelines = {
             Window.HOUR: Timeline(15 * SECOND, 240, forgets=True),
             Window.DAY: Timeline(5 * MINUTE, 288, forgets=True),
             Window.ALL: Timeline(SECOND, 500, forgets=False),
         }
 
-    def add(self, passed: Iterable[Ripe]) -> None:
-        """Count decisions, in any order."""
-        for ripe in passed:
-            observation = observation_of(ripe)
-            with self._lock:  # for each, so that who looks need not wait long
-                for timeline in self._timelines.values():
-                    timeline.add(ripe.decision.at, observation)
-
     def view(self, window: Window) -> View:
         """What happened in a window."""
         with self._lock:
             return self._timelines[window].view()
 
+    def add(self, passed: Sequence[Ripe]) -> None:
+        """Count decisions that the model has passed just now."""
+        self._count(passed)
+        self._last = passed[-1].number
 
-class LookBack:
-    """Counts what a loop had passed before the server started, the newest first.
+    def follow(self, passed: int, now: int) -> None:
+        """Count from the log what the model has passed elsewhere: in another process, or before the start.
 
-    Args:
-        store: has the log.
-        loop: the name of the loop.
-        passed: the number of the last decision that the loop's learner had passed.
-    """
-
-    def __init__(self, store: EventStore, loop: str, passed: int) -> None:
-        self._store, self._loop = store, loop
-        self._before, self._left = passed + 1, MOST_RECALLED
-
-    def finish(self, statistics: LoopStatistics) -> None:
-        """Count what is not counted yet. If the store fails, the next call goes on from there."""
-        while self._left:
+        If the store fails, the next call goes on from there.
+        """
+        while self._last < passed:
+            batch = self._store.ripe(self._loop, self._last, now, PAGE)
+            self._count([ripe for ripe in batch if ripe.number <= passed])
+            self._last = min(passed, batch[-1].number) if batch else passed
+        while self._left:  # the newest first, so that those which are left out are the oldest
             page = self._store.search(self._loop, "", min(PAGE, self._left), self._before)
-            statistics.add(map(_ripe, page))
+            self._count(map(_ripe, page))
             self._left = self._left - len(page) if len(page) == PAGE else 0
             self._before = page[-1].number if page else 0
+
+    def _count(self, passed: Iterable[Ripe]) -> None:
+        for ripe in passed:
+            observation = observation_of(ripe)
+            with self._lock:  # for each, so that who looks need not wait long
+                for timeline in self._timelines.values():
+                    timeline.add(ripe.decision.at, observation)
 
 
 def _ripe(logged: LoggedDecision) -> Ripe:
