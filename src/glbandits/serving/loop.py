@@ -15,7 +15,7 @@ from glbandits.serving.configuration import Configuration
 from glbandits.serving.deciding import allowed_places, decide, seed_of
 from glbandits.serving.events import Decision, Mode
 from glbandits.serving.learning import learn
-from glbandits.serving.statistics import LookBack, LoopStatistics
+from glbandits.serving.statistics import LoopStatistics
 from glbandits.serving.store import EventStore
 
 BATCH = 1000
@@ -72,7 +72,7 @@ class Loop:
         self._adopt(snapshot)
         self.learned_at: int | None = None
         """When the model last passed decisions; None since the start."""
-        self.statistics, self._look_back = LoopStatistics(), LookBack(store, name, self._number)
+        self.statistics = LoopStatistics(store, name, self._number)
 
     def _kept_configuration(self) -> Configuration:
         kept = self._store.latest_document(self.name, CONFIGURATION)
@@ -111,6 +111,8 @@ class Loop:
         snapshot = self._kept_model()
         if snapshot is not None and (snapshot.epoch, snapshot.number) > (self._epoch, self._number):
             self._adopt(snapshot)
+            self.learned_at = self._clock()
+        self.statistics.follow(self._number, self._clock())
 
     def _publish(self) -> Published:
         return Published(self._epoch, self._number, self._learner.copy(), self._hashing())
@@ -183,7 +185,6 @@ class Loop:
                 passed += len(batch)
                 self.published = self._publish()
                 self._keep_now()  # for the other processes, and for the next start
-            self._look_back.finish(self.statistics)
             return passed
 
     def _keep_now(self) -> None:
