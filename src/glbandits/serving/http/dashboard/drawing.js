@@ -1,0 +1,106 @@
+"use strict";
+// What every part of the page is made with. Data becomes text or numbers, never markup: ids are the users' own.
+
+const Z95 = 1.96;
+
+/** An element with attributes, and with children that are elements or text. */
+function element(name, attributes = {}, ...children) {
+  return filled(document.createElement(name), attributes, children);
+}
+
+/** The same for pictures. */
+function shape(name, attributes = {}, ...children) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+}
+
+function filled(made, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value);
+  }
+  made.append(...children.filter((child) => child !== null));
+  return made;
+}
+
+/** A table of texts, the first row as its head. */
+function table(head, rows) {
+  const line = (cells, name) => element("tr", {}, ...cells.map((cell) => element(name, {}, cell)));
+  return [
+    element("thead", {}, line(head, "th")),
+    element("tbody", {}, ...rows.map((cells) => line(cells, "td"))),
+  ];
+}
+
+function bar(share, look) {
+  const inside = element("i", { class: look });
+  inside.style.width = `${100 * share}%`;
+  return element("div", { class: "bar", "aria-hidden": "true" }, inside);
+}
+
+const count = (number) => number.toLocaleString("en");
+const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %` : "–");
+
+/** As many decimals as the half-width of an interval is worth: two digits of it. */
+function decimals(half) {
+  return half > 0 ? Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(half)))) : 3;
+}
+
+function plain(number, digits) {
+  if (Math.abs(number) >= 1e6) return number.toExponential(2);
+  return number.toFixed(digits).replace("-", "−");
+}
+
+/** A number with its 95 % interval. */
+function estimate({ value, error }) {
+  const half = Z95 * error;
+  return `${plain(value, decimals(half))} ± ${plain(half, decimals(half))}`;
+}
+
+function duration(seconds) {
+  if (seconds < 0.001) return "0 ms";
+  if (seconds < 1) return `${(1000 * seconds).toPrecision(2) * 1} ms`;
+  if (seconds < 100) return `${(1 * seconds.toPrecision(seconds < 10 ? 2 : 3)).toLocaleString("en")} s`;
+  if (seconds < 6000) return `${Math.round(seconds / 60)} min`;
+  if (seconds < 48 * 3600) return `${Math.round(seconds / 3600)} h`;
+  return `${Math.round(seconds / 86400)} days`;
+}
+
+/** A moment: its time, and its day unless that is today. */
+function moment(milliseconds, precise = false) {
+  const date = new Date(milliseconds);
+  const time = { hour: "2-digit", minute: "2-digit", ...(precise && { second: "2-digit" }), hourCycle: "h23" };
+  const today = date.toDateString() === new Date().toDateString();
+  return date.toLocaleString("en-GB", today ? time : { day: "numeric", month: "short", ...time });
+}
+
+/** About so many round numbers between two. */
+function roundNumbers(low, high, about) {
+  const rough = (high - low) / about;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 5, 10].map((times) => times * power).find((size) => size >= rough);
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  const found = [];
+  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * step; at += 1) found.push(at * step);
+  return found.map((value) => [value, plain(value, digits)]);
+}
+
+/** Powers of ten between two, as durations. */
+function roundDurations(low, high) {
+  const found = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36000, 86400, 864000];
+  return found.filter((value) => value >= low && value <= high).map((value) => [value, duration(value)]);
+}
+
+const TIME_STEPS = [1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000];
+
+/** About so many round times between two, by the clock on the wall. */
+function roundTimes(low, high, about) {
+  const rough = (high - low) / 1000 / about;
+  const step = 1000 * (TIME_STEPS.find((size) => size >= rough) ?? TIME_STEPS.at(-1));
+  const shift = 60000 * new Date(high).getTimezoneOffset();
+  const form = step >= 86400000 ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
+  if (step < 60000) form.second = "2-digit";
+  const found = [];
+  for (let at = Math.ceil((low - shift) / step) * step + shift; at <= high; at += step) {
+    found.push([at, new Date(at).toLocaleString("en-GB", form)]);
+  }
+  return found;
+}

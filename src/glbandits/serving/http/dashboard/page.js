@@ -1,0 +1,216 @@
+// The page itself: it asks every two seconds, and says what came back.
+
+const EVERY = 2000, PATIENCE = 10000, COLOURS = 7;
+const KEY = "glbandits.key"; // in this tab only, and gone with it
+const HERE = location.pathname.replace(/\/dashboard\/?$/, "");
+const ROOT = HERE.replace(/\/loops\/[^/]+$/, "");
+const part = (id) => document.getElementById(id);
+
+class Problem extends Error {
+  constructor(status, message) { super(message); this.status = status; }
+}
+
+/** The JSON at a path, or a Problem in the server's own words. */
+async function fetched(address) {
+  const headers = { authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}` };
+  let reply;
+  try {
+    reply = await fetch(address, { headers, cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(PATIENCE) });
+  } catch {
+    throw new Problem(0, "The server does not answer");
+  }
+  const body = await reply.json().catch(() => ({}));
+  if (!reply.ok) throw new Problem(reply.status, body.detail ?? `The server answered with status ${reply.status}`);
+  return body;
+}
+
+const share = (point) => point.decisions ? point.explored / point.decisions : null;
+const charts = {
+  rewards: new LineChart("rewards", {
+    height: 260,
+    label: (points) => `Reward and the baseline's over time, ${points.length} points; the table below has them`,
+    series: [
+      { name: "Shown", look: "model", value: (p) => p.reward?.value ?? null, half: (p) => Z95 * (p.reward?.error ?? 0), text: (p) => estimate(p.reward) },
+      { name: "Baseline (estimated)", look: "baseline", dashed: true, value: (p) => p.baseline?.value ?? null, half: (p) => Z95 * (p.baseline?.error ?? 0), text: (p) => estimate(p.baseline) },
+    ],
+    scale: (chart, low, high) => {
+      const margin = 0.08 * (high - low) || 0.5;
+      chart.spread(low - margin, high + margin);
+      return roundNumbers(low - margin, high + margin, 5);
+    },
+  }),
+  actions: new ShareChart("actions", { height: 240, label: () => "Shares of actions over time; the list has them for the whole time" }),
+  exploration: new LineChart("exploration", {
+    label: (points) => `Share of exploring decisions over time, ${points.length} points; the table below has them`,
+    series: [{ name: "Explored", look: "model", value: share, half: (p) => Z95 * Math.sqrt(share(p) * (1 - share(p)) / p.decisions), text: (p) => percent(share(p)) }],
+    scale: (chart, low, high) => {
+      const top = Math.min(1, Math.max(0.1, 1.15 * high));
+      chart.spread(0, top);
+      return roundNumbers(0, top, 5).map(([value]) => [value, `${Math.round(100 * value)} %`]);
+    },
+  }),
+  delay: new LineChart("delay", {
+    label: (points) => `Delay of rewards over time, ${points.length} points; the table below has them`,
+    series: [
+      { name: "Median", look: "model", value: (p) => p.delays?.median ?? null, text: (p) => duration(p.delays.median) },
+      { name: "90 % within", look: "baseline", dashed: true, value: (p) => p.delays?.p90 ?? null, text: (p) => duration(p.delays.p90) },
+    ],
+    scale: (chart, low, high) => {
+      const bottom = Math.max(0.001, low) / 2, top = Math.max(0.002, high) * 2;
+      chart.spread(bottom, top, (value) => Math.log(Math.max(0.001, value)));
+      return roundDurations(bottom, top);
+    },
+  }),
+};
+
+const HEADLINES = {
+  better: "Learning", same: "Not better than the baseline", worse: "Worse than the baseline", early: "Too early to say",
+  silent: "No rewards come", apprentice: "An apprentice",
+};
+const WINDOWS = { hour: "in the hour up to", day: "in the day up to", all: "up to" };
+
+function tellAnswer(figures, status) {
+  const { verdict } = figures;
+  part("answer").dataset.verdict = verdict;
+  part("headline").textContent = status.mode === "LoggingOnly" && !figures.learned ? "It only logs" : HEADLINES[verdict];
+  part("sentence").textContent = sentence(figures, status);
+  part("remark").textContent = remarks(figures).join(" ");
+  drawInterval(part("difference").querySelector(".plot"), figures.difference, { better: "good", worse: "bad" }[verdict] ?? "");
+}
+
+function sentence(figures, status) {
+  if (!figures.decisions) return `No decision is old enough to be learned. Each waits ${duration(figures.wait)} for its rewards.`;
+  const last = figures.points.at(-1);
+  const when = `${WINDOWS[figures.window]} ${moment(Date.parse(last.at) + 1000 * figures.width)}`;
+  const over = `over ${count(figures.decisions)} decisions ${when}`;
+  if (!figures.learned) return `Nothing was learned ${over}: the mode is ${status.mode}, or no deferred decision was activated.`;
+  if (figures.verdict === "silent") return `Every decision counts the default reward, ${over}. Are rewards sent, and within ${duration(figures.wait)}?`;
+  if (figures.verdict === "apprentice") {
+    return `The baseline is shown and has the reward ${estimate(figures.reward)}, ${over}. The model would have shown the same in ${percent(figures.agreed / figures.decisions)}.`;
+  }
+  const baseline = figures.baseline === null ? "a baseline that was never shown" : `${estimate(figures.baseline)} of the baseline`;
+  return `Reward ${estimate(figures.reward)} against ${baseline}, ${over}.`;
+}
+
+function remarks(figures) {
+  const said = [];
+  if (figures.verdict === "early" && figures.learned) {
+    said.push(`The baseline was shown ${count(figures.baselineShown)} times, and ${count(figures.learned)} decisions were learned; an answer needs 30 and 100.`);
+  }
+  if (figures.unsupported) said.push(`In ${percent(figures.unsupported / figures.learned)} the baseline had no chance at all, and what it would have earned there is not known.`);
+  return said;
+}
+
+function tellFacts(figures, status) {
+  const { learner } = figures;
+  const learned = learner.learnedAt === null ? "not since the start" : moment(Date.parse(learner.learnedAt), true);
+  const failing = !learner.running || status.learningFailed !== null;
+  const facts = [
+    ["Decisions", count(figures.decisions), `${count(figures.learned)} learned`],
+    ["No reward in time", figures.learned ? percent(figures.missing / figures.learned) : "–", `${count(figures.missing)} got the default`],
+    ["Exploration", figures.decisions ? percent(figures.explored / figures.decisions) : "–", `${percent(figures.agreed / figures.decisions)} as the baseline`],
+    ["Reward delay", figures.delays ? duration(figures.delays.median) : "–", figures.delays ? `99 % within ${duration(figures.delays.p99)}` : "none yet"],
+    ["Model", status.modelVersion, `${status.policy}, ${status.width} wide`],
+    ["Mode", status.mode, `rewards within ${duration(figures.wait)}`],
+    ["Last update", learned, failing ? status.learningFailed ?? "the learner does not run" : `lag ${duration(learner.lag)}`, failing || learner.lag > 60],
+    ["Queue", count(status.queue), "events to be written", status.queue > 1000],
+    ["Degraded", count(figures.degraded), "answered before safe", figures.degraded > 0],
+  ];
+  part("facts").replaceChildren(...facts.map(([name, value, more, alarm]) => element("div", { class: alarm ? "alarm" : null },
+    element("dt", {}, name), element("dd", {}, value, element("small", {}, more)))));
+}
+
+function tellActions(figures, points) {
+  const look = (place) => (place < COLOURS ? `c${place}` : "rest");
+  const colours = figures.actions.slice(0, COLOURS).map((_, place) => look(place));
+  for (const point of points) {
+    const told = point.actions.slice(0, COLOURS);
+    const rest = point.decisions - told.reduce((sum, one) => sum + one, 0);
+    point.parts = [...colours.map((colour, place) => [colour, told[place]]), ["rest", rest]];
+  }
+  charts.actions.show(points, 1000 * figures.width);
+  const line = (name, shown, colour) => element("li", {}, element("span", { class: "name", title: name }, name),
+    bar(shown / figures.decisions, colour), element("span", { class: "share" }, percent(shown / figures.decisions)));
+  const others = figures.decisions - figures.actions.reduce((sum, one) => sum + one.decisions, 0);
+  part("actions").querySelector(".shares").replaceChildren(
+    ...figures.actions.map((one, place) => line(one.id, one.decisions, look(place))),
+    ...(others ? [line("all others", others, "rest")] : []));
+}
+
+function tellFates({ counts }) {
+  const fates = ["kept", "late", "duplicate", "unknown"];
+  const rows = ["decisions", "rewards", "activations"].map((kind) => [kind[0].toUpperCase() + kind.slice(1), ...fates.map((fate) => count(counts[kind][fate]))]);
+  part("fates").replaceChildren(...table(["", "Kept", "Late", "Duplicate", "Unknown"], rows));
+}
+
+function tellAll(figures, status) {
+  const points = figures.points.map((point) => ({ ...point, at: Date.parse(point.at) }));
+  tellAnswer(figures, status);
+  tellFacts(figures, status);
+  for (const name of ["rewards", "exploration", "delay"]) charts[name].show(points, 1000 * figures.width);
+  tellActions(figures, points);
+  tellFates(status);
+}
+
+function tellState(state, text) {
+  part("live").dataset.state = state;
+  part("live-text").textContent = text;
+}
+
+async function tellLoops(chosen) {
+  const { loops } = await fetched(`${ROOT}/v1/loops`);
+  part("loop").replaceChildren(...loops.map((name) => element("option", { value: name, selected: name === chosen }, name)));
+}
+
+const events = new EventSearch((path) => fetched(HERE + path));
+let timer, looking, begun = false;
+
+function askForKey(problem) {
+  begun = false;
+  part("board").hidden = true;
+  part("key-form").hidden = false;
+  part("key-problem").textContent = problem;
+  tellState("waiting", "needs a key");
+  part("key").focus();
+}
+
+async function look() {
+  clearTimeout(timer);
+  const mine = looking = {}; // one that was overtaken, by another window or key, says nothing
+  if (sessionStorage.getItem(KEY) === null) return askForKey("");
+  const span = document.querySelector("[name=window]:checked").value;
+  try {
+    const [figures, status] = await Promise.all([fetched(`${HERE}/v1/statistics?window=${span}`), fetched(`${HERE}/v1/status`)]);
+    if (mine !== looking) return;
+    part("key-form").hidden = part("notice").hidden = true;
+    part("board").hidden = false;
+    tellAll(figures, status);
+    tellState("live", `live, ${moment(Date.parse(figures.at), true)}`);
+    if (!begun) {
+      begun = true;
+      events.search();
+      await tellLoops(figures.loop);
+    }
+  } catch (problem) {
+    if (mine !== looking) return;
+    if (problem.status === 401 || problem.status === 403) {
+      sessionStorage.removeItem(KEY);
+      return askForKey(problem.message);
+    }
+    part("notice").textContent = `${problem.message}. What is below is from before; it is asked again.`;
+    part("notice").hidden = false;
+    tellState("lost", "not live");
+  }
+  if (mine === looking && !document.hidden) timer = setTimeout(look, EVERY);
+}
+
+part("key-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  sessionStorage.setItem(KEY, part("key").value.trim());
+  part("key").value = "";
+  look();
+});
+part("windows").addEventListener("change", look);
+part("loop").addEventListener("change", (event) => { location.href = `${ROOT}/loops/${encodeURIComponent(event.target.value)}/dashboard`; });
+document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+look();
