@@ -146,6 +146,7 @@ def test_a_vowpal_wabbit_policy_is_answered_with_what_runs_in_its_stead(
         ("optimist:floor=2", "floor must be a finite number at least 0 and at most 1"),
         ("optimist:link=square", "unknown link"),
         ("glm-tsl", "keeps all that it learned"),
+        ("sgd-ts:draw=decision", "cannot say the exact chance of an action"),
         ("lin-ts", "cannot say the exact chance of an action"),
         ("", "unknown policy ''"),
     ],

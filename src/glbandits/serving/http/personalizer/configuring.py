@@ -179,8 +179,11 @@ def _value(text: str) -> Any:
 
 
 def _check_exact(configuration: Configuration) -> None:
+    """Refuse a policy whose first rank, or a later one, could not say its probabilities."""
     model = fresh_model(configuration)
-    if model.exact_probabilities([[0.0] * configuration.width]) is None:
+    exact = model.exact_probabilities([[0.0] * configuration.width]) is not None
+    later = getattr(model.policy, "draw", None) != "decision"  # which SGD-TS begins only after its first block
+    if not (exact and later):
         raise InvalidInput(
             f"{configuration.policy} with these settings cannot say the exact chance of an action, which a service "
             "must log; use optimist"
