@@ -189,4 +189,8 @@ def feature_objects(features: Features) -> list[dict[str, Any]]:
 
 
 def _says_something(features: Features) -> bool:
-    return any(value is not None for part in feature_objects(features) for value in part.values())
+    for part in feature_objects(features):
+        for value in part.values():
+            if value is not None:
+                return True
+    return False
