@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 from os import PathLike
-from typing import Self
+from typing import Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from glbandits.bandit.checks import fits_entry
 from glbandits.bandit.entries import (
     choose_entry,
     frequencies_entry,
@@ -122,7 +123,7 @@ class Bandit:
 
     def exact_probabilities(self, arms: ArrayLike) -> Floats | None:
         """As `probabilities`, but only if the policy's rule has an exact form; None if it has none."""
-        return self._exact_probabilities(self._checked_arms(arms))
+        return self._exact_probabilities(arms if _fits(arms, self.dim) else self._checked_arms(arms))
 
     def _exact_probabilities(self, arms: Floats) -> Floats | None:
         out = np.empty(len(arms))
@@ -191,6 +192,14 @@ class Bandit:
         self._kind[1].check_reward(float(checked))
         _check_usable("reward", checked)
         return float(checked)
+
+
+def _fits(arms: ArrayLike, dim: int) -> TypeGuard[Floats]:
+    """Whether arms can be used as they are; if not, it is for `_checked_arms` to say why or to make them so."""
+    try:
+        return type(arms) is np.ndarray and fits_entry()(arms, dim)
+    except TypeError:  # an array of another type
+        return False
 
 
 def _as_floats(name: str, values: ArrayLike) -> Floats:

@@ -1,6 +1,5 @@
 """The service: loops, the writer of the log, and the learner, as the HTTP side uses them."""
 
-import asyncio
 import logging
 import threading
 import time
@@ -12,6 +11,7 @@ from glbandits.serving.errors import StoreError, UnknownLoop
 from glbandits.serving.events import Activation, Decision, Fate, Receipt, Reward
 from glbandits.serving.group_writer import GroupWriter
 from glbandits.serving.loop import Loop
+from glbandits.serving.patience import Patience
 from glbandits.serving.store import EventStore
 
 log = logging.getLogger(__name__)
@@ -62,6 +62,7 @@ class Service:
         self.store, self.clock, self._learns = store, clock, learns
         self.writer = GroupWriter(store, queue=queue)
         self.loops = {name: Loop(name, store, clock) for name in loops}
+        self._patience, self._last_patience = Patience(), Patience()
         self.learning_failed: str | None = None
         self.learning_failures = self.degraded = 0
         self._stop = threading.Event()
@@ -110,7 +111,9 @@ class Service:
             deferred=deferred,
         )
         try:
-            receipt = await asyncio.wait_for(self.writer.submit_async(decision), PATIENCE)
+            waiter = self.writer.submit_async(decision)
+            self._patience.end_after(PATIENCE, waiter)
+            receipt = await waiter
         except TimeoutError:
             self.degraded += 1
             return Answer(decision, degraded=True)
@@ -140,7 +143,9 @@ class Service:
 
     async def _kept(self, event: Reward | Activation) -> Receipt:
         try:
-            return await asyncio.wait_for(self.writer.submit_async(event), LAST_WAIT)
+            waiter = self.writer.submit_async(event)
+            self._last_patience.end_after(LAST_WAIT, waiter)
+            return await waiter
         except TimeoutError:
             raise StoreError(f"the store took longer than {LAST_WAIT:g} s; send it again") from None
 

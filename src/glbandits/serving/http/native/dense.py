@@ -1,6 +1,5 @@
 """Arms that are vectors of numbers, from JSON and from float32 bodies to what a loop takes."""
 
-import os
 from collections.abc import Callable
 from functools import cache, lru_cache
 from itertools import chain
@@ -8,12 +7,11 @@ from struct import Struct
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from glbandits.bandit.entries import usable
-from glbandits.compiled import READ_VECTOR, compile_cached
+from glbandits.bandit.checks import fits_entry
 from glbandits.errors import LARGEST, InvalidInput
 from glbandits.records import Floats
+from glbandits.serving.event_ids import new_event_id
 from glbandits.serving.http.asgi import Request
 from glbandits.serving.http.guard import Limits
 from glbandits.serving.http.native.wire import LONGEST_ID, DecideRequest
@@ -34,11 +32,6 @@ class Question(NamedTuple):
     deferred: bool
 
 
-def new_event_id() -> str:
-    """One that nobody else has."""
-    return os.urandom(16).hex()
-
-
 def question_of(asked: DecideRequest, limits: Limits) -> Question:
     """From the JSON form."""
     arms = asked.arms
@@ -50,7 +43,7 @@ def question_of(asked: DecideRequest, limits: Limits) -> Question:
             f"arms must be of one length; arm 0 has {width} features, arm {place} has {len(arms[place])}"
         )
     numbers = _packer(count * width)(*chain.from_iterable(arms))
-    _check_numbers(np.frombuffer(numbers), width)
+    _check_numbers(np.frombuffer(numbers).reshape(count, width))
     return Question(
         asked.event_id or new_event_id(),
         numbers,
@@ -74,7 +67,7 @@ def floats_question_of(request: Request, limits: Limits) -> Question:
     width = len(request.body) // (4 * count)
     _check_size(count, width, limits)
     numbers = np.frombuffer(request.body, "<f4").astype(np.float64)
-    _check_numbers(numbers, width)
+    _check_numbers(numbers.reshape(count, width))
     excluded = parameters.get("excluded", "")
     return Question(
         _checked_event_id(parameters.get("eventId")),
@@ -91,16 +84,6 @@ def _packer(count: int) -> Callable[..., bytes]:
 
 
 @cache
-def usable_entry() -> Callable[[Floats], bool]:
-    """A function that says whether all numbers are finite and not absurdly large."""
-
-    def all_usable(numbers: Floats) -> bool:
-        return usable(numbers)
-
-    return compile_cached(all_usable, signature=types.boolean(READ_VECTOR), name="serving", nogil=False)
-
-
-@cache
 def places(count: int) -> tuple[str, ...]:
     """The ids of arms that have none: 0, 1, 2 ..."""
     return tuple(map(str, range(count)))
@@ -113,15 +96,14 @@ def _check_size(count: int, width: int, limits: Limits) -> None:
         raise InvalidInput(f"an arm must have 1 to {limits.features} features; got {width}")
 
 
-def _check_numbers(numbers: Floats, width: int) -> None:
-    if not usable_entry()(numbers):
-        for place, value in enumerate(numbers.tolist()):
-            if not abs(value) <= LARGEST:
-                arm, feature = divmod(place, width)
-                raise InvalidInput(
-                    f"arms must hold finite numbers no larger than {LARGEST:g}; feature {feature} of arm {arm} is "
-                    f"{value}. Fill in or drop missing values first"
-                )
+def _check_numbers(arms: Floats) -> None:
+    if fits_entry()(arms, arms.shape[1]):
+        return
+    arm, feature = np.argwhere(~(np.abs(arms) <= LARGEST))[0].tolist()
+    raise InvalidInput(
+        f"arms must hold finite numbers no larger than {LARGEST:g}; feature {feature} of arm {arm} is "
+        f"{arms[arm, feature]}. Fill in or drop missing values first"
+    )
 
 
 def _checked_ids(ids: list[str], count: int) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import msgspec
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.serving.arms import JSON, described_request
+from glbandits.serving.event_ids import new_event_id
 from glbandits.serving.events import Fate
 from glbandits.serving.http.asgi import Request, Response
 from glbandits.serving.http.guard import Limits
@@ -19,7 +20,6 @@ from glbandits.serving.http.personalizer.ranking import (
     event_of,
     loop_of,
     model_version,
-    new_event_id,
     places_of,
     unknown_event,
 )

@@ -1,11 +1,11 @@
 """Rank, reward and activate: an event that has one action."""
 
-import os
 from collections.abc import Collection, Sequence
 
 import msgspec
 
 from glbandits.serving.arms import JSON, described_request
+from glbandits.serving.event_ids import new_event_id
 from glbandits.serving.events import Decision, Fate, Mode
 from glbandits.serving.http.asgi import Refused, Request, Response
 from glbandits.serving.http.guard import Limits
@@ -82,11 +82,6 @@ def event_of(request: Request) -> str:
     event_id = request.values["event"]
     check_event(event_id)
     return event_id
-
-
-def new_event_id() -> str:
-    """For who sends none."""
-    return os.urandom(16).hex()
 
 
 def places_of(actions: Sequence[RankableAction], ids: Collection[str]) -> list[int]:
