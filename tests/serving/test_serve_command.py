@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.server_process import GLB, running
+from glbandits.serving.sqlite_store import SqliteStore
+from tests.serving.server_process import ACTIONS, GLB, running
 
 
 def glb(*words: str, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
@@ -85,3 +86,25 @@ def test_with_the_extra_serve_alone_glb_serves_and_names_the_extra_that_others_n
     run = glb_without_lab("--help")
     assert run.returncode == 0
     assert "Not installed: it is in the extra lab." in run.stdout
+
+
+def test_a_backup_of_a_running_server_has_what_was_acknowledged(tmp_path: Path) -> None:
+    with running(tmp_path) as server:
+        body = {"eventId": "before", "actions": ACTIONS}
+        assert server.ask("POST", "/personalizer/v1.0/rank", body).status == 201
+        run = glb("backup", "copy.db", "--store", "store.db", folder=tmp_path)
+        assert (run.returncode, run.stderr) == (0, "")
+        assert run.stdout.endswith("bytes, sound\n")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "copy.db").rename(tmp_path / "other" / "store.db")
+    with running(tmp_path / "other") as restored:
+        assert restored.ask("GET", "/v1/events/before", key=server.key).json["eventId"] == "before"
+
+
+def test_a_backup_does_not_overwrite(tmp_path: Path) -> None:
+    SqliteStore(tmp_path / "store.db").close()
+    (tmp_path / "copy.db").write_text("precious")
+    run = glb("backup", "copy.db", "--store", "store.db", folder=tmp_path)
+    assert run.returncode == 2
+    assert (tmp_path / "copy.db").read_text() == "precious"
+    assert glb("backup", "new.db", "--store", "none.db", folder=tmp_path).returncode == 2

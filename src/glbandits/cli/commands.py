@@ -19,6 +19,7 @@ class Entry(NamedTuple):
 
 
 COMMANDS = {
+    "backup": Entry("backup", "backup_command", "serve"),
     "compare": Entry("compare", "compare_command", "lab"),
     "diagnose": Entry("diagnose", "diagnose_command", "lab"),
     "evaluate": Entry("evaluate", "evaluate_command", "lab"),

@@ -64,5 +64,5 @@ class Finish:
             # Neither the query nor the headers nor the body: they have keys and features.
             told = (request.method, request.path, response.status, 1000 * seconds)
             log.log(level, "%s %s: %d in %.1f ms", *told, extra={"request": request.name})
-        named = (b"x-request-id", request.name.encode())
-        return response._replace(headers=(*response.headers, NO_SNIFFING, named))
+        status, body, kind, headers = response
+        return Response(status, body, kind, (*headers, NO_SNIFFING, (b"x-request-id", request.name.encode())))

@@ -1,0 +1,30 @@
+"""`glb backup`: a copy of a service's store, while the service runs."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glbandits.errors import InvalidInput
+from glbandits.serving.errors import StoreError
+from glbandits.serving.settings import DEFAULTS
+from glbandits.serving.sqlite_store import SqliteStore
+
+
+def backup_command(
+    copy: Annotated[Path, typer.Argument(help="The new file.")],
+    store: Annotated[Path, typer.Option(help="The store of the service, which may be running.")] = Path(
+        DEFAULTS["store"]
+    ),
+) -> None:
+    """Copy a store as it is at one moment, and check the copy."""
+    if not store.is_file():
+        raise InvalidInput(f"there is no store {store}; name the file that `glb serve --store` uses")
+    with closing(SqliteStore(store)) as source:
+        source.backup(copy)
+    with closing(SqliteStore(copy)) as copied:
+        wrong = copied.check()
+    if wrong:
+        raise StoreError(f"{copy} is not sound: {'; '.join(wrong)}")
+    typer.echo(f"{copy}: {copy.stat().st_size} bytes, sound")
