@@ -230,3 +230,16 @@ def test_intervals_hold_the_truth_as_often_as_they_say(uniform: bool, clustered:
         assert any_n >= 0.95, (name, any_n)
         error = found[:, 3].std() / np.sqrt(len(found))
         assert abs(found[:, 3].mean()) <= 4 * error + (0.002 if name in ("snips", "sndr", "replay") else 0.0), name
+
+
+def test_an_interval_without_width_is_explained() -> None:
+    log = LoggedData(
+        chosen=np.tile([0, 1], 100),
+        rewards=np.tile([0.0, 1.0], 100),
+        propensities=np.full(200, 0.5),
+        arms=FixedArms(np.eye(2), 200),
+        arm_names=("idle", "paid"),
+    )
+    found = evaluate(log, "idle", ["snips"])
+    assert found["snips"].normal == (0.0, 0.0)
+    assert "all rows that count have the same reward, so that snips cannot tell how far it is off" in found.notes

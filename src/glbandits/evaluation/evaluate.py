@@ -222,7 +222,7 @@ def _evaluation(
         logged_error=logged.standard_error(np.ones(1)),
         support=support,
         level=level,
-        notes=tuple(_notes(work, support, head, logged)),
+        notes=tuple(_notes(work, estimates, support, head, logged)),
         at_rows=work.running[0].table()[0].astype(np.int64),
         arm_names=arm_names,
     )
@@ -242,7 +242,9 @@ def _estimate(
     )
 
 
-def _notes(work: _Pass, support: Support, head: LoggedData, logged: Moments) -> list[str]:
+def _notes(
+    work: _Pass, estimates: Sequence[Estimate], support: Support, head: LoggedData, logged: Moments
+) -> list[str]:
     notes = support.warnings()
     if head.estimated:
         notes.append(
@@ -254,6 +256,11 @@ def _notes(work: _Pass, support: Support, head: LoggedData, logged: Moments) -> 
     if biased:
         notes.append(
             f"no interval shows the bias that {', '.join(biased)} may have, from a model or from smaller weights"
+        )
+    flat = [one.estimator.name for one in estimates if one.standard_error == 0.0]
+    if flat and support.effective_rows > 0.0:
+        notes.append(
+            f"all rows that count have the same reward, so that {', '.join(flat)} cannot tell how far it is off"
         )
     if math.isclose(support.effective_rows, 0.0):
         notes.append("the target never does what the log did: there is nothing to go by")

@@ -37,10 +37,9 @@ class LogPart:
             yield from self.log[self.start : self.stop].blocks(size)
             return
         first_row = 0
-        for block in self.log.blocks(size):
+        for block in self.log.blocks(max(size, BLOCK)):  # small blocks would make a long way to `start`
             inside = block[max(self.start - first_row, 0) : max(self.stop - first_row, 0)]
-            if len(inside):
-                yield inside
+            yield from inside.blocks(size)
             first_row += len(block)
             if first_row >= self.stop:
                 return
