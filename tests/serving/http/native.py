@@ -10,9 +10,9 @@ import msgspec
 
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.events import Mode
+from glbandits.serving.http import native, openapi
 from glbandits.serving.http.asgi import Application, Routes
 from glbandits.serving.http.guard import Guard, Limits
-from glbandits.serving.http.native import add_routes
 from glbandits.serving.http.problems import ProblemApi
 from glbandits.serving.keys import Keys
 from glbandits.serving.service import Service
@@ -37,7 +37,8 @@ class Site:
         self.key = keys.create("all", ("rank", "reward", "read", "admin")).text
         self.narrow_key = keys.create("narrow", scopes).text
         guard, routes = Guard(keys.live, limits=limits), Routes()
-        add_routes(routes, self.service, guard)
+        native.add_routes(routes, self.service, guard)
+        openapi.add_routes(routes, self.service, guard)
         self.application = Application(routes, ProblemApi(guard), started=lambda: None, stopped=lambda: None)
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(

@@ -7,7 +7,7 @@ the figures. Handlers are functions of a request that give a response, so they c
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from dataclasses import dataclass, field
 from random import getrandbits
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -118,6 +118,17 @@ class Routes:
                 node = node.literal.setdefault(part, _Node())
         assert method not in node.routes, f"{method} {pattern} is there twice"
         node.routes[method] = route
+
+    def all(self) -> Iterator[tuple[str, str, Route]]:
+        """Method, pattern and route of all of them."""
+        return self._below("", self._root)
+
+    def _below(self, pattern: str, node: _Node) -> Iterator[tuple[str, str, Route]]:
+        yield from ((method, pattern, route) for method, route in node.routes.items())
+        for part, following in node.literal.items():
+            yield from self._below(f"{pattern}/{part}", following)
+        if node.named is not None:
+            yield from self._below(f"{pattern}/{{{node.named[0]}}}", node.named[1])
 
     def find(self, method: str, path: str) -> tuple[dict[str, str], Route]:
         """The named parts of a path, unquoted, and who answers. A literal part goes before a named one."""

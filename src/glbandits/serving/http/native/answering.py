@@ -23,10 +23,10 @@ from glbandits.serving.http.native.wire import (
     Decided,
     DecideOutcome,
     DecideRequest,
+    EventRewardRequest,
     ItemProblem,
     Rewarded,
     RewardOutcome,
-    RewardRequest,
     decided,
 )
 from glbandits.serving.loop import Loop
@@ -39,7 +39,7 @@ Content = TypeVar("Content")
 
 _encode = msgspec.json.Encoder().encode
 _decide_request = msgspec.json.Decoder(DecideRequest).decode
-_reward_request = msgspec.json.Decoder(RewardRequest).decode
+_reward_request = msgspec.json.Decoder(EventRewardRequest).decode
 _activate_request = msgspec.json.Decoder(ActivateRequest).decode
 _batch_request = msgspec.json.Decoder(BatchRequest).decode
 
@@ -116,7 +116,7 @@ async def _decided(site: Site, loop: str, question: Question) -> Decided:
     return decided(decision, degraded)
 
 
-async def _rewarded(site: Site, loop: str, sent: RewardRequest) -> Rewarded:
+async def _rewarded(site: Site, loop: str, sent: EventRewardRequest) -> Rewarded:
     check_reward(site.service.loop(loop), sent.value)
     return _known(sent.event_id, await site.service.reward(loop, sent.event_id, sent.value, key=sent.key))
 

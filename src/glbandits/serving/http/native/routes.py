@@ -14,11 +14,11 @@ from glbandits.serving.http.native.wire import (
     Decided,
     DecideRequest,
     EventRecord,
+    EventRewardRequest,
     Events,
     LoopConfiguration,
     Loops,
     Rewarded,
-    RewardRequest,
     Status,
 )
 from glbandits.serving.http.problems import ProblemApi
@@ -43,7 +43,7 @@ OF_A_LOOP = (
     Operation(
         "POST", "/v1/decide", "rank", answering.decide, DecideRequest, Decided, FLOATS_PARAMETERS, takes_floats=True
     ),
-    Operation("POST", "/v1/reward", "reward", answering.reward, RewardRequest, Rewarded),
+    Operation("POST", "/v1/reward", "reward", answering.reward, EventRewardRequest, Rewarded),
     Operation("POST", "/v1/activate", "rank", answering.activate, ActivateRequest, Rewarded),
     Operation("POST", "/v1/batch", "rank", answering.batch, BatchRequest, BatchReply),
     Operation("GET", "/v1/configuration", "read", looking.configuration, None, LoopConfiguration),

@@ -54,7 +54,7 @@ class Decided(Wire, frozen=True, kw_only=True):
     """The log did not say in time that it has the decision. A reward for it may find it unknown after a crash."""
 
 
-class RewardRequest(Wire, frozen=True, kw_only=True):
+class EventRewardRequest(Wire, frozen=True, kw_only=True):
     """What came of a decision."""
 
     event_id: EventId
@@ -81,7 +81,7 @@ class BatchRequest(Wire, frozen=True, kw_only=True):
     """Several questions and several rewards. Decisions come first: a reward may be of one in the same batch."""
 
     decide: list[DecideRequest] = []
-    reward: list[RewardRequest] = []
+    reward: list[EventRewardRequest] = []
 
 
 class ItemProblem(Wire, frozen=True, kw_only=True):

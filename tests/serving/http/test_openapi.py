@@ -1,0 +1,109 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+
+from glbandits.serving.http import openapi, personalizer
+from glbandits.serving.http.asgi import Routes
+from glbandits.serving.http.guard import Guard
+from glbandits.serving.http.openapi import PREVIEW, STABLE, openapi_json
+from tests.serving.http.native import ARMS, Site
+
+DOCUMENT: dict[str, Any] = json.loads(openapi_json())
+FILE = Path(__file__).parents[3] / "docs" / "openapi.json"
+
+
+def validate(content: Any, reference: dict[str, Any]) -> None:
+    """Raise if the content is not as a schema of the document says."""
+    jsonschema.Draft202012Validator({**reference, "components": DOCUMENT["components"]}).validate(content)
+
+
+def test_the_file_in_docs_is_of_today() -> None:
+    assert FILE.read_bytes() == openapi_json(), f"write it again: python -m {openapi.__name__} docs/openapi.json"
+
+
+def test_schemas_are_json_schema_and_all_that_is_referred_to_is_there() -> None:
+    for schema in DOCUMENT["components"]["schemas"].values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+
+    def references(part: Any) -> list[str]:
+        if isinstance(part, dict):
+            own = [part["$ref"]] if "$ref" in part else []
+            return own + [one for value in part.values() for one in references(value)]
+        return [one for value in part for one in references(value)] if isinstance(part, list) else []
+
+    named = {f"#/components/schemas/{name}" for name in DOCUMENT["components"]["schemas"]}
+    assert set(references(DOCUMENT)) <= named
+
+
+def test_operations_have_names_of_their_own_summaries_and_all_parameters_of_their_paths() -> None:
+    operations = [(path, one) for path, methods in DOCUMENT["paths"].items() for one in methods.values()]
+    assert len({one["operationId"] for _, one in operations}) == len(operations)
+    for path, one in operations:
+        assert one["summary"].endswith(".")
+        named = {parameter["name"] for parameter in one["parameters"] if parameter["in"] == "path"}
+        assert named == {part[1:-1] for part in path.split("/") if part.startswith("{")}
+
+
+def test_every_route_is_described_and_every_description_has_a_route(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        routes = Routes()
+        personalizer.add_routes(routes, site.service, Guard(list))
+        described = {
+            (method.upper(), path)
+            for path, methods in DOCUMENT["paths"].items()
+            for method in methods
+            if path.startswith("/personalizer")
+        }
+        for method, path in described:
+            routes.find(method, path)  # which raises if it is not there
+        offered = {(method, path) for method, path, _ in routes.all()}
+        stable = {(method, path) for method, path in offered if path.startswith(STABLE)}
+        preview = {(method, path) for method, path in offered if path.startswith(PREVIEW)}
+        assert stable == {one for one in described if one[1].startswith(STABLE)}
+        only_preview = {one for one in preview if (one[0], one[1].replace(PREVIEW, STABLE)) not in stable}
+        assert only_preview == {one for one in described if one[1].startswith(PREVIEW)}
+
+
+def test_is_served_to_everybody(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        reply = site.ask("GET", "/openapi.json", headers={"authorization": ""})
+        assert (reply.status_code, reply.content) == (200, openapi_json())
+
+
+CALLS: list[tuple[str, str, Any]] = [
+    ("POST", "/v1/decide", {"arms": ARMS, "eventId": "e", "ids": ["a", "b", "c"], "excluded": [1]}),
+    ("POST", "/v1/reward", {"eventId": "e", "value": 0.5, "key": "k"}),
+    ("POST", "/v1/activate", {"eventId": "e"}),
+    ("POST", "/v1/batch", {"decide": [{"arms": ARMS}, {"arms": [[1]]}], "reward": [{"eventId": "e", "value": 1}]}),
+    ("GET", "/v1/configuration", None),
+    ("PUT", "/v1/configuration", {"width": 2}),
+    ("PATCH", "/v1/configuration", {"exploration": 0.1}),
+    ("GET", "/v1/events", None),
+    ("GET", "/v1/events/{event}", None),
+    ("GET", "/v1/status", None),
+    ("GET", "/v1/loops", None),
+    ("GET", "/v1/loops/{loop}", None),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "content"), CALLS)
+def test_what_is_taken_and_given_is_as_described(tmp_path: Path, method: str, path: str, content: Any) -> None:
+    described = DOCUMENT["paths"][path][method.lower()]
+    if content is not None:
+        validate(content, described["requestBody"]["content"]["application/json"]["schema"])
+    with Site(tmp_path) as site:
+        if path != "/v1/decide":
+            site.decide(eventId="e", deferred=True)
+        reply = site.ask(method, path.replace("{event}", "e").replace("{loop}", "default"), content)
+        assert reply.status_code == 200
+        validate(reply.json(), described["responses"]["200"]["content"]["application/json"]["schema"])
+
+
+def test_refusals_are_as_described(tmp_path: Path) -> None:
+    with Site(tmp_path) as site:
+        reply = site.ask("POST", "/v1/decide", {})
+        schema = DOCUMENT["paths"]["/v1/decide"]["post"]["responses"]["default"]["content"]
+        validate(reply.json(), schema["application/problem+json"]["schema"])
