@@ -138,9 +138,13 @@ def _check_offered(sent: ServiceConfiguration) -> None:
             raise InvalidInput(f"{name} is not offered: {instead}. Leave it out, or send {name} as false or 0.")
 
 
+def policy_contract(configuration: Configuration) -> PolicyContract:
+    """The policy of a configuration, in words that `parse_arguments` reads."""
+    return PolicyContract(configuration.policy, f"{configuration.policy}:{json.dumps(configuration.settings)}")
+
+
 def _policy_response(configuration: Configuration) -> Response:
-    arguments = f"{configuration.policy}:{json.dumps(configuration.settings)}"
-    return Response(200, msgspec.json.encode(PolicyContract(configuration.policy, arguments)))
+    return Response(200, msgspec.json.encode(policy_contract(configuration)))
 
 
 def parse_arguments(text: str) -> tuple[str, dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Configuration, policy, log, model and evaluations as they are sent."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -10,6 +10,8 @@ from glbandits.serving.events import Aggregation, Mode
 from glbandits.serving.http.personalizer.times import as_microseconds
 
 MOST_POLICIES = 10
+
+PolicySource: TypeAlias = Literal["Online", "Baseline", "Random", "Custom", "OfflineExperimentation"]
 
 
 class ServiceConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -109,7 +111,7 @@ class PolicyResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     name: str
     arguments: str
-    policy_source: Literal["Online", "Baseline", "Random", "Custom", "OfflineExperimentation"]
+    policy_source: PolicySource
     summary: list[PolicyResultSummary]
     total_summary: PolicyResultSummary
 

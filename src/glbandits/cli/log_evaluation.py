@@ -1,0 +1,118 @@
+"""Evaluations that Personalizer's API asks for: the log of a loop, and the estimators of `glb evaluate`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import NormalDist
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from glbandits.contract import rebuild
+from glbandits.errors import InvalidInput
+from glbandits.features import Hashing
+from glbandits.policies import POLICIES
+from glbandits.records import Floats
+from glbandits.serving.arms import DENSE, decision_arms
+from glbandits.serving.configuration import Configuration
+from glbandits.serving.events import Decision
+from glbandits.serving.export import export_parquet
+from glbandits.serving.http.personalizer.configuring import parse_arguments, policy_contract
+from glbandits.serving.http.personalizer.times import as_time
+from glbandits.serving.http.personalizer.wire_settings import (
+    PolicyContract,
+    PolicyResult,
+    PolicyResultSummary,
+    PolicySource,
+)
+from glbandits.serving.learning import reward_of
+from glbandits.serving.loop import CONFIGURATION
+from glbandits.serving.service import microseconds
+from glbandits.serving.store import EventStore
+
+if TYPE_CHECKING:
+    from glbandits.evaluation import Evaluation
+    from glbandits.experiments.log_study import Candidate, LogStudy
+
+ONLINE, FIRST, RANDOM = "Online", "Baseline1", "BaselineRand"
+"""What Personalizer calls the policy that decided, the first action, and any action."""
+
+
+def evaluate_log(
+    store: EventStore, loop: str, *, start: int, end: int, policies: Sequence[PolicyContract]
+) -> list[PolicyResult]:
+    """What policies would have earned, as `EvaluateLog` has it.
+
+    A policy learns the first half of the events and is evaluated on the rest, and so are the others, for comparison;
+    without any such policy all events count. `averageReward` and its interval are those of inverse propensity scores.
+    """
+    kept = store.latest_document(loop, CONFIGURATION)
+    configuration = msgspec.json.decode(kept.body, type=Configuration) if kept else Configuration()
+    studied = _studied(store, loop, (start, end), configuration.width, policies)
+    sources: dict[str, tuple[PolicySource, str]] = {FIRST: ("Baseline", ""), RANDOM: ("Random", "uniform")}
+    sources |= {policy.name: ("Custom", policy.arguments) for policy in policies}
+    log_itself = studied.judged[0].evaluation
+    online = _result(ONLINE, "Online", policy_contract(configuration).arguments, _logged(log_itself, end))
+    return [
+        online,
+        *(_result(one.label, *sources[one.label], _estimated(one.evaluation, end)) for one in studied.judged),
+    ]
+
+
+def _studied(
+    store: EventStore, loop: str, span: tuple[int, int], width: int, policies: Sequence[PolicyContract]
+) -> "LogStudy":
+    from glbandits.evaluation import Columns, read_parquet  # of the extra [lab], which a server may lack
+    from glbandits.evaluation.targets import AlwaysTarget, UniformTarget
+    from glbandits.experiments.log_study import Questions, study
+
+    hashing = Hashing(width=width)
+
+    def features_of(decision: Decision) -> Floats | None:
+        of_another_width = decision.encoding == DENSE and len(decision.request) != 8 * len(decision.actions) * width
+        if of_another_width or not span[0] <= decision.at < span[1]:
+            return None
+        return decision_arms(decision, hashing)
+
+    candidates: dict[str, Candidate] = {FIRST: AlwaysTarget(0), RANDOM: UniformTarget()}
+    candidates |= {policy.name: _policy(policy) for policy in policies}
+    with TemporaryDirectory() as place:
+        folder = Path(place) / "log"
+        written = export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=reward_of)
+        if not written.rows:
+            raise InvalidInput(f"no event between {as_time(span[0])} and {as_time(span[1])} has been learned yet")
+        log = read_parquet(folder, Columns(features="features"))
+        return study(log, candidates, Questions(estimators=("ips", "snips")), source=loop)
+
+
+def _policy(policy: PolicyContract) -> Any:
+    name, settings = parse_arguments(policy.arguments)
+    return rebuild(POLICIES[name], settings)
+
+
+def _result(name: str, source: PolicySource, arguments: str, total: PolicyResultSummary) -> PolicyResult:
+    return PolicyResult(name=name, arguments=arguments, policy_source=source, summary=[total], total_summary=total)
+
+
+def _logged(evaluation: "Evaluation", end: int) -> PolicyResultSummary:
+    """What the log itself earned."""
+    half = NormalDist().inv_cdf((1.0 + evaluation.level) / 2) * evaluation.logged_error
+    return _summary(end, evaluation.support.rows, evaluation.logged, 1.0, evaluation.support.rows, half)
+
+
+def _estimated(evaluation: "Evaluation", end: int) -> PolicyResultSummary:
+    support, ips = evaluation.support, evaluation["ips"]
+    used = support.rows * (1.0 - support.unused)
+    return _summary(end, support.rows, ips.value, support.mean_weight, used, (ips.normal.high - ips.normal.low) / 2)
+
+
+def _summary(end: int, rows: int, value: float, mean_weight: float, used: float, half: float) -> PolicyResultSummary:
+    return PolicyResultSummary(
+        time_stamp=as_time(end),
+        ips_estimator_numerator=value * rows,
+        ips_estimator_denominator=rows,
+        snips_estimator_denominator=mean_weight * rows,
+        non_zero_probability=used,
+        confidence_interval=half,
+        average_reward=value,
+    )
