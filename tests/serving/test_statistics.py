@@ -8,7 +8,7 @@ import pytest
 from glbandits.serving.errors import StoreError
 from glbandits.serving.events import Mode, Reward, Ripe
 from glbandits.serving.loop import Loop
-from glbandits.serving.statistics import MOST_POINTS, LoopStatistics, Timeline, View, Window
+from glbandits.serving.statistics import LoopStatistics, Timeline, View, Window
 from glbandits.serving.tally import NAMES, Tally, Verdict, baseline_of, observation_of
 from tests.serving.makers import decision
 from tests.serving.worlds import Clock, ask, small_loop
@@ -43,6 +43,10 @@ class TestTally:
     def test_the_baselines_reward_by_weights(self) -> None:
         """Weights 2 and 4 on rewards 1 and 0: a third, with the error sqrt((2 * 2/3)^2 + (4 * 1/3)^2) / 6."""
         assert tally_of(*FOUR).baseline == pytest.approx((1 / 3, math.sqrt(32) / 18))
+
+    def test_how_many_equal_weights_are_worth_as_much(self) -> None:
+        assert tally_of(*FOUR).baseline_worth == 6**2 / (2**2 + 4**2)
+        assert Tally().baseline_worth == 0.0
 
     def test_the_difference_and_its_error_by_each_decisions_influence(self) -> None:
         influence = [
@@ -168,15 +172,23 @@ class TestTimeline:
             timeline.add(second * SECOND, observation_of(passed()))
         assert list(timeline.view().points) == [6 * SECOND, 7 * SECOND, 8 * SECOND]
 
-    def test_a_view_has_few_points_and_stays_as_it_is(self) -> None:
-        timeline = Timeline(SECOND, 500, forgets=False)
+    @pytest.mark.parametrize(("each", "width", "points"), [(3, 8, 57), (2, 16, 29)])
+    def test_a_view_has_few_points_and_stays_as_it_is(self, each: int, width: int, points: int) -> None:
+        """At most 100; and at most 30 while they are worth less than 20 decisions of the baseline each."""
+        timeline, baseline = Timeline(SECOND, 500, forgets=False), observation_of(shown(0, 0.5, 1.0))
         for second in range(450):
-            timeline.add(second * SECOND, observation_of(passed()))
+            for _ in range(each):
+                timeline.add(second * SECOND, baseline)
         view = timeline.view()
-        timeline.add(0, observation_of(passed()))
-        assert view.width == 8 * SECOND
-        assert len(view.points) == 57 <= MOST_POINTS
-        assert view.whole.decisions == sum(tally.decisions for tally in view.points.values()) == 450
+        timeline.add(0, baseline)
+        assert (view.width, len(view.points)) == (width * SECOND, points)
+        assert view.whole.decisions == sum(tally.decisions for tally in view.points.values()) == 450 * each
+
+    def test_points_stay_apart_that_are_far_apart(self) -> None:
+        timeline = Timeline(SECOND, 500, forgets=False)
+        for day in range(20):
+            timeline.add(day * 86400 * SECOND, observation_of(passed()))
+        assert len(timeline.view().points) == 20
 
     def test_without_a_decision_it_is_empty(self) -> None:
         assert Timeline(SECOND, 3, forgets=True).view() == View(Tally(), SECOND, {})

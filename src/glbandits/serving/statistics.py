@@ -15,8 +15,9 @@ from glbandits.serving.tally import Observation, Tally, observation_of
 
 MOST_RECALLED, PAGE = 20_000, 500
 """Decisions of the log that are counted after a start, and so many at a time."""
-MOST_POINTS = 100
-"""Stretches of time that a view has at most."""
+MOST_POINTS, FEW_POINTS, THIN = 100, 30, 20
+"""Stretches of time that a view has at most. It has no more than a few while they are worth fewer decisions of the
+baseline, on average: what is said of it would be noise."""
 MINUTE = 60 * SECOND
 
 
@@ -71,12 +72,14 @@ class Timeline:
 
     def view(self) -> View:
         """What it holds, in at most `MOST_POINTS` stretches. It is not changed by what comes next."""
-        several = 1
+        several, whole = 1, Tally()
         while len({place // several for place in self.stretches}) > MOST_POINTS:
             several *= 2
-        points, width, whole = _joined(self.stretches, several), several * self.width, Tally()
+        points, width = _joined(self.stretches, several), several * self.width
         for tally in points.values():
             whole.join(tally)
+        while len(points) > FEW_POINTS and whole.baseline_worth < THIN * len(points):
+            points, width = _joined(points, 2), 2 * width
         return View(whole, width, {place * width: points[place] for place in sorted(points)})
 
 

@@ -193,6 +193,11 @@ class Tally:
         mean = self.wr / self.w
         return Estimate(mean, _root(self._baseline_spread(mean)) / self.w)
 
+    @property
+    def baseline_worth(self) -> float:
+        """How many decisions of equal weight would tell as much of the baseline: (sum of w)^2 / (sum of w^2)."""
+        return self.w * self.w / self.ww if self.ww else 0.0
+
     def _baseline_spread(self, mean: float) -> float:
         """The sum of w^2 (r - mean)^2."""
         return self.wwrr - mean * (2.0 * self.wwr - mean * self.ww)

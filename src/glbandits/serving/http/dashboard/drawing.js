@@ -83,10 +83,13 @@ function roundNumbers(low, high, about) {
   return found.map((value) => [value, plain(value, digits)]);
 }
 
-/** Powers of ten between two, as durations. */
+const DURATIONS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 1800, 3600, 7200, 18000, 43200, 86400, 172800, 604800, 1209600, 2592000, 5184000];
+
+/** At most six round durations between two. */
 function roundDurations(low, high) {
-  const found = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36000, 86400, 864000];
-  return found.filter((value) => value >= low && value <= high).map((value) => [value, duration(value)]);
+  const found = DURATIONS.filter((value) => value >= low && value <= high);
+  const every = Math.ceil(found.length / 6);
+  return found.filter((_, place) => place % every === 0).map((value) => [value, duration(value)]);
 }
 
 const TIME_STEPS = [1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000];

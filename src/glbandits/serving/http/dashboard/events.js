@@ -47,7 +47,7 @@ function eventDetails(event) {
       element("span", { class: "id" }, event.slot ? `${event.eventId} / ${event.slot}` : event.eventId),
       element("span", {}, event.actions[event.shown]),
       element("span", { class: "what" }, rewards),
-      element("span", { class: "what" }, moment(Date.parse(event.at), true))));
+      element("span", { class: "what when" }, moment(Date.parse(event.at), true))));
   details.addEventListener("toggle", () => details.append(...eventParts(event)), { once: true });
   return details;
 }

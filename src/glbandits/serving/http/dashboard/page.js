@@ -107,14 +107,15 @@ function tellFacts(figures, status) {
   const failing = !learner.running || status.learningFailed !== null;
   const facts = [
     ["Decisions", count(figures.decisions), `${count(figures.learned)} learned`],
-    ["No reward in time", figures.learned ? percent(figures.missing / figures.learned) : "–", `${count(figures.missing)} got the default`],
-    ["Exploration", figures.decisions ? percent(figures.explored / figures.decisions) : "–", `${percent(figures.agreed / figures.decisions)} as the baseline`],
+    ["No reward in time", percent(figures.missing / figures.learned), `${count(figures.missing)} got the default`],
+    ["Exploration", percent(figures.explored / figures.decisions), "not the most likely action"],
+    ["Baseline shown", percent(figures.baselineShown / figures.learned), `${count(figures.baselineShown)} times`],
     ["Reward delay", figures.delays ? duration(figures.delays.median) : "–", figures.delays ? `99 % within ${duration(figures.delays.p99)}` : "none yet"],
     ["Model", status.modelVersion, `${status.policy}, ${status.width} wide`],
     ["Mode", status.mode, `rewards within ${duration(figures.wait)}`],
     ["Last update", learned, failing ? status.learningFailed ?? "the learner does not run" : `lag ${duration(learner.lag)}`, failing || learner.lag > 60],
     ["Queue", count(status.queue), "events to be written", status.queue > 1000],
-    ["Degraded", count(figures.degraded), "answered before safe", figures.degraded > 0],
+    ["Degraded", count(figures.degraded), "answered before safe", figures.degraded > 0.01 * status.counts.decisions.kept],
   ];
   part("facts").replaceChildren(...facts.map(([name, value, more, alarm]) => element("div", { class: alarm ? "alarm" : null },
     element("dt", {}, name), element("dd", {}, value, element("small", {}, more)))));
