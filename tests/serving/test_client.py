@@ -1,0 +1,164 @@
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import uvicorn
+
+from glbandits.errors import InvalidInput
+from glbandits.serving.client import Client, ServiceError, question
+from glbandits.serving.events import Fate
+from glbandits.serving.server import address_of, listen
+from tests.serving.http.native import ARMS, Site
+
+
+class Live(NamedTuple):
+    site: Site
+    address: str
+
+    def client(self, loop: str = "default", **more: Any) -> Client:
+        return Client(self.address, self.site.key, loop, **more)
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
+    """A server in a thread."""
+    folder: Path = tmp_path_factory.mktemp("client")
+    with Site(folder) as site, listen("127.0.0.1", 0) as listening:
+        config = uvicorn.Config(site.application, http="httptools", ws="none", lifespan="off", log_config=None)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        yield Live(site, address_of(listening))
+        server.should_exit = True
+        thread.join()
+
+
+def test_decides_rewards_and_tells_the_status(live: Live) -> None:
+    with live.client() as client:
+        decided = client.decide(ARMS, ids=["x", "y", "z"], excluded=[0])
+        assert decided.arm in (1, 2)
+        assert decided.id == "xyz"[decided.arm]
+        assert decided.probability == decided.probabilities[decided.arm]
+        rewarded = client.reward(decided.event_id, 1.0)
+        assert (rewarded.event_id, rewarded.fate) == (decided.event_id, Fate.KEPT)
+        assert client.status().counts.rewards[Fate.KEPT] >= 1
+
+
+def test_float32_arrays_give_the_same_decision(live: Live) -> None:
+    arms = np.array(ARMS)
+    with live.client() as client:
+        first = client.decide(arms.astype(np.float32), event_id="f 1/ü", excluded=[2], deferred=True)
+        assert client.decide(arms, event_id="f 1/ü", excluded=[2], deferred=True) == first
+        assert client.activate("f 1/ü").fate is Fate.KEPT
+
+
+def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
+    with live.client("a/b") as client:
+        questions = [question(ARMS, event_id="b1"), question(ARMS, event_id="b2"), question([[1.0]])]
+        reply = client.batch(questions, [("b1", 1.0), ("nobody", 1.0)])
+    first, second, third = reply.decide
+    assert first.decided is not None
+    assert second.decided is not None
+    assert third.problem is not None
+    assert third.problem.status == 400
+    assert reply.reward[0].rewarded is not None
+    assert reply.reward[1].problem is not None
+
+
+def test_threads_may_share_it(live: Live) -> None:
+    with live.client() as client, ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda place: client.decide(ARMS, event_id=f"t{place}").event_id, range(80)))
+    assert found == [f"t{place}" for place in range(80)]
+
+
+def test_refusals_are_errors_with_a_status_and_a_code(live: Live) -> None:
+    with live.client() as client:
+        with pytest.raises(ServiceError, match="takes 2 features for each action; got 3") as refused:
+            client.decide([[1, 2, 3]])
+        assert (refused.value.status, refused.value.code) == (400, "BadRequest")
+        with pytest.raises(ServiceError, match="no decision of the event 'none'") as refused:
+            client.reward("none", 1)
+        assert refused.value.code == "UnknownEvent"
+    with live.client("nowhere") as client, pytest.raises(ServiceError, match="there is no loop 'nowhere'"):
+        client.decide(ARMS)
+    with Client(live.address, "wrong") as client, pytest.raises(ServiceError, match="key is not known"):
+        client.decide(ARMS)
+
+
+def test_what_cannot_be_sent_is_refused_here(live: Live) -> None:
+    with live.client() as client:
+        with pytest.raises(InvalidInput, match="finite"):
+            client.decide([[1.0, np.nan]])
+        with pytest.raises(InvalidInput, match=r"got shape \(2,\)"):
+            client.decide([1.0, 2.0])
+        with pytest.raises(InvalidInput, match="got nan"):
+            client.reward("e", float("nan"))
+    with pytest.raises(InvalidInput, match="like http://127.0.0.1:8711; got 'localhost:1'"):
+        Client("localhost:1", "key")
+
+
+class Scripted(ThreadingHTTPServer):
+    """Answers as it was told, one status after the other; 0 closes the connection without a reply."""
+
+    daemon_threads = True
+
+    def __init__(self, statuses: list[int]) -> None:
+        self.statuses, self.bodies = statuses, list[bytes]()
+        super().__init__(("127.0.0.1", 0), _ScriptedHandler)
+
+    def __enter__(self) -> "Scripted":
+        threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+class _ScriptedHandler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Scripted
+
+    def do_POST(self) -> None:
+        self.server.bodies.append(self.rfile.read(int(self.headers["content-length"])))
+        status = self.server.statuses.pop(0)
+        if not status:
+            self.close_connection = True
+            return
+        body = b'{"eventId": "e", "fate": "kept"}' if status == 200 else b'{"code": "Busy", "detail": "come again"}'
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.send_header("retry-after", "0")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002
+        """Not on the screen."""
+
+
+def test_sends_the_same_again_when_the_server_is_busy_or_gone() -> None:
+    with Scripted([503, 0, 429, 200]) as server, Client(server.address, "key") as client:
+        assert client.reward("e", 1.0).fate is Fate.KEPT
+    assert len(server.bodies) == 4
+    assert len(set(server.bodies)) == 1  # the same key: it counts once
+    assert b'"key":"0' in server.bodies[0]
+
+
+def test_gives_up_after_as_many_tries_as_it_was_told() -> None:
+    with Scripted([503, 503]) as server, Client(server.address, "key", tries=2) as client:
+        with pytest.raises(ServiceError, match="refused with 503: come again") as refused:
+            client.reward("e", 1.0)
+        assert (refused.value.status, refused.value.code, server.statuses) == (503, "Busy", [])
+    with Scripted([0, 0]) as server, Client(server.address, "key", tries=2) as client:
+        with pytest.raises(ServiceError, match="gave no reply") as refused:
+            client.reward("e", 1.0)
+        assert refused.value.status == 0
