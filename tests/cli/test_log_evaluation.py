@@ -51,10 +51,6 @@ def lived_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Si
         yield site, site.run(visits())
 
 
-@pytest.mark.xfail(
-    raises=AssertionError,
-    reason="evaluation.table_rows._counts gives a read-only array, which FrozenTarget's compiled code does not take",
-)
 def test_policies_earn_what_the_world_gives(lived: tuple[Site, list[float]]) -> None:
     """Known: any action earns 0.37, the first 0.5, a policy that has learned 0.9.
 

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numba import types
 
 from glbandits.bandit import Bandit
 from glbandits.bandit.entries import compile_entry
-from glbandits.compiled import GENERATOR, READ_VECTOR, VECTOR, borrowed
+from glbandits.compiled import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.contract import settle
 from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.evaluation.arm_features import FixedArms, checked
@@ -135,8 +135,7 @@ def frozen_entry(policy: type[Policy], link: Link) -> Callable[..., bool]:
                 chances[choose(state, settings, here, rng, link_functions)] = 1.0
         return exact
 
-    cube: Any = types.float64[:, :, ::1]
-    signature = types.boolean(VECTOR, READ_VECTOR, cube, types.int64[::1], GENERATOR, types.float64[:, ::1])
+    signature = types.boolean(VECTOR, READ_VECTOR, READ_CUBE, READ_INTS, GENERATOR, types.float64[:, ::1])
     return compile_entry(fill, signature, policy, link, more=",frozen")
 
 
