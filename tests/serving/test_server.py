@@ -191,3 +191,11 @@ def test_a_port_that_is_taken_is_one_line_and_no_store(tmp_path: Path) -> None:
     assert "set another --port" in run.stderr
     assert len(run.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_evaluations_are_done(site: Running) -> None:
+    """That they are right is tests/cli/test_log_evaluation.py's to say."""
+    asked = {"name": "all", "startTime": "2020-01-01T00:00:00Z", "endTime": "2100-01-01T00:00:00Z", "policies": []}
+    reply = site.ask("POST", "/personalizer/v1.0/evaluations", asked)
+    assert reply.status == 201, reply.body
+    assert site.ask("GET", f"/personalizer/v1.0/evaluations/{reply.json['id']}").status == 200

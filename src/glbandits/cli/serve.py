@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from glbandits.serving.http.apis import APIS
+from glbandits.cli.log_evaluation import evaluate_log
+from glbandits.serving.http.apis import all_apis
 from glbandits.serving.keys import NewKey
 from glbandits.serving.server import serve
 from glbandits.serving.settings import DEFAULTS, FILE, KINDS, description, read_settings
@@ -32,7 +33,7 @@ def serve_command(**flags: str | None) -> None:
     """
     file = flags.pop(FILE)
     given = {name: value for name, value in flags.items() if value is not None}
-    serve(read_settings(given, os.environ, file), APIS, announce)
+    serve(read_settings(given, os.environ, file), all_apis(evaluate_log), announce)
 
 
 def announce(address: str, first: NewKey | None) -> None:
