@@ -10,7 +10,7 @@ import msgspec
 
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.events import Mode
-from glbandits.serving.http import native, openapi
+from glbandits.serving.http import dashboard, native, openapi
 from glbandits.serving.http.asgi import Application, Routes
 from glbandits.serving.http.guard import Guard, Limits
 from glbandits.serving.http.problems import ProblemApi
@@ -38,6 +38,7 @@ class Site:
         self.narrow_key = keys.create("narrow", scopes).text
         guard, routes = Guard(keys.live, limits=limits), Routes()
         native.add_routes(routes, self.service, guard)
+        dashboard.add_routes(routes, self.service, guard)
         openapi.add_routes(routes, self.service, guard)
         self.application = Application(routes, ProblemApi(guard), started=lambda: None, stopped=lambda: None)
         self._runner = asyncio.Runner()

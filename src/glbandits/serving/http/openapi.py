@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from glbandits.serving.http.asgi import Request, Response, Route, Routes
+from glbandits.serving.http.dashboard import OPERATIONS
 from glbandits.serving.http.guard import OPEN, Guard
 from glbandits.serving.http.native.operations import Parameter
 from glbandits.serving.http.native.routes import LOOP_PREFIX, OF_A_LOOP, OF_ALL_LOOPS
@@ -85,7 +86,7 @@ def _document() -> dict[str, Any]:
 
 
 def _operations() -> Iterator[Described]:
-    for own in OF_ALL_LOOPS + OF_A_LOOP:
+    for own in OF_ALL_LOOPS + OF_A_LOOP + OPERATIONS:
         gives = bytes if own.gives is None else own.gives
         summary = _first_line(own.handler)
         for path in [own.path] if own in OF_ALL_LOOPS else [own.path, LOOP_PREFIX + own.path]:

@@ -1,0 +1,137 @@
+import re
+from base64 import b64encode
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glbandits.serving.arms import DENSE
+from glbandits.serving.events import Event, Mode, Reward
+from glbandits.serving.http.dashboard.wire import FEWEST, MOST_ACTIONS
+from tests.serving.http.native import ARMS, Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with Site(tmp_path) as site:
+        yield site
+
+
+def figures(site: Site, path: str = "/v1/statistics") -> Any:
+    reply = site.ask("GET", path)
+    assert reply.status_code == 200, reply.text
+    return reply.json()
+
+
+def play(site: Site, rounds: int, actions: tuple[str, ...] = ("x", "y", "z")) -> None:
+    """Decisions of which all but those for the first action are rewarded, two seconds later; then they are learned."""
+    loop, request = site.service.loop("default"), np.array(ARMS[: len(actions)]).tobytes()
+    events: list[Event] = []
+    for _ in range(rounds):
+        site.now += 2_000_000
+        made = loop.decide(event_id=f"at-{site.now}", request=request, encoding=DENSE, actions=actions)
+        events.append(made)
+        if made.shown:
+            events.append(Reward(loop=loop.name, event_id=made.event_id, at=site.now + 2_000_000, value=1.0))
+    site.service.store.append(events)
+    site.learn()
+
+
+class TestStatistics:
+    def test_before_the_first_decision(self, site: Site) -> None:
+        told = figures(site)
+        assert (told["loop"], told["window"], told["verdict"], told["decisions"]) == ("default", "hour", "early", 0)
+        assert [told[name] for name in ("reward", "baseline", "difference", "delays", "points")] == [None] * 4 + [[]]
+        assert told["learner"] == {"running": False, "learnedAt": None, "lag": 0.0, "failures": 0}
+
+    def test_say_that_a_loop_is_better_than_its_baseline(self, site: Site) -> None:
+        """The baseline has a chance of a tenth at least: fewer than 30 among 600 happen once in 10^5 times."""
+        play(site, 600)
+        told = figures(site)
+        assert (told["verdict"], told["decisions"], told["learned"]) == ("better", 600, 600)
+        assert told["baseline"] == {"value": 0.0, "error": 0.0}
+        assert told["reward"]["value"] == pytest.approx(1 - told["baselineShown"] / 600)
+        assert told["missing"] == told["baselineShown"]
+        assert told["difference"]["value"] == told["reward"]["value"]
+        assert told["delays"]["median"] == pytest.approx(2.0, rel=0.05)
+        assert sum(one["decisions"] for one in told["actions"]) == 600
+
+    def test_points_add_up_to_the_whole(self, site: Site) -> None:
+        play(site, 60)
+        told = figures(site, "/v1/statistics?window=all")
+        assert sum(point["decisions"] for point in told["points"]) == 60
+        assert sum(point["explored"] for point in told["points"]) == told["explored"]
+        for place, action in enumerate(told["actions"]):
+            assert sum(point["actions"][place] for point in told["points"]) == action["decisions"]
+        assert [point["at"] for point in told["points"]] == sorted(point["at"] for point in told["points"])
+
+    def test_a_point_with_few_decisions_says_nothing_of_the_baseline(self, site: Site) -> None:
+        site.set_mode(Mode.APPRENTICE)
+        play(site, FEWEST - 1)
+        (point,) = figures(site, "/v1/statistics?window=day")["points"]
+        assert (point["baseline"], point["reward"]) == (None, {"value": 0.0, "error": 0.0})
+        play(site, 1)
+        (point,) = figures(site, "/v1/statistics?window=day")["points"]
+        assert point["baseline"] == {"value": 0.0, "error": 0.0}
+
+    def test_many_actions_are_told_by_the_most_frequent(self, site: Site) -> None:
+        for number in range(30):
+            play(site, 1, (f"id-{number:02}",))
+        told = figures(site, "/v1/statistics?window=all")
+        assert [one["id"] for one in told["actions"]] == [f"id-{number:02}" for number in range(MOST_ACTIONS)]
+
+    def test_tell_of_the_learner(self, site: Site) -> None:
+        site.decide()
+        site.now += 13_000_000
+        assert figures(site)["learner"]["lag"] == 3.0
+        site.learn()
+        learner = figures(site)["learner"]
+        assert (learner["learnedAt"], learner["lag"]) == ("1970-01-01T00:00:25Z", 0.0)
+
+    def test_every_loop_has_its_own(self, site: Site) -> None:
+        play(site, 3)
+        assert figures(site, "/loops/a%2Fb/v1/statistics")["decisions"] == 0
+        assert site.refusal("GET", "/loops/other/v1/statistics")[0] == 404
+
+    def test_an_unknown_window_is_refused(self, site: Site) -> None:
+        status, told = site.refusal("GET", "/v1/statistics?window=huor")
+        assert status == 400
+        assert "did you mean 'hour'" in told
+
+    def test_need_a_key_for_reading(self, site: Site) -> None:
+        for key, status in (("", 401), (f"Bearer {site.narrow_key}", 403)):
+            assert site.refusal("GET", "/v1/statistics", headers={"authorization": key})[0] == status
+
+
+class TestPage:
+    @pytest.mark.parametrize("path", ["/dashboard", "/loops/a%2Fb/dashboard"])
+    def test_is_for_all_and_has_nothing_of_any_loop(self, site: Site, path: str) -> None:
+        site.decide(eventId="of-the-loop")
+        reply = site.ask("GET", path, headers={"authorization": ""})
+        assert reply.status_code == 200
+        assert reply.headers["content-type"] == "text/html; charset=utf-8"
+        assert "of-the-loop" not in reply.text
+
+    def test_only_its_own_style_and_script_are_admitted(self, site: Site) -> None:
+        reply = site.ask("GET", "/dashboard")
+        policy = dict(part.split(" ", 1) for part in reply.headers["content-security-policy"].split("; "))
+        for name, directive in (("style", "style-src"), ("script", "script-src")):
+            (content,) = re.findall(f"<{name}>(.*?)</{name}>", reply.text, re.DOTALL)
+            digest = b64encode(sha256(content.encode()).digest()).decode()
+            assert policy.pop(directive) == f"'sha256-{digest}'"
+        assert policy == {
+            "default-src": "'none'",
+            "connect-src": "'self'",
+            "img-src": "data:",
+            "base-uri": "'none'",
+            "form-action": "'none'",
+            "frame-ancestors": "'none'",
+        }
+
+    def test_names_no_other_server_and_makes_no_markup_from_data(self, site: Site) -> None:
+        page = site.ask("GET", "/dashboard").text
+        assert set(re.findall(r"https?://[^\"'\s)]+", page)) == {"http://www.w3.org/2000/svg"}
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|localStorage", page)
