@@ -16,7 +16,7 @@ def test_a_sound_log_is_said_to_be_sound(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--verify"])
     assert result.exit_code == 0
     assert "default: 40 decisions; rewards: duplicate 0, kept 40, late 0, unknown 0" in result.output
-    assert "40 decisions made again with 2 models, 20 learned again: all the same" in result.output
+    assert "40 decisions made again with 3 models, 40 learned again: all the same" in result.output
 
 
 def test_a_log_that_was_changed_is_found_out(tmp_path: Path) -> None:

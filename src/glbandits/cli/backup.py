@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from glbandits.errors import InvalidInput
+from glbandits.cli.export import opened_store
 from glbandits.serving.errors import StoreError
 from glbandits.serving.settings import DEFAULTS
 from glbandits.serving.sqlite_store import SqliteStore
@@ -19,9 +19,7 @@ def backup_command(
     ),
 ) -> None:
     """Copy a store as it is at one moment, and check the copy."""
-    if not store.is_file():
-        raise InvalidInput(f"there is no store {store}; name the file that `glb serve --store` uses")
-    with closing(SqliteStore(store)) as source:
+    with closing(opened_store(store)) as source:
         source.backup(copy)
     with closing(SqliteStore(copy)) as copied:
         wrong = copied.check()

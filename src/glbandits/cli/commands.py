@@ -23,6 +23,7 @@ COMMANDS = {
     "compare": Entry("compare", "compare_command", "lab"),
     "diagnose": Entry("diagnose", "diagnose_command", "lab"),
     "evaluate": Entry("evaluate", "evaluate_command", "lab"),
+    "export": Entry("export", "export_command", "serve"),
     "keys": Entry("keys", "keys_app", "serve"),
     "paper": Entry("paper", "paper_command", "lab"),
     "policies": Entry("policies", "policies", "lab"),

@@ -21,13 +21,18 @@ WAYS: dict[str, Learn] = {"matched": "matched", "all": "all"}
 
 
 def evaluate_command(
-    log: Annotated[Path, typer.Argument(help="A Parquet file or folder, CSV, an Open Bandit folder, or dsjson.")],
+    log: Annotated[
+        Path, typer.Argument(help="A Parquet file or folder, CSV, an Open Bandit folder, dsjson, or a server's store.")
+    ],
     policy: Annotated[
         list[str], typer.Option(help="A policy, with settings if you like: sgd-ts:step=0.5; or uniform; or arm:NAME.")
     ] = ["optimist", "uniform"],  # noqa: B006
     estimator: Annotated[list[str], typer.Option(help=f"One of {', '.join(ESTIMATORS)}.")] = ["snips", "dr"],  # noqa: B006
     model: Annotated[list[Path], typer.Option(help="A saved Bandit, which is evaluated as it is, on all rows.")] = [],  # noqa: B006
-    file_format: Annotated[str, typer.Option("--format", help="auto, parquet, csv, open-bandit or dsjson.")] = "auto",
+    file_format: Annotated[
+        str, typer.Option("--format", help="auto, parquet, csv, open-bandit, dsjson, store.")
+    ] = "auto",
+    loop: Annotated[str, typer.Option(help="A loop, if the log is the store of a server.")] = "default",
     arm: Annotated[str, typer.Option(help="The column with the name of the chosen arm.")] = "arm",
     reward: Annotated[str, typer.Option(help="The column with its reward.")] = "reward",
     propensity: Annotated[str, typer.Option(help="The column with the chance that it had.")] = "propensity",
@@ -79,7 +84,7 @@ def evaluate_command(
     console = Console(emoji=False)  # or the name of an arm, as in "arm:new:", becomes a picture
     notes: list[str] = []
     with console.status("looking at the log"):
-        opened = read(LogFile(path=log, columns=columns, arm_table=arm_table, link=link))
+        opened = read(LogFile(path=log, columns=columns, arm_table=arm_table, link=link, loop=loop))
         if estimate_propensities:
             opened, notes = with_estimated_propensities(opened)
         rewards_link = next(iter(opened.blocks(1))).link

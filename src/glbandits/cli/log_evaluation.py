@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from glbandits.cli.export import export_loop
 from glbandits.contract import rebuild
 from glbandits.errors import InvalidInput
-from glbandits.features import Hashing
 from glbandits.policies import POLICIES
-from glbandits.records import Floats
-from glbandits.serving.arms import DENSE, decision_arms
 from glbandits.serving.configuration import Configuration
-from glbandits.serving.events import Decision
-from glbandits.serving.export import export_parquet
 from glbandits.serving.http.personalizer.configuring import parse_arguments, policy_contract
 from glbandits.serving.http.personalizer.times import as_time
 from glbandits.serving.http.personalizer.wire_settings import (
@@ -25,9 +21,7 @@ from glbandits.serving.http.personalizer.wire_settings import (
     PolicyResultSummary,
     PolicySource,
 )
-from glbandits.serving.learning import reward_of
 from glbandits.serving.loop import CONFIGURATION
-from glbandits.serving.service import microseconds
 from glbandits.serving.store import EventStore
 
 if TYPE_CHECKING:
@@ -48,7 +42,7 @@ def evaluate_log(
     """
     kept = store.latest_document(loop, CONFIGURATION)
     configuration = msgspec.json.decode(kept.body, type=Configuration) if kept else Configuration()
-    studied = _studied(store, loop, (start, end), configuration.width, policies)
+    studied = _studied(store, loop, (start, end), policies)
     sources: dict[str, tuple[PolicySource, str]] = {FIRST: ("Baseline", ""), RANDOM: ("Random", "uniform")}
     sources |= {policy.name: ("Custom", policy.arguments) for policy in policies}
     log_itself = studied.judged[0].evaluation
@@ -59,26 +53,16 @@ def evaluate_log(
     ]
 
 
-def _studied(
-    store: EventStore, loop: str, span: tuple[int, int], width: int, policies: Sequence[PolicyContract]
-) -> "LogStudy":
+def _studied(store: EventStore, loop: str, span: tuple[int, int], policies: Sequence[PolicyContract]) -> "LogStudy":
     from glbandits.evaluation import Columns, read_parquet  # of the extra [lab], which a server may lack
     from glbandits.evaluation.targets import AlwaysTarget, UniformTarget
     from glbandits.experiments.log_study import Questions, study
-
-    hashing = Hashing(width=width)
-
-    def features_of(decision: Decision) -> Floats | None:
-        of_another_width = decision.encoding == DENSE and len(decision.request) != 8 * len(decision.actions) * width
-        if of_another_width or not span[0] <= decision.at < span[1]:
-            return None
-        return decision_arms(decision, hashing)
 
     candidates: dict[str, Candidate] = {FIRST: AlwaysTarget(0), RANDOM: UniformTarget()}
     candidates |= {policy.name: _policy(policy) for policy in policies}
     with TemporaryDirectory() as place:
         folder = Path(place) / "log"
-        written = export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=reward_of)
+        written = export_loop(store, loop, folder, span)
         if not written.rows:
             raise InvalidInput(f"no event between {as_time(span[0])} and {as_time(span[1])} has been learned yet")
         log = read_parquet(folder, Columns(features="features"))

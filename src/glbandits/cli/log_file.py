@@ -1,10 +1,13 @@
 """Logs as they are named on the command line: a path, its format, and which column is what."""
 
+import atexit
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +25,9 @@ from glbandits.evaluation import (
     read_parquet,
 )
 
+STORES = frozenset({".sqlite", ".db"})
+"""Endings of the store of a server."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class LogFile:
@@ -31,6 +37,8 @@ class LogFile:
     columns: Columns
     arm_table: Path | None
     link: str | None
+    loop: str
+    """Of the store of a server."""
 
     def said(self) -> dict[str, Any]:
         """The settings of a reader that the user did not leave as they were."""
@@ -53,9 +61,28 @@ def _read_own(read: Callable[..., Log], file: LogFile) -> Log:
     return read(file.path, **said)
 
 
+def _read_store(file: LogFile) -> Log:
+    """The log of a server: exported to a folder that is gone when the command ends."""
+    from glbandits.cli.export import export_loop, opened_store  # of the extra [serve]
+
+    place = TemporaryDirectory()
+    atexit.register(place.cleanup)
+    folder = Path(place.name) / "log"
+    with closing(opened_store(file.path)) as store:
+        written = export_loop(store, file.loop, folder)
+    if not written.rows:
+        raise InvalidInput(f"no decision of loop {file.loop!r} in {file.path} has been waited for long enough yet")
+    return read_parquet(folder, Columns(features="features"), link=file.link or "identity")
+
+
+def _read_any(file: LogFile) -> Log:
+    return _read_store(file) if file.path.suffix in STORES else open_log(file.path, **file.said())
+
+
 FORMATS: Mapping[str, Callable[[LogFile], Log]] = MappingProxyType(
     {
-        "auto": lambda file: open_log(file.path, **file.said()),
+        "auto": _read_any,
+        "store": _read_store,
         "parquet": partial(_read_table, read_parquet),
         "csv": partial(_read_table, read_csv),
         "open-bandit": partial(_read_own, read_open_bandit),

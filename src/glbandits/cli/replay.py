@@ -1,13 +1,14 @@
 """`glb replay`: every decision of a server's log made again."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from glbandits.cli.export import opened_store
 from glbandits.cli.progress import work_bar
-from glbandits.errors import InvalidInput
 from glbandits.serving.events import Fate
 from glbandits.serving.service import DEFAULT_LOOP
 from glbandits.serving.sqlite_store import SqliteStore
@@ -25,13 +26,8 @@ def replay_command(
 
     The exit code is 1 if anything did not.
     """
-    if not store.is_file():
-        raise InvalidInput(f"there is no store {store}; name the file that `glb serve --store` uses")
-    kept = SqliteStore(store)
-    try:
+    with closing(opened_store(store)) as kept:
         sound = [_replay(kept, name, check, Console()) for name in loop]
-    finally:
-        kept.close()
     if not all(sound):
         raise typer.Exit(1)
 

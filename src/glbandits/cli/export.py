@@ -1,0 +1,60 @@
+"""`glb export`: the log of a server as Parquet files, which `glb evaluate` reads."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from glbandits.errors import InvalidInput
+from glbandits.features import Hashing
+from glbandits.records import Floats
+from glbandits.serving.arms import DENSE, decision_arms
+from glbandits.serving.configuration import Configuration
+from glbandits.serving.events import Decision
+from glbandits.serving.export import Manifest, export_parquet
+from glbandits.serving.learning import reward_of
+from glbandits.serving.loop import CONFIGURATION
+from glbandits.serving.service import DEFAULT_LOOP, microseconds
+from glbandits.serving.settings import DEFAULTS
+from glbandits.serving.sqlite_store import SqliteStore
+from glbandits.serving.store import EventStore
+
+ALWAYS = (0, 2**62)
+
+
+def export_command(
+    folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    store: Annotated[Path, typer.Option(help="The store of the service, which may be running.")] = Path(
+        DEFAULTS["store"]
+    ),
+    loop: Annotated[str, typer.Option(help="A loop of it.")] = DEFAULT_LOOP,
+) -> None:
+    """Write every decision whose wait is over, with its features, its chance and its reward, to Parquet files."""
+    with closing(opened_store(store)) as kept:
+        written = export_loop(kept, loop, folder)
+    typer.echo(f"{folder}: {written.rows} decisions in {len(written.files)} files; {written.left_out} left out")
+    typer.echo(f"Evaluate it with: glb evaluate {folder} --features features")
+
+
+def opened_store(path: Path) -> SqliteStore:
+    """The store in a file that is there."""
+    if not path.is_file():
+        raise InvalidInput(f"there is no store {path}; name the file that `glb serve --store` uses")
+    return SqliteStore(path)
+
+
+def export_loop(store: EventStore, loop: str, folder: Path, span: tuple[int, int] = ALWAYS) -> Manifest:
+    """Export the decisions of a loop from a span of time, with features of the width that the loop has now."""
+    kept = store.latest_document(loop, CONFIGURATION)
+    width = (msgspec.json.decode(kept.body, type=Configuration) if kept else Configuration()).width
+    hashing = Hashing(width=width)
+
+    def features_of(decision: Decision) -> Floats | None:
+        of_another_width = decision.encoding == DENSE and len(decision.request) != 8 * len(decision.actions) * width
+        if of_another_width or not span[0] <= decision.at < span[1]:
+            return None
+        return decision_arms(decision, hashing)
+
+    return export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=reward_of)
