@@ -6,7 +6,8 @@ At every row that SQLite returns Python's lock may change hands, and a busy even
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from functools import cache
+from itertools import chain, groupby
 from typing import Any
 
 import msgspec
@@ -32,22 +33,28 @@ FIND_ACTIVATIONS = """
     ON a.loop = json_extract(asked.value, '$[0]') AND a.decision = json_extract(asked.value, '$[1]')"""
 
 
+ROWS_AT_ONCE = (64, 16, 4, 1)
+"""Sizes of insertions: few enough that SQLite keeps them all compiled."""
+
+
 def append(connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt]:
     """Judge the events and write those that are kept."""
     known = _known(connection, events)
     last: int = connection.execute("SELECT last FROM numbers").fetchone()[0]
     judge = Judge(known, _seals(connection, events), last)
     receipts = judge.judge(events)
-    connection.executemany(
-        "INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)",
+    _insert(
+        connection,
+        "decisions",
         [
             (new.number, d.loop, d.event_id, d.slot, d.at, new.deadline, encode_body(d))
             for new in judge.decisions
             for d in (new.decision,)
         ],
     )
-    connection.executemany(
-        "INSERT INTO rewards VALUES (?, ?, ?, ?, ?, ?, ?)",
+    _insert(
+        connection,
+        "rewards",
         [(r.loop, new.of, new.number, r.at, r.value, r.key, new.late) for new in judge.rewards for r in (new.reward,)],
     )
     connection.executemany(
@@ -60,6 +67,22 @@ def append(connection: sqlite3.Connection, events: Sequence[Event]) -> list[Rece
     )
     connection.execute("UPDATE numbers SET last = ?", (judge.last,))
     return receipts
+
+
+def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Add rows by few statements of many rows each: `executemany` has one for each, and gives Python's lock away."""
+    begin = 0
+    for size in ROWS_AT_ONCE:
+        while len(rows) - begin >= size:
+            values = list(chain.from_iterable(rows[begin : begin + size]))
+            connection.execute(_insertion(table, size, len(rows[0])), values)
+            begin += size
+
+
+@cache
+def _insertion(table: str, rows: int, columns: int) -> str:
+    row = f"({', '.join('?' * columns)})"
+    return f"INSERT INTO {table} VALUES {', '.join([row] * rows)}"
 
 
 def _known(connection: sqlite3.Connection, events: Sequence[Event]) -> dict[Name, Known]:
