@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -104,10 +105,24 @@ def test_without_the_one_that_looks_after_them_they_stop(tmp_path: Path) -> None
         assert eventually(gone)
 
 
+def test_when_all_are_signalled_they_end_in_order(tmp_path: Path) -> None:
+    """A service manager signals all processes, and the parent passes on its own: each of the others gets two."""
+    with running(tmp_path, "--processes", "2", "--shutdown-delay", "1") as server:
+        children = subprocess.check_output(["pgrep", "-P", str(server.process.pid), "-f", "spawn_main"], text=True)
+        server.signal(signal.SIGTERM)
+        time.sleep(0.7)
+        for child in children.split():
+            os.kill(int(child), signal.SIGTERM)
+        assert server.ask("POST", "/personalizer/v1.0/rank", rank("last")).status == 201
+        assert server.wait() == 0
+    assert not list(tmp_path.glob("*-wal"))  # the last one that closes a store in order brings all to its place
+
+
 def test_a_second_signal_stops_all_at_once(tmp_path: Path) -> None:
     with running(tmp_path, "--processes", "2", "--shutdown-delay", "60") as server:
         server.signal(signal.SIGTERM)
-        time.sleep(0.5)
+        time.sleep(0.8)
+        assert server.ask("GET", "/livez").status == 200
         began = time.monotonic()
         server.signal(signal.SIGTERM)
         assert server.wait() == 0

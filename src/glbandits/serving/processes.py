@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import time
 from collections.abc import Callable
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
@@ -17,8 +18,18 @@ from glbandits.serving.settings import Settings
 
 log = logging.getLogger(__name__)
 
+SAME_SIGNAL = 0.5
+"""Seconds within which a second signal is the first one told twice."""
 LOOK_EVERY = 0.5
 """Seconds after which a signal is seen at the latest."""
+
+
+def is_another(told_at: float) -> bool:
+    """Whether a signal that comes now is not the one of this time again.
+
+    Who signals a group of processes signals each of them, and those that pass signals on do so too.
+    """
+    return time.monotonic() - told_at >= SAME_SIGNAL
 
 
 class StartFailed(GlbanditsError):
@@ -69,7 +80,7 @@ class Processes:
         self._context = multiprocessing.get_context("spawn")  # a fork would share locks and half-open files
         self._ready: SimpleQueue[int] = self._context.SimpleQueue()
         self._running: list[SpawnProcess] = []
-        self._stopping = False
+        self._stopping, self._told_at = False, 0.0
 
     def run(self, announce: Callable[[], None]) -> None:
         """Start all, announce that they take requests, and look after them until a signal has ended them."""
@@ -113,8 +124,11 @@ class Processes:
         return True
 
     def _stop(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        self._stopping = True
-        self._signal_all(signal.SIGTERM)
+        if not self._stopping:
+            self._stopping, self._told_at = True, time.monotonic()
+            self._signal_all(signal.SIGTERM)
+        elif is_another(self._told_at):
+            self._signal_all(signal.SIGKILL)
 
     def _signal_all(self, number: int) -> None:
         for process in self._running:

@@ -20,7 +20,7 @@ from glbandits.serving.http.health import Health
 from glbandits.serving.keys import Keys, NewKey
 from glbandits.serving.learner_lock import LearnerLock
 from glbandits.serving.logs import begin_log
-from glbandits.serving.processes import Place, Processes
+from glbandits.serving.processes import Place, Processes, is_another
 from glbandits.serving.rate_limit import RateLimit
 from glbandits.serving.service import Service, microseconds
 from glbandits.serving.settings import Settings
@@ -110,7 +110,7 @@ class Server(uvicorn.Server):
         )
         super().__init__(config)
         self._health, self._delay, self._announce, self._place = health, settings.shutdown_delay, announce, place
-        self._stop_at = float("inf")
+        self._told_at = float("inf")
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so."""
@@ -118,16 +118,19 @@ class Server(uvicorn.Server):
         self._announce()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        """The first signal begins the end; the second is the end. What was acknowledged is safe either way."""
-        if self._health.draining:
+        """The first signal begins the end; the second is the end. What was acknowledged is safe either way.
+
+        One of several processes leaves the second to the one that looks after them.
+        """
+        if not self._health.draining:
+            self._health.draining, self._told_at = True, time.monotonic()
+        elif self._place.parent is None and is_another(self._told_at):
             signal.signal(sig, signal.SIG_DFL)
             signal.raise_signal(sig)
-        self._health.draining = True
-        self._stop_at = time.monotonic() + self._delay
 
     async def on_tick(self, counter: int) -> bool:
         """Called ten times a second: whether to stop now."""
-        self.should_exit |= time.monotonic() >= self._stop_at or self._place.orphaned()
+        self.should_exit |= time.monotonic() >= self._told_at + self._delay or self._place.orphaned()
         return await super().on_tick(counter)
 
 
