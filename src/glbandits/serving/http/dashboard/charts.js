@@ -138,7 +138,7 @@ class LineChart extends TimeChart {
   }
 
   when(point) {
-    return `${moment(point.at, this.width < 60000)}, ${count(point.decisions)} decisions`;
+    return `${moment(point.at, this.width < 60000)}, ${decisions(point.decisions)}`;
   }
 
   fillTable() {

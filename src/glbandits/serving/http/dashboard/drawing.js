@@ -37,6 +37,7 @@ function bar(share, look) {
 }
 
 const count = (number) => number.toLocaleString("en");
+const decisions = (number) => `${count(number)} decision${number === 1 ? "" : "s"}`;
 const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %` : "–");
 
 /** As many decimals as the half-width of an interval is worth: two digits of it. */

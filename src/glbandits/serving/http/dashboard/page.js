@@ -82,7 +82,7 @@ function sentence(figures, status) {
   if (!figures.decisions) return `No decision is old enough to be learned. Each waits ${duration(figures.wait)} for its rewards.`;
   const last = figures.points.at(-1);
   const when = `${WINDOWS[figures.window]} ${moment(Date.parse(last.at) + 1000 * figures.width)}`;
-  const over = `over ${count(figures.decisions)} decisions ${when}`;
+  const over = `over ${decisions(figures.decisions)} ${when}`;
   if (!figures.learned) return `Nothing was learned ${over}: the mode is ${status.mode}, or no deferred decision was activated.`;
   if (figures.verdict === "silent") return `Every decision counts the default reward, ${over}. Are rewards sent, and within ${duration(figures.wait)}?`;
   if (figures.verdict === "apprentice") {
@@ -95,7 +95,7 @@ function sentence(figures, status) {
 function remarks(figures) {
   const said = [];
   if (figures.verdict === "early" && figures.learned) {
-    said.push(`The baseline was shown ${count(figures.baselineShown)} times, and ${count(figures.learned)} decisions were learned; an answer needs 30 and 100.`);
+    said.push(`The baseline was shown ${count(figures.baselineShown)} times, and ${decisions(figures.learned)} learned; an answer needs 30 and 100.`);
   }
   if (figures.unsupported) said.push(`In ${percent(figures.unsupported / figures.learned)} the baseline had no chance at all, and what it would have earned there is not known.`);
   return said;
