@@ -124,6 +124,7 @@ class TestVerdict:
             (99 * [shown(0, 0.5, 1.0)], Verdict.EARLY),
             (80 * [shown(1, 0.5, 1.0)] + 29 * [shown(0, 0.5, 0.0)], Verdict.EARLY),
             (80 * [shown(1, 0.5, 1.0)] + 30 * [shown(0, 0.5, 0.0)], Verdict.BETTER),
+            (80 * [shown(1, 0.5, 1.0)] + 90 * [shown(0, 0.9, 0.0)] + [shown(0, 0.01, 0.0)], Verdict.EARLY),
             (80 * [shown(1, 0.5, 0.0)] + 30 * [shown(0, 0.5, 1.0)], Verdict.WORSE),
             (50 * [shown(0, 0.5, 0.0), shown(1, 0.5, 1.0), shown(0, 0.5, 1.0), shown(1, 0.5, 0.0)], Verdict.SAME),
             (100 * [passed()], Verdict.SILENT),
@@ -174,7 +175,7 @@ class TestTimeline:
 
     @pytest.mark.parametrize(("each", "width", "points"), [(3, 8, 57), (2, 16, 29)])
     def test_a_view_has_few_points_and_stays_as_it_is(self, each: int, width: int, points: int) -> None:
-        """At most 100; and at most 30 while they are worth less than 20 decisions of the baseline each."""
+        """At most 100; and at most 12 while they are worth less than 20 decisions of the baseline each."""
         timeline, baseline = Timeline(SECOND, 500, forgets=False), observation_of(shown(0, 0.5, 1.0))
         for second in range(450):
             for _ in range(each):
@@ -186,9 +187,9 @@ class TestTimeline:
 
     def test_points_stay_apart_that_are_far_apart(self) -> None:
         timeline = Timeline(SECOND, 500, forgets=False)
-        for day in range(20):
+        for day in range(12):
             timeline.add(day * 86400 * SECOND, observation_of(passed()))
-        assert len(timeline.view().points) == 20
+        assert len(timeline.view().points) == 12
 
     def test_without_a_decision_it_is_empty(self) -> None:
         assert Timeline(SECOND, 3, forgets=True).view() == View(Tally(), SECOND, {})

@@ -15,7 +15,7 @@ from glbandits.serving.tally import Observation, Tally, observation_of
 
 MOST_RECALLED, PAGE = 20_000, 500
 """Decisions of the log that are counted after a start, and so many at a time."""
-MOST_POINTS, FEW_POINTS, THIN = 100, 30, 20
+MOST_POINTS, FEW_POINTS, THIN = 100, 12, 20
 """Stretches of time that a view has at most. It has no more than a few while they are worth fewer decisions of the
 baseline, on average: what is said of it would be noise."""
 MINUTE = 60 * SECOND

@@ -19,7 +19,7 @@ NAMES = 64
 STEPS = 8
 """Steps of the delay's scale for each doubling: a quantile is within 5 % of the truth."""
 ENOUGH, ENOUGH_OF_BASELINE = 100, 30
-"""Decisions, and those that showed the baseline, below which it is too early to say anything."""
+"""Decisions, and how many of the baseline they are worth, below which it is too early to say anything."""
 Z95 = 1.96
 """Standard errors of a 95 % interval to each side."""
 
@@ -37,7 +37,7 @@ class Verdict(StrEnum):
     """Is it learning? By the 95 % interval of the difference to the baseline."""
 
     EARLY = "early"
-    """Too few decisions, or too few that showed the baseline."""
+    """Too few decisions, or too few that say something of the baseline."""
     SILENT = "silent"
     """No reward came in time: every decision counts the default."""
     APPRENTICE = "apprentice"
@@ -195,7 +195,10 @@ class Tally:
 
     @property
     def baseline_worth(self) -> float:
-        """How many decisions of equal weight would tell as much of the baseline: (sum of w)^2 / (sum of w^2)."""
+        """How many decisions of equal weight would tell as much of the baseline: (sum of w)^2 / (sum of w^2).
+
+        With few of them the standard error is a guess: one great weight makes the mean its own reward.
+        """
         return self.w * self.w / self.ww if self.ww else 0.0
 
     def _baseline_spread(self, mean: float) -> float:
@@ -223,7 +226,7 @@ class Tally:
             return Verdict.SILENT
         if not self.online:
             return Verdict.APPRENTICE
-        if difference is None or self.baseline_shown < ENOUGH_OF_BASELINE:
+        if difference is None or self.baseline_worth < ENOUGH_OF_BASELINE:
             return Verdict.EARLY
         if abs(difference.value) <= Z95 * difference.error:
             return Verdict.SAME

@@ -195,7 +195,7 @@ function drawInterval(plot, difference, look) {
   const x = (value) => 8 + ((value - from) / (to - from)) * (room - 16);
   const text = `${plain(difference.value, decimals(half))}, from ${plain(low, decimals(half))} to ${plain(high, decimals(half))}`;
   plot.replaceChildren(shape("svg", { viewBox: `0 0 ${room} 66`, height: 66, role: "img", "aria-label": `Difference ${text}` },
-    ...roundNumbers(from, to, 4).map(([value, label]) => shape("text", { x: x(value), y: 62, "text-anchor": "middle" }, label)),
+    ...roundNumbers(from, to, 6).map(([value, label]) => shape("text", { x: x(value), y: 62, "text-anchor": "middle" }, label)),
     shape("line", { class: "axis", x1: 0, x2: room, y1: 46, y2: 46 }),
     shape("line", { class: "cursor", x1: x(0), x2: x(0), y1: 6, y2: 46 }),
     shape("line", { class: `whisker ${look}`, x1: x(low), x2: x(high), y1: middle, y2: middle }),

@@ -95,7 +95,7 @@ function sentence(figures, status) {
 function remarks(figures) {
   const said = [];
   if (figures.verdict === "early" && figures.learned) {
-    said.push(`The baseline was shown ${count(figures.baselineShown)} times, and ${decisions(figures.learned)} learned; an answer needs 30 and 100.`);
+    said.push(`${decisions(figures.learned)} learned, worth ${count(Math.floor(figures.baselineWorth))} of the baseline; an answer needs 100 and 30.`);
   }
   if (figures.unsupported) said.push(`In ${percent(figures.unsupported / figures.learned)} the baseline had no chance at all, and what it would have earned there is not known.`);
   return said;
@@ -109,7 +109,7 @@ function tellFacts(figures, status) {
     ["Decisions", count(figures.decisions), `${count(figures.learned)} learned`],
     ["No reward in time", percent(figures.missing / figures.learned), `${count(figures.missing)} got the default`],
     ["Exploration", percent(figures.explored / figures.decisions), "not the most likely action"],
-    ["Baseline shown", percent(figures.baselineShown / figures.learned), `${count(figures.baselineShown)} times`],
+    ["Baseline shown", percent(figures.baselineShown / figures.learned), `worth ${decisions(Math.round(figures.baselineWorth))}`],
     ["Reward delay", figures.delays ? duration(figures.delays.median) : "–", figures.delays ? `99 % within ${duration(figures.delays.p99)}` : "none yet"],
     ["Model", status.modelVersion, `${status.policy}, ${status.width} wide`],
     ["Mode", status.mode, `rewards within ${duration(figures.wait)}`],

@@ -12,7 +12,7 @@ from glbandits.serving.tally import Estimate, Tally, Verdict
 MOST_ACTIONS = 20
 """Actions that are told by name; the others are told together."""
 FEWEST = 10
-"""Decisions that showed the baseline, below which a point says nothing of it: its standard error would be a guess."""
+"""Decisions of the baseline that a point must be worth to say something of it: see `Tally.baseline_worth`."""
 
 
 class Estimated(Wire, frozen=True, kw_only=True):
@@ -88,6 +88,8 @@ class Statistics(Wire, frozen=True, kw_only=True):
     """The draw was the baseline: the first allowed action."""
     baseline_shown: int
     """Learned, and the baseline was shown."""
+    baseline_worth: float
+    """How many decisions of equal weight would tell as much of the baseline."""
     unsupported: int
     """Learned, though the baseline had no chance: the estimate of its reward says nothing of these."""
     reward: Estimated | None
@@ -123,6 +125,7 @@ def statistics_of(
         explored=whole.explored,
         agreed=whole.agreed,
         baseline_shown=whole.baseline_shown,
+        baseline_worth=whole.baseline_worth,
         unsupported=whole.unsupported,
         reward=_estimated(whole.reward),
         baseline=_estimated(whole.baseline),
@@ -140,7 +143,7 @@ def _point(begin: int, tally: Tally, names: Sequence[str]) -> Point:
         decisions=tally.decisions,
         explored=tally.explored,
         reward=_estimated(tally.reward),
-        baseline=_estimated(tally.baseline) if tally.baseline_shown >= FEWEST else None,
+        baseline=_estimated(tally.baseline) if tally.baseline_worth >= FEWEST else None,
         delays=_delays(tally),
         actions=tuple(tally.actions.get(name, 0) for name in names),
     )
