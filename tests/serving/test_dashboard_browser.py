@@ -167,6 +167,8 @@ def test_charts_are_drawn_and_told_as_tables(browser: Any, server: Running) -> N
     visit(browser, f"{server.address}/dashboard")
     enter(browser, server.key)
     seen(browser, READY)
+    browser.execute_script("document.querySelector('[value=all]').click()")
+    seen(browser, "return document.getElementById('sentence').textContent.includes(' decisions up to ')")
     browser.execute_script("document.querySelectorAll('figure details').forEach(one => { one.open = true; })")
     seen(browser, "return document.querySelectorAll('figure details table').length === 3")
     rows = browser.execute_script(

@@ -6,16 +6,21 @@ const HERE = location.pathname.replace(/\/dashboard\/?$/, "");
 const ROOT = HERE.replace(/\/loops\/[^/]+$/, "");
 const part = (id) => document.getElementById(id);
 
+/** Put a text in its place, if it is another: what is said again would be read out again. */
+function say(id, text) {
+  if (part(id).textContent !== text) part(id).textContent = text;
+}
+
 class Problem extends Error {
   constructor(status, message) { super(message); this.status = status; }
 }
 
 /** The JSON at a path, or a Problem in the server's own words. */
 async function fetched(address) {
-  const headers = { authorization: `Bearer ${sessionStorage.getItem(KEY) ?? ""}` };
+  const headers = { "ocp-apim-subscription-key": sessionStorage.getItem(KEY) ?? "" }; // a proxy may want the other one
   let reply;
   try {
-    reply = await fetch(address, { headers, cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(PATIENCE) });
+    reply = await fetch(address, { headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
   } catch {
     throw new Problem(0, "The server does not answer");
   }
@@ -72,9 +77,9 @@ const WINDOWS = { hour: "in the hour up to", day: "in the day up to", all: "up t
 function tellAnswer(figures, status) {
   const { verdict } = figures;
   part("answer").dataset.verdict = verdict;
-  part("headline").textContent = status.mode === "LoggingOnly" && !figures.learned ? "It only logs" : HEADLINES[verdict];
-  part("sentence").textContent = sentence(figures, status);
-  part("remark").textContent = remarks(figures).join(" ");
+  say("headline", status.mode === "LoggingOnly" && !figures.learned ? "It only logs" : HEADLINES[verdict]);
+  say("sentence", sentence(figures, status));
+  say("remark", remarks(figures).join(" "));
   drawInterval(part("difference").querySelector(".plot"), figures.difference, { better: "good", worse: "bad" }[verdict] ?? "");
 }
 
@@ -155,7 +160,7 @@ function tellAll(figures, status) {
 
 function tellState(state, text) {
   part("live").dataset.state = state;
-  part("live-text").textContent = text;
+  say("live-text", text);
 }
 
 async function tellLoops(chosen) {
@@ -170,7 +175,7 @@ function askForKey(problem) {
   begun = false;
   part("board").hidden = true;
   part("key-form").hidden = false;
-  part("key-problem").textContent = problem;
+  say("key-problem", problem);
   tellState("waiting", "needs a key");
   part("key").focus();
 }
@@ -198,7 +203,7 @@ async function look() {
       sessionStorage.removeItem(KEY);
       return askForKey(problem.message);
     }
-    part("notice").textContent = `${problem.message}. What is below is from before; it is asked again.`;
+    say("notice", `${problem.message}. What is below is from before; it is asked again.`);
     part("notice").hidden = false;
     tellState("lost", "not live");
   }
