@@ -114,7 +114,7 @@ def probabilities_entry(policy: type[Policy], link: Link) -> Callable[..., bool]
         return policy_probabilities(state, settings, arms, LinkFunctions(mean, slope, antiderivative), out)
 
     signature = types.boolean(VECTOR, READ_VECTOR, READ_MATRIX, VECTOR)
-    return compile_entry(probabilities, signature, policy, link)
+    return compile_entry(probabilities, signature, policy, link, nogil=False)
 
 
 @cache
