@@ -256,3 +256,34 @@ def test_a_policy_without_exact_chances_cannot_serve() -> None:
 
     with pytest.raises(InvalidInput, match="cannot say the exact chance"):
         decide(Bandit(LaplaceTs(), dim=2, seed=1), np.eye(2), np.arange(2), 0.1, 1)
+
+
+def test_a_policy_without_exact_chances_is_not_configured(tmp_path: Path) -> None:
+    loop, _ = small_loop(tmp_path, Clock())
+    before = loop.configuration
+    with pytest.raises(InvalidInput, match="laplace-ts with these settings cannot say the exact chance"):
+        loop.configure(Configuration(policy="laplace-ts", settings={}))
+    assert loop.configuration == before
+
+
+def test_what_was_forgotten_is_not_said_to_differ(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    made = live(loop, store, clock, 100)
+    state = loop.published.bandit.state
+    assert loop.forget(made[50].at) == 50
+    np.testing.assert_array_equal(loop.published.bandit.state, state)
+    live(loop, store, clock, 40, first=1000)
+    found = verify(store, "default")
+    assert (found.sound, found.unchecked, found.decisions) == (True, 50, 40)
+    assert found.learned == 40
+    assert loop.forget() == 90
+    assert verify(store, "default").sound
+
+
+def test_what_was_not_learned_yet_is_not_forgotten(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    made = live(loop, store, clock, 30)  # of which 20 are learned
+    assert loop.forget(clock() + 1) == 20
+    assert store.decision("default", made[20].event_id) is not None
+    clock.wait(11)
+    assert loop.learn() == 10

@@ -44,6 +44,8 @@ def _replay(kept: SqliteStore, loop: str, check: bool, console: Console) -> bool
         found = verify(kept, loop, lambda done: bar("decisions made again", done, total))
     told = f"{found.decisions} decisions made again with {found.models} models, {found.learned} learned again"
     console.print(f"{told}: {'all the same' if found.sound else f'{found.different} differ'}", markup=False)
+    if found.unchecked:
+        console.print(f"{found.unchecked} decisions cannot be made again: what their model learned was deleted")
     for sentence in found.sentences:
         console.print(f"  {sentence}", markup=False)
     return found.sound

@@ -14,8 +14,6 @@ log = logging.getLogger(__name__)
 KEYS_EVERY, FORGET_EVERY = 2.0, 3600.0
 """Seconds."""
 DAY = 24 * 60 * 60 * SECOND
-END_OF_TIME = 2**62
-"""When the wait of every decision is over, in microseconds."""
 
 
 class Refreshed(Protocol):
@@ -68,11 +66,5 @@ def forget_old(service: Service) -> int:
 
     What the model has not passed stays: the log may be kept for less time than rewards are waited for.
     """
-    forgotten = 0
-    for name, loop in service.loops.items():
-        days = loop.configuration.retention_days
-        if days > 0:
-            oldest = service.clock() - days * DAY
-            unlearned = service.store.ripe(name, loop.published.number, END_OF_TIME, 1)
-            forgotten += service.store.delete_before(name, min([oldest, *(one.decision.at for one in unlearned)]))
-    return forgotten
+    kept = {loop: loop.configuration.retention_days for loop in service.loops.values()}
+    return sum(loop.forget(service.clock() - days * DAY) for loop, days in kept.items() if days > 0)

@@ -20,8 +20,11 @@ from glbandits.serving.store import EventStore
 
 BATCH = 1000
 """Decisions that are read from the store at a time to be learned."""
-IDENTITY, CONFIGURATION, BASE = "loop", "configuration", "base"
-"""Kinds of documents. A base is the model with which an epoch begins; none of them is ever forgotten."""
+END_OF_TIME = 2**62
+"""When the wait of every decision is over, in microseconds."""
+IDENTITY, CONFIGURATION, BASE, WHOLE_SINCE = "loop", "configuration", "base", "whole-since"
+"""Kinds of documents. A base is the model with which an epoch begins; none of them is ever forgotten. The last says
+from which epoch on the log is whole: what was decided and learned before cannot be made again."""
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -197,6 +200,8 @@ class Loop:
         with self._lock:
             self._refresh()
             before = self.configuration
+            if not configuration.same_model(before):
+                check_exact(configuration)
             self._store.save_document(self.name, CONFIGURATION, self._clock(), msgspec.json.encode(configuration))
             if not configuration.same_model(before):
                 self._replace(fresh_model(configuration))
@@ -226,6 +231,24 @@ class Loop:
         self._kept = self._number
         self.published = self._publish()
 
+    def forget(self, before: int | None = None) -> int:
+        """Delete decisions made before a time, with what came of them; or all. How many that were.
+
+        Of those before a time, what the model has not passed stays. The model itself stays, as the base of a new
+        epoch: the log cannot give it again.
+        """
+        with self._lock:
+            self._refresh()
+            if before is None:
+                forgotten = self._store.delete_log(self.name)
+            else:
+                unlearned = self._store.ripe(self.name, self._number, END_OF_TIME, 1)
+                forgotten = self._store.delete_before(self.name, min([before, *(one.decision.at for one in unlearned)]))
+            if forgotten:
+                self._replace(self._learner)
+                self._store.save_document(self.name, WHOLE_SINCE, self._clock(), msgspec.json.encode(self._epoch))
+            return forgotten
+
     def export_model(self) -> bytes:
         """The model that decides now, as `Bandit.load` reads it."""
         return self.published.bandit.to_bytes()
@@ -235,6 +258,18 @@ class Loop:
         with self._lock:
             if self._number > self._kept:
                 self._keep_now()
+
+
+def check_exact(configuration: Configuration) -> None:
+    """Refuse a policy that cannot say the exact chance of an action, in its first decision or a later one."""
+    model = fresh_model(configuration)
+    exact = model.exact_probabilities([[0.0] * configuration.width]) is not None
+    later = getattr(model.policy, "draw", None) != "decision"  # which SGD-TS begins only after its first block
+    if not (exact and later):
+        raise InvalidInput(
+            f"{configuration.policy} with these settings cannot say the exact chance of an action, which a service "
+            "must log; use optimist"
+        )
 
 
 def fresh_model(configuration: Configuration) -> Bandit:

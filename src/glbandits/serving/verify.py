@@ -12,11 +12,10 @@ from glbandits.serving.arms import decision_arms
 from glbandits.serving.deciding import allowed_places, decide, seed_of
 from glbandits.serving.events import Decision, Mode, Ripe
 from glbandits.serving.learning import learn
-from glbandits.serving.loop import BASE, IDENTITY, Identity, Snapshot
+from glbandits.serving.loop import BASE, END_OF_TIME, IDENTITY, WHOLE_SINCE, Identity, Snapshot
 from glbandits.serving.store import EventStore
 
 BATCH = 1000
-END_OF_TIME = 2**62
 REMEMBERED = 64
 """Models that are kept at hand, for decisions of a process that was a little behind."""
 MOST_SAID = 20
@@ -28,6 +27,8 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
 
     decisions: int
     """That were made again."""
+    unchecked: int
+    """Decisions of models that the log cannot give again, because a part of it was deleted."""
     learned: int
     """Decisions that were learned again."""
     models: int
@@ -53,10 +54,15 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
     """
     identity = store.documents(loop, IDENTITY)
     if not identity:
-        return Verified(decisions=0, learned=0, models=0, different=0, sentences=())
+        return Verified(decisions=0, unchecked=0, learned=0, models=0, different=0, sentences=())
     salt = msgspec.json.decode(identity[0].body, type=Identity).salt
-    models, sentences, decisions, different = _Models(store, loop), list[str](), 0, 0
+    whole = store.latest_document(loop, WHOLE_SINCE)
+    since = 0 if whole is None else msgspec.json.decode(whole.body, type=int)
+    models, sentences, decisions, unchecked, different = _Models(store, loop, since), list[str](), 0, 0, 0
     for ripe in _all(store, loop, 0):
+        if ripe.decision.epoch < since:
+            unchecked += 1
+            continue
         decision, bandit = ripe.decision, models.at(ripe.decision.epoch, ripe.decision.model)
         found = _difference(decision, bandit, models.hashing(bandit.dim), salt)
         decisions += 1
@@ -68,6 +74,7 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
     wrong = models.difference_to_kept()
     return Verified(
         decisions=decisions,
+        unchecked=unchecked,
         learned=models.learned,
         models=models.count,
         different=different + bool(wrong),
@@ -104,13 +111,13 @@ def _difference(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str)
 class _Models:
     """Models of a loop at any number, learned again from the beginning of their epoch."""
 
-    def __init__(self, store: EventStore, loop: str) -> None:
-        self._store, self._loop = store, loop
+    def __init__(self, store: EventStore, loop: str, since: int) -> None:
+        self._store, self._loop, self._since = store, loop, since
         bases = (msgspec.msgpack.decode(one.body, type=Snapshot) for one in store.documents(loop, BASE))
         self._bases = {base.epoch: base for base in bases}
         self._recent: OrderedDict[tuple[int, int], Bandit] = OrderedDict()
         self._hashings: dict[int, Hashing] = {}
-        self._begin(0)
+        self._begin(since)
         self.learned, self.count = 0, 0
 
     def _begin(self, epoch: int) -> None:
@@ -150,5 +157,7 @@ class _Models:
         if kept is None:
             return ""
         snapshot = msgspec.msgpack.decode(kept.body, type=Snapshot)
+        if snapshot.epoch < self._since:
+            return ""
         again, was = self.at(snapshot.epoch, snapshot.number), Bandit.from_bytes(snapshot.bandit)
         return "" if np.array_equal(again.state, was.state) else f"the kept model {snapshot.number} comes out otherwise"

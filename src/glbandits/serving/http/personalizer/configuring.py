@@ -17,7 +17,7 @@ from glbandits.serving.http.personalizer.ranking import loop_of
 from glbandits.serving.http.personalizer.times import as_time, duration_text, parse_duration
 from glbandits.serving.http.personalizer.wire import decode
 from glbandits.serving.http.personalizer.wire_settings import PolicyContract, ServiceConfiguration
-from glbandits.serving.loop import CONFIGURATION, Loop, fresh_model
+from glbandits.serving.loop import CONFIGURATION, Loop
 from glbandits.serving.service import Service
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,6 @@ class Configuring:
     async def _run(self, loop: Loop, policy: str, settings: dict[str, Any]) -> Response:
         async with self._turn:
             changed = msgspec.structs.replace(loop.configuration, policy=policy, settings=settings)
-            await asyncio.to_thread(_check_exact, changed)
             await asyncio.to_thread(loop.configure, changed)
         return _policy_response(changed)
 
@@ -180,15 +179,3 @@ def _value(text: str) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
-
-
-def _check_exact(configuration: Configuration) -> None:
-    """Refuse a policy whose first rank, or a later one, could not say its probabilities."""
-    model = fresh_model(configuration)
-    exact = model.exact_probabilities([[0.0] * configuration.width]) is not None
-    later = getattr(model.policy, "draw", None) != "decision"  # which SGD-TS begins only after its first block
-    if not (exact and later):
-        raise InvalidInput(
-            f"{configuration.policy} with these settings cannot say the exact chance of an action, which a service "
-            "must log; use optimist"
-        )

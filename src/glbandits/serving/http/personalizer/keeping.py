@@ -49,7 +49,7 @@ class Keeping:
 
     async def delete_logs(self, request: Request) -> Response:
         """Forget all events. The model stays."""
-        await asyncio.to_thread(self._store.delete_log, self._loop(request).name)
+        await asyncio.to_thread(self._loop(request).forget)
         return NO_CONTENT
 
     async def logs_properties(self, request: Request) -> Response:
