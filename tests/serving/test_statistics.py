@@ -128,6 +128,7 @@ class TestVerdict:
             (80 * [shown(1, 0.5, 0.0)] + 30 * [shown(0, 0.5, 1.0)], Verdict.WORSE),
             (50 * [shown(0, 0.5, 0.0), shown(1, 0.5, 1.0), shown(0, 0.5, 1.0), shown(1, 0.5, 0.0)], Verdict.SAME),
             (100 * [passed()], Verdict.SILENT),
+            (88 * [shown(0, 0.5, 1.0)] + 12 * [passed(probabilities=(0.0, 0.5, 0.5))], Verdict.BLIND),
             (100 * [passed(mode=Mode.APPRENTICE, probability=1.0, rewards=((1, 1.0),))], Verdict.APPRENTICE),
         ],
     )

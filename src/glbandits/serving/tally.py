@@ -20,6 +20,8 @@ STEPS = 8
 """Steps of the delay's scale for each doubling: a quantile is within 5 % of the truth."""
 ENOUGH, ENOUGH_OF_BASELINE = 100, 30
 """Decisions, and how many of the baseline they are worth, below which it is too early to say anything."""
+MOST_UNSUPPORTED = 0.1
+"""The share of decisions without any chance of the baseline, above which the rest does not speak for all."""
 Z95 = 1.96
 """Standard errors of a 95 % interval to each side."""
 
@@ -42,6 +44,8 @@ class Verdict(StrEnum):
     """No reward came in time: every decision counts the default."""
     APPRENTICE = "apprentice"
     """The baseline was always shown, so there is nothing to compare."""
+    BLIND = "blind"
+    """In too many decisions the baseline had no chance: they say nothing of it."""
     BETTER = "better"
     SAME = "same"
     """The interval has 0 in it."""
@@ -162,8 +166,8 @@ class Tally:
         """Count what the other has counted as well."""
         for name in SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        for mine, theirs in ((self.actions, other.actions), (self.delays, other.delays)):
-            _join_counts(mine, theirs)
+        _join_counts(self.actions, other.actions)
+        _join_counts(self.delays, other.delays)
         if len(self.actions) > 2 * NAMES:
             self._forget_rare_names()
 
@@ -226,6 +230,8 @@ class Tally:
             return Verdict.SILENT
         if not self.online:
             return Verdict.APPRENTICE
+        if self.unsupported > MOST_UNSUPPORTED * self.learned:
+            return Verdict.BLIND
         if difference is None or self.baseline_worth < ENOUGH_OF_BASELINE:
             return Verdict.EARLY
         if abs(difference.value) <= Z95 * difference.error:
@@ -237,7 +243,7 @@ class Tally:
         count = sum(self.delays.values())
         for step, below in _running(self.delays):
             if below >= share * count:
-                return 2.0 ** (step / STEPS) - 1.0
+                return math.exp2(step / STEPS) - 1.0
         return None
 
 

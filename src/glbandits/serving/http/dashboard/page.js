@@ -70,7 +70,7 @@ const charts = {
 
 const HEADLINES = {
   better: "Learning", same: "Not better than the baseline", worse: "Worse than the baseline", early: "Too early to say",
-  silent: "No rewards come", apprentice: "An apprentice",
+  silent: "No rewards come", blind: "It cannot be told", apprentice: "An apprentice",
 };
 const WINDOWS = { hour: "in the hour up to", day: "in the day up to", all: "up to" };
 
@@ -102,7 +102,7 @@ function remarks(figures) {
   if (figures.verdict === "early" && figures.learned) {
     said.push(`${decisions(figures.learned)} learned, worth ${count(Math.floor(figures.baselineWorth))} of the baseline; an answer needs 100 and 30.`);
   }
-  if (figures.unsupported) said.push(`In ${percent(figures.unsupported / figures.learned)} the baseline had no chance at all, and what it would have earned there is not known.`);
+  if (figures.unsupported) said.push(`In ${percent(figures.unsupported / figures.learned)} the baseline had no chance at all, and what it would have earned there is not known: some exploration would tell.`);
   return said;
 }
 
