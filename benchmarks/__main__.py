@@ -22,6 +22,7 @@ NAMES = (
     "paper_grid",
     "r6a",
     "progressive_replay",
+    "service",
 )
 ONLY_IF_NAMED = ("regret",)
 

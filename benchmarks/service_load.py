@@ -35,9 +35,19 @@ class Running(NamedTuple):
     pid: int
 
     def cpu_seconds(self) -> float:
-        """What it has used so far, all its threads together."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
+        """What it has used so far, all its threads and processes together."""
+        return sum(_ticks(pid) for pid in _family(self.pid)) / TICKS
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all that it has begun."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+    return [pid, *(one for child in children for one in _family(int(child)))]
+
+
+def _ticks(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 class Measured(NamedTuple):
@@ -60,16 +70,16 @@ def bare_server(reply: int) -> Iterator[Running]:
 
 
 @contextmanager
-def service(store: Path, durability: str) -> Iterator[Running]:
+def service(store: Path, durability: str, processes: int) -> Iterator[Running]:
     """Ours."""
-    with _running(_serve_ours, str(store), durability) as running:
+    with _running(_serve_ours, str(store), durability, processes) as running:
         yield running
 
 
 @contextmanager
 def _running(run: Callable[..., None], *arguments: Any) -> Iterator[Running]:
     here, there = SPAWN.Pipe()
-    process = SPAWN.Process(target=run, args=(there, *arguments), daemon=True)
+    process = SPAWN.Process(target=run, args=(there, *arguments))
     process.start()
     try:
         if not here.poll(120):
@@ -106,12 +116,17 @@ def _serve_bare(ready: Connection, reply: int) -> None:
     uvicorn.Server(config).run([listening])
 
 
-def _serve_ours(ready: Connection, store: str, durability: Any) -> None:
+def _serve_ours(ready: Connection, store: str, durability: Any, processes: int) -> None:
     def announce(address: str, first: NewKey | None) -> None:
         ready.send((address, first.text if first is not None else ""))
 
     settings = Settings(
-        port=0, store=store, durability=durability, loops=("default", "dense", "wide"), log_level="warning"
+        port=0,
+        store=store,
+        durability=durability,
+        loops=("default", "dense"),
+        processes=processes,
+        log_level="warning",
     )
     serve(settings, APIS, announce)
 
