@@ -35,10 +35,6 @@ class Codes:
 
     def meet(self, space: str, name: object, value: object) -> Coded:
         """The code and value of a feature that is not at hand."""
-        if type(value) is float and -LARGEST_FEATURE <= value <= LARGEST_FEATURE:  # the shortest way for most of them
-            named = self.known(space).get(name)
-            if named is not None:
-                return named[0], value
         if not isinstance(name, str):
             raise InvalidInput(f"names of features must be text; got {name!r}")
         if name.startswith("_"):

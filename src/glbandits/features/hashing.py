@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from glbandits.errors import InvalidInput, whole
-from glbandits.features.codes import Codes, path_of
+from glbandits.features.codes import LARGEST_FEATURE, Codes, path_of
 from glbandits.features.crosses import cross_entry
 from glbandits.records import Floats
 
@@ -84,17 +84,25 @@ class _Found:
             raise InvalidInput(f"{owner}: {error}") from None
 
     def _add(self, space: str, features: Object, depth: int) -> None:
-        known, codes, values = self._known.known(space), self.codes, self.values
+        known = self._known.known(space)
+        add_code, add_value = self.codes.append, self.values.append
         items: Iterable[tuple[str, Any]] = features.items() if type(features) is dict else _items(space, features)
         for item in items:
+            name, value = item
+            if type(value) is float and -LARGEST_FEATURE <= value <= LARGEST_FEATURE:
+                coded = known.get(name)  # numbers may all be different: the name is what comes again
+                if coded is not None:
+                    add_code(coded[0])
+                    add_value(value)
+                    continue
             try:
                 coded = known.get(item)
             except TypeError:  # an object or an array cannot be looked up
-                self._add_nested(space, *item, depth)
+                self._add_nested(space, name, value, depth)
                 continue
-            code, value = coded or self._known.meet(space, *item)
-            codes.append(code)
-            values.append(value)
+            code, amount = coded or self._known.meet(space, name, value)
+            add_code(code)
+            add_value(amount)
 
     def _add_nested(self, space: str, name: object, value: Any, depth: int) -> None:
         path = path_of(space, name)
@@ -114,6 +122,8 @@ class _Found:
 
 def _items(space: str, features: object) -> Iterable[tuple[str, Any]]:
     """Names and values of an object, or of several."""
+    if type(features) is list and len(features) == 1 and type(features[0]) is dict:  # as most come from Personalizer
+        return features[0].items()
     parts = [features] if isinstance(features, Mapping) else features
     if not isinstance(parts, list | tuple) or not all(isinstance(part, Mapping) for part in parts):
         raise InvalidInput(f"{space or 'they'} must be an object or a list of objects; got {repr(features)[:60]}")
