@@ -1,0 +1,30 @@
+import numpy as np
+import pytest
+
+from glbandits import Bandit, Optimist
+from glbandits.bandit.checks import fits_entry
+from glbandits.errors import InvalidInput
+
+
+def test_arms_fit_if_they_have_the_width_and_usable_numbers() -> None:
+    fits = fits_entry()
+    assert fits(np.zeros((3, 2)), 2)
+    assert not fits(np.zeros((3, 2)), 3)
+    assert not fits(np.zeros((0, 2)), 2)
+    assert not fits(np.array([[0.0, np.nan]]), 2)
+    assert not fits(np.array([[0.0, 1e60]]), 2)
+    with pytest.raises(TypeError):
+        fits(np.zeros((3, 2), dtype=np.float32), 2)
+
+
+def test_exact_probabilities_take_arrays_of_any_kind_and_refuse_as_ever() -> None:
+    bandit = Bandit(Optimist(), dim=2, seed=0)
+    arms = np.array([[1.0, 0.0], [0.0, 1.0]])
+    exact = bandit.exact_probabilities(arms)
+    assert exact is not None
+    for same in (arms.astype(np.float32), np.asfortranarray(arms), arms.tolist(), arms.astype(int)):
+        np.testing.assert_array_equal(bandit.exact_probabilities(same), exact)
+    with pytest.raises(InvalidInput, match=r"shape \(K, 2\)"):
+        bandit.exact_probabilities(np.zeros((2, 3)))
+    with pytest.raises(InvalidInput, match="finite numbers"):
+        bandit.exact_probabilities(np.array([[np.inf, 0.0]]))
