@@ -97,6 +97,11 @@ def test_what_cannot_be_estimated_is_refused() -> None:
     lists = {"arm": ["a", "b"], "arms": [["a"], ["a", "b"]], "reward": [0, 1]}
     with pytest.raises(InvalidInput, match="only where all rows have the same arms.*give them as a column"):
         estimate_propensities(read_table(lists, Columns(propensity=None, arms="arms")))
+    with pytest.raises(InvalidInput) as caught:
+        estimate_propensities(read_table(lists, Columns(propensity=None, arms="arms")))
+    assert "direct method" not in str(
+        caught.value
+    )  # evaluate refuses a log without propensities whatever the estimator
     known = {"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 0.5]}
     with pytest.raises(InvalidInput, match="the log has propensities"):
         estimate_propensities(read_table(known, Columns()))

@@ -1,3 +1,4 @@
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -328,3 +329,69 @@ def test_pandas() -> None:
     frame.loc[1, "age"] = pandas.NA
     with pytest.raises(InvalidInput, match="column 'age', row 1: it must be a finite number; got none"):
         read_table(frame, COLUMNS)
+
+
+def test_pandas_with_nested_arrays_as_from_parquet() -> None:
+    pandas = pytest.importorskip("pandas")
+    vectors = [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]], [[7.0, 8.0], [9.0, 10.0], [11.0, 12.0]]]
+    table = {**LISTS, "z": vectors}
+    frame = pandas.DataFrame(LISTS)
+    frame["arms"] = [np.array(names, dtype=object) for names in LISTS["arms"]]
+    frame["z"] = [nested(row) for row in vectors]
+    columns = Columns(arms="arms", features="z")
+    same(read_table(frame, columns), read_table(table, columns))
+    same(read_table(frame, Columns(propensity="propensity", arms="arms")), read_table(LISTS, Columns(arms="arms")))
+    frame["z"] = [np.array(row) for row in vectors]  # two axes in each row
+    same(read_table(frame, columns), read_table(table, columns))
+    same(read_table({**table, "z": [nested(row) for row in vectors]}, columns), read_table(table, columns))
+
+
+def nested(rows: list[list[float]]) -> np.ndarray[Any, Any]:
+    """An array of arrays, as pandas hands back a nested column of Parquet."""
+    out = np.empty(len(rows), dtype=object)
+    out[:] = [np.array(row) for row in rows]
+    return out
+
+
+def test_pandas_with_a_name_twice() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({**TABLE, "other": [0, 0, 0]})
+    twice = pandas.concat([frame, frame[["other"]]], axis=1)
+    same(read_table(twice, COLUMNS), read_table(TABLE, COLUMNS))
+    with pytest.raises(InvalidInput, match="column 'other' is there 2 times. Drop or rename all but one"):
+        read_table(twice, Columns(context=("other",)))
+    with pytest.raises(InvalidInput, match="column 'other' is there 2 times"):
+        read_table(TABLE, Columns(), arm_table=twice)
+
+
+def test_columns_that_are_not_read_are_known_by_name_alone() -> None:
+    odd = {**TABLE, "odd": [nested([[1.0]]), "text", object()]}
+    same(read_table(odd, COLUMNS), read_table(TABLE, COLUMNS))
+    with pytest.raises(InvalidInput, match="no column 'od'.*did you mean 'odd'"):
+        read_table(odd, Columns(context=("od",)))
+
+
+def test_whole_numbers_may_come_before_others() -> None:
+    assert read_table({**TABLE, "reward": [0, 1.5, 2]}, Columns()).rewards.tolist() == [0.0, 1.5, 2.0]
+    assert read_table({**TABLE, "reward": [False, 1.5, 2]}, Columns()).rewards.tolist() == [0.0, 1.5, 2.0]
+    rows = {"arm": [0, 0, 1], "reward": [0, 1, 2], "propensity": [1, 1, 0.5], "z": [[[0]], [[1.5]], [[2], [0.5]]]}
+    assert read_table(rows, Columns(features="z")).features().tolist() == [[[0], [0]], [[1.5], [0]], [[2], [0.5]]]
+
+
+@pytest.mark.parametrize(
+    ("values", "kinds"),
+    [([0, "x", 1], "numbers and text"), ([[1], 2, 3], "lists and numbers"), ([{}, 1, 2], "dict and n")],
+)
+def test_a_column_of_different_kinds_is_refused(values: list[object], kinds: str) -> None:
+    with pytest.raises(InvalidInput, match=f"column 'reward' must hold values of one kind; got {kinds}"):
+        read_table({**TABLE, "reward": values}, Columns())
+
+
+def test_many_arms_are_put_in_order_at_once() -> None:
+    """A search for each name takes 10 seconds for so many; a look into a dict, less than one."""
+    names = [f"item {number}" for number in reversed(range(40_000))]
+    start = perf_counter()
+    found, features = layouts_module.read_arms(pl.DataFrame({"name": names, "price": np.arange(40_000.0)}))
+    assert perf_counter() - start < 4.0
+    assert found[:2] == ("item 0", "item 1")
+    assert features[:2, 0].tolist() == [39_999.0, 39_998.0]

@@ -63,6 +63,11 @@ class Columns:
         names = (self.arm, self.reward, self.propensity, *self.context, self.cluster, self.arms, self.features)
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
+    def reads(self, name: str) -> bool:
+        """Whether a column of this name may be read: it is named here, or some arm's name makes it of a pattern."""
+        patterns = (re.escape(pattern).replace(re.escape(ARM), ".*") for pattern in self.per_arm)
+        return name in self.single or any(re.fullmatch(pattern, name, re.DOTALL) for pattern in patterns)
+
     def of_arms(self, arm_names: Iterable[str]) -> list[list[str]]:
         """The columns of each pattern of `per_arm`, one for each arm."""
         names = list(arm_names)
@@ -77,6 +82,13 @@ def _texts(name: str, value: object) -> tuple[str, ...]:
     if not all(isinstance(text, str) for text in found) or len(set(found)) < len(found):
         raise InvalidInput(f"{name} must be different names of columns, such as ('age', 'country'); got {found}")
     return found
+
+
+def check_columns(columns: object) -> Columns:
+    """They themselves, if that is what they are."""
+    if not isinstance(columns, Columns):
+        raise InvalidInput(f"columns must say which column is what, such as Columns(arm='item'); got {columns!r}")
+    return columns
 
 
 NAME_THEM = "Say what they are called: Columns(arm=..., reward=..., propensity=... or None if it is not known)"

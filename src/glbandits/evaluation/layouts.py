@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.columns import Columns, check_present, naturally
+from glbandits.evaluation.columns import Columns, check_columns, check_present, naturally
 from glbandits.evaluation.series import codes, is_number, is_text, numbers, one_hot, wrong
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats
@@ -56,8 +56,7 @@ class Layout:
 
 def prepared(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     """The table with few types: names of arms as text, lists as lists. Checked as far as types tell."""
-    if not isinstance(columns, Columns):
-        raise InvalidInput(f"columns must say which column is what, such as Columns(arm='item'); got {columns!r}")
+    check_columns(columns)
     schema = table.collect_schema()
     check_present(columns.single, schema.names())
     changes = []
@@ -178,8 +177,9 @@ def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> tuple[tuple[str
     for bad in (ids.is_null(), ids.is_duplicated()):
         if bad.any():
             raise wrong(table[arm_id], int(bad.arg_max() or 0), 0, "must name each arm of arm_table once")
-    names = naturally(ids)
-    in_order = table[[ids.to_list().index(name) for name in names]]
+    places = {name: place for place, name in enumerate(ids)}
+    names = naturally(places)
+    in_order = table[[places[name] for name in names]]
     parts = [_arm_feature(in_order[name]) for name in table.columns if name != arm_id]
     return names, np.hstack(parts) if parts else np.eye(len(names))
 

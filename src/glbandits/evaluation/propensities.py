@@ -168,8 +168,8 @@ def _check(block: LoggedData) -> None:
     if isinstance(block.arms, RowArms):
         raise InvalidInput(
             "propensities can be estimated only where all rows have the same arms; here they differ from row to row. "
-            "Ask whoever keeps the log for the chances, estimate them by a model of your own and give them as a "
-            "column, or use an estimator that needs none, such as the direct method"
+            "Ask whoever keeps the log for the chances, or estimate them by a model of your own, and give them as a "
+            "column. Where the choice was uniform, that is 1 over the number of arms of the row"
         )
 
 

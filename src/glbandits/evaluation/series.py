@@ -1,7 +1,9 @@
 """A column of a table as an array: every value a number, or an error that names the column and the row."""
 
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from numbers import Number
+from typing import Any, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -11,6 +13,43 @@ from glbandits.records import Floats, Ints
 
 Where: TypeAlias = int | Ints
 """Row numbers, for errors: that of the first value, or of each."""
+
+
+def column_of(name: str, values: Iterable[Any]) -> pl.Series:
+    """A column of these values: numbers, text, or lists of them, within each other or not, which may be arrays."""
+    plain = [_without_arrays(value) for value in values]
+    kinds = _kinds(plain)
+    if len(kinds) > 1:
+        raise InvalidInput(
+            f"column {name!r} must hold values of one kind; got {' and '.join(sorted(kinds))}. Make all of them "
+            "numbers, or all text"
+        )
+    try:
+        return pl.Series(
+            name, plain, strict=False
+        )  # strictly, 0 before 1.5 is an error, and [0] before [1.5] makes it 1
+    except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"column {name!r} could not be read: {error}") from None
+
+
+def _without_arrays(value: Any) -> Any:
+    """Lists in place of arrays and tuples, within each other too."""
+    if isinstance(value, np.ndarray):
+        return [_without_arrays(each) for each in value] if value.dtype == object else value.tolist()
+    return [_without_arrays(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _kinds(values: Iterable[Any]) -> set[str]:
+    """Of the values that are there, or of what is in them if all are lists."""
+    there = [value for value in values if value is not None]
+    kinds = {_kind(value) for value in there}
+    return _kinds(chain.from_iterable(there)) if kinds == {"lists"} else kinds
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Number | np.bool_):
+        return "numbers"
+    return "text" if isinstance(value, str) else "lists" if isinstance(value, list) else type(value).__name__
 
 
 def is_text(kind: pl.DataType) -> bool:

@@ -1,6 +1,7 @@
 """Tables in memory as logs, and what is shared with tables in files: reading them a block of rows at a time."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -8,9 +9,10 @@ import numpy as np
 import polars as pl
 
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.columns import Columns
+from glbandits.evaluation.columns import Columns, check_columns
 from glbandits.evaluation.layouts import look_at, prepared
 from glbandits.evaluation.logged_data import BLOCK, LoggedData, rows_together
+from glbandits.evaluation.series import column_of
 from glbandits.evaluation.table_rows import read_rows
 from glbandits.maths.links import Link
 
@@ -101,35 +103,52 @@ def read_table(
         cross: whether the features of an arm are its own and the context's products with them, or its own and the
             context (see `CrossedArms`).
     """
-    table = as_frame(frame).lazy()
+    table = as_frame(frame, check_columns(columns).reads).lazy()
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, cross=cross).read()
 
 
-def as_frame(table: Any) -> pl.DataFrame:
-    """A data frame of polars from one of pandas, or from a dict of columns, or as it is."""
+def as_frame(table: Any, wanted: Callable[[str], bool] = lambda _: True) -> pl.DataFrame:
+    """A data frame of polars from one of pandas, or from a dict of columns, or as it is.
+
+    Columns that are not wanted may hold anything: of those, only the names and lengths are kept.
+    """
     if isinstance(table, pl.DataFrame):
         return table
     if isinstance(table, pl.LazyFrame):
         return table.collect()
     if hasattr(table, "iloc") and hasattr(table, "columns"):
-        table = {series.name: series for series in (_from_pandas(table[name]) for name in table.columns)}
+        table = _by_position(table, wanted)
     if not isinstance(table, Mapping):
         raise InvalidInput(
             f"a table must be a data frame of polars or pandas, or a dict of columns; got {type(table).__name__}"
         )
+    columns = {str(name): _column(str(name), values, wanted(str(name))) for name, values in table.items()}
     try:
-        return pl.DataFrame(dict(table))
+        return pl.DataFrame(columns)
     except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
         raise InvalidInput(f"the columns do not make a table: {error}") from None
 
 
-def _from_pandas(series: Any) -> pl.Series:
-    """Plain numbers as NumPy has them, all else value by value, with None where pandas says that none is there."""
-    name = str(series.name)
-    if isinstance(series.dtype, np.dtype) and series.dtype.kind in "biuf":
-        return pl.Series(name, series.to_numpy())
-    values = [None if gone else value for value, gone in zip(series.tolist(), series.isna().tolist(), strict=True)]
-    try:
-        return pl.Series(name, values)
-    except (pl.exceptions.PolarsError, TypeError):  # a column of anything, which may be none of those that are read
-        return pl.Series(name, values, dtype=pl.Object)
+def _by_position(frame: Any, wanted: Callable[[str], bool]) -> dict[str, Any]:
+    """The columns of pandas, which may have the same name twice: an error if that one is wanted."""
+    names = [str(name) for name in frame.columns]
+    for name, times in Counter(names).items():
+        if times > 1 and wanted(name):
+            raise InvalidInput(f"column {name!r} is there {times} times. Drop or rename all but one of them")
+    return {name: frame.iloc[:, place] for place, name in enumerate(names)}
+
+
+def _column(name: str, values: Any, wanted: bool) -> Any:
+    """What polars can make a column of without guessing."""
+    if not wanted:
+        sized = hasattr(values, "__len__") and not isinstance(values, str)
+        return pl.repeat(None, len(values), eager=True) if sized else None
+    numeric = isinstance(getattr(values, "dtype", None), np.dtype) and values.dtype.kind in "biuf"
+    if hasattr(values, "isna"):  # of pandas, which has several ways to say that none is there
+        if numeric:
+            return values.to_numpy()
+        gone = values.isna().tolist()
+        return column_of(name, [None if no else value for value, no in zip(values.tolist(), gone, strict=True)])
+    if isinstance(values, np.ndarray) and not numeric:
+        values = values.tolist()
+    return column_of(name, values) if isinstance(values, list | tuple | range) else values
