@@ -98,7 +98,7 @@ def test_the_standard_error_is_the_one_by_hand() -> None:
     assert found["ips"].standard_error == pytest.approx(by_hand, abs=1e-10)
     assert found["snips"].standard_error == pytest.approx(by_hand_ratio, abs=1e-10)
     low, high = found["ips"].normal
-    assert (high - low) / 2 == pytest.approx(1.959963984540054 * by_hand, abs=1e-10)
+    assert (high - low) / 2 == pytest.approx(2.776445105197793 * by_hand, abs=1e-10)  # Student's t of 4 degrees
 
 
 def test_rows_that_were_decided_together_count_as_one() -> None:
@@ -207,3 +207,28 @@ def test_another_package_says_the_same() -> None:
     found = evaluate(log, target, ["ips", "snips", "dm"], model=Given())
     theirs = {"ips": 0.3938639788581619, "snips": 0.3893846244361238, "dm": 0.5081137422411452}
     assert {one.name: one.value for one in found.estimates} == pytest.approx(theirs, abs=1e-10)
+
+
+def test_shrinkage_is_given_up_where_it_hurts() -> None:
+    """100 arms and a model that knows nothing: all the value is in weights of 100. Three standard errors of dr."""
+    rng, rows = np.random.default_rng(4), 20_000
+    chosen = rng.integers(0, 100, rows)
+    log = LoggedData(
+        chosen=chosen,
+        rewards=(rng.random(rows) < np.where(chosen == 0, 0.8, 0.1)).astype(np.float64),
+        propensities=np.full(rows, 0.01),
+        arms=FixedArms(np.ones((100, 1)), rows),
+        arm_names=tuple(map(str, range(100))),
+        link="logistic",
+    )
+    found = evaluate(log, "0", ["dr", "dros", "switch-dr"])
+    for name in ("dros", "switch-dr"):
+        assert abs(found[name].value - found["dr"].value) <= 3 * found["dr"].standard_error
+    assert abs(found["dr"].value - 0.8) <= 5 * found["dr"].standard_error
+
+
+def test_the_word_of_a_model_has_no_interval() -> None:
+    found = evaluate(small_log(), TARGET, ["dm"], model=KnownModel())
+    assert math.isnan(found["dm"].standard_error)
+    assert math.isnan(found["dm"].normal.low)
+    assert "unknown" in str(found)

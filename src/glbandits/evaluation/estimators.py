@@ -8,6 +8,7 @@ Letters: r the reward, p the propensity, pi the target's chance of the chosen ar
 expects of an arm, v the sum of pi(a) q(a) over the arms of the row.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,8 +23,8 @@ from glbandits.errors import number
 from glbandits.evaluation.moments import Moments
 from glbandits.records import Floats
 
-GRID = tuple(float(10.0 ** (power / 4)) for power in range(-4, 17))
-"""Thresholds and strengths that are tried when none is given: 0.1 to 10,000."""
+GRID = (*(float(10.0 ** (power / 4)) for power in range(-4, 17)), math.inf)
+"""Weights from which on less is believed, tried when none is given: 0.1 to 10,000, and none at all."""
 
 
 class Rows(NamedTuple):
@@ -56,6 +57,8 @@ class Estimator(Protocol):
     needs_model: ClassVar[bool]
     biased: ClassVar[bool]
     """Whether it is off even with right propensities and any number of rows, which no interval shows."""
+    spread_known: ClassVar[bool]
+    """Whether the spread over rows tells how far it may be off: not if it is all a model's word."""
 
     def terms(self, rows: Rows) -> Floats:
         """The numbers of each row, (m, k)."""
@@ -79,6 +82,7 @@ class Mean:
 
     needs_model: ClassVar[bool] = False
     biased: ClassVar[bool] = False
+    spread_known: ClassVar[bool] = True
 
     def used(self, moments: Moments) -> slice:  # noqa: ARG002
         """All of them."""
@@ -103,6 +107,7 @@ class Ratio:
 
     needs_model: ClassVar[bool] = False
     biased: ClassVar[bool] = False
+    spread_known: ClassVar[bool] = True
 
     def used(self, moments: Moments) -> slice:  # noqa: ARG002
         """All of them."""
@@ -181,12 +186,13 @@ class Snips(Ratio):
 class DirectMethod(Mean):
     """The mean of v: what the reward model says. Little variance, and all the bias of the model.
 
-    Its interval tells how well the mean of the model's answers is known, not how far the model is off.
+    It has no interval: how far the model is off, the spread of its answers does not tell.
     """
 
     name: ClassVar[str] = "dm"
     needs_model: ClassVar[bool] = True
     biased: ClassVar[bool] = True
+    spread_known: ClassVar[bool] = False
 
     def terms(self, rows: Rows) -> Floats:  # noqa: D102
         return rows.expected[:, np.newaxis]
@@ -214,6 +220,7 @@ class SelfNormalisedDr:
     name: ClassVar[str] = "sndr"
     needs_model: ClassVar[bool] = True
     biased: ClassVar[bool] = False
+    spread_known: ClassVar[bool] = True
 
     def terms(self, rows: Rows) -> Floats:  # noqa: D102
         return np.stack([rows.expected, rows.weights * (rows.rewards - rows.predicted), rows.weights], axis=1)
@@ -270,7 +277,7 @@ class SwitchDr(Shrunk):
     """Doubly robust where w is at most a threshold, the model alone where it is larger (Wang et al. 2017).
 
     Args:
-        threshold: None takes, of 0.1 to 10,000, the one with the least estimated error.
+        threshold: None takes, of 0.1 to 10,000 and none at all, the one with the least estimated error.
     """
 
     name: ClassVar[str] = "switch-dr"
@@ -294,8 +301,8 @@ class DrOptimisticShrinkage(Shrunk):
     """Doubly robust with w replaced by s w / (w^2 + s) (Su et al. 2020): all of a small weight, little of a large one.
 
     Args:
-        strength: s, the square of a weight that is halved; None takes, of 0.1 to 10,000, the one with the least
-            estimated error.
+        strength: s, the square of a weight that is halved; None takes, of the squares of 0.1 to 10,000 and none at all,
+            the one with the least estimated error.
     """
 
     name: ClassVar[str] = "dros"
@@ -307,9 +314,11 @@ class DrOptimisticShrinkage(Shrunk):
             settle(self, strength=number("strength", self.strength, at_least=0))
 
     def settings(self) -> Floats:  # noqa: D102
-        return np.array(GRID if self.strength is None else [self.strength])
+        return np.square(GRID) if self.strength is None else np.array([self.strength])
 
     def shrunk(self, weights: Floats, setting: float) -> Floats:  # noqa: D102
+        if setting == math.inf:
+            return weights
         below = weights * weights + setting
         kept: Floats = np.divide(setting * weights, below, out=np.zeros_like(weights), where=below > 0.0)
         return kept

@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from glbandits.errors import InvalidInput, look_up, number, whole
-from glbandits.evaluation.arm_features import FixedArms, RowArms, part_of
+from glbandits.evaluation.arm_features import FixedArms, RowArms
 from glbandits.evaluation.estimators import ESTIMATORS, Estimator, Range, Rows
-from glbandits.evaluation.intervals import bernstein_interval, bootstrap_interval, normal_interval
+from glbandits.evaluation.intervals import UNKNOWN, bernstein_interval, bootstrap_interval, normal_interval
 from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData
 from glbandits.evaluation.moments import Moments, MomentSums, Units
 from glbandits.evaluation.results import Estimate, Evaluation
 from glbandits.evaluation.reward_models import CrossFitted, GlmReward, RewardModel, fold_of
 from glbandits.evaluation.support import Support, SupportSums
-from glbandits.evaluation.targets import AnyTarget, Target, as_target, checked_chances
+from glbandits.evaluation.targets import AnyTarget, GivenTarget, Target, as_target, checked_chances
 from glbandits.maths.links import find_link
 from glbandits.maths.running_sums import RunningSums
 from glbandits.records import Floats, Ints
@@ -23,6 +23,8 @@ POINTS = 500
 """Places at which running estimates are kept."""
 NUMBERS = 8_000_000
 """Features that are held at a time: 64 MB."""
+FEW_GROUPS = 40
+"""Below so many groups of rows that were decided together, an interval is called too short."""
 EQUAL = 1e-6
 """How far p K may be from 1 in a log that chose with equal chances."""
 
@@ -30,7 +32,7 @@ EQUAL = 1e-6
 def evaluate(
     log: Log,
     target: AnyTarget,
-    estimators: Sequence[str | Estimator] = ("ips", "snips", "dr"),
+    estimators: str | Sequence[str | Estimator] = ("ips", "snips", "dr"),
     *,
     model: RewardModel | None = None,
     level: float = 0.95,
@@ -66,26 +68,31 @@ def evaluate(
     >>> round(evaluate(log, "new")["snips"].value, 2)
     0.69
     """
-    chosen = [look_up("estimator", one, ESTIMATORS)() if isinstance(one, str) else one for one in estimators]
+    named = [estimators] if isinstance(estimators, str) else list(estimators)
+    if not named:
+        raise InvalidInput(f"name at least one estimator: {', '.join(ESTIMATORS)}")
+    chosen = [look_up("estimator", one, ESTIMATORS)() if isinstance(one, str) else one for one in named]
     level, seed = number("level", level, above=0, at_most=1 - 1e-9), whole("seed", seed, at_least=0)
     head = _first_rows(log)
-    play, size = as_target(target, log.arm_names), max(1, min(BLOCK, NUMBERS // (head.arms.most * head.dim)))
+    play, size = as_target(target, log.arm_names), _block_rows(head)
+    if isinstance(play, GivenTarget) and len(play.given) != len(log):
+        raise InvalidInput(f"target must have a row for each row of the log, {len(log)}; got shape {play.given.shape}")
+    link = find_link(head.link)
+    bounds = _reward_bounds(reward_range) or (link.lowest_reward, link.highest_reward)
     passes = 2 if any(one.needs_model for one in chosen) else 1
     report = _Progress(progress, passes * len(log))
     fitted = _fit(log, model or GlmReward(link=head.link), size, report) if passes == 2 else None
-    work = _Pass(chosen, head, play, fitted, np.random.default_rng(seed))
+    work = _Pass(chosen, head, play, fitted, bounds, np.random.default_rng(seed))
     for block in log.blocks(size):
-        work.add(_with_features(block))
+        work.add(block)
         report.add(len(block))
-    link = find_link(head.link)
-    support = work.support.support()
-    lowest, highest = reward_range or (link.lowest_reward, link.highest_reward)
+    support = work.support.support(work.weights.moments().standard_error(np.ones(1)))
     least = (
         support.least_propensity
         if least_propensity is None
         else number("least_propensity", least_propensity, above=0, at_most=1)
     )
-    known = Range(lowest, highest, max(1.0 / least, support.largest_weight))
+    known = Range(*bounds, max(1.0 / least, support.largest_weight))
     return _evaluation(work, support, known, level, seed, head, log.arm_names)
 
 
@@ -104,11 +111,20 @@ def _first_rows(log: Log) -> LoggedData:
     return head
 
 
-def _with_features(block: LoggedData) -> LoggedData:
-    """The same rows with features that are made once, not each time somebody asks."""
-    if isinstance(block.arms, FixedArms | RowArms):
-        return block
-    return part_of(block, arms=RowArms(block.features(), block.arms.counts))
+def _block_rows(head: LoggedData) -> int:
+    """Rows that are looked at together: fewer where a row has many features of its own."""
+    if isinstance(head.arms, FixedArms):
+        return BLOCK
+    return max(1, min(BLOCK, NUMBERS // max(head.arms.most * head.dim, 1)))
+
+
+def _reward_bounds(given: tuple[float, float] | None) -> tuple[float, float] | None:
+    if given is None:
+        return None
+    lowest, highest = (number("reward_range", bound) for bound in given)
+    if not lowest < highest:
+        raise InvalidInput(f"reward_range must be the lowest and then the highest reward; got {given}")
+    return lowest, highest
 
 
 class _Progress:
@@ -138,7 +154,7 @@ class _Dealt:
 def _fit(log: Log, model: RewardModel, size: int, report: _Progress) -> tuple[RewardModel, CrossFitted]:
     fitted, dealt = model.begin(log.dim), _Dealt()
     for block in log.blocks(size):
-        fitted.learn(_with_features(block), fold_of(dealt.of(block)[1], model.folds))
+        fitted.learn(block, fold_of(dealt.of(block)[1], model.folds))
         report.add(len(block))
     fitted.finish()
     return model, fitted
@@ -153,16 +169,17 @@ class _Pass:
         head: LoggedData,
         target: Target,
         fitted: tuple[RewardModel, CrossFitted] | None,
+        bounds: tuple[float, float],
         rng: np.random.Generator,
     ) -> None:
         one = Rows(*np.zeros((5, 1)))
         self.estimators = list(estimators)
         self.sums = [MomentSums(estimator.terms(one).shape[1]) for estimator in self.estimators]
         self.running = [RunningSums(estimator.terms(one).shape[1], POINTS) for estimator in self.estimators]
-        self.logged = MomentSums(1)
+        self.logged, self.weights = MomentSums(1), MomentSums(1)
         self.support = SupportSums(None if isinstance(head.arms, RowArms) else head.arms.most)
         self.equal_chances = True
-        self._target, self._fitted, self._rng = target, fitted, rng
+        self._target, self._fitted, self._bounds, self._rng = target, fitted, bounds, rng
         self._dealt, self._rows = _Dealt(), 0
 
     def add(self, block: LoggedData) -> None:
@@ -170,6 +187,7 @@ class _Pass:
         propensities = block.propensities
         if propensities is None:
             raise InvalidInput("some rows of the log have a propensity and others have none")
+        self._check_rewards(block)
         units, own = self._dealt.of(block)
         chances = checked_chances(self._target, block, self._rows)
         place = np.arange(len(block)), block.chosen
@@ -177,7 +195,7 @@ class _Pass:
         expected, predicted = np.zeros(len(block)), np.zeros(len(block))
         if self._fitted is not None:
             model, fitted = self._fitted
-            rewards = fitted.expect(block, fold_of(own, model.folds))
+            rewards = np.clip(fitted.expect(block, fold_of(own, model.folds)), *self._bounds)
             expected, predicted = np.einsum("ak,ak->a", np.where(block.there, rewards, 0.0), chances), rewards[place]
         rows = Rows(weights, block.rewards, self._matched(chances, block.chosen), expected, predicted)
         for estimator, sums, running in zip(self.estimators, self.sums, self.running, strict=True):
@@ -185,9 +203,18 @@ class _Pass:
             sums.add(terms, units)
             running.add(terms.T)
         self.logged.add(block.rewards[:, np.newaxis], units)
+        self.weights.add(weights[:, np.newaxis], units)
         self.support.add(block, chances, weights)
         self.equal_chances &= bool((np.abs(propensities * block.arms.counts - 1.0) <= EQUAL).all())
         self._rows += len(block)
+
+    def _check_rewards(self, block: LoggedData) -> None:
+        outside = (block.rewards < self._bounds[0]) | (block.rewards > self._bounds[1])
+        if outside.any():
+            row = int(np.argmax(outside))
+            raise InvalidInput(
+                f"reward_range is {self._bounds}, and the reward of row {self._rows + row} is {block.rewards[row]}"
+            )
 
     def _matched(self, chances: Floats, chosen: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         below = np.cumsum(chances, axis=1)
@@ -214,7 +241,23 @@ def _evaluation(
     for estimator, sums, running in zip(work.estimators, work.sums, work.running, strict=True):
         moments, table = sums.moments(), running.table()
         used = estimator.used(moments)
-        estimates.append(_estimate(estimator, moments.only(used), level, seed, known, table[0], table[1:][used]))
+        kept = moments.only(used)
+        any_n = (
+            "none: propensities were estimated" if head.estimated else bernstein_interval(estimator, kept, level, known)
+        )
+        certain = estimator.spread_known
+        estimates.append(
+            Estimate(
+                estimator=estimator,
+                value=float(estimator.combine(kept.mean)),
+                standard_error=kept.standard_error(estimator.gradient(kept.mean)) if certain else math.nan,
+                normal=normal_interval(estimator, kept, level) if certain else UNKNOWN,
+                bootstrap=bootstrap_interval(estimator, kept, level, seed) if certain else UNKNOWN,
+                bernstein=any_n,
+                running=estimator.combine((table[1:][used] / table[0]).T),
+                support=support,
+            )
+        )
     logged = work.logged.moments()
     return Evaluation(
         estimates=tuple(estimates),
@@ -228,20 +271,6 @@ def _evaluation(
     )
 
 
-def _estimate(
-    estimator: Estimator, moments: Moments, level: float, seed: int, known: Range, rows: Floats, sums: Floats
-) -> Estimate:
-    return Estimate(
-        estimator=estimator,
-        value=float(estimator.combine(moments.mean)),
-        standard_error=moments.standard_error(estimator.gradient(moments.mean)),
-        normal=normal_interval(estimator, moments, level),
-        bootstrap=bootstrap_interval(estimator, moments, level, seed),
-        bernstein=bernstein_interval(estimator, moments, level, known),
-        running=estimator.combine((sums / rows).T),
-    )
-
-
 def _notes(
     work: _Pass, estimates: Sequence[Estimate], support: Support, head: LoggedData, logged: Moments
 ) -> list[str]:
@@ -251,7 +280,8 @@ def _notes(
             "propensities were estimated from the log: if decisions hung on what is not in it, every estimate is biased"
         )
     if logged.grouped:
-        notes.append(f"rows that were decided together count as one: {logged.groups} independent groups")
+        few = ", too few for intervals to be trusted" if logged.groups < FEW_GROUPS else ""
+        notes.append(f"rows that were decided together count as one: {logged.groups} independent groups{few}")
     biased = [one.name for one in work.estimators if one.biased]
     if biased:
         notes.append(

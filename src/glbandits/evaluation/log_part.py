@@ -55,7 +55,11 @@ def split(log: Log, share: float) -> tuple[LogPart, LogPart]:
     if not 0 < cut < rows:
         raise InvalidInput(
             f"a share of {share:g} must leave rows in both parts of the log; got a cut after {cut} of {rows} rows"
-            + ("" if clusters is None else ", where no cluster goes on behind it. Leave out clusters to cut anywhere")
+            + (
+                ""
+                if clusters is None
+                else ", where no cluster goes on behind it. Sort the log by cluster, or learn from another log"
+            )
         )
     return LogPart(log, 0, cut), LogPart(log, cut, rows)
 

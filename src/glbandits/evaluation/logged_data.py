@@ -1,7 +1,7 @@
 """LoggedData: what was decided, with what chance, and what came of it. One record, checked once."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -69,6 +69,8 @@ class LoggedData:
     """Names of the arms, where all rows have the same."""
     estimated: bool = False
     """Whether the propensities were estimated from the log itself."""
+    _features: Floats | None = field(default=None, init=False, repr=False)
+    """What was made once, for those who ask again."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.arms, ArmFeatures):
@@ -135,6 +137,7 @@ class LoggedData:
             propensities=None if self.propensities is None else self.propensities[rows],
             clusters=None if self.clusters is None else self.clusters[rows],
             arms=self.arms[rows],
+            _features=None,
         )
 
     @property
@@ -149,7 +152,10 @@ class LoggedData:
 
     def features(self) -> Floats:
         """Of all arms of all rows, (n, most, dim)."""
-        return self.arms.features()
+        if self._features is None:
+            settle(self, _features=self.arms.features())
+        assert self._features is not None
+        return self._features
 
     def blocks(self, size: int = BLOCK) -> Iterator["LoggedData"]:
         """All rows in order, in blocks of at most so many."""

@@ -2,7 +2,7 @@
 
 Rows are summed in groups: each row is a group of its own as long as there are few, and with many rows each group holds
 every ten-thousandth. Rows that were decided together stay together. So groups are independent, and all that an interval
-needs, a variance or a bootstrap, can be had from their sums, in memory that does not grow with the log.
+needs, a variance or a bootstrap, can be had from their sums, in memory that grows only with the number of clusters.
 """
 
 from dataclasses import dataclass

@@ -17,12 +17,18 @@ class Estimate:
     value: float
     """The mean reward of a decision, had the target decided."""
     standard_error: float
+    """NaN if the spread of the rows does not tell it."""
     normal: Interval
     bootstrap: Interval
     bernstein: Interval | str
     """For any number of rows; or why there is none."""
     running: Floats
     """The estimate from the first rows alone, (points,)."""
+    support: Support
+
+    def __repr__(self) -> str:
+        rests_on = f"worth {self.support.effective_rows:.0f} rows, largest weight {self.support.largest_weight:.3g}"
+        return f"<{self.name} {self.value:.5f}, {_text(self.normal)}; {rests_on}>"
 
     @property
     def name(self) -> str:
@@ -71,6 +77,8 @@ class Evaluation:
             f"{support.unsupported:.1%} of decisions without support"
         )
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+
+    __repr__ = __str__
 
 
 def _text(interval: Interval) -> str:

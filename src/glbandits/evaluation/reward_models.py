@@ -23,8 +23,8 @@ from glbandits.maths.links import Link, find_link
 from glbandits.policies import Optimist
 from glbandits.records import Floats, Ints
 
-MIX = np.uint64(0x9E3779B97F4A7C15)
-"""Multiplying by it spreads consecutive numbers over all 64 bits (Knuth)."""
+STEP, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+"""The constants of splitmix64, which makes random bits of consecutive numbers."""
 
 
 @runtime_checkable
@@ -54,8 +54,11 @@ class CrossFitted(Protocol):
 
 def fold_of(units: Ints, folds: int) -> Ints:
     """Deal rows, or clusters of rows, by their numbers to folds, without a pattern."""
-    mixed = units.astype(np.uint64) * MIX
-    return ((mixed >> np.uint64(32)) % np.uint64(folds)).astype(np.int64)
+    mixed = (units.astype(np.uint64) + np.uint64(1)) * STEP
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * MIX_1
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * MIX_2
+    mixed ^= mixed >> np.uint64(31)
+    return (mixed % np.uint64(folds)).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ class _Glms:
 
 @dataclass(frozen=True)
 class SklearnReward:
-    """Any regressor of scikit-learn, or a classifier of rewards 0 and 1.
+    """Any regressor of scikit-learn, or a classifier whose classes are the rewards.
 
     It is fitted on the features of the chosen arms, which are kept in memory for it.
 
@@ -166,7 +169,8 @@ class _Regressors:
             rows = folds == fold
             if rows.any():
                 X = features[rows].reshape(-1, block.dim)
-                answers = fitted.predict_proba(X)[:, -1] if hasattr(fitted, "predict_proba") else fitted.predict(X)
+                classifies = hasattr(fitted, "predict_proba")
+                answers = fitted.predict_proba(X) @ fitted.classes_ if classifies else fitted.predict(X)
                 out[rows] = np.reshape(answers, (-1, block.arms.most))
         return out
 

@@ -11,6 +11,8 @@ FEW = 100
 """Effective rows below which an estimate is called unreliable."""
 MISSING = 0.01
 """Share of the target's decisions outside the log's reach above which that is said."""
+CLEARLY, SURELY = 3.0, 4.0
+"""Standard errors that a mean weight must be below 1 to be called a lack of support, and off to be spoken of."""
 WEIGHT_EDGES = 10.0 ** (np.arange(-24, 33) / 8)
 """Between which weights are counted: 0.001 to 10,000, eight steps to a power of ten."""
 
@@ -36,12 +38,14 @@ class Support:
     """(sum w)^2 / sum w^2: so many rows of the target's own would tell as much."""
     largest_weight: float
     mean_weight: float
-    """1, but for chance, if the log could have chosen all that the target would."""
+    """1, but for chance, if the log could have chosen all that the target would, and its propensities are right."""
+    mean_weight_error: float
+    """The standard error of that."""
     unused: float
     """The share of rows with weight 0: the target would never have done what was done."""
     unsupported: float
-    """The share of the target's decisions that fall on arms which the log never chose; 1 - mean_weight, if that is
-    more than 0, where arms differ from row to row."""
+    """The share of the target's decisions that fall where the log never went, at least: on arms that it never chose,
+    or as much as the mean weight is below 1 by more than three standard errors."""
     least_propensity: float
     weight_counts: Ints
     """Rows with a weight below the first of `WEIGHT_EDGES`, between each two of them, and from the last on, (58,).
@@ -51,7 +55,9 @@ class Support:
     def warnings(self) -> list[str]:
         """What is wrong with it, in sentences."""
         said = []
-        if self.effective_rows < FEW:
+        if self.rows < FEW:
+            said.append(f"the log has {self.rows} rows, too few for its intervals to be trusted")
+        elif self.effective_rows < FEW:
             said.append(
                 f"only {self.effective_rows:.0f} effective rows of {self.rows}: the target decides too differently "
                 "from the log for its intervals to be trusted"
@@ -60,6 +66,12 @@ class Support:
             said.append(
                 f"{self.unsupported:.1%} of the target's decisions fall where the log never went: the log cannot "
                 "tell what they would have earned"
+            )
+        off = abs(self.mean_weight - 1.0)
+        if off > MISSING and off > SURELY * self.mean_weight_error:
+            said.append(
+                f"the mean weight is {self.mean_weight:.3f}, not 1: either the log never does what the target does in "
+                "some cases, or its propensities are wrong. ips is then biased, and the others may be"
             )
         return said
 
@@ -90,20 +102,21 @@ class SupportSums:
             self._wanted += chances.sum(axis=0)
             self._rewards += np.bincount(block.chosen, weights=block.rewards, minlength=len(self._logged))
 
-    def support(self) -> Support:
-        """What has come so far."""
+    def support(self, error: float) -> Support:
+        """What has come so far; `error` is the standard error of the mean weight."""
         mean = self._weights / self._rows
-        arms, unsupported = None, max(0.0, 1.0 - mean)
+        arms, unsupported = None, max(0.0, 1.0 - mean - CLEARLY * error) if error == error else 0.0
         if self._logged is not None:
             seen = self._logged > 0
             rewards = np.divide(self._rewards, self._logged, out=np.full(len(seen), np.nan), where=seen)
             arms = ArmSupport(self._logged.copy(), self._wanted.copy(), rewards)
-            unsupported = float(self._wanted[~seen].sum()) / self._rows
+            unsupported = max(unsupported, float(self._wanted[~seen].sum()) / self._rows)
         return Support(
             rows=self._rows,
             effective_rows=self._weights**2 / self._squares if self._squares > 0.0 else 0.0,
             largest_weight=self._largest,
             mean_weight=mean,
+            mean_weight_error=error,
             unused=self._unused / self._rows,
             unsupported=unsupported,
             least_propensity=self._least,

@@ -12,7 +12,7 @@ from glbandits.evaluation.log_part import LogPart, split
 from glbandits.evaluation.log_player import Rules, play_together
 from glbandits.evaluation.progressive import ENOUGH
 from glbandits.evaluation.reward_models import chosen_features
-from glbandits.evaluation.targets import FrozenTarget
+from glbandits.evaluation.targets import FrozenTarget, GivenTarget
 from glbandits.policies import Policy
 
 Candidate: TypeAlias = Policy | Bandit | Target
@@ -177,6 +177,8 @@ class _Study:
         part: Log
         learn_from, part = self._parts or (None, LogPart(self._log, 0, len(self._log)))
         learned = None
+        if isinstance(candidate, GivenTarget):  # whose rows are those of the whole log
+            candidate = GivenTarget(candidate.given[len(self._log) - len(part) :])
         if isinstance(candidate, Bandit):
             part = self._log
         elif isinstance(candidate, Policy):

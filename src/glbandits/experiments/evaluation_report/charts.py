@@ -86,8 +86,8 @@ def _intervals(label: str, colour: str, places: Sequence[int], rows: list[tuple[
         "error_x": {
             "type": "data",
             "symmetric": False,
-            "array": short(high - values),
-            "arrayminus": short(values - low),
+            "array": short(np.nan_to_num(high - values)),  # no bar where there is no interval
+            "arrayminus": short(np.nan_to_num(values - low)),
             "thickness": 2,
             "width": 5,
         },
