@@ -1,3 +1,4 @@
+import gzip
 import os
 import subprocess
 import sys
@@ -81,9 +82,86 @@ def test_csv_keeps_the_names_of_arms_and_looks_at_all_lines_for_numbers(tmp_path
     assert log.arm_names == ("01", "1")
     assert log.chosen.sum() == 1
     assert log.features()[-1, 1].tolist() == [0, 1, 0, 2.5]
-    (tmp_path / "log.csv").write_text("\n".join([*lines, "1,n/a,0.5,1"]))
-    with pytest.raises(InvalidInput, match="column 'reward', row 501: it must be a finite number; got 'n/a'"):
+    (tmp_path / "log.csv").write_text("\n".join([*lines, "1,no,0.5,1"]))
+    with pytest.raises(InvalidInput, match="column 'reward', row 501: it must be a finite number; got 'no'"):
         read_csv(tmp_path / "log.csv", Columns()).read()
+
+
+@pytest.mark.parametrize("mark", ["NA", "nan", "null", "", "n/a", "?"])
+def test_a_missing_number_in_csv_does_not_make_text_of_the_column(tmp_path: Path, mark: str) -> None:
+    lines = ["arm,reward,propensity,age,land", "a,0,0.5,31,NA", f"b,1,0.5,{mark},de", "NA,1,0.5,18,de"]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
+    with pytest.raises(InvalidInput, match="column 'age', row 1: it must be a finite number; got (none|nan). Fill in"):
+        read_csv(tmp_path / "log.csv", Columns(context=("age",))).read()
+    log = read_csv(tmp_path / "log.csv", Columns(context=("land",))).read()  # text may be NA, which is Namibia
+    assert log.arm_names == ("NA", "a", "b")
+    assert log.dim == 3 + 2 * 3
+
+
+def test_all_csv_files_are_looked_at_for_numbers(tmp_path: Path) -> None:
+    for part in range(12):
+        reward = 1.5 if part == 11 else 1
+        (tmp_path / f"{part:02}.csv").write_text(f"arm,reward,propensity\na,{reward},0.5\n")
+    assert read_csv(tmp_path, Columns()).read().rewards.tolist() == [1.0] * 11 + [1.5]
+    (tmp_path / "12.csv").write_text("arm,reward,propensity\n01,much,0.5\n")
+    with pytest.raises(InvalidInput, match="column 'reward' holds String in .*12.csv, but Float64 in the files before"):
+        read_csv(tmp_path, Columns())
+
+
+def test_packed_csv(tmp_path: Path) -> None:
+    packed = gzip.compress(pl.DataFrame(TABLE).write_csv().encode())
+    (tmp_path / "log.csv.gz").write_bytes(packed)
+    for source in (tmp_path / "log.csv.gz", tmp_path, tmp_path / "*.csv.gz"):
+        log = open_log(source, COLUMNS)
+        assert isinstance(log, TableLog)
+        same(log.read(), read_table(TABLE, COLUMNS))
+        together(log, 2)
+
+
+def test_a_name_twice_in_csv(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("arm,reward,propensity,x,x\na,0,0.5,1,2\n")
+    assert len(read_csv(tmp_path / "log.csv", Columns())) == 1
+    with pytest.raises(InvalidInput, match="log.csv has 2 columns 'x'. Drop or rename all but one of them"):
+        read_csv(tmp_path / "log.csv", Columns(context=("x",)))
+
+
+def parts(folder: Path, *tables: dict[str, list[object]]) -> Path:
+    for number, table in enumerate(tables):
+        (folder / f"day=2025-01-0{number + 1}").mkdir()
+        pl.DataFrame(table).write_parquet(folder / f"day=2025-01-0{number + 1}" / "x.parquet")
+    return folder
+
+
+ROW: dict[str, list[object]] = {"arm": ["a"], "reward": [1], "propensity": [0.5], "z": [[[1]]]}
+
+
+def test_parquet_files_may_differ(tmp_path: Path) -> None:
+    other = ROW | {"reward": [1.5], "z": [[[0.5]]], "extra": ["text"], "odd": [1]}
+    log = read_parquet(parts(tmp_path, ROW | {"odd": ["text"]}, other, ROW), Columns())
+    assert log.read().rewards.tolist() == [1.0, 1.5, 1.0]
+    together(log, 2)
+    log = read_parquet(tmp_path, Columns(arm="reward", features="z", reward="propensity"))
+    assert log.dim == 1
+    pl.DataFrame(ROW | {"arm": pl.Series([3], dtype=pl.Int8)}).write_parquet(tmp_path / "8.parquet")
+    pl.DataFrame(ROW | {"arm": [2000]}).write_parquet(tmp_path / "9.parquet")
+    assert read_parquet(tmp_path / "[89].parquet", Columns()).arm_names == ("3", "2000")
+    days = read_parquet(tmp_path / "day=*" / "x.parquet", Columns(cluster="day")).read().clusters
+    assert days is not None
+    assert len(set(days.tolist())) == 3
+
+
+def test_parquet_files_that_differ_in_what_is_read(tmp_path: Path) -> None:
+    text = ROW | {"reward": ["1"]}
+    short = {name: values for name, values in ROW.items() if name != "propensity"}
+    folder = parts(tmp_path, ROW, text, short)
+    with pytest.raises(
+        InvalidInput, match="column 'reward' holds String in .*02/x.parquet, but Int64 in the files before"
+    ):
+        read_parquet(folder / "day=*[12]" / "x.parquet", Columns())
+    with pytest.raises(InvalidInput, match="03/x.parquet has no column 'propensity', but .*01/x.parquet has"):
+        read_parquet(folder / "day=*[13]" / "x.parquet", Columns())
+    with pytest.raises(InvalidInput, match="no column 'rewards' .did you mean 'reward'"):
+        read_parquet(folder / "day=*[13]" / "x.parquet", Columns(propensity=None, reward="rewards"))
 
 
 def test_rows_with_arms_of_their_own_are_streamed(tmp_path: Path) -> None:

@@ -104,7 +104,8 @@ def read_arm_table(path: Path) -> pl.DataFrame:
     if not path.is_file():
         raise InvalidInput(f"--arm-table must be a Parquet or CSV file with a row for each arm; {path} is none")
     try:
-        return pl.read_csv(path, infer_schema_length=None) if path.suffix == ".csv" else pl.read_parquet(path)
+        is_csv = path.name.endswith((".csv", ".csv.gz"))
+        return pl.read_csv(path, infer_schema_length=None) if is_csv else pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"--arm-table: {path} could not be read: {error}") from None
 

@@ -12,6 +12,9 @@ from glbandits.evaluation.open_bandit import is_open_bandit, read_open_bandit
 from glbandits.evaluation.table_files import read_csv, read_parquet
 from glbandits.evaluation.tables import read_table
 
+KINDS = {"parquet": (".parquet",), "csv": (".csv", ".csv.gz"), "dsjson": (".dsjson", ".json", ".jsonl")}
+"""How the names of files end."""
+
 
 def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Log:
     """A log from a data frame, a file or a folder; the kind of a file is told by its ending.
@@ -20,13 +23,13 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
     |---|---|
     | a data frame of polars or pandas, a dict of columns | `read_table` |
     | .parquet, a folder of such, a pattern | `read_parquet` |
-    | .csv, a folder of such, a pattern | `read_csv` |
+    | .csv, .csv.gz, a folder of such, a pattern | `read_csv` |
     | a folder with item_context.csv | `read_open_bandit` |
     | .dsjson, .json, .jsonl | `read_dsjson` |
 
     >>> open_log("log.xlsx")
     Traceback (most recent call last):
-    glbandits.errors.InvalidInput: log.xlsx must end with .parquet, .csv, .dsjson, .json or .jsonl, or be a folder ...
+    glbandits.errors.InvalidInput: log.xlsx must end with .parquet, .csv, .csv.gz, .dsjson, .json or .jsonl, or be a ...
 
     Args:
         source: what holds the log.
@@ -47,11 +50,11 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
 def _kind(path: Path) -> str:
     if path.is_dir() and is_open_bandit(path):
         return "open bandit"
-    endings = [file.suffix for file in path.rglob("*")] if path.is_dir() else [path.suffix]
-    for kind, known in (("parquet", (".parquet",)), ("csv", (".csv",)), ("dsjson", (".dsjson", ".json", ".jsonl"))):
-        if any(ending in known for ending in endings) and not (path.is_dir() and kind == "dsjson"):
+    names = [file.name for file in path.rglob("*")] if path.is_dir() else [path.name]
+    for kind, endings in KINDS.items():
+        if any(name.endswith(endings) for name in names) and not (path.is_dir() and kind == "dsjson"):
             return kind
     raise InvalidInput(
-        f"{path} must end with .parquet, .csv, .dsjson, .json or .jsonl, or be a folder with files of the first two "
-        "or of the Open Bandit format"
+        f"{path} must end with .parquet, .csv, .csv.gz, .dsjson, .json or .jsonl, or be a folder with files of the "
+        "first three or of the Open Bandit format"
     )

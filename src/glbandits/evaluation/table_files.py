@@ -1,5 +1,7 @@
 """Tables in files as logs: Parquet and CSV, streamed."""
 
+from collections import Counter
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -7,8 +9,8 @@ from typing import Any, TypeAlias
 import polars as pl
 
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.columns import Columns
-from glbandits.evaluation.tables import TableLog
+from glbandits.evaluation.columns import Columns, check_columns
+from glbandits.evaluation.tables import TableLog, explained
 from glbandits.maths.links import Link
 
 Source: TypeAlias = str | PathLike[str]
@@ -25,10 +27,18 @@ def read_parquet(
 ) -> TableLog:
     """A log in a Parquet file, a folder of them, or all files that match a pattern such as "logs/2025-*.parquet".
 
-    It may be larger than memory. The arguments are those of `read_table`.
+    It may be larger than memory. Files may differ in columns that are not read, and hold whole numbers where others
+    hold numbers. What the names of folders tell, as in day=2025-01-31/part-0.parquet, are columns too. The arguments
+    are those of `read_table`.
     """
-    table = pl.scan_parquet(files_of(source, "parquet"))
-    return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, cross=cross)
+    return TableLog(
+        scan_parquet(source, check_columns(columns)),
+        columns,
+        arm_table=arm_table,
+        arm_id=arm_id,
+        link=link,
+        cross=cross,
+    )
 
 
 def read_csv(
@@ -43,31 +53,111 @@ def read_csv(
     """A log in a CSV file with a line of names, or all files that match a pattern such as "logs/2025-*.csv".
 
     It may be larger than memory, but is slower than Parquet: it is read once to find out which columns hold numbers,
-    and again for the names of arms. CSV has no lists: `arms` and `features` need Parquet. The arguments are those of
-    `read_table`.
+    and again for the names of arms. Files may be packed, .csv.gz. Where all else in a column is a number, NA, null and
+    the like are missing numbers, and refused as such; elsewhere they are text. CSV has no lists: `arms` and `features`
+    need Parquet. The arguments are those of `read_table`.
     """
-    return TableLog(scan_csv(source, columns), columns, arm_table=arm_table, arm_id=arm_id, link=link, cross=cross)
+    table = scan_csv(source, check_columns(columns))
+    return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, cross=cross)
+
+
+def scan_parquet(source: Source, columns: Columns) -> pl.LazyFrame:
+    """The rows of Parquet files, to be read later."""
+    files = files_of(source, "parquet")
+    told_by_folders = not Path(source).is_file() and all("=" in str(file.parent) for file in files)
+    with explained():
+        schemas = {file: pl.read_parquet_schema(file) for file in files}
+    return pl.scan_parquet(
+        files,
+        schema=_common(schemas, columns),
+        hive_partitioning=told_by_folders,
+        extra_columns="ignore",
+        missing_columns="insert",
+        cast_options=pl.ScanCastOptions(integer_cast=["upcast", "allow-float"], float_cast="upcast"),
+    )
+
+
+def _common(schemas: Mapping[Path, Mapping[str, pl.DataType]], columns: Columns) -> dict[str, pl.DataType] | None:
+    """Types that the columns of all files can be read as; None if they are the same in all."""
+    (first, known), *others = schemas.items()
+    if all(schema == known for _, schema in others):
+        return None
+    common = dict(known)
+    for file, schema in others:
+        missing = [name for name in columns.single if (name in schema) != (name in common)]
+        if missing:
+            has, lacks = (file, first) if missing[0] in schema else (first, file)
+            raise InvalidInput(f"{lacks} has no column {missing[0]!r}, but {has} has. Leave out such files")
+        for name, kind in schema.items():
+            wider = _wider(common.get(name, kind), kind) if columns.reads(name) else common.get(name, kind)
+            if wider is None:
+                raise InvalidInput(
+                    f"column {name!r} holds {kind} in {file}, but {common[name]} in the files before it. Write it in "
+                    "the same way to all files"
+                )
+            common[name] = wider
+    return common
+
+
+def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
+    """The type that holds the values of both; None if one is a number, or a list, and the other is not."""
+    if one == other or other == pl.Null:
+        return one
+    if one == pl.Null:
+        return other
+    if isinstance(one, pl.List) and isinstance(other, pl.List):
+        inner = _wider(one.inner, other.inner)  # type: ignore[arg-type]
+        return None if inner is None else pl.List(inner)
+    if one.is_integer() and other.is_integer():
+        return pl.Int64()
+    return pl.Float64() if one.is_numeric() and other.is_numeric() else None
+
+
+MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "-", "?")
+"""What people write in a column of numbers where there is none."""
 
 
 def scan_csv(source: Source, columns: Columns) -> pl.LazyFrame:
     """The lines of CSV files, to be read later. Names of arms are kept as they are written, 01 as 01."""
-    files = files_of(source, "csv")
+    files = files_of(source, "csv", "csv.gz")
     try:
-        found = pl.scan_csv(files, infer_schema_length=None).collect_schema()
+        for file in files:
+            _check_names(file, columns)
+        schemas = {file: _looked_at(file, columns) for file in files}
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"{source} could not be read as CSV: {error}") from None
-    kinds: dict[str, pl.DataType] = dict(found)
-    kinds.update({name: pl.String() for name in (columns.arm, columns.cluster) if name is not None and name in found})
-    return pl.scan_csv(files, schema=kinds)
+    kinds = _common(schemas, columns) or schemas[files[0]]
+    # All values were looked at, so that the only ones of which no number can be made are those of MISSING: they become
+    # none. In columns of text they stay as they are, because NA may be Namibia.
+    return pl.scan_csv(files, schema=kinds, ignore_errors=True)
 
 
-def files_of(source: Source, ending: str) -> list[Path]:
-    """The file, or the files of this ending in the folder, or those that match the pattern: in order of their names."""
+def _looked_at(file: Path, columns: Columns) -> dict[str, pl.DataType]:
+    """The types of the columns, by all of their values."""
+    found = pl.scan_csv(file, infer_schema_length=None, null_values=list(MISSING)).collect_schema()
+    names = (columns.arm, columns.cluster)
+    return {name: pl.String() if name in names else kind for name, kind in found.items()}
+
+
+def _check_names(file: Path, columns: Columns) -> None:
+    """An error if a column that is read has the name of another, which polars would change."""
+    names = pl.read_csv(file, has_header=False, n_rows=1, infer_schema=False).row(0)
+    for name, times in Counter(names).items():
+        if times > 1 and columns.reads(name):
+            raise InvalidInput(f"{file.name} has {times} columns {name!r}. Drop or rename all but one of them")
+
+
+def files_of(source: Source, *endings: str) -> list[Path]:
+    """The file, or the files of these endings in the folder, or those that match the pattern: in order of names."""
     path = Path(source)
     if path.is_file():
         return [path]
-    root, pattern = (path, f"**/*.{ending}") if path.is_dir() else (Path(path.anchor), str(path)[len(path.anchor) :])
-    found = sorted(root.glob(pattern)) if pattern else []
+    if path.is_dir():
+        found = sorted(file for ending in endings for file in path.rglob(f"*.{ending}"))
+    else:
+        pattern = str(path)[len(path.anchor) :]
+        found = sorted(Path(path.anchor).glob(pattern)) if pattern else []
     if not found:
-        raise InvalidInput(f"{source} is no file, no folder with files *.{ending}, and no pattern that matches a file")
+        wanted = " or ".join(f"*.{ending}" for ending in endings)
+        raise InvalidInput(f"{source} is no file, no folder with files {wanted}, and no pattern that matches a file")
     return found

@@ -35,7 +35,7 @@ class TableLog:
         cross: bool = True,
     ) -> None:
         arms = None if arm_table is None else as_frame(arm_table)
-        with _explained():
+        with explained():
             table = prepared(table, columns)
             self._layout = look_at(table, columns, arm_table=arms, arm_id=arm_id, link=link, cross=cross)
         self._table = table.select(self._layout.wanted)
@@ -56,20 +56,20 @@ class TableLog:
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
         """All rows in order, in blocks of at most so many."""
         size, first = rows_together(size, self._layout.most, self.dim), 0
-        with _explained():
+        with explained():
             for rows in self._table.collect_batches(chunk_size=size, maintain_order=True):
                 yield read_rows(rows, self._layout, first)
                 first += len(rows)
 
     def read(self) -> LoggedData:
         """All rows at once, in memory."""
-        with _explained():
+        with explained():
             return read_rows(self._table.collect(), self._layout)
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
-    """What polars cannot read, as an error of ours."""
+def explained() -> Iterator[None]:
+    """Raise what polars says of a table that it cannot read as an error of ours."""
     try:
         yield
     except pl.exceptions.PolarsError as error:
