@@ -1,4 +1,3 @@
-import os
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +6,7 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import CrossedArms, open_log, read_open_bandit
+from tests.evaluation.open_bandit_data import sample
 
 ROWS = """,timestamp,item_id,position,click,propensity_score,\
 user_feature_0,user_feature_1,user_feature_2,user_feature_3,user-item_affinity_0,user-item_affinity_1
@@ -71,11 +71,8 @@ def test_other_folders_are_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize(("campaign", "items"), [("all", 80), ("men", 34), ("women", 46)])
 def test_the_real_sample(campaign: str, items: int) -> None:
-    data = os.environ.get("GLBANDITS_DATA")
-    if not data or not (Path(data) / "obd_sample").is_dir():
-        pytest.skip("GLBANDITS_DATA is unset, or has no obd_sample: it names the folder that holds it, unpacked")
     for behavior in ("random", "bts"):
-        folder = Path(data) / "obd_sample" / behavior / campaign
+        folder = sample(behavior, campaign)
         raw, log = pl.read_csv(folder / f"{campaign}.csv"), read_open_bandit(folder)
         whole = log.read()
         assert len(log) == sum(map(len, log.blocks())) == 10_000

@@ -2,7 +2,6 @@
 
 import csv
 import math
-import os
 from collections import defaultdict
 from pathlib import Path
 
@@ -11,16 +10,9 @@ import pytest
 
 from glbandits.evaluation import evaluate, read_open_bandit
 from glbandits.records import Floats
+from tests.evaluation.open_bandit_data import sample
 
 CAMPAIGNS = {"all": 80, "men": 34, "women": 46}
-
-
-def sample(behavior: str, campaign: str) -> Path:
-    data = os.environ.get("GLBANDITS_DATA")
-    folder = Path(data or "") / "obd_sample" / behavior / campaign
-    if not data or not folder.is_dir():
-        pytest.skip("GLBANDITS_DATA is unset, or has no obd_sample: it names the folder that holds it, unpacked")
-    return folder
 
 
 def plain_rows(folder: Path) -> list[tuple[int, int, float, float]]:

@@ -66,7 +66,7 @@ def evaluate(
     ...     arms=FixedArms(np.eye(2), rows=1000), link="logistic", arm_names=("old", "new"),
     ... )
     >>> round(evaluate(log, "new")["snips"].value, 2)
-    0.69
+    0.71
     """
     named = [estimators] if isinstance(estimators, str) else list(estimators)
     if not named:
