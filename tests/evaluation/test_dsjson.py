@@ -29,7 +29,14 @@ EVENT: dict[str, Any] = {
     "p": [0.8, 0.1, 0.1],
     "VWState": {"m": "x"},
 }
-SHORT = EVENT | {"a": [1], "p": [1.0], "_label_Action": 1, "_label_cost": 0.0, "c": {"_multi": [{"i": {"id": "news"}}]}}
+SHORT = EVENT | {
+    "a": [1],
+    "p": [1.0],
+    "_label_Action": 1,
+    "_label_probability": 1.0,
+    "_label_cost": 0.0,
+    "c": {"_multi": [{"i": {"id": "news"}}]},
+}
 DANGLING = {"RewardValue": 1.0, "EnqueuedTimeUtc": "2019-08-13T20:40:28.788Z", "EventId": "f"}
 
 
@@ -48,6 +55,7 @@ def test_decisions_are_read(tmp_path: Path) -> None:
     assert isinstance(block.arms, RowArms)
     assert block.chosen.tolist() == [1, 0]
     assert block.rewards.tolist() == [1.0, 0.0]
+    assert not np.signbit(block.rewards).any()
     assert block.propensities is not None
     assert block.propensities.tolist() == [0.8, 1.0]
     assert block.arms.counts.tolist() == [3, 1]
@@ -76,6 +84,12 @@ def test_labels_do_where_there_is_no_ranking(tmp_path: Path) -> None:
     assert block.propensities.tolist() == [0.8]
 
 
+def test_a_chance_may_be_rounded(tmp_path: Path) -> None:
+    (block,) = read_dsjson(written(tmp_path, EVENT | {"_label_probability": 0.800000012})).blocks()
+    assert block.propensities is not None
+    assert block.propensities.tolist() == [0.8]
+
+
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"_label_cost": None}, "_label_cost must be a finite number ?; got None"),
     (
@@ -84,6 +98,11 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ),
     ({"a": [1, 2]}, "the chosen action must be the first of a, 1; _label_Action says 2"),
     ({"p": [0.0, 1.0]}, "the chance, the first of p, must be a finite number above 0 and at most 1; got 0.0"),
+    ({"p": [0.8, 0.2]}, "p must have a chance for each of the 3 actions of a; got 2"),
+    ({"c": {"_multi": [{}, {}]}}, "a must rank the 2 actions of _multi; got 3 of them"),
+    ({"_label_probability": 0.80001}, "the chance must be the first of p, 0.8; _label_probability says 0.80001"),
+    ({"_label_probability": "0.8"}, "_label_probability must be a finite number ?; got '0.8'"),
+    ({"a": ["2", "1", "3"]}, "the chosen action, the first of a, must be a whole number of at least 1; got '2'"),
     ({"c": {"x": 1}}, "c must be an object with the actions as _multi"),
     ({"c": []}, "c must be an object with the actions as _multi"),
     ({"c": {"_multi": [{}], "_slots": []}, "a": [1], "_label_Action": 1}, "a decision for several slots"),
@@ -100,7 +119,7 @@ def test_wrong_lines_are_named_when_it_is_opened(tmp_path: Path, change: dict[st
 
 
 def test_wrong_features_are_named_when_they_are_read(tmp_path: Path) -> None:
-    log = read_dsjson(written(tmp_path, EVENT, EVENT | {"c": {"x": ["text"], "_multi": [{}, {}]}}))
+    log = read_dsjson(written(tmp_path, EVENT, EVENT | {"c": {"x": ["text"], "_multi": [{}, {}, {}]}}))
     with pytest.raises(InvalidInput, match="line 2 of log.dsjson: shared features: x must be an array of numbers"):
         list(log.blocks())
 

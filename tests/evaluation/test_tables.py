@@ -180,6 +180,16 @@ WRONG = [
         {"arms": "arms"},
         "'arm', row 1: it must be one of the arms of its row, 'a'; got 'b'",
     ),
+    (
+        changed("arm", 1, "z", LISTS),
+        {"arms": "arms"},
+        "'arm', row 1: it must be one of 'a', 'b', 'c'; got 'z'. Add the chosen arm to the list, or drop such rows",
+    ),
+    (
+        changed("arms", 2, ["c", "b", "c"], LISTS),
+        {"arms": "arms"},
+        "column 'arms', row 2: it must list each arm once; got .'c', 'b', 'c'.. Drop what is there twice",
+    ),
     (changed("arms", 1, [], LISTS), {"arms": "arms"}, "column 'arms', row 1: it must list at least one arm"),
     (changed("arms", 1, None, LISTS), {"arms": "arms"}, "column 'arms', row 1: it must list at least one arm"),
     (
@@ -385,6 +395,13 @@ def test_whole_numbers_may_come_before_others() -> None:
 def test_a_column_of_different_kinds_is_refused(values: list[object], kinds: str) -> None:
     with pytest.raises(InvalidInput, match=f"column 'reward' must hold values of one kind; got {kinds}"):
         read_table({**TABLE, "reward": values}, Columns())
+
+
+@pytest.mark.parametrize("counts", [[1.5, 2.0], [1.0, float("nan")], ["one", "two"], [[1, 2]]])
+def test_counts_of_arms_must_be_whole(counts: list[Any]) -> None:
+    with pytest.raises(InvalidInput, match="counts must"):
+        RowArms(np.zeros((2, 2, 1)), counts)  # type: ignore[arg-type]
+    assert RowArms(np.zeros((2, 2, 1)), np.array([1.0, 2.0])).counts.tolist() == [1, 2]
 
 
 def test_many_arms_are_put_in_order_at_once() -> None:

@@ -8,7 +8,14 @@ from rich.console import Console
 
 from glbandits.cli.candidates import named_candidates
 from glbandits.cli.evaluation_tables import estimates_table, learning_table, support_lines
-from glbandits.cli.log_file import FORMATS, LogFile, column_names, reward_range, with_estimated_propensities
+from glbandits.cli.log_file import (
+    FORMATS,
+    LogFile,
+    column_names,
+    reward_range,
+    said_as_options,
+    with_estimated_propensities,
+)
 from glbandits.cli.progress import work_bar
 from glbandits.cli.run_experiment import command_line
 from glbandits.errors import look_up
@@ -83,14 +90,14 @@ def evaluate_command(
     )
     console = Console(emoji=False)  # or the name of an arm, as in "arm:new:", becomes a picture
     notes: list[str] = []
-    with console.status("looking at the log"):
+    with said_as_options(), console.status("looking at the log"):
         opened = read(LogFile(path=log, columns=columns, arm_table=arm_table, link=link, loop=loop))
         if estimate_propensities:
             opened, notes = with_estimated_propensities(opened)
         rewards_link = next(iter(opened.blocks(1))).link
     horizon = max(1, round(train * len(opened)))
     candidates = named_candidates(policy, model, arm_names=opened.arm_names, link=rewards_link, horizon=horizon)
-    with work_bar(console) as bar:
+    with said_as_options(), work_bar(console) as bar:
         found = study(opened, candidates, questions, source=str(log), notes=notes, progress=bar)
     _print(console, found)
     page, record = write_evaluation(found, out, command_line())

@@ -2,8 +2,8 @@
 
 import atexit
 import warnings
-from collections.abc import Callable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,22 @@ from glbandits.evaluation import (
     read_open_bandit,
     read_parquet,
 )
+from glbandits.evaluation.columns import NAME_THEM
+from glbandits.evaluation.layouts import ONE_FOR_EACH
+from glbandits.evaluation.table_rows import NOT_KNOWN
+
+IN_OPTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        NAME_THEM: "Say what they are called: --arm, --reward, --propensity (or --estimate-propensities if nobody "
+        "wrote down the chances)",
+        NOT_KNOWN: "If the chances are not known, say --estimate-propensities",
+        ONE_FOR_EACH: "--per-arm needs a column for every arm",
+        "the arm to arm_table": "the arm to --arm-table",
+        "the arms as arm_table": "the arms as --arm-table",
+        "arm of arm_table": "arm of --arm-table",
+    }
+)
+"""What errors of readers say, and the same for who types options."""
 
 STORES = frozenset({".sqlite", ".db"})
 """Endings of the store of a server."""
@@ -48,6 +64,18 @@ class LogFile:
         if self.arm_table is not None:
             said["arm_table"] = read_arm_table(self.arm_table)
         return said
+
+
+@contextmanager
+def said_as_options() -> Iterator[None]:
+    """Have errors name the options of the command, where they would name arguments of Python."""
+    try:
+        yield
+    except InvalidInput as error:
+        said = str(error)
+        for words, options in IN_OPTIONS.items():
+            said = said.replace(words, options)
+        raise InvalidInput(said) from None
 
 
 def _read_table(read: Callable[..., Log], file: LogFile) -> Log:

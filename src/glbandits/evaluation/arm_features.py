@@ -91,7 +91,10 @@ class RowArms:
     """How many of them each row has, (n,)."""
 
     def __post_init__(self) -> None:
-        arms, counts = checked("arms", self.arms, 3), np.ascontiguousarray(self.counts, dtype=np.int64)
+        arms, given = checked("arms", self.arms, 3), checked("counts", self.counts, 1)
+        if (given != np.floor(given)).any():
+            raise InvalidInput(f"counts must be whole numbers; got {given[np.argmax(given != np.floor(given))]}")
+        counts = given.astype(np.int64)
         settle(self, arms=arms, counts=counts)
         if counts.shape != (len(arms),):
             raise InvalidInput(f"counts must have one number for each of the {len(arms)} rows; got {counts.shape}")

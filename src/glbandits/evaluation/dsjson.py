@@ -17,6 +17,9 @@ from glbandits.features import Hashing
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats
 
+SAME_CHANCE = 1e-6
+"""How far apart two writings of one chance may be: some are rounded to single precision."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class DsjsonCounts:
@@ -177,19 +180,32 @@ def _decision(event: dict[str, Any]) -> _Decision:
         raise InvalidInput("c must be an object with the actions as _multi, a list of at least one")
     if "_slots" in context or "_outcomes" in event:
         raise InvalidInput("it holds a decision for several slots; only one slot is read")
-    chosen, label = _first(event, "a", "_label_Action"), event.get("_label_Action")
-    if label is not None and chosen != label:
-        raise InvalidInput(f"the chosen action must be the first of a, {chosen}; _label_Action says {label}")
+    ranked = _first(event, "a", "_label_Action")
+    chosen = whole("the chosen action, the first of a,", ranked, at_least=1, at_most=len(actions))
+    chance = number("the chance, the first of p,", _first(event, "p", "_label_probability"), above=0.0, at_most=1.0)
+    _check_ranking(event, len(actions), chosen, chance)
     return _Decision(
         shared={name: value for name, value in context.items() if name != "_multi"},
         actions=actions,
-        chosen=whole("the chosen action, the first of a,", chosen, at_least=1, at_most=len(actions)) - 1,
-        reward=-number("_label_cost", event.get("_label_cost")),
-        propensity=number(
-            "the chance, the first of p,", _first(event, "p", "_label_probability"), above=0.0, at_most=1.0
-        ),
+        chosen=chosen - 1,
+        reward=0.0 - number("_label_cost", event.get("_label_cost")),  # a minus would make -0.0 of 0
+        propensity=chance,
         dropped=number("pdrop", event.get("pdrop", 0.0), at_least=0, at_most=1),
     )
+
+
+def _check_ranking(event: dict[str, Any], actions: int, chosen: int, chance: float) -> None:
+    """An error where the ranking, its chances, the actions and the labels say different things."""
+    label, label_chance = event.get("_label_Action"), event.get("_label_probability")
+    if label is not None and chosen != label:
+        raise InvalidInput(f"the chosen action must be the first of a, {chosen}; _label_Action says {label}")
+    if label_chance is not None and not abs(chance - number("_label_probability", label_chance)) <= SAME_CHANCE:
+        raise InvalidInput(f"the chance must be the first of p, {chance}; _label_probability says {label_chance}")
+    ranked, chances = event.get("a"), event.get("p")
+    if isinstance(ranked, list) and len(ranked) > actions:
+        raise InvalidInput(f"a must rank the {actions} actions of _multi; got {len(ranked)} of them")
+    if isinstance(ranked, list) and isinstance(chances, list) and len(ranked) != len(chances):
+        raise InvalidInput(f"p must have a chance for each of the {len(ranked)} actions of a; got {len(chances)}")
 
 
 def _first(event: dict[str, Any], ranking: str, label: str) -> Any:

@@ -17,6 +17,9 @@ MOST_LEVELS = 1000
 """Different texts of a column that may become a feature each. More are ids of users or rows, which teach nothing."""
 
 
+ONE_FOR_EACH = "Columns(per_arm=...) needs a column for every arm"
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Layout:
     """All that must be known of a table before any of its rows can be read."""
@@ -35,6 +38,8 @@ class Layout:
     """Features of an arm before they are crossed: q."""
     levels: Mapping[str, tuple[str, ...]]
     """The texts of each column of the context that holds text."""
+    has_arm_table: bool
+    """Whether arm_table named the arms, and not the rows."""
 
     @property
     def dim(self) -> int:
@@ -47,6 +52,15 @@ class Layout:
         """All columns that are read, each once."""
         per_arm = [name for group in self.columns.of_arms(self.arm_names) for name in group]
         return list(dict.fromkeys([*self.columns.single, *per_arm]))
+
+    @property
+    def mend_unknown_arm(self) -> str:
+        """What to do about a row that names another arm than `arm_names`."""
+        if self.has_arm_table:
+            return "Add the arm to arm_table, or drop such rows"
+        if self.columns.arms is not None:
+            return "Add the chosen arm to the list, or drop such rows"
+        return "The table has changed since it was opened; open it again"
 
     @property
     def fixed(self) -> bool:
@@ -111,7 +125,7 @@ def look_at(
         raise InvalidInput("the table has no rows; a log needs at least one decision")
     names, features = _named_arms(columns, arm_table, arm_id, found.get("names", []))
     per_arm = [name for group in columns.of_arms(names) for name in group]
-    check_present(per_arm, schema.names(), mend="Columns(per_arm=...) needs a column for every arm")
+    check_present(per_arm, schema.names(), mend=ONE_FOR_EACH)
     return Layout(
         columns=columns,
         link=link,
@@ -122,6 +136,7 @@ def look_at(
         arm_features=features,
         width=found.get("width") or features.shape[1],
         levels={name: _levels(name, found[f"text {name}"]) for name in texts},
+        has_arm_table=arm_table is not None,
     )
 
 

@@ -119,7 +119,8 @@ def cluster_numbers(series: pl.Series, where: Where = 0) -> Ints:
 def wrong(series: pl.Series, row: int, where: Where, need: str, mend: str = "") -> InvalidInput:
     """The error that a value of a column deserves. Rows are counted from 0."""
     got, number = series[row], where + row if isinstance(where, int) else where[row]
-    value = "none" if got is None else repr(got)[:60]
+    plain = got.to_list() if isinstance(got, pl.Series) else got
+    value = "none" if plain is None else repr(plain)[:60]
     ending = f". {mend}" if mend else ""
     return InvalidInput(f"column {series.name!r}, row {number}: it {need}; got {value}{ending}")
 

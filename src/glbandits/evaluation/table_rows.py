@@ -11,7 +11,7 @@ from glbandits.evaluation.series import cluster_numbers, codes, numbers, one_hot
 from glbandits.maths.links import find_link
 from glbandits.records import Floats, Ints
 
-NOT_IN_ARM_TABLE = "Add the arm to arm_table, or drop such rows"
+NOT_KNOWN = "If the chances are not known, say Columns(propensity=None) and have them estimated"
 
 
 def read_rows(rows: pl.DataFrame, layout: Layout, first: int = 0) -> LoggedData:
@@ -45,13 +45,12 @@ def _propensities(series: pl.Series, first: int) -> Floats:
     chances = numbers(series, first)
     outside = ~((chances > 0.0) & (chances <= 1.0))
     if outside.any():
-        mend = "If the chances are not known, say Columns(propensity=None) and have them estimated"
-        raise wrong(series, int(np.argmax(outside)), first, "must be a chance above 0 and at most 1", mend)
+        raise wrong(series, int(np.argmax(outside)), first, "must be a chance above 0 and at most 1", NOT_KNOWN)
     return chances
 
 
 def _fixed_arms(rows: pl.DataFrame, layout: Layout, first: int) -> tuple[ArmFeatures, Ints]:
-    chosen = codes(rows[layout.columns.arm], layout.arm_names, first, mend=NOT_IN_ARM_TABLE)
+    chosen = codes(rows[layout.columns.arm], layout.arm_names, first, mend=layout.mend_unknown_arm)
     contexts, own = _contexts(rows, layout, first), _own(rows, layout, first)
     if not contexts.shape[1] and own is None:
         return FixedArms(layout.arm_features, rows=len(rows)), chosen
@@ -67,8 +66,9 @@ def _row_arms(rows: pl.DataFrame, layout: Layout, first: int) -> tuple[ArmFeatur
         chosen = _chosen_place(rows[columns.arm], counts, first)
     else:
         places = np.full(there.shape, -1)
-        places[there] = codes(rows[columns.arms].explode(), layout.arm_names, row_numbers, mend=NOT_IN_ARM_TABLE)
-        chosen = _chosen_among(rows[columns.arm], places, layout.arm_names, first)
+        places[there] = codes(rows[columns.arms].explode(), layout.arm_names, row_numbers, mend=layout.mend_unknown_arm)
+        _check_once(rows[columns.arms], places, first)
+        chosen = _chosen_among(rows[columns.arm], places, layout, first)
         own = _own(rows, layout, first)
         own = None if own is None else own[np.arange(len(rows))[:, np.newaxis], places]
     arms = np.zeros((*there.shape, layout.width))
@@ -96,8 +96,17 @@ def _counts(rows: pl.DataFrame, layout: Layout, first: int) -> Ints:
     return counts
 
 
-def _chosen_among(series: pl.Series, places: Ints, names: tuple[str, ...], first: int) -> Ints:
-    chosen = codes(series, names, first, mend=NOT_IN_ARM_TABLE)
+def _check_once(series: pl.Series, places: Ints, first: int) -> None:
+    """An error if a row lists an arm twice. -1 stands for no arm."""
+    in_order = np.sort(places, axis=1)
+    twice = ((in_order[:, 1:] == in_order[:, :-1]) & (in_order[:, 1:] >= 0)).any(axis=1)
+    if twice.any():
+        raise wrong(series, int(np.argmax(twice)), first, "must list each arm once", "Drop what is there twice")
+
+
+def _chosen_among(series: pl.Series, places: Ints, layout: Layout, first: int) -> Ints:
+    names = layout.arm_names
+    chosen = codes(series, names, first, mend=layout.mend_unknown_arm)
     matches = places == chosen[:, np.newaxis]
     missing = ~matches.any(axis=1)
     if missing.any():
