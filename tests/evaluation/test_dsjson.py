@@ -91,7 +91,8 @@ def test_a_chance_may_be_rounded(tmp_path: Path) -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"_label_cost": None}, "_label_cost must be a finite number ?; got None"),
+    ({"_label_cost": None}, "_label_cost must be a finite number at least -1e.50; got None"),
+    ({"_label_cost": -1e51}, "_label_cost must be a finite number at least -1e.50; got -1e.51"),
     (
         {"a": [4, 1], "_label_Action": 4},
         "the chosen action, the first of a, must be a whole number of at least 1 and at",

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, number, whole
+from glbandits.errors import LARGEST, InvalidInput, number, whole
 from glbandits.evaluation.arm_features import RowArms
 from glbandits.evaluation.logged_data import BLOCK, LoggedData, rows_together
 from glbandits.features import Hashing
@@ -188,7 +188,7 @@ def _decision(event: dict[str, Any]) -> _Decision:
         shared={name: value for name, value in context.items() if name != "_multi"},
         actions=actions,
         chosen=chosen - 1,
-        reward=0.0 - number("_label_cost", event.get("_label_cost")),  # a minus would make -0.0 of 0
+        reward=0.0 - number("_label_cost", event.get("_label_cost"), at_least=-LARGEST),  # a minus makes -0.0 of 0
         propensity=chance,
         dropped=number("pdrop", event.get("pdrop", 0.0), at_least=0, at_most=1),
     )

@@ -66,15 +66,22 @@ def scan_parquet(source: Source, columns: Columns) -> pl.LazyFrame:
     files = files_of(source, "parquet")
     told_by_folders = not Path(source).is_file() and all("=" in str(file.parent) for file in files)
     with explained():
-        schemas = {file: pl.read_parquet_schema(file) for file in files}
-    return pl.scan_parquet(
-        files,
-        schema=_common(schemas, columns),
-        hive_partitioning=told_by_folders,
-        extra_columns="ignore",
-        missing_columns="insert",
-        cast_options=pl.ScanCastOptions(integer_cast=["upcast", "allow-float"], float_cast="upcast"),
-    )
+        common = _common({file: pl.read_parquet_schema(file) for file in files}, columns)
+        if common is None:
+            return pl.scan_parquet(files, hive_partitioning=told_by_folders)
+        tables = [pl.scan_parquet(file, hive_partitioning=told_by_folders) for file in files]
+        return pl.concat([_as_common(table, common, columns) for table in tables], how="vertical_relaxed")
+
+
+def _as_common(table: pl.LazyFrame, common: Mapping[str, pl.DataType], columns: Columns) -> pl.LazyFrame:
+    """The columns of one file, in the order and types of all. Of those that are not read, the names alone."""
+    found = table.collect_schema().names()
+    told_by_folders = [name for name in found if name not in common]
+    changed = [
+        pl.col(name).cast(kind) if name in found and columns.reads(name) else pl.lit(None).alias(name)
+        for name, kind in common.items()
+    ]
+    return table.select(*changed, *told_by_folders)
 
 
 def _common(schemas: Mapping[Path, Mapping[str, pl.DataType]], columns: Columns) -> dict[str, pl.DataType] | None:
