@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from numbers import Number
+from types import NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ Where: TypeAlias = int | Ints
 
 def column_of(name: str, values: Iterable[Any]) -> pl.Series:
     """A column of these values: numbers, text, or lists of them, within each other or not, which may be arrays."""
-    plain = [_without_arrays(value) for value in values]
+    plain = _with_lists(list(values))
     kinds = _kinds(plain)
     if len(kinds) > 1:
         raise InvalidInput(
@@ -25,31 +26,31 @@ def column_of(name: str, values: Iterable[Any]) -> pl.Series:
             "numbers, or all text"
         )
     try:
-        return pl.Series(
-            name, plain, strict=False
-        )  # strictly, 0 before 1.5 is an error, and [0] before [1.5] makes it 1
+        return pl.Series(name, plain, strict=False)  # strict, 0 before 1.5 is an error, and [0] before [1.5] makes it 1
     except (pl.exceptions.PolarsError, TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"column {name!r} could not be read: {error}") from None
 
 
-def _without_arrays(value: Any) -> Any:
+def _with_lists(values: list[Any]) -> list[Any]:
     """Lists in place of arrays and tuples, within each other too."""
-    if isinstance(value, np.ndarray):
-        return [_without_arrays(each) for each in value] if value.dtype == object else value.tolist()
-    return [_without_arrays(each) for each in value] if isinstance(value, list | tuple) else value
+    if not any(issubclass(kind, list | tuple | np.ndarray) for kind in set(map(type, values))):
+        return values
+    lists = (value.tolist() if isinstance(value, np.ndarray) else value for value in values)
+    return [_with_lists(list(value)) if isinstance(value, list | tuple) else value for value in lists]
 
 
-def _kinds(values: Iterable[Any]) -> set[str]:
+def _kinds(values: list[Any]) -> set[str]:
     """Of the values that are there, or of what is in them if all are lists."""
-    there = [value for value in values if value is not None]
-    kinds = {_kind(value) for value in there}
-    return _kinds(chain.from_iterable(there)) if kinds == {"lists"} else kinds
+    kinds = {_kind(kind) for kind in set(map(type, values)) - {NoneType}}
+    if kinds != {"lists"}:
+        return kinds
+    return _kinds(list(chain.from_iterable(value for value in values if value is not None)))
 
 
-def _kind(value: Any) -> str:
-    if isinstance(value, Number | np.bool_):
+def _kind(kind: type) -> str:
+    if issubclass(kind, Number | np.bool_):
         return "numbers"
-    return "text" if isinstance(value, str) else "lists" if isinstance(value, list) else type(value).__name__
+    return "text" if issubclass(kind, str) else "lists" if issubclass(kind, list) else kind.__name__
 
 
 def is_text(kind: pl.DataType) -> bool:
