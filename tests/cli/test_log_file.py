@@ -8,6 +8,7 @@ import pytest
 from glbandits import InvalidInput
 from glbandits.cli.log_file import FORMATS, LogFile, said_as_options
 from glbandits.evaluation import Columns
+from tests.cli.test_evaluate import glb
 
 TABLE = {"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 1.5], "near_a": [1, 2]}
 
@@ -32,3 +33,17 @@ def test_errors_name_options(tmp_path: Path, columns: Columns, arms: str | None,
     with pytest.raises(InvalidInput, match=message) as caught, said_as_options():
         list(FORMATS["auto"](file).blocks())
     assert "Columns(" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--reward", "click"), "Say what they are called: --arm, --reward, --propensity (or --estimate-propensities"),
+        ((), "got 1.5. If the chances are not known, say --estimate-propensities"),
+    ],
+)
+def test_the_command_says_so(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    pl.DataFrame(TABLE).write_parquet(tmp_path / "log.parquet")
+    run = glb("evaluate", "log.parquet", *words, folder=tmp_path)
+    assert run.returncode == 2
+    assert message in run.stderr
