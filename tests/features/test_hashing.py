@@ -119,6 +119,20 @@ def test_everything_else_is_refused_by_its_path(features: Any, message: str) -> 
         Hashing().vectors({}, [{}, features])
 
 
+def test_features_with_too_many_products_are_refused_before_any_is_made() -> None:
+    """Else one request of 256 kB, with two arrays of 60,000 numbers, keeps a server busy for 10 seconds."""
+    many = {"x": [1] * 60_000}
+    with pytest.raises(
+        InvalidInput, match="may be 1,000,000 products in all; got 60,001 shared ones, and 60,000 of 1 actions"
+    ):
+        Hashing().vectors(many, [many])
+    with pytest.raises(InvalidInput, match="got 60,001 shared ones, and 0 of 50 actions. Send fewer features"):
+        Hashing().vectors(many, [{}] * 50)
+    assert Hashing().vectors({"x": [1] * 999}, [{"x": [1] * 499}] * 2).shape == (2, 256)
+    with pytest.raises(InvalidInput, match="got 1,000 shared ones, and 999 of 2 actions"):
+        Hashing().vectors({"x": [1] * 999}, [{"x": [1] * 499}, {"x": [1] * 500}])
+
+
 def test_settings_are_checked() -> None:
     with pytest.raises(InvalidInput, match="width must be a whole number of at least 1; got 0"):
         Hashing(0)

@@ -15,6 +15,8 @@ from glbandits.records import Floats
 
 DEEPEST = 2
 """Objects within objects: a namespace, and one more."""
+MOST_PRODUCTS = 1_000_000
+"""Of all actions of a decision: some 10 ms. Without a bound, a body of 256 kB could ask for a billion."""
 
 Object: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A JSON object, or several whose features are taken together."""
@@ -30,9 +32,9 @@ class Hashing:
     taken as one object. Names that begin with `_` are no features, as in Vowpal Wabbit. Anything else is refused.
 
     The vector of an action holds a constant, the shared features, the action's features, and every product of a shared
-    one with an action's. Every one of these has 64 random bits, made of the seed and its name (BLAKE2b), which tell its
-    place in the vector and its sign. Several may share a place: `width` should be a few times the number of features
-    that matter.
+    one with an action's: a million in all actions at most. Every one of these has 64 random bits, made of the seed and
+    its name (BLAKE2b), which tell its place in the vector and its sign. Several may share a place: `width` should be a
+    few times the number of features that matter.
 
     >>> hashing = Hashing(width=64)
     >>> hashing.vectors({"user": {"age": 31, "mobile": True}}, [{"topic": "sports"}, {"topic": "news"}]).shape
@@ -62,6 +64,7 @@ class Hashing:
         for place, action in enumerate(actions):
             found.add(place, action)
             ends.append(len(found.codes))
+        _check_products(ends)
         out = np.zeros((len(actions), self.width))
         codes, values = np.frombuffer(found.codes, np.uint64), np.frombuffer(found.values)
         cross_entry()(codes, values, np.array(ends, np.int64), out)
@@ -118,6 +121,16 @@ class _Found:
             )
         else:
             self._add(path, value, depth + 1)
+
+
+def _check_products(ends: Sequence[int]) -> None:
+    """Refuse features whose products would take long, before any is made."""
+    shared, own, actions = ends[0], ends[-1] - ends[0], len(ends) - 1
+    if shared * (own + actions) > MOST_PRODUCTS:
+        raise InvalidInput(
+            f"each shared feature is taken with each of an action's, which may be {MOST_PRODUCTS:,} products in all; "
+            f"got {shared:,} shared ones, and {own:,} of {actions:,} actions. Send fewer features"
+        )
 
 
 def _items(space: str, features: object) -> Iterable[tuple[str, Any]]:
