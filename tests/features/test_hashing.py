@@ -150,6 +150,26 @@ def test_what_is_kept_at_hand_is_bounded(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sum(map(len, hashing._codes._spaces.values())) <= 10
 
 
+def test_long_texts_are_not_kept_at_hand() -> None:
+    """Else 200,000 features could be 50 GB."""
+    long = "x" * 65
+    for features in ({"a": long}, {long: "a"}, {long: 1}, {long: 1.5}, {long: {"a": 1}}, {"a": "x" * 63 + "yz"}):
+        hashing = Hashing(64)
+        np.testing.assert_array_equal(hashing.vectors({}, [features]), hashing.vectors({}, [features]))
+        assert hashing._codes._spaces == {}
+    hashing = Hashing(64)
+    hashing.vectors({}, [{"a": "x" * 63}])
+    assert len(hashing._codes._spaces[""]) == 1
+
+
+def test_namespaces_are_bounded_as_features_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codes, "MOST_KNOWN", 10)
+    hashing = Hashing(64)
+    for number in range(50):
+        hashing.vectors({}, [{f"empty {number}": {}, f"names {number}": {"_a": 1}, f"space {number}": {"a": "b"}}])
+        assert len(hashing._codes._spaces) <= 6
+
+
 def test_inner_products_have_no_bias() -> None:
     """Two actions without a common feature: their inner product is 0 on average over seeds.
 

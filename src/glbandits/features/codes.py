@@ -1,5 +1,6 @@
 """Codes: 64 bits for every feature, made of its name, and kept at hand for those that come again."""
 
+from collections.abc import Mapping
 from hashlib import blake2b
 from numbers import Real
 from typing import Any, TypeAlias
@@ -9,15 +10,18 @@ from glbandits.errors import InvalidInput
 LARGEST_FEATURE = 1e20
 """Products of two such, and sums of them, are still numbers that a policy takes."""
 MOST_KNOWN = 200_000
-"""Features that are kept at hand: some 50 MB."""
+"""Features and namespaces that are kept at hand: some 50 MB, and 100 MB if somebody tries."""
+LONGEST_KNOWN = 64
+"""Characters of the namespace, name and text of one that is kept: long ones seldom come again, and fill memory."""
 
 Coded: TypeAlias = tuple[int, float]
 """The code and the value of a feature."""
-Known: TypeAlias = dict[Any, Coded]
+Known: TypeAlias = Mapping[Any, Coded]
 """What (name, value) became, and for a name alone, the code of its numbers."""
 
 NOTHING: Coded = (0, 0.0)
 """What adds nothing to a vector."""
+NOTHING_KNOWN: Known = {}
 
 
 class Codes:
@@ -25,13 +29,12 @@ class Codes:
 
     def __init__(self, seed: int) -> None:
         self._salt = seed.to_bytes(8, "little")
-        self._spaces: dict[str, Known] = {}
+        self._spaces: dict[str, dict[Any, Coded]] = {}
         self._count = 0
 
     def known(self, space: str) -> Known:
         """The features of a namespace that are at hand."""
-        found = self._spaces.get(space)
-        return self._spaces.setdefault(space, {}) if found is None else found
+        return self._spaces.get(space, NOTHING_KNOWN)
 
     def meet(self, space: str, name: object, value: object) -> Coded:
         """The code and value of a feature that is not at hand."""
@@ -40,11 +43,12 @@ class Codes:
         if name.startswith("_"):
             return NOTHING
         if value is None or isinstance(value, str):
-            return self._keep(space, (name, value), (self.code(space, name, "null" if value is None else value), 1.0))
+            text = "null" if value is None else value
+            return self._keep(space, name, text, (name, value), (self.code(space, name, text), 1.0))
         number = _number(path_of(space, name), value)
-        code, _ = self.known(space).get(name) or self._keep(space, name, (self.code(space, name), 1.0))
+        code, _ = self.known(space).get(name) or self._keep(space, name, "", name, (self.code(space, name), 1.0))
         if isinstance(value, int):  # whole numbers and booleans come again; other numbers may all be different
-            return self._keep(space, (name, value), (code, number))
+            return self._keep(space, name, "", (name, value), (code, number))
         return code, number
 
     def code(self, *parts: str) -> int:
@@ -52,10 +56,14 @@ class Codes:
         text = "\0".join(parts).encode("utf-8", "surrogatepass")
         return int.from_bytes(blake2b(text, digest_size=8, salt=self._salt).digest(), "little")
 
-    def _keep(self, space: str, key: object, coded: Coded) -> Coded:
+    def _keep(self, space: str, name: str, text: str, key: object, coded: Coded) -> Coded:
+        if len(space) + len(name) + len(text) > LONGEST_KNOWN:
+            return coded
         if self._count >= MOST_KNOWN:
             self._spaces, self._count = {}, 0
-        self.known(space)[key] = coded
+        if space not in self._spaces:
+            self._count += 1
+        self._spaces.setdefault(space, {})[key] = coded
         self._count += 1
         return coded
 
