@@ -1,6 +1,7 @@
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,7 +14,7 @@ from glbandits.serving.errors import QueueFull, StoreError
 from glbandits.serving.events import Event, Fate, Receipt
 from glbandits.serving.group_writer import GroupWriter
 from glbandits.serving.sqlite_store import SqliteStore
-from tests.serving.makers import decision, reward
+from tests.serving.makers import activation, decision, reward
 
 
 class Recorder:
@@ -23,14 +24,22 @@ class Recorder:
         self.groups: list[list[str]] = []
         self.may_go = threading.Event()
         self.began = threading.Event()
+        self.failed = threading.Event()
         self.failure: Exception | None = None
+        self._well = 0
         self.may_go.set()
+
+    def fail_after(self, well: int) -> None:
+        """Write so many groups well before the failure goes on."""
+        self._well = well
 
     def append(self, events: Sequence[Event]) -> list[Receipt]:
         self.began.set()
         assert self.may_go.wait(10)
-        if self.failure is not None:
+        if self.failure is not None and not self._well:
+            self.failed.set()
             raise self.failure
+        self._well = max(0, self._well - 1)
         self.groups.append([event.event_id for event in events])
         return [Receipt(Fate.KEPT, int(event.event_id)) for event in events]
 
@@ -88,22 +97,102 @@ def test_a_full_queue_refuses_at_once_and_keeps_the_rest(recorder: Recorder, mak
     assert writer.submit(decision("3")).result(10).number == 3
 
 
-def test_when_the_store_fails_each_waiter_hears_it_and_the_next_group_goes_on(
+def test_when_the_store_fails_rewards_hear_it_and_decisions_are_tried_again(
     recorder: Recorder, make: Callable[..., GroupWriter]
 ) -> None:
     writer = make()
     hold(recorder, writer)
-    futures = [writer.submit(decision(str(i))) for i in (1, 2)]
+    decisions = [writer.submit(decision(str(i))) for i in (1, 2)]
+    refused = [writer.submit(reward("1")), writer.submit(activation("2"))]
     recorder.failure = StoreError("the disk is full")
     recorder.may_go.set()
-    for future in futures:
+    # Event 0 is tried again, and those behind it wait for their turn.
+    assert recorder.failed.wait(10)
+    assert not any(future.done() for future in [*decisions, *refused])
+    recorder.fail_after(1)
+    for future in refused:
         with pytest.raises(StoreError, match="the disk is full"):
             future.result(10)
+    assert recorder.groups == [["0"]]
     recorder.failure = None
-    assert writer.submit(decision("3")).result(10).number == 3
-    assert recorder.groups == [["3"]]
+    assert [future.result(10).number for future in decisions] == [1, 2]
+    assert recorder.groups == [["0"], ["1", "2"]]
     writer.flush()
-    assert (writer.counts.events, writer.counts.refused) == (1, 3)
+    assert (writer.counts.events, writer.counts.refused) == (3, 2)
+
+
+def test_a_decision_that_nobody_waits_for_outlives_a_failure_of_the_store(
+    recorder: Recorder, make: Callable[..., GroupWriter], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def leave(writer: GroupWriter) -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(writer.submit_async(decision("1")), 0.01)
+
+    monkeypatch.setattr("glbandits.serving.group_writer.AGAIN", 0.01)
+    writer = make()
+    recorder.failure = StoreError("the database is locked")
+    asyncio.run(leave(writer))
+    assert recorder.failed.wait(10)
+    recorder.failure = None
+    writer.flush()
+    assert recorder.groups == [["1"]]
+
+
+def test_a_writer_that_is_closed_gives_up_and_says_what_was_lost(
+    recorder: Recorder, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = GroupWriter(recorder)
+    recorder.failure = StoreError("the disk is full")
+    future = writer.submit(decision("1"))
+    assert recorder.failed.wait(10)
+    writer.close()
+    with pytest.raises(StoreError, match="the disk is full"):
+        future.result(10)
+    assert "1 decisions could not be written" in caplog.text
+
+
+def test_an_error_that_nobody_foresaw_is_not_tried_again(
+    recorder: Recorder, make: Callable[..., GroupWriter], caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = make()
+    recorder.failure = ZeroDivisionError("a mistake")
+    with pytest.raises(ZeroDivisionError, match="a mistake"):
+        writer.submit(decision("1")).result(10)
+    assert "the store failed to write 1 events" in caplog.text
+    recorder.failure = None
+    assert writer.submit(decision("2")).result(10).number == 2
+
+
+def test_trouble_is_told_while_the_store_is_slow_or_fails(recorder: Recorder, make: Callable[..., GroupWriter]) -> None:
+    writer = make()
+    assert writer.trouble(60) is None
+    hold(recorder, writer)
+    assert writer.trouble(60) is None
+    time.sleep(0.02)
+    assert writer.trouble(0.01) == "an event has waited to be written for more than 0.01 s"
+    recorder.failure = StoreError("the disk is full")
+    recorder.may_go.set()
+    assert recorder.failed.wait(10)
+    recorder.failed.clear()
+    assert recorder.failed.wait(10)  # the second time: the writer has heard of the first
+    assert writer.trouble(60) == "the last events could not be written"
+    recorder.failure = None
+    writer.flush()
+    assert writer.trouble(0.0) is None
+    assert writer.trouble(60) is None
+
+
+def test_a_failure_is_forgotten_because_nothing_might_come_to_show_that_it_is_over(
+    recorder: Recorder, make: Callable[..., GroupWriter]
+) -> None:
+    writer = make()
+    recorder.failure = StoreError("the disk is full")
+    with pytest.raises(StoreError):
+        writer.submit(reward("1")).result(10)
+    writer.flush()
+    assert writer.trouble(60) is not None
+    time.sleep(0.02)
+    assert writer.trouble(0.01) is None
 
 
 def test_one_wrong_event_does_not_harm_its_group(tmp_path: Path) -> None:

@@ -7,16 +7,19 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import SimpleQueue
+from threading import Event as Flag
 from threading import Lock, Thread
 from typing import NamedTuple, Protocol, TypeAlias
 
 from glbandits.errors import InvalidInput, number, whole
 from glbandits.serving.errors import QueueFull, StoreError
-from glbandits.serving.events import Event, Receipt
+from glbandits.serving.events import Decision, Event, Receipt
 
 log = logging.getLogger(__name__)
 
 CLOSED = "the writer is closed: the service is shutting down; send the event again later"
+AGAIN = 0.1
+"""Seconds after which decisions that the store failed to write are tried again."""
 Outcome: TypeAlias = Receipt | Exception
 Observer: TypeAlias = Callable[[int, float], None]
 """Told the number of events of a group and the seconds that it took."""
@@ -32,6 +35,8 @@ class Appends(Protocol):
 class _Waiting(NamedTuple):
     event: Event
     waiter: "Future[Receipt] | asyncio.Future[Receipt]"
+    since: float
+    """When it was submitted."""
 
 
 class _Mark(NamedTuple):
@@ -60,7 +65,11 @@ class GroupWriter:
     """Takes events from any thread or event loop and appends them in groups, in the order in which they came.
 
     While a group is written the next one gathers: alone, an event is written at once; under load, one commit serves
-    many. When the store raises, each event of the group gets the error and the writer goes on with the next group.
+    many.
+
+    When the store fails, the rewards and activations of the group get the error. The decisions are tried again until
+    they are written or the writer is closed: whoever asked may have gone off with an answer that was not safe yet.
+    Meanwhile nothing overtakes them, and the queue fills.
 
     Args:
         store: where to. It stays the caller's, and is not closed.
@@ -89,6 +98,9 @@ class GroupWriter:
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
         self._lock = Lock()
         self._closed = False
+        self._closing = Flag()
+        self._failed_at: float | None = None
+        self._oldest: float | None = None
         # Daemon: a program that forgets to close can end. What was not acknowledged was not promised.
         self._thread = Thread(target=self._run, name="group-writer", daemon=True)
         self._thread.start()
@@ -103,11 +115,23 @@ class GroupWriter:
         """What was done so far."""
         return self._counts
 
+    def trouble(self, seconds: float) -> str | None:
+        """Why an event might have to wait: the store failed less than so long ago, or one has waited for longer.
+
+        A failure is forgotten after a time, because only another event would show that it is over.
+        """
+        failed_at, oldest, now = self._failed_at, self._oldest, time.monotonic()
+        if failed_at is not None and now - failed_at < seconds:
+            return "the last events could not be written"
+        if oldest is not None and now - oldest > seconds:
+            return f"an event has waited to be written for more than {seconds:g} s"
+        return None
+
     def submit(self, event: Event) -> "Future[Receipt]":
         """Have an event written. The future has its receipt when it is safe; cancelling does nothing."""
         waiter: Future[Receipt] = Future()
         waiter.set_running_or_notify_cancel()
-        self._put(_Waiting(event, waiter))
+        self._put(_Waiting(event, waiter, time.monotonic()))
         return waiter
 
     def submit_async(self, event: Event) -> "asyncio.Future[Receipt]":
@@ -120,7 +144,7 @@ class GroupWriter:
         with self._lock:
             gathered = self._gathered.setdefault(loop, [])
             self._check_room(1 + len(gathered))
-            gathered.append(_Waiting(event, waiter))
+            gathered.append(_Waiting(event, waiter, time.monotonic()))
         if len(gathered) == 1:
             # All that the loop submits before it comes round again is handed over at once: the writer is woken once,
             # and the two threads do not fight over Python's lock at every event.
@@ -148,12 +172,13 @@ class GroupWriter:
         reached.result()
 
     def close(self) -> None:
-        """Write all that waits, and end. A second time does nothing."""
+        """Write all that waits, and end. What the store fails to write now is lost. A second time does nothing."""
         with self._lock:
             if not self._closed:
                 self._closed = True
                 self._put_gathered()
                 self._queue.put(_Mark(Future(), last=True))
+        self._closing.set()
         self._thread.join()
 
     def _put(self, waiting: _Waiting) -> None:
@@ -188,39 +213,68 @@ class GroupWriter:
         return taken
 
     def _write(self, waiting: Sequence[_Waiting]) -> None:
+        self._oldest = min(item.since for item in waiting)
+        while waiting:
+            last = self._closing.is_set()
+            waiting = self._try(waiting, last=last)
+            if waiting:
+                self._closing.wait(AGAIN)
+        self._oldest = None
+
+    def _try(self, waiting: Sequence[_Waiting], *, last: bool) -> list[_Waiting]:
+        """Write a group, tell those whose event is done with, and return those that are to be tried again."""
         began = time.perf_counter()
         outcomes = self._append([item.event for item in waiting])
         seconds = time.perf_counter() - began
-        refused = sum(isinstance(outcome, Exception) for outcome in outcomes)
-        before = self._counts
-        self._counts = WriterCounts(
-            groups=before.groups + 1,
-            events=before.events + len(waiting) - refused,
-            refused=before.refused + refused,
-            largest=max(before.largest, len(waiting)),
-            seconds=before.seconds + seconds,
-        )
-        _settle_all(waiting, outcomes)
+        again, done = [], []
+        for item, outcome in zip(waiting, outcomes, strict=True):
+            if isinstance(outcome, StoreError) and isinstance(item.event, Decision) and not last:
+                again.append(item)
+            else:
+                done.append((item, outcome))
+        self._count(done, seconds)
+        _settle_all(done)
         if self._observe is not None:
             try:
                 self._observe(len(waiting), seconds)
             except Exception:  # whoever watches must not stop the writing
                 log.exception("the observer of the group writer failed")
+        return again
+
+    def _count(self, done: Sequence[tuple[_Waiting, Outcome]], seconds: float) -> None:
+        refused = [item for item, outcome in done if isinstance(outcome, Exception)]
+        lost = sum(isinstance(item.event, Decision) for item in refused)
+        if lost:
+            log.error("%d decisions could not be written", lost)
+        before = self._counts
+        self._counts = WriterCounts(
+            groups=before.groups + 1,
+            events=before.events + len(done) - len(refused),
+            refused=before.refused + len(refused),
+            largest=max(before.largest, len(done)),
+            seconds=before.seconds + seconds,
+        )
 
     def _append(self, events: Sequence[Event]) -> Sequence[Outcome]:
         try:
-            return self._store.append(events)
+            receipts = self._store.append(events)
         except InvalidInput as error:
             # One event is wrong, and the others must not suffer for it: halves, until it is alone.
             middle = len(events) // 2
             return [*self._append(events[:middle]), *self._append(events[middle:])] if middle else [error]
         except Exception as error:
+            if self._failed_at is None:
+                log.exception("the store failed to write %d events", len(events))
+            self._failed_at = time.monotonic()
             return [error] * len(events)
+        self._failed_at = None
+        return receipts
 
 
-def _settle_all(waiting: Sequence[_Waiting], outcomes: Sequence[Outcome]) -> None:
+def _settle_all(done: Sequence[tuple[_Waiting, Outcome]]) -> None:
     by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Receipt], Outcome]]] = {}
-    for (_, waiter), outcome in zip(waiting, outcomes, strict=True):
+    for item, outcome in done:
+        waiter = item.waiter
         if isinstance(waiter, asyncio.Future):
             by_loop.setdefault(waiter.get_loop(), []).append((waiter, outcome))
         else:

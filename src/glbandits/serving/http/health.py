@@ -24,6 +24,8 @@ from glbandits.serving.settings import Settings
 
 PATIENCE = 2.0
 """Seconds that the store has to answer."""
+WRITE_PATIENCE = 5.0
+"""Seconds that an event may wait to be written, and that a failure to write is remembered."""
 MEBIBYTE = 1024 * 1024
 
 
@@ -66,7 +68,10 @@ class Health:
 
     def _known_reasons(self) -> list[str]:
         reasons = ["the server is stopping"] if self.draining else []
-        return reasons if self._service.learning else [*reasons, "the learner does not run"]
+        if not self._service.learning:
+            reasons.append("the learner does not run")
+        trouble = self._service.writer.trouble(WRITE_PATIENCE)
+        return reasons if trouble is None else [*reasons, trouble]
 
     def _looked_up_reasons(self) -> list[str]:
         self._service.store.latest_document(SERVICE, KEYS)
