@@ -1,5 +1,6 @@
 """What a loop can be told: how long it waits for rewards, how it counts them, how much it explores, what decides."""
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -11,6 +12,8 @@ from glbandits.serving.events import Aggregation, Mode
 
 SECOND = 1_000_000
 """In microseconds, which is how times are kept."""
+LARGEST_MODEL = 40_000_000
+"""Numbers of a model, 320 MB: it is copied for every one that is published, and kept in the store."""
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +46,19 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         if self.retention_days != -1:
             whole("retention_days", self.retention_days, at_least=1, at_most=100_000)
         self.policy_settings()
+        self._check_size()
+
+    def _check_size(self) -> None:
+        try:
+            settings = msgspec.json.encode(self.settings).decode()
+            fits = model_size(self.policy, settings, self.width) <= LARGEST_MODEL
+        except MemoryError:
+            fits = False
+        if not fits:
+            raise InvalidInput(
+                f"a model of {self.policy} may have {LARGEST_MODEL:,} numbers, and has more with these settings and a "
+                f"width of {self.width:,}. Take a smaller width, or optimist"
+            )
 
     @property
     def wait(self) -> int:
@@ -64,3 +80,19 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a model learned under the other one goes on under this one."""
         mine, theirs = ((one.policy, one.settings, one.width) for one in (self, other))
         return mine == theirs
+
+
+@lru_cache(maxsize=64)  # a configuration is read again every second
+def model_size(policy: str, settings: str, width: int) -> int:
+    """Numbers of the model of a policy with settings in JSON; of a narrower one if that is too large already.
+
+    Only making a model tells its size. The widths that are tried double, so that none is made that is far too large.
+    """
+    made = rebuild(POLICIES[policy], msgspec.json.decode(settings))
+    narrower = (2**power for power in range(width.bit_length() - 1))
+    size = 0
+    for tried in (*narrower, width):
+        size = made.init(tried).size
+        if size > LARGEST_MODEL:
+            break
+    return size

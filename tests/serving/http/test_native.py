@@ -289,6 +289,8 @@ class TestLooking:
             ({"policy": "optimsit"}, "did you mean 'optimist'"),
             ({"settings": {"x": 1}}, "settings of optimist"),
             ([], "Expected `object`"),
+            ({"policy": "lin-ucb", "settings": {}, "width": 1_000_000}, "Take a smaller width"),
+            (b'{"settings":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}", "nested too deep"),
         ],
     )
     def test_refuses_settings_and_keeps_the_old(self, site: Site, sent: Any, told: str) -> None:

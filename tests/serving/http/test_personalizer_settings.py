@@ -149,6 +149,8 @@ def test_a_vowpal_wabbit_policy_is_answered_with_what_runs_in_its_stead(
         ("sgd-ts:draw=decision", "cannot say the exact chance of an action"),
         ("lin-ts", "cannot say the exact chance of an action"),
         ("", "unknown policy ''"),
+        ('optimist:{"a":' + "[" * 50_000 + "]" * 50_000 + "}", "nested too deep"),
+        ("optimist:floor=" + "[" * 50_000 + "]" * 50_000, "nested too deep"),
     ],
 )
 def test_a_policy_that_cannot_be_run_is_refused(site: Site, arguments: str, wanted: str) -> None:

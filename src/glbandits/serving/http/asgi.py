@@ -248,6 +248,8 @@ def as_refusal(error: Exception, request: Request) -> Refused:
         return error
     if isinstance(error, UnicodeDecodeError):
         return Refused(400, "BadRequest", "the path or the query is not UTF-8")
+    if isinstance(error, RecursionError):  # nothing here recurses but into what was sent
+        return Refused(400, "BadRequest", "what was sent is nested too deep")
     if isinstance(error, InvalidInput | UnknownName | ModelFileError):
         return Refused(400, "BadRequest", str(error))
     if isinstance(error, UnknownLoop):
