@@ -1,14 +1,21 @@
 """Several processes over one store: one learns, the others follow. Here as several loops in one process."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from glbandits.serving.configuration import Configuration
+from glbandits.serving.errors import StoreError
 from glbandits.serving.learner_lock import LearnerLock
-from glbandits.serving.loop import Loop
+from glbandits.serving.loop import BASE, CONFIGURATION, IDENTITY, Loop
+from glbandits.serving.server import warm_up
+from glbandits.serving.service import Service
 from glbandits.serving.sqlite_store import SqliteStore
+from glbandits.serving.store import Document
 from glbandits.serving.verify import verify
 from tests.serving.worlds import Clock, live, small_loop
 
@@ -87,6 +94,78 @@ def test_the_learner_forgets_what_a_follower_was_told_to_forget(pair: Pair) -> N
     pair.follower.refresh()
     assert pair.alike()
     assert verify(pair.store, "default").sound
+
+
+def meanwhile(loop: Loop, monkeypatch: pytest.MonkeyPatch, other: Callable[[], None]) -> None:
+    """Let something happen after the loop has read the store, before it writes a configuration or a model."""
+    save, done = loop._store.save_documents, list[bool]()
+
+    def saved(*args: Any, **kwargs: Any) -> bool:
+        if not done:
+            done.append(True)
+            other()
+        return save(*args, **kwargs)
+
+    monkeypatch.setattr(loop._store, "save_documents", saved)
+
+
+def test_two_that_are_configured_at_once_take_two_epochs(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.live(40, 0)
+    wide, narrow = (Configuration(width=width, reward_wait=10.0) for width in (64, 16))
+    meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(wide))
+    pair.follower.configure(narrow)
+    pair.learner.refresh()
+    assert pair.alike()
+    assert (pair.learner.configuration, pair.learner.published.bandit.dim) == (narrow, 16)
+    assert pair.learner.published.epoch == 3  # the fixture's is the first
+    pair.live(40, 40)
+    assert verify(pair.store, "default").sound
+    warm_up(Service(pair.store, clock=pair.clock))
+
+
+def test_a_model_is_not_reset_to_a_width_of_the_past(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(Configuration(width=16, reward_wait=10.0)))
+    pair.follower.reset()
+    assert pair.follower.published.bandit.dim == 16
+
+
+def test_a_configuration_is_kept_with_its_model_or_not_at_all(tmp_path: Path, pair: Pair) -> None:
+    """The disk is full when the model is written."""
+    before = pair.learner.configuration
+    pair.store._writer.execute(
+        "CREATE TEMP TRIGGER full BEFORE INSERT ON documents WHEN NEW.kind = 'base'"
+        " BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+    )
+    with pytest.raises(StoreError, match="the disk is full"):
+        pair.learner.configure(Configuration(width=16, reward_wait=10.0))
+    again = Loop("default", SqliteStore(tmp_path / "events.sqlite"), pair.clock)
+    assert again.configuration == pair.learner.configuration == before
+    assert again.published.bandit.dim == pair.learner.published.bandit.dim == before.width
+
+
+def test_a_model_of_another_width_than_configured_is_seen_and_replaced(pair: Pair) -> None:
+    """As a store may be that was written by hand, or by an older version."""
+    other = Configuration(width=16, reward_wait=10.0)
+    pair.store.save_document("default", CONFIGURATION, 0, msgspec.json.encode(other))
+    warm_up(Service(pair.store, clock=pair.clock))
+    pair.learner.configure(other)
+    assert pair.learner.published.bandit.dim == 16
+
+
+def test_two_that_begin_at_once_take_the_same_salt_and_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (SqliteStore(tmp_path / "events.sqlite") for _ in range(2))
+    find, late = one.latest_document, list[Loop]()
+
+    def found(loop: str, kind: str) -> Document | None:
+        first = find(loop, kind)
+        if not late:
+            late.append(Loop(loop, other, Clock()))
+        return first
+
+    monkeypatch.setattr(one, "latest_document", found)
+    loop = Loop("default", one, Clock())
+    assert loop.salt == late[0].salt
+    assert [len(one.documents("default", kind)) for kind in (IDENTITY, CONFIGURATION, BASE)] == [1, 1, 1]
 
 
 def test_one_holds_the_lock_until_it_lets_go(tmp_path: Path) -> None:

@@ -239,6 +239,16 @@ def test_documents_keep_their_history(store: EventStore) -> None:
     assert store.documents("other", "policy") == []
 
 
+def test_documents_are_saved_together_or_not_at_all(store: EventStore) -> None:
+    store.save_document("shop", "policy", 1, b"a")
+    assert store.save_documents("shop", 2, {"policy": b"b", "base": b"c"}, after={"policy": 1, "base": 0})
+    assert not store.save_documents("shop", 3, {"policy": b"d", "base": b"e"}, after={"policy": 2, "base": 0})
+    assert store.latest_document("shop", "policy") == Document(2, 2, b"b")
+    assert store.save_documents("shop", 4, {"base": b"f"}, after={"policy": 2}, alone=["base"])
+    assert store.documents("shop", "base") == [Document(2, 4, b"f")]
+    assert len(store.documents("shop", "policy")) == 2
+
+
 def test_models_by_number(store: EventStore) -> None:
     assert store.latest_model("shop") is None
     for number in (10, 20, 30, 40):

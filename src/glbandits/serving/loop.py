@@ -16,7 +16,7 @@ from glbandits.serving.deciding import allowed_places, decide, seed_of
 from glbandits.serving.events import Decision, Mode
 from glbandits.serving.learning import learn
 from glbandits.serving.statistics import LoopStatistics
-from glbandits.serving.store import EventStore
+from glbandits.serving.store import Document, EventStore
 
 BATCH = 1000
 """Decisions that are read from the store at a time to be learned."""
@@ -66,38 +66,28 @@ class Loop:
     def __init__(self, name: str, store: EventStore, clock: Callable[[], int]) -> None:
         self.name, self._store, self._clock = name, store, clock
         self._lock, self._hashings = Lock(), dict[int, Hashing]()
-        if not store.documents(name, IDENTITY):
-            store.save_document(name, IDENTITY, clock(), msgspec.json.encode(Identity(secrets.token_hex(16))))
-        # The first one: if two processes have made one each, both take that.
-        self.salt = msgspec.json.decode(store.documents(name, IDENTITY)[0].body, type=Identity).salt
-        self.configuration = self._kept_configuration()
-        snapshot = self._kept_model() or self._begin(Snapshot(0, 0, fresh_model(self.configuration).to_bytes()))
-        self._adopt(snapshot)
+        identity = self._document(IDENTITY, lambda: msgspec.json.encode(Identity(secrets.token_hex(16))))
+        self.salt = msgspec.json.decode(identity.body, type=Identity).salt
+        self._adopt(self._read())
         self.learned_at: int | None = None
         """When the model last passed decisions; None since the start."""
         self.statistics = LoopStatistics(store, name, self._number)
 
-    def _kept_configuration(self) -> Configuration:
-        kept = self._store.latest_document(self.name, CONFIGURATION)
-        if kept is not None:
-            return msgspec.json.decode(kept.body, type=Configuration)
-        configuration = Configuration()
-        self._store.save_document(self.name, CONFIGURATION, self._clock(), msgspec.json.encode(configuration))
-        return configuration
+    def _document(self, kind: str, first: Callable[[], bytes]) -> Document:
+        """The newest one. If there is none, it is made; of several processes that try, one does."""
+        while (kept := self._store.latest_document(self.name, kind)) is None:
+            self._store.save_documents(self.name, self._clock(), {kind: first()}, after={kind: 0})
+        return kept
 
-    def _kept_model(self) -> Snapshot | None:
-        base, kept = self._store.latest_document(self.name, BASE), self._store.latest_model(self.name)
-        if base is None:
-            return None
-        snapshot = msgspec.msgpack.decode(base.body, type=Snapshot)
-        if kept is None:
-            return snapshot
-        later = msgspec.msgpack.decode(kept.body, type=Snapshot)
+    def _read(self) -> Snapshot:
+        """Take the configuration that is kept, and give the model; remember their versions for `_commit`."""
+        configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(Configuration()))
+        self.configuration = msgspec.json.decode(configuration.body, type=Configuration)
+        base = self._document(BASE, lambda: _encoded(Snapshot(0, 0, fresh_model(self.configuration).to_bytes())))
+        self._versions = {CONFIGURATION: configuration.version, BASE: base.version}
+        snapshot, kept = _decoded(base.body), self._store.latest_model(self.name)
+        later = snapshot if kept is None else _decoded(kept.body)
         return later if later.epoch == snapshot.epoch else snapshot
-
-    def _begin(self, snapshot: Snapshot) -> Snapshot:
-        self._store.save_document(self.name, BASE, self._clock(), msgspec.msgpack.encode(snapshot))
-        return snapshot
 
     def _adopt(self, snapshot: Snapshot) -> None:
         self._learner = Bandit.from_bytes(snapshot.bandit)
@@ -110,9 +100,8 @@ class Loop:
             self._refresh()
 
     def _refresh(self) -> None:
-        self.configuration = self._kept_configuration()
-        snapshot = self._kept_model()
-        if snapshot is not None and (snapshot.epoch, snapshot.number) > (self._epoch, self._number):
+        snapshot = self._read()
+        if (snapshot.epoch, snapshot.number) > (self._epoch, self._number):
             self._adopt(snapshot)
             self.learned_at = self._clock()
         self.statistics.follow(self._number, self._clock())
@@ -192,44 +181,63 @@ class Loop:
 
     def _keep_now(self) -> None:
         snapshot = Snapshot(self._epoch, self._number, self._learner.to_bytes())
-        self._store.save_model(self.name, self._number, self._clock(), msgspec.msgpack.encode(snapshot), keep=2)
+        self._store.save_model(self.name, self._number, self._clock(), _encoded(snapshot), keep=2)
         self._kept = self._number
 
     def configure(self, configuration: Configuration) -> None:
         """Go on under another configuration. Another policy or width begins with a new model."""
         with self._lock:
             self._refresh()
-            before = self.configuration
-            if not configuration.same_model(before):
-                check_exact(configuration)
-            self._store.save_document(self.name, CONFIGURATION, self._clock(), msgspec.json.encode(configuration))
-            if not configuration.same_model(before):
-                self._replace(fresh_model(configuration))
-            self.configuration = configuration
+            while not self._commit(self._model_for(configuration), configuration=configuration):
+                self._refresh()
+
+    def _model_for(self, configuration: Configuration) -> Bandit | None:
+        """A new model; None if the one that there is can go on."""
+        if self._learner.policy == configuration.policy_settings() and self._learner.dim == configuration.width:
+            return None
+        check_exact(configuration)
+        return fresh_model(configuration)
 
     def reset(self) -> None:
         """Forget all that was learned."""
-        with self._lock:
-            self._refresh()
-            self._replace(fresh_model(self.configuration))
+        self._replace(lambda: fresh_model(self.configuration))
 
     def import_model(self, content: bytes) -> None:
         """Go on with a model that another loop has learned."""
         bandit = Bandit.from_bytes(content)
-        if bandit.policy != self.configuration.policy_settings() or bandit.dim != self.configuration.width:
+        self._replace(lambda: self._fitting(bandit))
+
+    def _fitting(self, bandit: Bandit) -> Bandit:
+        runs = self._learner
+        if bandit.policy != runs.policy or bandit.dim != runs.dim:
             raise InvalidInput(
-                f"the loop runs {self.configuration.policy_settings()!r} of width {self.configuration.width}; the "
-                f"model is {bandit.policy!r} of width {bandit.dim}. Configure the loop for it first"
+                f"the loop runs {runs.policy!r} of width {runs.dim}; the model is {bandit.policy!r} of width "
+                f"{bandit.dim}. Configure the loop for it first"
             )
+        return bandit
+
+    def _replace(self, make: Callable[[], Bandit]) -> None:
         with self._lock:
             self._refresh()
-            self._replace(bandit)
+            while not self._commit(make()):
+                self._refresh()
 
-    def _replace(self, bandit: Bandit) -> None:
-        self._learner, self._epoch = bandit, self._epoch + 1
-        self._begin(Snapshot(self._epoch, self._number, bandit.to_bytes()))
-        self._kept = self._number
-        self.published = self._publish()
+    def _commit(self, bandit: Bandit | None, *, configuration: Configuration | None = None) -> bool:
+        """Keep a model that begins a new epoch, or a configuration, or both at once; and go on with them.
+
+        If another process has changed either since they were read, nothing is kept, and the answer is False: two
+        that take the same epoch for theirs would leave decisions of which nobody knows the model.
+        """
+        begun = None if bandit is None else Snapshot(self._epoch + 1, self._number, bandit.to_bytes())
+        bodies = {BASE: _encoded(begun)} if begun else {}
+        if configuration is not None:
+            bodies[CONFIGURATION] = msgspec.json.encode(configuration)
+        if not self._store.save_documents(self.name, self._clock(), bodies, after=self._versions):
+            return False
+        self.configuration = configuration or self.configuration
+        if begun:
+            self._adopt(begun)
+        return True
 
     def forget(self, before: int | None = None) -> int:
         """Delete decisions made before a time, with what came of them; or all. How many that were.
@@ -245,7 +253,8 @@ class Loop:
                 unlearned = self._store.ripe(self.name, self._number, END_OF_TIME, 1)
                 forgotten = self._store.delete_before(self.name, min([before, *(one.decision.at for one in unlearned)]))
             if forgotten:
-                self._replace(self._learner)
+                while not self._commit(self._learner):
+                    self._refresh()
                 self._store.save_document(self.name, WHOLE_SINCE, self._clock(), msgspec.json.encode(self._epoch))
             return forgotten
 
@@ -270,6 +279,14 @@ def check_exact(configuration: Configuration) -> None:
             f"{configuration.policy} with these settings cannot say the exact chance of an action, which a service "
             "must log; use optimist"
         )
+
+
+def _encoded(snapshot: Snapshot) -> bytes:
+    return msgspec.msgpack.encode(snapshot)
+
+
+def _decoded(body: bytes) -> Snapshot:
+    return msgspec.msgpack.decode(body, type=Snapshot)
 
 
 def fresh_model(configuration: Configuration) -> Bandit:

@@ -153,6 +153,6 @@ def address_of(listening: socket.socket) -> str:
 def warm_up(service: Service) -> None:
     """Decide and learn once, with nothing kept: code that is compiled when it is first used is compiled now."""
     for loop in service.loops.values():
-        width = loop.configuration.width
+        width = loop.published.bandit.dim
         loop.decide(event_id="", request=np.zeros((2, width)).tobytes(), encoding=DENSE, actions=("a", "b"))
         loop.published.bandit.copy().learn(np.zeros(width), 0.0)

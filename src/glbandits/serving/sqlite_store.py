@@ -3,7 +3,7 @@
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
@@ -164,11 +164,29 @@ class SqliteStore:
     def save_document(self, loop: str, kind: str, at: int, body: bytes) -> int:
         """See `EventStore.save_document`."""
         with self._writing() as connection:
-            (version,) = connection.execute(
-                "SELECT coalesce(max(version), 0) + 1 FROM documents WHERE loop = ? AND kind = ?", (loop, kind)
-            ).fetchone()
+            version = _newest_version(connection, loop, kind) + 1
             connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, at, body))
-        return int(version)
+        return version
+
+    def save_documents(
+        self,
+        loop: str,
+        at: int,
+        bodies: Mapping[str, bytes],
+        *,
+        after: Mapping[str, int],
+        alone: Collection[str] = (),
+    ) -> bool:
+        """See `EventStore.save_documents`."""
+        with self._writing() as connection:
+            if any(_newest_version(connection, loop, kind) != version for kind, version in after.items()):
+                return False
+            for kind, body in bodies.items():
+                version = _newest_version(connection, loop, kind) + 1
+                if kind in alone:
+                    connection.execute("DELETE FROM documents WHERE loop = ? AND kind = ?", (loop, kind))
+                connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, at, body))
+        return True
 
     def documents(self, loop: str, kind: str) -> list[Document]:
         """See `EventStore.documents`."""
@@ -262,6 +280,11 @@ class SqliteStore:
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
                 self._writer.close()
+
+
+def _newest_version(connection: sqlite3.Connection, loop: str, kind: str) -> int:
+    newest = "SELECT coalesce(max(version), 0) FROM documents WHERE loop = ? AND kind = ?"
+    return int(connection.execute(newest, (loop, kind)).fetchone()[0])
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """What a store of events must do. `SqliteStore` is one; every store passes tests/serving/test_store.py."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from os import PathLike
 from typing import Protocol
 
@@ -132,6 +132,22 @@ class EventStore(Protocol):
 
     def save_document(self, loop: str, kind: str, at: int, body: bytes) -> int:
         """Keep a new version of a document, and say which it is. Older versions stay."""
+
+    def save_documents(
+        self,
+        loop: str,
+        at: int,
+        bodies: Mapping[str, bytes],
+        *,
+        after: Mapping[str, int],
+        alone: Collection[str] = (),
+    ) -> bool:
+        """Keep new versions of documents, by kind: all at once, if nobody else was faster.
+
+        `after` has the newest versions that the caller knows, of these kinds or others; 0 where there is none. If
+        any of them is not the newest, nothing is written, and the answer is False. Of the kinds in `alone`, older
+        versions go.
+        """
 
     def documents(self, loop: str, kind: str) -> list[Document]:
         """All versions, the oldest first."""
