@@ -1,5 +1,6 @@
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from typer.testing import CliRunner
 from glbandits.cli.keys import keys_app
 from glbandits.errors import InvalidInput, UnknownName
 from glbandits.serving.keys import SCOPES, Keys, digest_of, find_key
+from glbandits.serving.server import first_key
+from glbandits.serving.settings import Settings
 from glbandits.serving.sqlite_store import SqliteStore
 
 
@@ -78,6 +81,22 @@ def test_a_scope_that_is_not_known_is_refused_and_nothing_is_made(keys: Keys) ->
     with pytest.raises(UnknownName, match="unknown scope 'raed'; did you mean 'read'"):
         keys.create("shop", ("rank", "raed"))
     assert keys.live() == []
+
+
+def test_a_store_gets_a_first_key_once_and_none_when_all_were_revoked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = Settings(store=str(tmp_path / "store.db"))
+    first = first_key(settings)
+    assert first is not None
+    assert first.key.scopes == tuple(SCOPES)
+    assert (first_key(settings), caplog.text) == (None, "")
+    with closing(SqliteStore(settings.store)) as store:
+        Keys(store, lambda: 7).revoke(first.key.id)
+    assert first_key(settings) is None
+    assert "all keys are revoked: nobody can come in. Make one with `glb keys create`" in caplog.text
+    with closing(SqliteStore(settings.store)) as store:
+        assert Keys(store, lambda: 7).live() == []
 
 
 def run(*words: str) -> str:

@@ -76,6 +76,10 @@ class Keys:
             keys.pop(change.revoked, None)
         return list(keys.values())
 
+    def ever_made(self) -> bool:
+        """Whether there was a key once, though it may be revoked."""
+        return self._store.latest_document(SERVICE, KEYS) is not None
+
     def create(self, name: str, scopes: Iterable[str] = tuple(SCOPES)) -> NewKey:
         """A new key, whose text is returned here and nowhere kept."""
         wanted = tuple(dict.fromkeys(scopes))

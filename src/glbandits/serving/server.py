@@ -32,7 +32,7 @@ KEEP_ALIVE = 75
 """Seconds that a silent connection is kept: longer than a proxy's or a client's, so that they close, and not we."""
 BACKLOG = 2048
 FIRST_KEY = "first"
-"""The name of the key that a store gets when it has none."""
+"""The name of the key that a new store gets."""
 Announce = Callable[[str, NewKey | None], None]
 """Told the server's address, and the key that was made if there was none, when it takes requests."""
 
@@ -54,10 +54,14 @@ def serve(settings: Settings, apis: Sequence[AddRoutes], announce: Announce) -> 
 
 
 def first_key(settings: Settings) -> NewKey | None:
-    """A key for a store that has none."""
+    """A key for a store that never had one: where all were revoked, somebody wants nobody to come in."""
     with closing(SqliteStore(settings.store, durability=settings.durability)) as store:
         keys = Keys(store, microseconds)
-        return None if keys.live() else keys.create(FIRST_KEY)
+        if not keys.ever_made():
+            return keys.create(FIRST_KEY)
+        if not keys.live():
+            log.warning("all keys are revoked: nobody can come in. Make one with `glb keys create`")
+        return None
 
 
 def answer(
