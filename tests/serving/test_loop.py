@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.contract import settings_of
+from glbandits.features import Hashing
 from glbandits.records import Floats
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.deciding import decide, draw, seed_of
-from glbandits.serving.events import Activation, Aggregation, Fate, Mode, Reward
-from glbandits.serving.learning import aggregate
+from glbandits.serving.events import Activation, Aggregation, Fate, Mode, Reward, Ripe
+from glbandits.serving.learning import aggregate, learn
 from glbandits.serving.loop import Loop
 from glbandits.serving.verify import verify
 from tests.serving.worlds import ACTIONS, CONTEXTS, Clock, ask, live, small_loop
@@ -85,6 +86,35 @@ def test_a_loop_that_was_killed_learns_again_what_it_had_not_kept(
     assert again.published.number < loop.published.number
     again.learn()
     np.testing.assert_array_equal(again.published.bandit.state, loop.published.bandit.state)
+
+
+@pytest.mark.parametrize("failing", ["learn", "statistics"])
+def test_what_fails_in_the_middle_of_a_batch_is_not_learned_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    live(loop, store, clock, 10)
+    clock.wait(11)
+
+    def out_of_memory(_: object) -> None:
+        raise MemoryError
+
+    def broken(learner: Bandit, ripe: Ripe, hashing: Hashing) -> bool:
+        if ripe.decision.event_id == "event-7":
+            raise MemoryError
+        return learn(learner, ripe, hashing)
+
+    with monkeypatch.context() as patched:
+        if failing == "learn":
+            patched.setattr("glbandits.serving.loop.learn", broken)
+        else:
+            patched.setattr(loop.statistics, "add", out_of_memory)
+        with pytest.raises(MemoryError):
+            loop.learn()
+    loop.learn()
+    live(loop, store, clock, 10, first=10)
+    assert loop.published.number > 0
+    assert verify(store, "default").sound
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -13,7 +13,7 @@ from glbandits.features import Hashing
 from glbandits.serving.arms import arms_of
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.deciding import allowed_places, decide, seed_of
-from glbandits.serving.events import Decision, Mode
+from glbandits.serving.events import Decision, Mode, Ripe
 from glbandits.serving.learning import learn
 from glbandits.serving.statistics import LoopStatistics
 from glbandits.serving.store import Document, EventStore
@@ -170,14 +170,24 @@ class Loop:
             now, passed = self._clock(), 0
             self._store.seal(self.name, now)
             while batch := self._store.ripe(self.name, self._number, now, BATCH):
-                for ripe in batch:
-                    learn(self._learner, ripe, self._hashing())
-                self.statistics.add(batch)
-                self._number, self.learned_at = batch[-1].number, now
+                self._pass(batch)
+                self.learned_at = now
                 passed += len(batch)
-                self.published = self._publish()
+                self.statistics.add(batch)
                 self._keep_now()  # for the other processes, and for the next start
             return passed
+
+    def _pass(self, batch: Sequence[Ripe]) -> None:
+        """Learn a batch and publish the model: all of it, or nothing."""
+        try:
+            for ripe in batch:
+                learn(self._learner, ripe, self._hashing())
+            self._number = batch[-1].number
+            self.published = self._publish()
+        except BaseException:
+            # What the next call reads begins with this batch again: none of it may have been learned.
+            self._learner, self._number = self.published.bandit.copy(), self.published.number
+            raise
 
     def _keep_now(self) -> None:
         snapshot = Snapshot(self._epoch, self._number, self._learner.to_bytes())
