@@ -1,5 +1,6 @@
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -11,11 +12,12 @@ from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.contract import settings_of
 from glbandits.features import Hashing
 from glbandits.records import Floats
+from glbandits.serving import sqlite_log
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.deciding import decide, draw, seed_of
 from glbandits.serving.events import Activation, Aggregation, Fate, Mode, Reward, Ripe
 from glbandits.serving.learning import aggregate, learn
-from glbandits.serving.loop import Loop
+from glbandits.serving.loop import BASE, Loop
 from glbandits.serving.verify import verify
 from tests.serving.worlds import ACTIONS, CONTEXTS, Clock, ask, live, small_loop
 
@@ -317,3 +319,41 @@ def test_what_was_not_learned_yet_is_not_forgotten(tmp_path: Path) -> None:
     assert store.decision("default", made[20].event_id) is not None
     clock.wait(11)
     assert loop.learn() == 10
+
+
+@pytest.mark.parametrize("all_of_it", [True, False])
+def test_a_log_whose_deletion_was_cut_short_is_sound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_of_it: bool
+) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    made = live(loop, store, clock, 100)
+    before = None if all_of_it else made[50].at
+    monkeypatch.setattr("glbandits.serving.sqlite_store.DELETED_AT_ONCE", 20)
+    delete, steps = sqlite_log.delete_oldest, iter([True, True, False])
+
+    def deleted(*args: Any) -> int:
+        if not next(steps):
+            raise KeyboardInterrupt
+        return delete(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite_log, "delete_oldest", deleted)
+        with pytest.raises(KeyboardInterrupt):
+            loop.forget(before)
+    again = Loop("default", store, clock)
+    live(again, store, clock, 40, first=1000)
+    found = verify(store, "default")
+    assert (found.sound, found.unchecked, found.decisions) == (True, 60, 40)
+    assert again.forget(before) == (100 if all_of_it else 10)
+
+
+def test_models_of_epochs_that_were_forgotten_are_not_kept(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    for first in range(0, 100, 20):
+        live(loop, store, clock, 20, first=first)
+        loop.reset()
+        assert loop.forget() == 20
+    assert len(store.documents("default", BASE)) == 1
+    assert verify(store, "default").sound
+    assert loop.forget() == 0
+    assert loop.published.epoch == 11

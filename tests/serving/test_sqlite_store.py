@@ -6,11 +6,12 @@ import sqlite3
 import stat
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from glbandits.errors import InvalidInput, UnknownName
-from glbandits.serving import sqlite_schema
+from glbandits.serving import sqlite_log, sqlite_schema
 from glbandits.serving.errors import StoreError
 from glbandits.serving.events import Fate
 from glbandits.serving.sqlite_store import SqliteStore
@@ -130,6 +131,26 @@ def test_two_stores_on_one_file_share_numbers_and_seals(tmp_path: Path) -> None:
     first.close()
 
 
+def test_what_comes_while_the_log_is_deleted_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process has a decision written after each step."""
+    store, other = make(tmp_path / "events.db", events=3), SqliteStore(tmp_path / "events.db")
+    last = store.last_number("shop")
+    monkeypatch.setattr("glbandits.serving.sqlite_store.DELETED_AT_ONCE", 1)
+    delete, steps = sqlite_log.delete_oldest, iter(range(10))
+
+    def deleted(*args: Any) -> int:
+        store._writer.execute("COMMIT")  # what came after the step before
+        other.append([decision(f"new-{next(steps)}")])
+        store._writer.execute("BEGIN IMMEDIATE")
+        return delete(*args)
+
+    monkeypatch.setattr(sqlite_log, "delete_oldest", deleted)
+    assert store.delete_log("shop") == 3
+    assert [each.number > last for each in store.search("shop", "", 100)] == [True] * 4
+    other.close()
+    store.close()
+
+
 def test_damage_is_found(tmp_path: Path) -> None:
     store = make(tmp_path / "events.db", events=3)
     store._writer.execute("DELETE FROM decisions WHERE event_id = '1'")
@@ -149,7 +170,8 @@ def test_no_question_goes_through_a_whole_table(tmp_path: Path) -> None:
     store.search("shop", "", 5)
     store.decision("shop", "a")
     store.summary("shop")
-    store.delete_before("shop", 1)
+    store.last_number("shop", before=1)
+    store.delete_log("shop", up_to=1)
     questions = [question for question in asked if question.split()[0] in ("SELECT", "DELETE")]
     steps = [step for question in questions for *_, step in store._writer.execute(f"EXPLAIN QUERY PLAN {question}")]
     store.close()

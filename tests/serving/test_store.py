@@ -220,11 +220,13 @@ def test_deletion_frees_names_and_keeps_numbers_growing(store: EventStore) -> No
     store.append([reward("a"), reward("c"), activation("a")])
     assert store.delete_log("shop", up_to=1) == 1
     assert store.decision("shop", "a") is None
-    assert store.delete_before("shop", at=1) == 0
-    assert store.delete_before("shop", at=3) == 1
+    assert [store.last_number("shop", before=at) for at in (1, 2, 3, 4)] == [0, 0, 2, 3]
+    assert [store.last_number("shop", up_to=number) for number in (1, 2, 9)] == [0, 2, 3]
+    assert store.last_number("shop", before=4, up_to=2) == store.last_number("shop", before=3) == 2
+    assert store.delete_log("shop", up_to=2) == 1
     assert [each.decision.event_id for each in store.search("shop", "", 9)] == ["c"]
     assert store.summary("shop").rewards[Fate.KEPT] == 2
-    assert store.delete_log("shop") == 1
+    assert store.delete_log("shop", anew=True) == 1
     assert store.summary("shop").rewards[Fate.KEPT] == 0
     assert store.append([decision("a")]) == [Receipt(Fate.KEPT, 8)]
     assert store.decision("other", "a") is not None

@@ -20,11 +20,9 @@ from glbandits.serving.store import Document, EventStore
 
 BATCH = 1000
 """Decisions that are read from the store at a time to be learned."""
-END_OF_TIME = 2**62
-"""When the wait of every decision is over, in microseconds."""
-IDENTITY, CONFIGURATION, BASE, WHOLE_SINCE = "loop", "configuration", "base", "whole-since"
-"""Kinds of documents. A base is the model with which an epoch begins; none of them is ever forgotten. The last says
-from which epoch on the log is whole: what was decided and learned before cannot be made again."""
+IDENTITY, CONFIGURATION, BASE = "loop", "configuration", "base"
+"""Kinds of documents. A base is the model with which an epoch begins. The log is whole since the oldest base: when a
+part of it is deleted, a new epoch begins, and older bases go. What was decided before cannot be made again."""
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -232,17 +230,32 @@ class Loop:
             while not self._commit(make()):
                 self._refresh()
 
-    def _commit(self, bandit: Bandit | None, *, configuration: Configuration | None = None) -> bool:
+    def _commit(
+        self,
+        bandit: Bandit | None,
+        *,
+        configuration: Configuration | None = None,
+        passed: int | None = None,
+        alone: bool = False,
+    ) -> bool:
         """Keep a model that begins a new epoch, or a configuration, or both at once; and go on with them.
 
         If another process has changed either since they were read, nothing is kept, and the answer is False: two
         that take the same epoch for theirs would leave decisions of which nobody knows the model.
+
+        Args:
+            bandit: begins the epoch.
+            configuration: is put in place of the one that there is.
+            passed: the decision after which the epoch goes on; the last that was passed, unless it is said.
+            alone: whether the models with which older epochs began go.
         """
-        begun = None if bandit is None else Snapshot(self._epoch + 1, self._number, bandit.to_bytes())
+        number = self._number if passed is None else passed
+        begun = None if bandit is None else Snapshot(self._epoch + 1, number, bandit.to_bytes())
         bodies = {BASE: _encoded(begun)} if begun else {}
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
-        if not self._store.save_documents(self.name, self._clock(), bodies, after=self._versions):
+        older = [BASE] if alone else []
+        if not self._store.save_documents(self.name, self._clock(), bodies, after=self._versions, alone=older):
             return False
         self.configuration = configuration or self.configuration
         if begun:
@@ -257,16 +270,18 @@ class Loop:
         """
         with self._lock:
             self._refresh()
-            if before is None:
-                forgotten = self._store.delete_log(self.name)
-            else:
-                unlearned = self._store.ripe(self.name, self._number, END_OF_TIME, 1)
-                forgotten = self._store.delete_before(self.name, min([before, *(one.decision.at for one in unlearned)]))
-            if forgotten:
-                while not self._commit(self._learner):
-                    self._refresh()
-                self._store.save_document(self.name, WHOLE_SINCE, self._clock(), msgspec.json.encode(self._epoch))
-            return forgotten
+            while up_to := self._forgettable(before):
+                # First the epoch, then the deletion: wherever it ends, the log since the oldest epoch is whole.
+                if self._commit(self._learner, passed=max(self._number, up_to), alone=True):
+                    return self._store.delete_log(self.name, up_to, anew=before is None)
+                self._refresh()
+            return 0
+
+    def _forgettable(self, before: int | None) -> int:
+        """The number of the last decision to be forgotten; 0 if there is none."""
+        if before is None:
+            return self._store.last_number(self.name)
+        return self._store.last_number(self.name, before=before, up_to=self._number)
 
     def export_model(self) -> bytes:
         """The model that decides now, as `Bandit.load` reads it."""

@@ -250,10 +250,11 @@ def delete_oldest(connection: sqlite3.Connection, loop: str, up_to: int, limit: 
     return len(found)
 
 
-def end_of_older(connection: sqlite3.Connection, loop: str, at: int) -> int:
-    """The number of the last decision before the first that was made at this time or later; 0 if there is none."""
+def last_number(connection: sqlite3.Connection, loop: str, before: int | None, up_to: int) -> int:
+    """See `EventStore.last_number`."""
     numbers = "SELECT number FROM decisions WHERE loop = ?"
-    first = connection.execute(f"{numbers} AND at >= ? ORDER BY number LIMIT 1", (loop, at)).fetchone()
-    before = 2**63 - 1 if first is None else first[0]
-    last = connection.execute(f"{numbers} AND number < ? ORDER BY number DESC LIMIT 1", (loop, before)).fetchone()
+    if before is not None:
+        first = connection.execute(f"{numbers} AND at >= ? ORDER BY number LIMIT 1", (loop, before)).fetchone()
+        up_to = up_to if first is None else min(up_to, first[0] - 1)
+    last = connection.execute(f"{numbers} AND number <= ? ORDER BY number DESC LIMIT 1", (loop, up_to)).fetchone()
     return 0 if last is None else int(last[0])

@@ -143,23 +143,23 @@ class SqliteStore:
         with self._reading() as connection:
             return sqlite_log.summary(connection, loop)
 
-    def delete_log(self, loop: str, up_to: int | None = None) -> int:
+    def last_number(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
+        """See `EventStore.last_number`."""
+        with self._reading() as connection:
+            return sqlite_log.last_number(connection, loop, before, 2**63 - 1 if up_to is None else up_to)
+
+    def delete_log(self, loop: str, up_to: int | None = None, *, anew: bool = False) -> int:
         """See `EventStore.delete_log`."""
-        deleted, last = 0, 2**63 - 1 if up_to is None else up_to
+        deleted, last = 0, self.last_number(loop) if up_to is None else up_to
+        if anew:
+            with self._writing() as connection:
+                connection.execute("DELETE FROM counts WHERE loop = ?", (loop,))
         while True:
             with self._writing() as connection:
                 some = sqlite_log.delete_oldest(connection, loop, last, DELETED_AT_ONCE)
-                if not some and up_to is None:
-                    connection.execute("DELETE FROM counts WHERE loop = ?", (loop,))
             if not some:
                 return deleted
             deleted += some
-
-    def delete_before(self, loop: str, at: int) -> int:
-        """See `EventStore.delete_before`."""
-        with self._reading() as connection:
-            end = sqlite_log.end_of_older(connection, loop, at)
-        return self.delete_log(loop, end) if end else 0
 
     def save_document(self, loop: str, kind: str, at: int, body: bytes) -> int:
         """See `EventStore.save_document`."""

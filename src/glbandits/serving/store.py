@@ -37,8 +37,8 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Of the oldest decision; None if there is none."""
     last_at: int | None
     decisions: dict[Fate, int]
-    """How many came, of each fate, since the log was begun or wholly deleted. Kept and late ones were written to it;
-    the others were only counted."""
+    """How many came, of each fate, since the log was begun, or deleted to begin anew. Kept and late ones were written
+    to it; the others were only counted."""
     rewards: dict[Fate, int]
     activations: dict[Fate, int]
 
@@ -120,15 +120,20 @@ class EventStore(Protocol):
     def summary(self, loop: str) -> LogSummary:
         """What there is in the log."""
 
-    def delete_log(self, loop: str, up_to: int | None = None) -> int:
-        """Forget decisions up to this number, or all, with what came of them. How many decisions that were.
+    def last_number(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
+        """The number of the last decision; 0 if there is none.
 
-        Their names are free again. If it raises, a part may be gone: it is done in many small steps, so that others
-        can write meanwhile.
+        With `before`, of those that are older than the first that was made at this time or later; with `up_to`, of
+        those whose numbers are not above this.
         """
 
-    def delete_before(self, loop: str, at: int) -> int:
-        """Forget the oldest decisions, up to the first that was made at this time or later. How many that were."""
+    def delete_log(self, loop: str, up_to: int | None = None, *, anew: bool = False) -> int:
+        """Forget decisions up to this number, with what came of them. How many decisions that were.
+
+        Without `up_to` those that are there when it is called, not those that come meanwhile. Their names are free
+        again. With `anew`, events are counted from 0 again. If it raises, a part may be gone: it is done in many small
+        steps, so that others can write meanwhile.
+        """
 
     def save_document(self, loop: str, kind: str, at: int, body: bytes) -> int:
         """Keep a new version of a document, and say which it is. Older versions stay."""

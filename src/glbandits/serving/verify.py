@@ -12,10 +12,12 @@ from glbandits.serving.arms import decision_arms
 from glbandits.serving.deciding import allowed_places, decide, seed_of
 from glbandits.serving.events import Decision, Mode, Ripe
 from glbandits.serving.learning import learn
-from glbandits.serving.loop import BASE, END_OF_TIME, IDENTITY, WHOLE_SINCE, Identity, Snapshot
+from glbandits.serving.loop import BASE, IDENTITY, Identity, Snapshot
 from glbandits.serving.store import EventStore
 
 BATCH = 1000
+END_OF_TIME = 2**62
+"""When the wait of every decision is over, in microseconds."""
 REMEMBERED = 64
 """Models that are kept at hand, for decisions of a process that was a little behind."""
 MOST_SAID = 20
@@ -56,11 +58,9 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
     if not identity:
         return Verified(decisions=0, unchecked=0, learned=0, models=0, different=0, sentences=())
     salt = msgspec.json.decode(identity[0].body, type=Identity).salt
-    whole = store.latest_document(loop, WHOLE_SINCE)
-    since = 0 if whole is None else msgspec.json.decode(whole.body, type=int)
-    models, sentences, decisions, unchecked, different = _Models(store, loop, since), list[str](), 0, 0, 0
+    models, sentences, decisions, unchecked, different = _Models(store, loop), list[str](), 0, 0, 0
     for ripe in _all(store, loop, 0):
-        if ripe.decision.epoch < since:
+        if ripe.decision.epoch < models.since:
             unchecked += 1
             continue
         decision, bandit = ripe.decision, models.at(ripe.decision.epoch, ripe.decision.model)
@@ -111,13 +111,15 @@ def _difference(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str)
 class _Models:
     """Models of a loop at any number, learned again from the beginning of their epoch."""
 
-    def __init__(self, store: EventStore, loop: str, since: int) -> None:
-        self._store, self._loop, self._since = store, loop, since
+    def __init__(self, store: EventStore, loop: str) -> None:
+        self._store, self._loop = store, loop
         bases = (msgspec.msgpack.decode(one.body, type=Snapshot) for one in store.documents(loop, BASE))
         self._bases = {base.epoch: base for base in bases}
         self._recent: OrderedDict[tuple[int, int], Bandit] = OrderedDict()
         self._hashings: dict[int, Hashing] = {}
-        self._begin(since)
+        self.since = min(self._bases)
+        """The oldest epoch since which the log is whole."""
+        self._begin(self.since)
         self.learned, self.count = 0, 0
 
     def _begin(self, epoch: int) -> None:
@@ -157,7 +159,7 @@ class _Models:
         if kept is None:
             return ""
         snapshot = msgspec.msgpack.decode(kept.body, type=Snapshot)
-        if snapshot.epoch < self._since:
+        if snapshot.epoch < self.since:
             return ""
         again, was = self.at(snapshot.epoch, snapshot.number), Bandit.from_bytes(snapshot.bandit)
         return "" if np.array_equal(again.state, was.state) else f"the kept model {snapshot.number} comes out otherwise"
