@@ -16,6 +16,7 @@ from glbandits.serving.arms import DENSE
 from glbandits.serving.http.application import AddRoutes, build_application
 from glbandits.serving.http.asgi import Application
 from glbandits.serving.http.guard import Guard, Limits
+from glbandits.serving.http.head_limit import HeadLimited
 from glbandits.serving.http.health import Health
 from glbandits.serving.keys import Keys, NewKey
 from glbandits.serving.learner_lock import LearnerLock
@@ -102,7 +103,7 @@ class Server(uvicorn.Server):
     ) -> None:
         config = uvicorn.Config(
             application,
-            http="httptools",
+            http=HeadLimited,
             ws="none",
             lifespan="on",
             log_config=None,
