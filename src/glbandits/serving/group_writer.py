@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 from glbandits.errors import InvalidInput, number, whole
 from glbandits.serving.errors import QueueFull, StoreError
 from glbandits.serving.events import Decision, Event, Receipt
+from glbandits.serving.fates import Name
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +97,7 @@ class GroupWriter:
         self._counts = WriterCounts()
         self._queue: SimpleQueue[_Waiting | _Mark] = SimpleQueue()
         self._gathered: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
+        self._unwritten: dict[Name, Decision] = {}
         self._lock = Lock()
         self._closed = False
         self._closing = Flag()
@@ -114,6 +116,10 @@ class GroupWriter:
     def counts(self) -> WriterCounts:
         """What was done so far."""
         return self._counts
+
+    def unwritten(self, loop: str, event_id: str, slot: str) -> Decision | None:
+        """The decision of this name that waits to be written: the first, if there are several, as it will be kept."""
+        return self._unwritten.get((loop, event_id, slot))
 
     def trouble(self, seconds: float) -> str | None:
         """Why an event might have to wait: the store failed less than so long ago, or one has waited for longer.
@@ -145,6 +151,7 @@ class GroupWriter:
             gathered = self._gathered.setdefault(loop, [])
             self._check_room(1 + len(gathered))
             gathered.append(_Waiting(event, waiter, time.monotonic()))
+            self._note(event)
         if len(gathered) == 1:
             # All that the loop submits before it comes round again is handed over at once: the writer is woken once,
             # and the two threads do not fight over Python's lock at every event.
@@ -186,6 +193,19 @@ class GroupWriter:
         with self._lock:
             self._check_room(1)
             self._queue.put(waiting)
+            self._note(waiting.event)
+
+    def _note(self, event: Event) -> None:
+        if isinstance(event, Decision):
+            self._unwritten.setdefault((event.loop, event.event_id, event.slot), event)
+
+    def _forget(self, done: Iterable[Event]) -> None:
+        with self._lock:
+            for event in done:
+                if isinstance(event, Decision):
+                    name = event.loop, event.event_id, event.slot
+                    if self._unwritten.get(name) is event:
+                        del self._unwritten[name]
 
     def _check_room(self, more: int) -> None:
         if self._closed:
@@ -233,6 +253,7 @@ class GroupWriter:
             else:
                 done.append((item, outcome))
         self._count(done, seconds)
+        self._forget(item.event for item, _ in done)
         _settle_all(done)
         if self._observe is not None:
             try:

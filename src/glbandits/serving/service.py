@@ -1,5 +1,6 @@
 """The service: loops, the writer of the log, and the learner, as the HTTP side uses them."""
 
+import asyncio
 import logging
 import threading
 import time
@@ -12,7 +13,7 @@ from glbandits.serving.events import Activation, Decision, Fate, Receipt, Reward
 from glbandits.serving.group_writer import GroupWriter
 from glbandits.serving.loop import Loop
 from glbandits.serving.patience import Patience
-from glbandits.serving.store import EventStore
+from glbandits.serving.store import EventStore, LoggedDecision
 
 log = logging.getLogger(__name__)
 
@@ -115,21 +116,33 @@ class Service:
             self._patience.end_after(PATIENCE, waiter)
             receipt = await waiter
         except TimeoutError:
-            self.degraded += 1
-            return Answer(decision, degraded=True)
+            return await self._unconfirmed(decision)
         if receipt.fate is Fate.DUPLICATE:
             return Answer(self._first(decision), degraded=False)
         return Answer(decision, degraded=False)
 
+    async def _unconfirmed(self, decision: Decision) -> Answer:
+        """What is known of an event while the store is slow: it may have been decided before."""
+        # Before the look at the store, which has what is written in between.
+        first = self.writer.unwritten(decision.loop, decision.event_id, decision.slot)
+        try:
+            kept = await asyncio.wait_for(asyncio.to_thread(self._logged, decision), PATIENCE)
+        except (TimeoutError, StoreError):
+            kept = None  # it cannot be read either
+        if kept is not None:
+            return Answer(_same(kept.decision, decision), degraded=False)
+        answer = Answer(_same(first or decision, decision), degraded=True)
+        self.degraded += 1
+        return answer
+
     def _first(self, again: Decision) -> Decision:
-        kept = self.store.decision(again.loop, again.event_id, again.slot)
-        if kept is None or (kept.decision.request, kept.decision.actions, kept.decision.excluded) != (
-            again.request,
-            again.actions,
-            again.excluded,
-        ):
-            raise InvalidInput(f"event {again.event_id!r} was decided before, with other actions or features")
-        return kept.decision
+        kept = self._logged(again)
+        if kept is None:
+            raise StoreError(f"event {again.event_id!r} was decided before, and deleted at this moment; send it again")
+        return _same(kept.decision, again)
+
+    def _logged(self, decision: Decision) -> LoggedDecision | None:
+        return self.store.decision(decision.loop, decision.event_id, decision.slot)
 
     async def reward(self, loop: str, event_id: str, value: float, *, slot: str = "", key: str = "") -> Fate:
         """Keep a reward; it counts when the wait of its decision is over."""
@@ -176,3 +189,10 @@ class Service:
         for loop in self.loops.values():
             loop.close()
         self.store.close()
+
+
+def _same(first: Decision, again: Decision) -> Decision:
+    """The first decision of an event, if it is asked again with the same question."""
+    if (first.request, first.actions, first.excluded) != (again.request, again.actions, again.excluded):
+        raise InvalidInput(f"event {again.event_id!r} was decided before, with other actions or features")
+    return first

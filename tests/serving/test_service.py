@@ -1,0 +1,113 @@
+"""What the service promises while the store is slow."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glbandits.errors import InvalidInput
+from glbandits.serving.arms import DENSE
+from glbandits.serving.errors import StoreError
+from glbandits.serving.events import Event, Receipt
+from glbandits.serving.service import DEFAULT_LOOP, Answer, Service
+from glbandits.serving.sqlite_store import SqliteStore
+from glbandits.serving.store import LoggedDecision
+
+ACTIONS = ("tea", "cola")
+
+
+class Holding(SqliteStore):
+    """Writes events only while it may, and reads unless it is told not to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.may_write = threading.Event()
+        self.may_write.set()
+        self.readable = True
+
+    def append(self, events: Sequence[Event]) -> list[Receipt]:
+        assert self.may_write.wait(10)
+        return super().append(events)
+
+    def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
+        if not self.readable:
+            raise StoreError("the disk is gone")
+        return super().decision(loop, event_id, slot)
+
+
+class World:
+    """A service whose clock goes on with each question, so that no two decisions are alike."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = 1_000_000
+        self.store = Holding(folder / "events.db")
+        self.service = Service(self.store, clock=self._tick)
+        width = self.service.loop(DEFAULT_LOOP).published.bandit.dim
+        self.request = np.eye(len(ACTIONS), width).tobytes()
+
+    def _tick(self) -> int:
+        self.now += 1
+        return self.now
+
+    async def decide(self, actions: Sequence[str] = ACTIONS, *, deferred: bool = False, event_id: str = "e") -> Answer:
+        """Ask for a decision."""
+        return await self.service.decide(
+            DEFAULT_LOOP, event_id=event_id, request=self.request, encoding=DENSE, actions=actions, deferred=deferred
+        )
+
+
+@pytest.fixture(name="world")
+def world_fixture(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path)
+    yield world
+    world.store.may_write.set()
+    world.service.close()
+
+
+def test_an_event_that_waits_to_be_written_gets_the_same_answer_again(world: World) -> None:
+    async def ask() -> list[Answer]:
+        return [await world.decide(), *await asyncio.gather(world.decide(), world.decide())]
+
+    world.store.may_write.clear()
+    first, *again = asyncio.run(ask())
+    assert first.degraded
+    assert again == [first, first]
+    world.store.may_write.set()
+    world.service.writer.flush()
+    kept = world.store.decision(DEFAULT_LOOP, "e")
+    assert kept is not None
+    assert kept.decision == first.decision
+    assert asyncio.run(world.decide()) == Answer(first.decision, degraded=False)
+    assert world.service.degraded == 3
+
+
+def test_an_event_that_waits_to_be_written_is_refused_with_another_question(world: World) -> None:
+    async def ask() -> None:
+        await world.decide()
+        with pytest.raises(InvalidInput, match="event 'e' was decided before, with other actions or features"):
+            await world.decide(("tea", "milk"))
+
+    world.store.may_write.clear()
+    asyncio.run(ask())
+
+
+def test_an_event_of_the_log_gets_its_answer_while_the_store_is_slow(world: World) -> None:
+    first = asyncio.run(world.decide())
+    world.store.may_write.clear()
+    assert asyncio.run(world.decide()) == first
+    with pytest.raises(InvalidInput, match="was decided before"):
+        asyncio.run(world.decide(("tea", "milk")))
+    assert world.service.degraded == 0
+
+
+def test_a_store_that_cannot_be_read_either_does_not_stop_decisions(world: World) -> None:
+    async def ask() -> tuple[Answer, Answer]:
+        return await world.decide(), await world.decide()
+
+    world.store.may_write.clear()
+    world.store.readable = False
+    first, again = asyncio.run(ask())
+    assert (first.degraded, again) == (True, first)
