@@ -1,5 +1,6 @@
 import asyncio
 import json
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
@@ -12,6 +13,9 @@ from glbandits import Bandit
 from glbandits.serving.errors import QueueFull, StoreError
 from glbandits.serving.events import Mode
 from glbandits.serving.http.guard import Limits
+from glbandits.serving.http.native import looking
+from glbandits.serving.http.native.wire import EventRecord
+from glbandits.serving.store import LoggedDecision
 from tests.serving.http.native import ARMS, Site
 
 
@@ -310,6 +314,36 @@ class TestLooking:
         assert len(site.ask("GET", "/v1/events").json()["events"]) == 5
         for query in ("limit=0", "limit=501", "limit=x", "before=-1"):
             assert site.refusal("GET", f"/v1/events?{query}")[0] == 400
+
+    def test_a_page_of_large_events_is_shorter(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(looking, "FULL_PAGE", 1)
+        for place in range(25):
+            site.decide(eventId=f"{place:02}")
+        pages, before = list[list[str]](), ""
+        while True:
+            page = site.ask("GET", f"/v1/events?limit=20{before}").json()
+            pages.append([event["eventId"] for event in page["events"]])
+            if page["before"] is None:
+                break
+            before = f"&before={page['before']}"
+        assert [len(page) for page in pages] == [10, 10, 5]
+        assert [name for page in pages for name in page] == [f"{place:02}" for place in reversed(range(25))]
+
+    def test_events_are_made_ready_where_decisions_need_not_wait(
+        self, site: Site, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        threads = set[threading.Thread]()
+
+        def record_of(logged: LoggedDecision) -> EventRecord:
+            threads.add(threading.current_thread())
+            return original(logged)
+
+        original = looking.record_of
+        monkeypatch.setattr(looking, "record_of", record_of)
+        site.decide(eventId="e")
+        assert site.ask("GET", "/v1/events").json()["events"] == [site.ask("GET", "/v1/events/e").json()]
+        assert threads
+        assert threading.current_thread() not in threads
 
     def test_shows_events_of_described_actions_too(self, site: Site) -> None:
         loop = site.service.loop("default")

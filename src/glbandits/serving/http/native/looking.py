@@ -28,11 +28,13 @@ from glbandits.serving.http.native.wire import (
     Status,
     model_version,
 )
-from glbandits.serving.store import LoggedDecision
+from glbandits.serving.store import EventStore, LoggedDecision
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 PAGE, LARGEST_PAGE = 50, 500
 """Events of a page, if it is not said how many, and at most."""
+FULL_PAGE, AT_A_TIME = 2 * 1024 * 1024, 10
+"""Bytes of features after which a page has no more events, and events that are read before they are looked at."""
 _settings = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -94,10 +96,14 @@ async def event(site: Site, request: Request) -> Response:
     """A decision, with all that came of it."""
     loop = site.service.loop(loop_of(request)).name
     event_id, slot = request.values["event"], request.parameters().get("slot", "")
-    found = await asyncio.to_thread(site.service.store.decision, loop, event_id, slot)
-    if found is None:
-        raise Refused(404, "UnknownEvent", f"there is no decision of the event {event_id!r} in this loop")
-    return _response(record_of(found))
+
+    def read() -> Response:
+        found = site.service.store.decision(loop, event_id, slot)
+        if found is None:
+            raise Refused(404, "UnknownEvent", f"there is no decision of the event {event_id!r} in this loop")
+        return _response(record_of(found))
+
+    return await asyncio.to_thread(read)
 
 
 async def events(site: Site, request: Request) -> Response:
@@ -107,9 +113,22 @@ async def events(site: Site, request: Request) -> Response:
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput(f"limit must be 1 to {LARGEST_PAGE}; got {limit}")
     before = whole_number(parameters["before"], "before") if "before" in parameters else None
-    found = await asyncio.to_thread(site.service.store.search, loop, parameters.get("prefix", ""), limit, before)
-    following = found[-1].number if len(found) == limit else None
-    return _response(Events(events=[record_of(one) for one in found], before=following))
+    prefix, store = parameters.get("prefix", ""), site.service.store
+    return await asyncio.to_thread(lambda: _response(page_of(store, loop, prefix, limit, before)))
+
+
+def page_of(store: EventStore, loop: str, prefix: str, limit: int, before: int | None) -> Events:
+    """The newest events, at most so many, and fewer if they are large: neither memory nor decisions suffer by it."""
+    page, size = list[EventRecord](), 0
+    while len(page) < limit and size < FULL_PAGE:
+        wanted = min(AT_A_TIME, limit - len(page))
+        found = store.search(loop, prefix, wanted, before)
+        page += map(record_of, found)
+        size += sum(len(one.decision.request) for one in found)
+        if len(found) < wanted:
+            return Events(events=page, before=None)
+        before = found[-1].number
+    return Events(events=page, before=before)
 
 
 async def model(site: Site, request: Request) -> Response:
