@@ -159,6 +159,17 @@ def test_a_late_reward_is_not_learned(tmp_path: Path) -> None:
     np.testing.assert_array_equal(states[0], states[1])
 
 
+def test_a_clock_that_was_wrong_for_a_moment_spoils_nothing(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    live(loop, store, clock, 20)
+    clock.wait(1_000_000)
+    loop.learn()
+    clock.wait(-1_000_000)
+    live(loop, store, clock, 20, first=20)
+    assert store.summary("default").rewards[Fate.LATE] == 0
+    assert verify(store, "default").learned == 40
+
+
 @pytest.mark.parametrize(("activated", "learned"), [(True, 1.0), (False, 0.0)])
 def test_a_deferred_decision_counts_when_it_is_activated(tmp_path: Path, activated: bool, learned: float) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())

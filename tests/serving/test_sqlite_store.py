@@ -125,7 +125,7 @@ def test_another_process_that_holds_the_lock_is_waited_for_and_then_named(
 def test_two_stores_on_one_file_share_numbers_and_seals(tmp_path: Path) -> None:
     first, second = make(tmp_path / "events.db", events=2), SqliteStore(tmp_path / "events.db")
     assert [receipt.number for receipt in second.append([decision("x")])] == [5]
-    second.seal("shop", WAIT + 1)
+    assert second.seal("shop", 0, WAIT + 1, 10) == 5
     assert [(receipt.fate, receipt.number) for receipt in first.append([reward("x")])] == [(Fate.LATE, 6)]
     second.close()
     first.close()

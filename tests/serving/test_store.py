@@ -127,8 +127,8 @@ def test_no_decision_overtakes_another(store: EventStore) -> None:
 
 def test_a_sealed_decision_takes_no_more_rewards(store: EventStore) -> None:
     store.append([decision("a", at=0), decision("b", at=5), decision("x", loop="other")])
-    store.seal("shop", WAIT + 1)
-    store.seal("shop", 3)
+    assert store.seal("shop", 0, WAIT + 1, 10) == 1
+    assert store.seal("shop", 0, 3, 10) == 0
     # They came in time, and were on their way when the learner began.
     assert fates(store, reward("a"), activation("a"), reward("b"), reward("x", loop="other")) == [
         Fate.LATE,
@@ -140,10 +140,28 @@ def test_a_sealed_decision_takes_no_more_rewards(store: EventStore) -> None:
     assert (ripe.rewards, ripe.activated) == ((), False)
 
 
+def test_a_seal_is_for_those_that_ripe_has(store: EventStore) -> None:
+    store.append([decision("a"), decision("b"), decision("c", at=9), decision("d")])
+    assert store.seal("shop", 0, WAIT + 1, 1) == 1
+    assert fates(store, reward("a"), reward("b")) == [Fate.LATE, Fate.KEPT]
+    assert store.seal("shop", 1, WAIT + 1, 10) == 2
+    # None overtakes another: the last one is not passed yet, so what came in time for it counts.
+    assert fates(store, reward("b"), reward("c"), reward("d")) == [Fate.LATE, Fate.KEPT, Fate.KEPT]
+    assert store.seal("shop", 2, WAIT + 1, 10) == 0
+
+
+def test_a_clock_that_was_wrong_closes_nothing_that_is_decided_later(store: EventStore) -> None:
+    store.append([decision("a")])
+    assert store.seal("shop", 0, 10**15, 10) == 1
+    assert store.seal("shop", 1, 10**15, 10) == 0
+    store.append([decision("b", at=5)])
+    assert fates(store, reward("a"), reward("b", at=6)) == [Fate.LATE, Fate.KEPT]
+
+
 def test_a_seal_outlives_the_store(opened: Callable[[], EventStore]) -> None:
     store = opened()
     store.append([decision("a")])
-    store.seal("shop", WAIT + 1)
+    store.seal("shop", 0, WAIT + 1, 10)
     store.close()
     store = opened()
     assert fates(store, reward("a")) == [Fate.LATE]

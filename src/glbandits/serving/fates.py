@@ -63,7 +63,13 @@ class NewActivation(NamedTuple):
 
 
 class Judge:
-    """Goes through events in order and collects what is to be written."""
+    """Goes through events in order and collects what is to be written.
+
+    Args:
+        known: what the store has of the decisions that are named.
+        sealed: for each loop the last decision that is closed.
+        last: the number of the last event that was kept.
+    """
 
     def __init__(self, known: dict[Name, Known], sealed: dict[str, int], last: int) -> None:
         self.last = last
@@ -137,7 +143,7 @@ class Judge:
         return Receipt(Fate.LATE if all(late for _, late in fresh) else Fate.KEPT, number)
 
     def _late(self, event: Reward | Activation, decision: Known) -> bool:
-        return event.at > decision.deadline or decision.deadline < self._sealed.get(event.loop, decision.deadline)
+        return event.at > decision.deadline or decision.number <= self._sealed.get(event.loop, 0)
 
     def _next(self) -> int:
         self.last += 1

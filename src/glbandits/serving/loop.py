@@ -166,14 +166,19 @@ class Loop:
         with self._lock:
             self._refresh()
             now, passed = self._clock(), 0
-            self._store.seal(self.name, now)
-            while batch := self._store.ripe(self.name, self._number, now, BATCH):
+            while batch := self._sealed(now):
                 self._pass(batch)
                 self.learned_at = now
                 passed += len(batch)
                 self.statistics.add(batch)
                 self._keep_now()  # for the other processes, and for the next start
             return passed
+
+    def _sealed(self, now: int) -> list[Ripe]:
+        """The next decisions whose wait is over. They are closed before they are read, so that no reward is missed."""
+        up_to = self._store.seal(self.name, self._number, now, BATCH)
+        found = self._store.ripe(self.name, self._number, now, BATCH) if up_to else []
+        return [ripe for ripe in found if ripe.number <= up_to]
 
     def _pass(self, batch: Sequence[Ripe]) -> None:
         """Learn a batch and publish the model: all of it, or nothing."""

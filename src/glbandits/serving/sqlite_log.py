@@ -122,8 +122,21 @@ def _ask(connection: sqlite3.Connection, query: str, asked: Sequence[Any]) -> li
 
 def _seals(connection: sqlite3.Connection, events: Iterable[Event]) -> dict[str, int]:
     loops = {event.loop for event in events if not isinstance(event, Decision)}
-    found = {loop: connection.execute("SELECT at FROM seals WHERE loop = ?", (loop,)).fetchone() for loop in loops}
+    found = {loop: connection.execute("SELECT number FROM seals WHERE loop = ?", (loop,)).fetchone() for loop in loops}
     return {loop: row[0] for loop, row in found.items() if row is not None}
+
+
+def last_ripe(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int) -> int:
+    """The number of the last decision that `ripe` has for the same arguments; 0 if it has none."""
+    last = 0
+    for number, deadline in connection.execute(
+        "SELECT number, deadline FROM decisions WHERE loop = ? AND number > ? ORDER BY number LIMIT ?",
+        (loop, after, limit),
+    ):
+        if deadline >= now:
+            break
+        last = number
+    return last
 
 
 def ripe(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int) -> list[Ripe]:

@@ -15,7 +15,7 @@ UPGRADES: tuple[tuple[str, ...], ...] = (
         # One row: the number of the last event that was kept. Deleted events must not free their numbers.
         "CREATE TABLE numbers (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL) STRICT",
         "INSERT INTO numbers VALUES (1, 0)",
-        "CREATE TABLE seals (loop TEXT PRIMARY KEY, at INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+        "CREATE TABLE seals (loop TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT, WITHOUT ROWID",
         """CREATE TABLE decisions (
             number INTEGER PRIMARY KEY,
             loop TEXT NOT NULL,

@@ -113,12 +113,17 @@ class SqliteStore:
         with self._writing() as connection:
             return sqlite_log.append(connection, events)
 
-    def seal(self, loop: str, now: int) -> None:
+    def seal(self, loop: str, after: int, now: int, limit: int) -> int:
         """See `EventStore.seal`."""
-        with self._writing() as connection:
-            connection.execute(
-                "INSERT INTO seals VALUES (?, ?) ON CONFLICT DO UPDATE SET at = max(at, excluded.at)", (loop, now)
-            )
+        with self._reading() as connection:
+            last = sqlite_log.last_ripe(connection, loop, after, now, whole("limit", limit, at_least=1))
+        if last:
+            with self._writing() as connection:
+                connection.execute(
+                    "INSERT INTO seals VALUES (?, ?) ON CONFLICT DO UPDATE SET number = max(number, excluded.number)",
+                    (loop, last),
+                )
+        return last
 
     def ripe(self, loop: str, after: int, now: int, limit: int) -> list[Ripe]:
         """See `EventStore.ripe`."""

@@ -97,12 +97,15 @@ class EventStore(Protocol):
         all slots of its event.
         """
 
-    def seal(self, loop: str, now: int) -> None:
-        """Close all decisions whose wait was over at `now`: rewards that are appended later are late for them.
+    def seal(self, loop: str, after: int, now: int, limit: int) -> int:
+        """Close the decisions that `ripe` has for the same arguments: rewards that are appended later are late.
+
+        The answer is the last number that is closed, or 0 if `ripe` has nothing. All up to it are closed, and stay so.
 
         A reward may have come in time and still wait to be written. To learn from a decision and then keep such a
         reward as if it had been learned would make a log that cannot give the same model again. So a learner seals,
-        then reads `ripe` of the same time.
+        then reads `ripe`, and passes what is sealed. A number and not a time is what is kept: a clock that was wrong
+        for a moment must not close what is decided later.
         """
 
     def ripe(self, loop: str, after: int, now: int, limit: int) -> list[Ripe]:
