@@ -277,6 +277,37 @@ def test_who_stops_waiting_loses_the_receipt_and_not_the_event(
     assert [event for group in recorder.groups for event in group] == ["0", "1", "2", "3"]
 
 
+def test_a_reward_that_nobody_waits_for_is_not_written(recorder: Recorder, make: Callable[..., GroupWriter]) -> None:
+    async def main(writer: GroupWriter) -> None:
+        hold(recorder, writer)
+        left, withdrawn, cancelled = (writer.submit_async(reward(name)) for name in "123")
+        assert writer.withdraw(withdrawn)
+        cancelled.cancel()
+        recorder.may_go.set()
+        assert (await left).number == 1
+        with pytest.raises(TimeoutError):
+            await withdrawn
+
+    writer = make()
+    asyncio.run(main(writer))
+    writer.flush()
+    assert recorder.groups == [["0"], ["1"]]
+
+
+def test_a_reward_whose_commit_has_begun_cannot_be_withdrawn(
+    recorder: Recorder, make: Callable[..., GroupWriter]
+) -> None:
+    async def main(writer: GroupWriter) -> None:
+        recorder.may_go.clear()
+        waiter = writer.submit_async(reward("1"))
+        await asyncio.to_thread(recorder.began.wait, 10)
+        assert not writer.withdraw(waiter)
+        recorder.may_go.set()
+        assert (await waiter).number == 1
+
+    asyncio.run(main(make()))
+
+
 def test_a_failing_observer_does_not_stop_the_writer(recorder: Recorder, caplog: pytest.LogCaptureFixture) -> None:
     def observe(size: int, seconds: float) -> None:
         raise ZeroDivisionError(size, seconds)

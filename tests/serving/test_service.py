@@ -11,7 +11,7 @@ import pytest
 from glbandits.errors import InvalidInput
 from glbandits.serving.arms import DENSE
 from glbandits.serving.errors import StoreError
-from glbandits.serving.events import Event, Receipt
+from glbandits.serving.events import Event, Fate, Receipt
 from glbandits.serving.service import DEFAULT_LOOP, Answer, Service
 from glbandits.serving.sqlite_store import SqliteStore
 from glbandits.serving.store import LoggedDecision
@@ -26,9 +26,11 @@ class Holding(SqliteStore):
         super().__init__(path)
         self.may_write = threading.Event()
         self.may_write.set()
+        self.asked = threading.Event()
         self.readable = True
 
     def append(self, events: Sequence[Event]) -> list[Receipt]:
+        self.asked.set()
         assert self.may_write.wait(10)
         return super().append(events)
 
@@ -111,3 +113,25 @@ def test_a_store_that_cannot_be_read_either_does_not_stop_decisions(world: World
     world.store.readable = False
     first, again = asyncio.run(ask())
     assert (first.degraded, again) == (True, first)
+
+
+def test_a_reward_that_was_refused_is_not_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask() -> None:
+        await world.decide(event_id="first")
+        world.store.may_write.clear()
+        world.store.asked.clear()
+        held = asyncio.create_task(world.service.reward(DEFAULT_LOOP, "first", 1.0))
+        await asyncio.to_thread(world.store.asked.wait, 10)
+        with pytest.raises(StoreError, match=r"the store took longer than 0\.05 s; it was not kept, send it again"):
+            await world.service.reward(DEFAULT_LOOP, "first", 0.5)
+        # The commit of the other had begun: it is not refused, though it takes longer.
+        assert not held.done()
+        world.store.may_write.set()
+        assert await held is Fate.KEPT
+
+    monkeypatch.setattr("glbandits.serving.service.LAST_WAIT", 0.05)
+    asyncio.run(ask())
+    world.service.writer.flush()
+    kept = world.store.decision(DEFAULT_LOOP, "first")
+    assert kept is not None
+    assert [reward.value for reward in kept.rewards] == [1.0]

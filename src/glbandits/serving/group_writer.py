@@ -33,9 +33,16 @@ class Appends(Protocol):
         """See `EventStore.append`."""
 
 
+class Waiter(asyncio.Future[Receipt]):
+    """What an event loop waits for: the receipt of an event."""
+
+    taken = False
+    """Whether the writer has begun to write the event: it cannot be withdrawn any more."""
+
+
 class _Waiting(NamedTuple):
     event: Event
-    waiter: "Future[Receipt] | asyncio.Future[Receipt]"
+    waiter: "Future[Receipt] | Waiter"
     since: float
     """When it was submitted."""
 
@@ -140,13 +147,14 @@ class GroupWriter:
         self._put(_Waiting(event, waiter, time.monotonic()))
         return waiter
 
-    def submit_async(self, event: Event) -> "asyncio.Future[Receipt]":
+    def submit_async(self, event: Event) -> Waiter:
         """The same for the running event loop, and cheaper there: it is woken once for each group.
 
-        Who stops waiting loses the receipt, not the event.
+        Who stops waiting for a decision loses the receipt, not the event. A reward or an activation that nobody waits
+        for when its turn comes is not written: it was not acknowledged, and may have been sent again.
         """
         loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[Receipt] = loop.create_future()
+        waiter = Waiter(loop=loop)
         with self._lock:
             gathered = self._gathered.setdefault(loop, [])
             self._check_room(1 + len(gathered))
@@ -157,6 +165,17 @@ class GroupWriter:
             # and the two threads do not fight over Python's lock at every event.
             loop.call_soon(self._hand_over)
         return waiter
+
+    def withdraw(self, waiter: Waiter) -> bool:
+        """End a wait with a TimeoutError, and for a reward or an activation be sure that it is not written.
+
+        If the writer has begun with it, nothing is done, and False returned: what becomes of it is known soon.
+        """
+        with self._lock:
+            if waiter.taken:
+                return False
+            waiter.set_exception(TimeoutError())
+            return True
 
     def _hand_over(self) -> None:
         with self._lock:
@@ -234,12 +253,25 @@ class GroupWriter:
 
     def _write(self, waiting: Sequence[_Waiting]) -> None:
         self._oldest = min(item.since for item in waiting)
+        waiting = self._begun(waiting)
         while waiting:
             last = self._closing.is_set()
             waiting = self._try(waiting, last=last)
             if waiting:
                 self._closing.wait(AGAIN)
         self._oldest = None
+
+    def _begun(self, waiting: Sequence[_Waiting]) -> list[_Waiting]:
+        """Those that are to be written, which from now on cannot be withdrawn."""
+        begun = []
+        with self._lock:
+            for item in waiting:
+                if isinstance(item.waiter, Waiter):
+                    if item.waiter.done() and not isinstance(item.event, Decision):
+                        continue
+                    item.waiter.taken = True
+                begun.append(item)
+        return begun
 
     def _try(self, waiting: Sequence[_Waiting], *, last: bool) -> list[_Waiting]:
         """Write a group, tell those whose event is done with, and return those that are to be tried again."""
@@ -293,10 +325,10 @@ class GroupWriter:
 
 
 def _settle_all(done: Sequence[tuple[_Waiting, Outcome]]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Receipt], Outcome]]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Waiter, Outcome]]] = {}
     for item, outcome in done:
         waiter = item.waiter
-        if isinstance(waiter, asyncio.Future):
+        if isinstance(waiter, Waiter):
             by_loop.setdefault(waiter.get_loop(), []).append((waiter, outcome))
         else:
             _settle(waiter, outcome)
@@ -307,14 +339,14 @@ def _settle_all(done: Sequence[tuple[_Waiting, Outcome]]) -> None:
             continue  # The event loop is closed: the events are safe, and nobody waits for them.
 
 
-def _settle_there(settled: Sequence[tuple["asyncio.Future[Receipt]", Outcome]]) -> None:
+def _settle_there(settled: Sequence[tuple[Waiter, Outcome]]) -> None:
     """In the thread of the event loop."""
     for waiter, outcome in settled:
         if not waiter.done():
             _settle(waiter, outcome)
 
 
-def _settle(waiter: "Future[Receipt] | asyncio.Future[Receipt]", outcome: Outcome) -> None:
+def _settle(waiter: "Future[Receipt] | Waiter", outcome: Outcome) -> None:
     if isinstance(outcome, Exception):
         waiter.set_exception(outcome)
     else:

@@ -21,7 +21,7 @@ DEFAULT_LOOP = "default"
 PATIENCE = 0.25
 """Seconds that a decision waits to be safe. After that it is returned as one that is not, and still written."""
 LAST_WAIT = 10.0
-"""Seconds that a reward waits to be safe. After that it is refused, and should be sent again."""
+"""Seconds that a reward waits for its turn to be written. After that it is refused, and not written."""
 
 
 def microseconds() -> int:
@@ -63,7 +63,7 @@ class Service:
         self.store, self.clock, self._learns = store, clock, learns
         self.writer = GroupWriter(store, queue=queue)
         self.loops = {name: Loop(name, store, clock) for name in loops}
-        self._patience, self._last_patience = Patience(), Patience()
+        self._patience, self._last_patience = Patience(), Patience(self.writer.withdraw)
         self.learning_failed: str | None = None
         self.learning_failures = self.degraded = 0
         self._stop = threading.Event()
@@ -160,7 +160,7 @@ class Service:
             self._last_patience.end_after(LAST_WAIT, waiter)
             return await waiter
         except TimeoutError:
-            raise StoreError(f"the store took longer than {LAST_WAIT:g} s; send it again") from None
+            raise StoreError(f"the store took longer than {LAST_WAIT:g} s; it was not kept, send it again") from None
 
     def _learn(self) -> None:
         due = dict.fromkeys(self.loops, 0.0)
