@@ -97,6 +97,32 @@ def test_a_full_queue_refuses_at_once_and_keeps_the_rest(recorder: Recorder, mak
     assert writer.submit(decision("3")).result(10).number == 3
 
 
+def test_large_decisions_fill_the_queue_sooner(recorder: Recorder, make: Callable[..., GroupWriter]) -> None:
+    async def submit(name: str) -> Receipt:
+        return await writer.submit_async(decision(name, request=bytes(600), actions=()))
+
+    writer = make(queue_bytes=2_000)
+    hold(recorder, writer)
+    kept = [writer.submit(decision(str(i), request=bytes(600), actions=())) for i in (1, 2)]
+    text = "decisions of 1,614 bytes wait to be written, and 2,000 may; send it again later"
+    with pytest.raises(QueueFull, match=text):
+        writer.submit(decision("3", request=bytes(600), actions=()))
+    with pytest.raises(QueueFull, match=text):
+        asyncio.run(submit("3"))
+    kept.append(writer.submit(reward("4")))  # small ones have room
+    recorder.may_go.set()
+    assert [future.result(10).number for future in kept] == [1, 2, 4]
+    for name in ("5", "6", "7", "8"):
+        assert asyncio.run(submit(name)).number == int(name)
+
+
+def test_many_actions_fill_the_queue_sooner(recorder: Recorder, make: Callable[..., GroupWriter]) -> None:
+    writer = make(queue_bytes=10_000)
+    hold(recorder, writer)
+    with pytest.raises(QueueFull, match="and 10,000 may"):
+        writer.submit(decision("1", request=b"", actions=("a",) * 100))
+
+
 def test_when_the_store_fails_rewards_hear_it_and_decisions_are_tried_again(
     recorder: Recorder, make: Callable[..., GroupWriter]
 ) -> None:
@@ -344,7 +370,13 @@ def test_from_many_threads_each_gets_its_own_receipt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "text"), [({"queue": 0}, "queue must be"), ({"group": 0}, "group must be"), ({"linger": -1}, "linger")]
+    ("settings", "text"),
+    [
+        ({"queue": 0}, "queue must be"),
+        ({"queue_bytes": 0}, "queue_bytes must be"),
+        ({"group": 0}, "group must be"),
+        ({"linger": -1}, "linger"),
+    ],
 )
 def test_wrong_settings(recorder: Recorder, settings: dict[str, Any], text: str) -> None:
     with pytest.raises(InvalidInput, match=text):

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 CLOSED = "the writer is closed: the service is shutting down; send the event again later"
 AGAIN = 0.1
 """Seconds after which decisions that the store failed to write are tried again."""
+ACTION_SIZE = 128
+"""Bytes that an action of a decision takes in memory beside its features, about: its id and its chance."""
 Outcome: TypeAlias = Receipt | Exception
 Observer: TypeAlias = Callable[[int, float], None]
 """Told the number of events of a group and the seconds that it took."""
@@ -82,6 +84,7 @@ class GroupWriter:
     Args:
         store: where to. It stays the caller's, and is not closed.
         queue: events that may wait. More are refused with `QueueFull`.
+        queue_bytes: how large the decisions may be, together, that are not written yet. More are refused likewise.
         group: events of a commit, at most.
         linger: seconds that the first event of a group waits for others. 0 takes those that are there.
         observe: told of every group, in the writer's thread.
@@ -92,12 +95,15 @@ class GroupWriter:
         store: Appends,
         *,
         queue: int = 10_000,
+        queue_bytes: int = 256 * 1024 * 1024,
         group: int = 512,
         linger: float = 0.0,
         observe: Observer | None = None,
     ) -> None:
         self._store = store
         self._limit = whole("queue", queue, at_least=1)
+        self._most_bytes = whole("queue_bytes", queue_bytes, at_least=1)
+        self._bytes = 0
         self._group = whole("group", group, at_least=1)
         self._linger = number("linger", linger, at_least=0.0)
         self._observe = observe
@@ -157,7 +163,7 @@ class GroupWriter:
         waiter = Waiter(loop=loop)
         with self._lock:
             gathered = self._gathered.setdefault(loop, [])
-            self._check_room(1 + len(gathered))
+            self._check_room(event, 1 + len(gathered))
             gathered.append(_Waiting(event, waiter, time.monotonic()))
             self._note(event)
         if len(gathered) == 1:
@@ -210,27 +216,34 @@ class GroupWriter:
     def _put(self, waiting: _Waiting) -> None:
         # With the lock no event comes after the last mark, where nobody would write it.
         with self._lock:
-            self._check_room(1)
+            self._check_room(waiting.event, 1)
             self._queue.put(waiting)
             self._note(waiting.event)
 
     def _note(self, event: Event) -> None:
         if isinstance(event, Decision):
+            self._bytes += _size(event)
             self._unwritten.setdefault((event.loop, event.event_id, event.slot), event)
 
     def _forget(self, done: Iterable[Event]) -> None:
         with self._lock:
             for event in done:
                 if isinstance(event, Decision):
+                    self._bytes -= _size(event)
                     name = event.loop, event.event_id, event.slot
                     if self._unwritten.get(name) is event:
                         del self._unwritten[name]
 
-    def _check_room(self, more: int) -> None:
+    def _check_room(self, event: Event, more: int) -> None:
         if self._closed:
             raise StoreError(CLOSED)
         if self._queue.qsize() + more > self._limit:
             raise QueueFull(f"{self._limit} events wait to be written, as many as may; send it again later")
+        if isinstance(event, Decision) and self._bytes + _size(event) > self._most_bytes:
+            raise QueueFull(
+                f"decisions of {self._bytes:,} bytes wait to be written, and {self._most_bytes:,} may; "
+                "send it again later"
+            )
 
     def _run(self) -> None:
         while True:
@@ -322,6 +335,10 @@ class GroupWriter:
             return [error] * len(events)
         self._failed_at = None
         return receipts
+
+
+def _size(decision: Decision) -> int:
+    return len(decision.request) + ACTION_SIZE * len(decision.actions)
 
 
 def _settle_all(done: Sequence[tuple[_Waiting, Outcome]]) -> None:
