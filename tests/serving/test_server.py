@@ -7,11 +7,16 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from glbandits.serving.http.personalizer.evaluations import EVALUATION, Kept
+from glbandits.serving.http.personalizer.times import as_time
+from glbandits.serving.http.personalizer.wire_settings import Evaluation
 from glbandits.serving.sqlite_store import SqliteStore
 from tests.serving.server_process import ACTIONS, GLB, Running, ask, running
 
@@ -202,3 +207,14 @@ def test_evaluations_are_done(site: Running) -> None:
     reply = site.ask("POST", "/personalizer/v1.0/evaluations", asked)
     assert reply.status == 201, reply.body
     assert site.ask("GET", f"/personalizer/v1.0/evaluations/{reply.json['id']}").status == 200
+
+
+def test_an_evaluation_that_a_killed_server_left_is_not_pending_for_ever(tmp_path: Path) -> None:
+    began = as_time(0)
+    left = Evaluation(
+        id="e", name="e", start_time=began, end_time=began, job_id="e", status="pending", creation_time=began
+    )
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        store.save_document("default", EVALUATION, 0, msgspec.json.encode(Kept("e", left)))
+    with running(tmp_path) as server:
+        assert server.ask("GET", "/personalizer/v1.0/evaluations/e").json["status"] == "failed"

@@ -18,6 +18,7 @@ from glbandits.serving.http.asgi import Application
 from glbandits.serving.http.guard import Guard, Limits
 from glbandits.serving.http.head_limit import HeadLimited
 from glbandits.serving.http.health import Health
+from glbandits.serving.http.personalizer.evaluations import end_abandoned
 from glbandits.serving.keys import Keys, NewKey
 from glbandits.serving.learner_lock import LearnerLock
 from glbandits.serving.logs import begin_log
@@ -47,6 +48,8 @@ def serve(settings: Settings, apis: Sequence[AddRoutes], announce: Announce) -> 
     begin_log(settings)
     with listen(settings.host, settings.port) as listening:
         address, first = address_of(listening), first_key(settings)
+        with closing(SqliteStore(settings.store, durability=settings.durability)) as store:
+            end_abandoned(store, settings.loops, microseconds)
         run, announced = partial(answer, tuple(apis)), partial(announce, address, first)
         if settings.processes == 1:
             run(settings, listening, announced, Place())

@@ -1,11 +1,13 @@
 """Evaluations: begun, finished, failed, deleted, applied. What they compute is not tested here."""
 
 import asyncio
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from glbandits.errors import InvalidInput
+from glbandits.serving.http.personalizer.evaluations import EVALUATION, end_abandoned
 from glbandits.serving.http.personalizer.times import as_time
 from glbandits.serving.http.personalizer.wire_settings import PolicyContract, PolicyResult, PolicyResultSummary
 from glbandits.serving.store import EventStore
@@ -100,6 +102,30 @@ def test_an_evaluation_that_fails_says_why_if_it_may(tmp_path: Path) -> None:
         estimators.error = RuntimeError("secret")
         done = finished(site, site.ask("POST", PATH, ASKED).headers["location"])
         assert (done["status"], done["failure"]) == ("failed", "the server's log says why")
+
+
+def test_an_evaluation_that_a_server_left_pending_has_failed_at_the_next_start(tmp_path: Path) -> None:
+    go_on = threading.Event()
+
+    def wait(*_: Any, **__: Any) -> list[PolicyResult]:
+        go_on.wait(10)
+        return []
+
+    with Site(tmp_path, evaluate_log=wait) as site:
+        path = site.ask("POST", PATH, ASKED).headers["location"]
+        gone = site.ask("POST", PATH, ASKED).headers["location"]
+        assert site.ask("DELETE", gone).status_code == 204
+        end_abandoned(site.service.store, ("shop", "default"), site.service.clock)
+        ended = site.ask("GET", path).json()
+        assert (ended["status"], ended["failure"]) == (
+            "failed",
+            "the server ended before the evaluation did; begin it again",
+        )
+        assert site.ask("GET", PATH).json() == [ended]
+        versions = len(site.service.store.documents("default", EVALUATION))
+        end_abandoned(site.service.store, ("shop", "default"), site.service.clock)
+        assert len(site.service.store.documents("default", EVALUATION)) == versions
+        go_on.set()
 
 
 def test_what_cannot_be_evaluated_is_refused(tmp_path: Path) -> None:

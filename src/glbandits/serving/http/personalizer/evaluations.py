@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 
 EVALUATION = "evaluation"
 """The kind of the documents."""
+ABANDONED = "the server ended before the evaluation did; begin it again"
 
 _contract = msgspec.json.Decoder(EvaluationContract)
 _reference = msgspec.json.Decoder(PolicyReference)
@@ -154,13 +155,26 @@ class Evaluations:
         await asyncio.to_thread(self._store.save_document, loop, EVALUATION, self._service.clock(), body)
 
     async def _kept(self, request: Request) -> dict[str, Evaluation]:
-        name = self._service.loop(loop_of(request)).name
-        versions = await asyncio.to_thread(self._store.documents, name, EVALUATION)
-        latest = {kept.id: kept.evaluation for kept in (msgspec.json.decode(one.body, type=Kept) for one in versions)}
-        return {name: evaluation for name, evaluation in latest.items() if evaluation is not None}
+        return await asyncio.to_thread(kept_evaluations, self._store, self._service.loop(loop_of(request)).name)
 
     async def _find(self, request: Request, evaluation_id: str) -> Evaluation:
         found = (await self._kept(request)).get(evaluation_id)
         if found is None:
             raise Refused(404, "EvaluationNotFound", f"there is no evaluation {evaluation_id!r}")
         return found
+
+
+def kept_evaluations(store: EventStore, loop: str) -> dict[str, Evaluation]:
+    """The evaluations of a loop by their ids, the oldest first."""
+    versions = (msgspec.json.decode(one.body, type=Kept) for one in store.documents(loop, EVALUATION))
+    latest = {kept.id: kept.evaluation for kept in versions}
+    return {name: evaluation for name, evaluation in latest.items() if evaluation is not None}
+
+
+def end_abandoned(store: EventStore, loops: Iterable[str], clock: Callable[[], int]) -> None:
+    """Let evaluations that are pending fail: before a server runs, nobody is at work on them any more."""
+    for loop in loops:
+        for evaluation in kept_evaluations(store, loop).values():
+            if evaluation.status == "pending":
+                ended = msgspec.structs.replace(evaluation, status="failed", failure=ABANDONED)
+                store.save_document(loop, EVALUATION, clock(), msgspec.json.encode(Kept(evaluation.id, ended)))
