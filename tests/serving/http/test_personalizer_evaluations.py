@@ -147,6 +147,16 @@ def test_what_cannot_be_evaluated_is_refused(tmp_path: Path) -> None:
         assert site.ask("GET", PATH).json() == []
 
 
+def test_an_id_that_could_forge_a_line_of_the_log_is_refused(tmp_path: Path) -> None:
+    with Site(tmp_path, evaluate_log=Estimators()) as site:
+        for name in ("%00", "a%0A2026-11-15%20ERROR%20forged", "a%1B[2J"):
+            status, code, message = site.refusal("PUT", f"{PREVIEW}/evaluations/{name}", ASKED)
+            assert (status, code) == (400, "InvalidEvaluationContract")
+            assert "Evaluation ids must have no control characters; got '" in message
+            assert message.isprintable()
+        assert site.ask("GET", PATH).json() == []
+
+
 def test_without_estimators_evaluations_are_refused(tmp_path: Path) -> None:
     with Site(tmp_path) as site:
         status, code, message = site.refusal("POST", PATH, ASKED)

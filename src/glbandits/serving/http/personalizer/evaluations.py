@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from glbandits.errors import GlbanditsError
+from glbandits.errors import GlbanditsError, InvalidInput
 from glbandits.serving.http.asgi import Refused, Request, Response
 from glbandits.serving.http.personalizer.configuring import Configuring, parse_arguments
 from glbandits.serving.http.personalizer.ranking import NO_CONTENT, loop_of
@@ -92,6 +92,8 @@ class Evaluations:
             )
         asked = decode(request.body, _contract)
         check_ids("Evaluation", [evaluation_id])
+        if not evaluation_id.isprintable():
+            raise InvalidInput(f"Evaluation ids must have no control characters; got {evaluation_id[:40]!r}.")
         for policy in asked.policies:
             parse_arguments(policy.arguments)
         evaluation = Evaluation(
@@ -116,7 +118,7 @@ class Evaluations:
         try:
             results = await asyncio.to_thread(evaluate_log, self._store, loop, start=start, end=end, policies=policies)
         except Exception as error:
-            log.exception("evaluation %s of loop %s failed", evaluation.id, loop)
+            log.exception("evaluation %r of loop %r failed", evaluation.id, loop)
             why = str(error) if isinstance(error, GlbanditsError) else "the server's log says why"
             done = msgspec.structs.replace(evaluation, status="failed", failure=why)
         else:
