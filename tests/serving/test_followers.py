@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.errors import StoreError
@@ -17,6 +18,7 @@ from glbandits.serving.service import Service
 from glbandits.serving.sqlite_store import SqliteStore
 from glbandits.serving.store import Document
 from glbandits.serving.verify import verify
+from tests.serving.http import native, personalizer
 from tests.serving.worlds import Clock, live, small_loop
 
 
@@ -127,6 +129,37 @@ def test_a_model_is_not_reset_to_a_width_of_the_past(pair: Pair, monkeypatch: py
     meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(Configuration(width=16, reward_wait=10.0)))
     pair.follower.reset()
     assert pair.follower.published.bandit.dim == 16
+
+
+def test_what_two_change_at_once_is_changed_by_both(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    meanwhile(
+        pair.follower, monkeypatch, lambda: pair.learner.configure(replace(pair.learner.configuration, exploration=0.5))
+    )
+    changed = pair.follower.reconfigure(lambda kept: replace(kept, default_reward=-1.0))
+    assert (changed.exploration, changed.default_reward) == (0.5, -1.0)
+    pair.learner.refresh()
+    assert pair.learner.configuration == pair.follower.configuration == changed
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent"),
+    [
+        ("PATCH", "/v1/configuration", {"defaultReward": -1.0}),
+        ("PUT", "/personalizer/v1.0/configurations/service", {"defaultReward": -1.0}),
+        ("PUT", "/personalizer/v1.0/configurations/policy", {"name": "p", "arguments": "optimist:floor=0.1"}),
+    ],
+)
+def test_a_request_keeps_what_another_process_was_told(
+    tmp_path: Path, method: str, path: str, sent: dict[str, Any]
+) -> None:
+    with (personalizer.Site if "personalizer" in path else native.Site)(tmp_path) as site:
+        other = Loop("default", SqliteStore(tmp_path / "events.db"), site.service.clock)
+        other.configure(replace(other.configuration, exploration=0.5))
+        before = other.configuration
+        assert site.ask(method, path, sent).status_code == 200
+        other.refresh()
+        assert other.configuration.exploration == 0.5
+        assert other.configuration != before
 
 
 def test_a_configuration_is_kept_with_its_model_or_not_at_all(tmp_path: Path, pair: Pair) -> None:

@@ -165,6 +165,7 @@ def test_no_question_goes_through_a_whole_table(tmp_path: Path) -> None:
         reader.set_trace_callback(asked.add)
     store._writer.set_trace_callback(asked.add)
     store.append([decision("a"), reward("0", key="k"), activation("0")])
+    store.seal("shop", 0, 2 * WAIT, 10)
     store.ripe("shop", 0, 2 * WAIT, 10)
     store.search("shop", "a", 5)
     store.search("shop", "", 5)

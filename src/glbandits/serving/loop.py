@@ -199,10 +199,19 @@ class Loop:
 
     def configure(self, configuration: Configuration) -> None:
         """Go on under another configuration. Another policy or width begins with a new model."""
+        self.reconfigure(lambda _: configuration)
+
+    def reconfigure(self, change: Callable[[Configuration], Configuration]) -> Configuration:
+        """Go on under a configuration that is made of the one that is kept now; and say which it is.
+
+        Nobody changes it in between: what two change at the same time is changed by both.
+        """
         with self._lock:
-            self._refresh()
-            while not self._commit(self._model_for(configuration), configuration=configuration):
+            while True:
                 self._refresh()
+                changed = change(self.configuration)
+                if self._commit(self._model_for(changed), configuration=changed):
+                    return changed
 
     def _model_for(self, configuration: Configuration) -> Bandit | None:
         """A new model; None if the one that there is can go on."""

@@ -4,6 +4,7 @@ Whatever reads or writes the store here does so in another thread, so that decis
 """
 
 import asyncio
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -72,24 +73,25 @@ async def configuration(site: Site, request: Request) -> Response:
 
 async def configure(site: Site, request: Request) -> Response:
     """Put other settings in place of all; those left out get their defaults."""
-    return await _configure(site, request, msgspec.structs.asdict(LoopConfiguration()))
+    return await _configure(site, request, lambda _: LoopConfiguration())
 
 
 async def change(site: Site, request: Request) -> Response:
     """Put others in place of the settings that are named; the rest stays."""
-    return await _configure(site, request, msgspec.structs.asdict(site.service.loop(loop_of(request)).configuration))
+    return await _configure(site, request, _shown)
 
 
-async def _configure(site: Site, request: Request, before: dict[str, Any]) -> Response:
-    loop = site.service.loop(loop_of(request))
-    sent = understood(_settings, request.body)
-    try:
-        wire = msgspec.convert(msgspec.to_builtins(LoopConfiguration(**before)) | sent, LoopConfiguration)
-    except msgspec.ValidationError as error:
-        raise InvalidInput(f"the configuration cannot be used: {error}") from None
-    configuration = Configuration(**msgspec.structs.asdict(wire))
-    await asyncio.to_thread(loop.configure, configuration)
-    return _response(_shown(configuration))
+async def _configure(site: Site, request: Request, before: Callable[[Configuration], LoopConfiguration]) -> Response:
+    loop, sent = site.service.loop(loop_of(request)), understood(_settings, request.body)
+
+    def changed(kept: Configuration) -> Configuration:
+        try:
+            wire = msgspec.convert(msgspec.to_builtins(before(kept)) | sent, LoopConfiguration)
+        except msgspec.ValidationError as error:
+            raise InvalidInput(f"the configuration cannot be used: {error}") from None
+        return Configuration(**msgspec.structs.asdict(wire))
+
+    return _response(_shown(await asyncio.to_thread(loop.reconfigure, changed)))
 
 
 async def event(site: Site, request: Request) -> Response:
@@ -180,7 +182,7 @@ def _features(decision: Decision) -> Any:
     return np.frombuffer(decision.request).reshape(len(decision.actions), -1).tolist()
 
 
-def _shown(configuration: Configuration) -> Any:
+def _shown(configuration: Configuration) -> LoopConfiguration:
     return LoopConfiguration(**msgspec.structs.asdict(configuration))
 
 

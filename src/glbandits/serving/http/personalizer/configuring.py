@@ -30,10 +30,10 @@ _policy_contract = msgspec.json.Decoder(PolicyContract)
 
 
 class Configuring:
-    """The handlers. Changes are made one after the other, so that none undoes another."""
+    """The handlers. Each changes the configuration that is kept at that moment, so that none undoes another."""
 
     def __init__(self, service: Service) -> None:
-        self._service, self._turn = service, asyncio.Lock()
+        self._service = service
 
     async def get_service(self, request: Request) -> Response:
         """What the loop was told."""
@@ -42,8 +42,7 @@ class Configuring:
     async def put_service(self, request: Request) -> Response:
         """Tell the loop something else. What is left out stays as it is."""
         loop, sent = self._loop(request), decode(request.body, _service_configuration)
-        async with self._turn:
-            await asyncio.to_thread(loop.configure, configured(loop.configuration, sent))
+        await asyncio.to_thread(loop.reconfigure, lambda kept: configured(kept, sent))
         return await self._told(loop)
 
     async def _told(self, loop: Loop) -> Response:
@@ -76,9 +75,9 @@ class Configuring:
         await self._run(loop, *parse_arguments(arguments))
 
     async def _run(self, loop: Loop, policy: str, settings: dict[str, Any]) -> Response:
-        async with self._turn:
-            changed = msgspec.structs.replace(loop.configuration, policy=policy, settings=settings)
-            await asyncio.to_thread(loop.configure, changed)
+        changed = await asyncio.to_thread(
+            loop.reconfigure, lambda kept: msgspec.structs.replace(kept, policy=policy, settings=settings)
+        )
         return _policy_response(changed)
 
     def _loop(self, request: Request) -> Loop:
