@@ -135,3 +135,18 @@ def test_a_reward_that_was_refused_is_not_written(world: World, monkeypatch: pyt
     kept = world.store.decision(DEFAULT_LOOP, "first")
     assert kept is not None
     assert [reward.value for reward in kept.rewards] == [1.0]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize(
+    ("deferred", "text"), [(True, "before, deferred; ask as"), (False, "before, not deferred; ask")]
+)
+def test_an_event_asked_again_must_be_deferred_as_before(world: World, deferred: bool, text: str, slow: bool) -> None:
+    async def ask() -> None:
+        await world.decide(deferred=deferred)
+        with pytest.raises(InvalidInput, match=text):
+            await world.decide(deferred=not deferred)
+
+    if slow:
+        world.store.may_write.clear()
+    asyncio.run(ask())

@@ -193,6 +193,15 @@ class Service:
 
 def _same(first: Decision, again: Decision) -> Decision:
     """The first decision of an event, if it is asked again with the same question."""
-    if (first.request, first.actions, first.excluded) != (again.request, again.actions, again.excluded):
+    if _question(first) != _question(again):
         raise InvalidInput(f"event {again.event_id!r} was decided before, with other actions or features")
+    if first.deferred != again.deferred:
+        raise InvalidInput(
+            f"event {again.event_id!r} was decided before, {'' if first.deferred else 'not '}deferred; ask as before, "
+            "or under another event id"
+        )
     return first
+
+
+def _question(decision: Decision) -> tuple[object, ...]:
+    return decision.request, decision.encoding, decision.actions, decision.excluded
