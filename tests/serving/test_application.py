@@ -126,7 +126,7 @@ def test_pages_of_an_allowed_origin_may_call(site: Site) -> None:
 def test_a_browser_that_asks_beforehand_is_told_the_methods(site: Site) -> None:
     reply = site.ask("OPTIONS", "/thing", origin=ORIGIN, access_control_request_method="POST")
     assert (reply.status_code, reply.content) == (204, b"")
-    assert reply.headers["access-control-allow-methods"] == "GET, POST"
+    assert reply.headers["access-control-allow-methods"] == "GET, HEAD, POST"
     assert "ocp-apim-subscription-key" in reply.headers["access-control-allow-headers"]
 
 
@@ -158,6 +158,16 @@ def reasons(site: Site) -> list[str]:
     assert (reply.status_code, reply.json()["status"]) == (503, "not ready")
     found: list[str] = reply.json()["reasons"]
     return found
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/thing"])
+def test_head_is_answered_as_get_is_without_the_body(site: Site, path: str) -> None:
+    reply, whole = site.ask("HEAD", path), site.ask("GET", path)
+    assert (reply.status_code, reply.content) == (200, b"")
+    for name in ("content-length", "content-type"):
+        assert reply.headers[name] == whole.headers[name]
+    assert site.ask("HEAD", "/nothing").status_code == 404
+    assert site.ask("HEAD", "/thing", key="wrong").status_code == 401
 
 
 def test_a_server_that_stops_is_alive_and_not_ready(site: Site) -> None:

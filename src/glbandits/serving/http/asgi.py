@@ -131,7 +131,10 @@ class Routes:
             yield from self._below(f"{pattern}/{{{node.named[0]}}}", node.named[1])
 
     def find(self, method: str, path: str) -> tuple[dict[str, str], Route]:
-        """The named parts of a path, unquoted, and who answers. A literal part goes before a named one."""
+        """The named parts of a path, unquoted, and who answers. A literal part goes before a named one.
+
+        Who answers GET answers HEAD, too.
+        """
         node, values = self._root, dict[str, str]()
         for part in path.strip("/").split("/"):
             following = node.literal.get(part)
@@ -141,11 +144,11 @@ class Routes:
                 values[node.named[0]] = unquote(part, errors="strict")
                 following = node.named[1]
             node = following
-        route = node.routes.get(method)
+        route = node.routes.get("GET" if method == "HEAD" else method)
         if route is None:
             if not node.routes:
                 raise Refused(404, "NotFound", f"there is nothing at {path}")
-            allowed = ", ".join(sorted(node.routes))
+            allowed = ", ".join(sorted({*node.routes, *(("HEAD",) if "GET" in node.routes else ())}))
             raise Refused(
                 405, "MethodNotAllowed", f"{path} takes {allowed}; got {method}", ((b"allow", allowed.encode()),)
             )
@@ -188,7 +191,7 @@ class Application:
                 *([(b"content-type", response.kind)] if response.body else []),
             ]
             await send({"type": "http.response.start", "status": response.status, "headers": head})
-            await send({"type": "http.response.body", "body": response.body})
+            await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else response.body})
 
     async def _answer(self, scope: Message, receive: Receive) -> Response:
         began = time.perf_counter()
