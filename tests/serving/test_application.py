@@ -43,9 +43,10 @@ class Site:
         """One request."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         sent["authorization"] = f"Bearer {key or self.key}"
-        return asyncio.run(self._ask(method, path, sent))
+        return asyncio.run(self.sent(method, path, list(sent.items())))
 
-    async def _ask(self, method: str, path: str, headers: dict[str, str]) -> httpx.Response:
+    async def sent(self, method: str, path: str, headers: list[tuple[str, str]]) -> httpx.Response:
+        """One request with these headers and no others."""
         async with httpx.AsyncClient(transport=httpx.ASGITransport(self.application), base_url="http://x") as client:
             return await client.request(method, path, headers=headers)
 
@@ -78,6 +79,20 @@ def test_a_response_has_the_name_of_its_request(site: Site) -> None:
 @pytest.mark.parametrize("name", ["", "a b", "a" * 129, "a\tb", "\x7f"])
 def test_a_name_that_could_spoil_a_log_is_replaced(site: Site, name: str) -> None:
     assert site.ask("GET", "/thing", x_request_id=name).headers["x-request-id"] not in ("", name)
+
+
+@pytest.mark.parametrize("name", ["Ocp-Apim-Subscription-Key", "authorization", "content-type"])
+def test_a_header_that_can_say_one_thing_only_is_refused_if_it_is_there_twice(site: Site, name: str) -> None:
+    key = {"authorization": f"Bearer {site.key}", "content-type": "application/json"}.get(name, site.key)
+
+    def sent(*pairs: tuple[str, str]) -> httpx.Response:
+        return asyncio.run(site.sent("GET", "/thing", [("Ocp-Apim-Subscription-Key", site.key), *pairs]))
+
+    more = [(name, key)] if name == "Ocp-Apim-Subscription-Key" else [(name, key), (name, key)]
+    reply = sent(*more)
+    assert reply.status_code == 400
+    assert reply.json()["detail"] == f"the header {name.lower()} is there twice; send it once"
+    assert sent(("accept", "a"), ("accept", "b")).status_code == 200
 
 
 def test_browsers_must_not_guess_the_type(site: Site) -> None:

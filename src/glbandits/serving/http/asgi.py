@@ -7,7 +7,7 @@ the figures. Handlers are functions of a request that give a response, so they c
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from random import getrandbits
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -22,6 +22,9 @@ Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]
 JSON_TYPE = b"application/json"
+KEY_HEADER, BEARER_HEADER = b"ocp-apim-subscription-key", b"authorization"
+ONCE = frozenset((KEY_HEADER, BEARER_HEADER, b"content-type"))
+"""Headers of which a request has one at most: of two, a proxy might look at another than we do."""
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 
 
@@ -198,6 +201,8 @@ class Application:
         request = _opened(scope)
         route: Route | None = None
         try:
+            if len(request.headers) < len(scope["headers"]):
+                _check_once([name for name, _ in scope["headers"]])
             values, route = self._routes.find(request.method, request.path)
             route.api.admit(request, route.scope)
             body = await _whole_body(receive, request.headers, route.largest_body)
@@ -243,6 +248,12 @@ def _opened(scope: Message) -> Request:
         client[0] if client else "",
         told.decode() if told is not None and _REQUEST_ID.fullmatch(told) else f"{getrandbits(64):016x}",
     )
+
+
+def _check_once(names: Sequence[bytes]) -> None:
+    for name in ONCE:
+        if names.count(name) > 1:
+            raise Refused(400, "BadRequest", f"the header {name.decode()} is there twice; send it once")
 
 
 def as_refusal(error: Exception, request: Request) -> Refused:

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hmac import compare_digest
 
-from glbandits.serving.http.asgi import Refused, Request
+from glbandits.serving.http.asgi import BEARER_HEADER, KEY_HEADER, Refused, Request
 from glbandits.serving.keys import Key, digest_of, find_key
 from glbandits.serving.rate_limit import RateLimit
 
 OPEN = ""
 """The scope of routes that need no key."""
-KEY_HEADER, BEARER_HEADER, BEARER = b"ocp-apim-subscription-key", b"authorization", b"bearer "
+BEARER = b"bearer "
 CHALLENGE = ((b"www-authenticate", b"Bearer"),)
 
 
