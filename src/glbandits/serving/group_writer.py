@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from queue import SimpleQueue
@@ -14,16 +14,14 @@ from typing import NamedTuple, Protocol, TypeAlias
 from glbandits.errors import InvalidInput, number, whole
 from glbandits.serving.errors import QueueFull, StoreError
 from glbandits.serving.events import Decision, Event, Receipt
-from glbandits.serving.fates import Name
+from glbandits.serving.unwritten import Unwritten, size_of
+from glbandits.serving.waiters import Outcome, Waiter, Waiting, settle_all
 
 log = logging.getLogger(__name__)
 
 CLOSED = "the writer is closed: the service is shutting down; send the event again later"
 AGAIN = 0.1
 """Seconds after which decisions that the store failed to write are tried again."""
-ACTION_SIZE = 128
-"""Bytes that an action of a decision takes in memory beside its features, about: its id and its chance."""
-Outcome: TypeAlias = Receipt | Exception
 Observer: TypeAlias = Callable[[int, float], None]
 """Told the number of events of a group and the seconds that it took."""
 
@@ -33,20 +31,6 @@ class Appends(Protocol):
 
     def append(self, events: Sequence[Event]) -> Sequence[Receipt]:
         """See `EventStore.append`."""
-
-
-class Waiter(asyncio.Future[Receipt]):
-    """What an event loop waits for: the receipt of an event."""
-
-    taken = False
-    """Whether the writer has begun to write the event: it cannot be withdrawn any more."""
-
-
-class _Waiting(NamedTuple):
-    event: Event
-    waiter: "Future[Receipt] | Waiter"
-    since: float
-    """When it was submitted."""
 
 
 class _Mark(NamedTuple):
@@ -103,14 +87,13 @@ class GroupWriter:
         self._store = store
         self._limit = whole("queue", queue, at_least=1)
         self._most_bytes = whole("queue_bytes", queue_bytes, at_least=1)
-        self._bytes = 0
         self._group = whole("group", group, at_least=1)
         self._linger = number("linger", linger, at_least=0.0)
         self._observe = observe
         self._counts = WriterCounts()
-        self._queue: SimpleQueue[_Waiting | _Mark] = SimpleQueue()
-        self._gathered: dict[asyncio.AbstractEventLoop, list[_Waiting]] = {}
-        self._unwritten: dict[Name, Decision] = {}
+        self._queue: SimpleQueue[Waiting | _Mark] = SimpleQueue()
+        self._gathered: dict[asyncio.AbstractEventLoop, list[Waiting]] = {}
+        self._unwritten = Unwritten()
         self._lock = Lock()
         self._closed = False
         self._closing = Flag()
@@ -132,7 +115,7 @@ class GroupWriter:
 
     def unwritten(self, loop: str, event_id: str, slot: str) -> Decision | None:
         """The decision of this name that waits to be written: the first, if there are several, as it will be kept."""
-        return self._unwritten.get((loop, event_id, slot))
+        return self._unwritten.find((loop, event_id, slot))
 
     def trouble(self, seconds: float) -> str | None:
         """Why an event might have to wait: the store failed less than so long ago, or one has waited for longer.
@@ -150,7 +133,7 @@ class GroupWriter:
         """Have an event written. The future has its receipt when it is safe; cancelling does nothing."""
         waiter: Future[Receipt] = Future()
         waiter.set_running_or_notify_cancel()
-        self._put(_Waiting(event, waiter, time.monotonic()))
+        self._put(Waiting(event, waiter, time.monotonic()))
         return waiter
 
     def submit_async(self, event: Event) -> Waiter:
@@ -164,8 +147,8 @@ class GroupWriter:
         with self._lock:
             gathered = self._gathered.setdefault(loop, [])
             self._check_room(event, 1 + len(gathered))
-            gathered.append(_Waiting(event, waiter, time.monotonic()))
-            self._note(event)
+            gathered.append(Waiting(event, waiter, time.monotonic()))
+            self._unwritten.add(event)
         if len(gathered) == 1:
             # All that the loop submits before it comes round again is handed over at once: the writer is woken once,
             # and the two threads do not fight over Python's lock at every event.
@@ -213,42 +196,29 @@ class GroupWriter:
         self._closing.set()
         self._thread.join()
 
-    def _put(self, waiting: _Waiting) -> None:
+    def _put(self, waiting: Waiting) -> None:
         # With the lock no event comes after the last mark, where nobody would write it.
         with self._lock:
             self._check_room(waiting.event, 1)
             self._queue.put(waiting)
-            self._note(waiting.event)
-
-    def _note(self, event: Event) -> None:
-        if isinstance(event, Decision):
-            self._bytes += _size(event)
-            self._unwritten.setdefault((event.loop, event.event_id, event.slot), event)
-
-    def _forget(self, done: Iterable[Event]) -> None:
-        with self._lock:
-            for event in done:
-                if isinstance(event, Decision):
-                    self._bytes -= _size(event)
-                    name = event.loop, event.event_id, event.slot
-                    if self._unwritten.get(name) is event:
-                        del self._unwritten[name]
+            self._unwritten.add(waiting.event)
 
     def _check_room(self, event: Event, more: int) -> None:
         if self._closed:
             raise StoreError(CLOSED)
         if self._queue.qsize() + more > self._limit:
             raise QueueFull(f"{self._limit} events wait to be written, as many as may; send it again later")
-        if isinstance(event, Decision) and self._bytes + _size(event) > self._most_bytes:
+        size = size_of(event)
+        if size and self._unwritten.bytes + size > self._most_bytes:
             raise QueueFull(
-                f"decisions of {self._bytes:,} bytes wait to be written, and {self._most_bytes:,} may; "
+                f"decisions of {self._unwritten.bytes:,} bytes wait to be written, and {self._most_bytes:,} may; "
                 "send it again later"
             )
 
     def _run(self) -> None:
         while True:
             taken = self._take()
-            waiting = [item for item in taken if isinstance(item, _Waiting)]
+            waiting = [item for item in taken if isinstance(item, Waiting)]
             if waiting:
                 self._write(waiting)
             for mark in (item for item in taken if isinstance(item, _Mark)):
@@ -256,7 +226,7 @@ class GroupWriter:
                 if mark.last:
                     return
 
-    def _take(self) -> list[_Waiting | _Mark]:
+    def _take(self) -> list[Waiting | _Mark]:
         taken = [self._queue.get()]
         if self._linger:
             time.sleep(self._linger)
@@ -264,7 +234,7 @@ class GroupWriter:
         taken += [self._queue.get() for _ in range(min(self._group - 1, self._queue.qsize()))]
         return taken
 
-    def _write(self, waiting: Sequence[_Waiting]) -> None:
+    def _write(self, waiting: Sequence[Waiting]) -> None:
         self._oldest = min(item.since for item in waiting)
         waiting = self._begun(waiting)
         while waiting:
@@ -274,7 +244,7 @@ class GroupWriter:
                 self._closing.wait(AGAIN)
         self._oldest = None
 
-    def _begun(self, waiting: Sequence[_Waiting]) -> list[_Waiting]:
+    def _begun(self, waiting: Sequence[Waiting]) -> list[Waiting]:
         """Those that are to be written, which from now on cannot be withdrawn."""
         begun = []
         with self._lock:
@@ -286,7 +256,7 @@ class GroupWriter:
                 begun.append(item)
         return begun
 
-    def _try(self, waiting: Sequence[_Waiting], *, last: bool) -> list[_Waiting]:
+    def _try(self, waiting: Sequence[Waiting], *, last: bool) -> list[Waiting]:
         """Write a group, tell those whose event is done with, and return those that are to be tried again."""
         began = time.perf_counter()
         outcomes = self._append([item.event for item in waiting])
@@ -298,8 +268,9 @@ class GroupWriter:
             else:
                 done.append((item, outcome))
         self._count(done, seconds)
-        self._forget(item.event for item, _ in done)
-        _settle_all(done)
+        with self._lock:
+            self._unwritten.remove(item.event for item, _ in done)
+        settle_all(done)
         if self._observe is not None:
             try:
                 self._observe(len(waiting), seconds)
@@ -307,7 +278,7 @@ class GroupWriter:
                 log.exception("the observer of the group writer failed")
         return again
 
-    def _count(self, done: Sequence[tuple[_Waiting, Outcome]], seconds: float) -> None:
+    def _count(self, done: Sequence[tuple[Waiting, Outcome]], seconds: float) -> None:
         refused = [item for item, outcome in done if isinstance(outcome, Exception)]
         lost = sum(isinstance(item.event, Decision) for item in refused)
         if lost:
@@ -335,36 +306,3 @@ class GroupWriter:
             return [error] * len(events)
         self._failed_at = None
         return receipts
-
-
-def _size(decision: Decision) -> int:
-    return len(decision.request) + ACTION_SIZE * len(decision.actions)
-
-
-def _settle_all(done: Sequence[tuple[_Waiting, Outcome]]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Waiter, Outcome]]] = {}
-    for item, outcome in done:
-        waiter = item.waiter
-        if isinstance(waiter, Waiter):
-            by_loop.setdefault(waiter.get_loop(), []).append((waiter, outcome))
-        else:
-            _settle(waiter, outcome)
-    for loop, settled in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_settle_there, settled)
-        except RuntimeError:
-            continue  # The event loop is closed: the events are safe, and nobody waits for them.
-
-
-def _settle_there(settled: Sequence[tuple[Waiter, Outcome]]) -> None:
-    """In the thread of the event loop."""
-    for waiter, outcome in settled:
-        if not waiter.done():
-            _settle(waiter, outcome)
-
-
-def _settle(waiter: "Future[Receipt] | Waiter", outcome: Outcome) -> None:
-    if isinstance(outcome, Exception):
-        waiter.set_exception(outcome)
-    else:
-        waiter.set_result(outcome)
