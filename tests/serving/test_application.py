@@ -46,7 +46,7 @@ class Site:
         return asyncio.run(self.sent(method, path, list(sent.items())))
 
     async def sent(self, method: str, path: str, headers: list[tuple[str, str]]) -> httpx.Response:
-        """One request with these headers and no others."""
+        """One request with these headers, of which some may be there twice."""
         async with httpx.AsyncClient(transport=httpx.ASGITransport(self.application), base_url="http://x") as client:
             return await client.request(method, path, headers=headers)
 

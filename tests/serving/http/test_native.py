@@ -315,6 +315,18 @@ class TestLooking:
         for query in ("limit=0", "limit=501", "limit=x", "before=-1"):
             assert site.refusal("GET", f"/v1/events?{query}")[0] == 400
 
+    @pytest.mark.parametrize(
+        ("path", "told"),
+        [
+            ("/v1/events?limt=2", "unknown parameter 'limt'; did you mean 'limit'? Known: before, limit, prefix"),
+            ("/v1/events?limit=2&limit=3", "the parameter limit is there twice; send it once"),
+            ("/v1/status?verbose", "this takes no parameters in the query; got 'verbose'"),
+            ("/loops/a%2Fb/v1/events?=", "unknown parameter ''. Known: before, limit, prefix"),
+        ],
+    )
+    def test_refuses_parameters_that_it_would_ignore(self, site: Site, path: str, told: str) -> None:
+        assert site.refusal("GET", path) == (400, told)
+
     def test_a_page_of_large_events_is_shorter(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(looking, "FULL_PAGE", 1)
         for place in range(25):

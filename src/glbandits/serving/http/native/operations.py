@@ -2,8 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
+from urllib.parse import parse_qsl
 
-from glbandits.serving.http.asgi import Api, Request, Response
+from glbandits.errors import InvalidInput, look_up
+from glbandits.serving.http.asgi import Api, Handler, Request, Response
 from glbandits.serving.http.guard import Limits
 from glbandits.serving.service import Service
 
@@ -41,3 +43,25 @@ class Operation(NamedTuple):
     parameters: tuple[Parameter, ...] = ()
     takes_floats: bool = False
     """Whether the body may be float32 numbers as well."""
+
+
+def handler_of(operation: Operation, site: Site) -> Handler:
+    """The handler of its route. Parameters that are not known, or are there twice, are refused before it is called."""
+    known = {parameter.name: parameter for parameter in operation.parameters}
+
+    async def answer(request: Request) -> Response:
+        if request.query:
+            _check_query(request.query, known)
+        return await operation.handler(site, request)
+
+    return answer
+
+
+def _check_query(query: str, known: dict[str, Parameter]) -> None:
+    names = [name for name, _ in parse_qsl(query, keep_blank_values=True, errors="strict")]
+    for name in names:
+        if not known:
+            raise InvalidInput(f"this takes no parameters in the query; got {name[:40]!r}")
+        look_up("parameter", name[:40], known)
+        if names.count(name) > 1:
+            raise InvalidInput(f"the parameter {name} is there twice; send it once")

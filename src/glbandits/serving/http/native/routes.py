@@ -1,12 +1,10 @@
 """Our own API as a table, and its way into the routes."""
 
-from functools import partial
-
 from glbandits.serving.http.asgi import Route, Routes
 from glbandits.serving.http.guard import Guard
 from glbandits.serving.http.native import answering, looking
 from glbandits.serving.http.native.looking import LARGEST_PAGE, PAGE
-from glbandits.serving.http.native.operations import Operation, Parameter, Site
+from glbandits.serving.http.native.operations import Operation, Parameter, Site, handler_of
 from glbandits.serving.http.native.wire import (
     ActivateRequest,
     BatchReply,
@@ -66,5 +64,5 @@ def add_routes(routes: Routes, service: Service, guard: Guard) -> None:
     site = Site(service, ProblemApi(guard), guard.limits)
     for prefix, operations in (("", OF_A_LOOP + OF_ALL_LOOPS), (LOOP_PREFIX, OF_A_LOOP)):
         for operation in operations:
-            route = Route(site.api, operation.scope, partial(operation.handler, site), site.limits.body)
+            route = Route(site.api, operation.scope, handler_of(operation, site), site.limits.body)
             routes.add(operation.method, prefix + operation.path, route)
