@@ -1,3 +1,4 @@
+import sys
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from glbandits.serving.deciding import decide, draw, seed_of
 from glbandits.serving.events import Activation, Aggregation, Fate, Mode, Reward, Ripe
 from glbandits.serving.learning import aggregate, learn
 from glbandits.serving.loop import BASE, Loop
+from glbandits.serving.sqlite_store import SqliteStore
 from glbandits.serving.verify import verify
 from tests.serving.worlds import ACTIONS, CONTEXTS, Clock, ask, live, small_loop
 
@@ -64,6 +66,19 @@ def test_a_changed_log_is_noticed(tmp_path: Path) -> None:
     found = verify(store, "default")
     assert not found.sound
     assert "forged" in found.sentences[0]
+
+
+def test_a_loop_that_was_killed_at_its_birth_is_sound_and_can_be_born_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "events.sqlite")
+    with monkeypatch.context() as patched:
+        patched.setattr("glbandits.serving.loop.fresh_model", lambda _: sys.exit())
+        with pytest.raises(SystemExit):
+            Loop("default", store, Clock())
+    found = verify(store, "default")
+    assert (found.sound, found.decisions) == (True, 0)
+    assert Loop("default", store, Clock()).published.epoch == 0
 
 
 def test_a_loop_goes_on_where_it_stopped(tmp_path: Path) -> None:

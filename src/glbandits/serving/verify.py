@@ -55,7 +55,7 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
         progress: called with the number of decisions made again so far.
     """
     identity = store.documents(loop, IDENTITY)
-    if not identity:
+    if not identity or store.latest_document(loop, BASE) is None:  # nothing was decided yet
         return Verified(decisions=0, unchecked=0, learned=0, models=0, different=0, sentences=())
     salt = msgspec.json.decode(identity[0].body, type=Identity).salt
     models, sentences, decisions, unchecked, different = _Models(store, loop), list[str](), 0, 0, 0
