@@ -76,11 +76,6 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             raise InvalidInput(f"{self.policy} keeps all that it learned, which a service cannot; use optimist")
         return policy
 
-    def same_model(self, other: "Configuration") -> bool:
-        """Whether a model learned under the other one goes on under this one."""
-        mine, theirs = ((one.policy, one.settings, one.width) for one in (self, other))
-        return mine == theirs
-
 
 @lru_cache(maxsize=64)  # a configuration is read again every second
 def model_size(policy: str, settings: str, width: int) -> int:

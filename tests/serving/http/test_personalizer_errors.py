@@ -104,9 +104,15 @@ def test_who_comes_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
         assert reply.json()["error"]["code"] == "TooManyRequests"
 
 
-@pytest.mark.parametrize("error", [QueueFull("3 events wait"), StoreError("the disk is full")])
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (QueueFull("3 events wait"), "3 events wait"),
+        (StoreError("/srv/store.db: the disk is full"), "the store could not do it; send it again later"),
+    ],
+)
 def test_what_cannot_be_kept_now_is_refused_and_may_be_sent_again(
-    site: Site, error: Exception, monkeypatch: pytest.MonkeyPatch
+    site: Site, error: Exception, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def submit_async(_: Any) -> Any:
         raise error
@@ -114,7 +120,7 @@ def test_what_cannot_be_kept_now_is_refused_and_may_be_sent_again(
     monkeypatch.setattr(site.service.writer, "submit_async", submit_async)
     reply = site.ask("POST", f"{V1}/events/e/reward", {"value": 1})
     assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
-    assert reply.json()["error"]["message"] == str(error)
+    assert reply.json()["error"]["message"] == told
     assert reply.headers["x-ms-error-code"] == "OperationNotAllowed"
     assert site.ask("POST", f"{V1}/rank", RANK).json()["error"]["code"] == "InternalServerError"
 

@@ -268,8 +268,11 @@ def as_refusal(error: Exception, request: Request) -> Refused:
         return Refused(400, "BadRequest", str(error))
     if isinstance(error, UnknownLoop):
         return Refused(404, "UnknownLoop", str(error))
-    if isinstance(error, QueueFull | StoreError):
-        return Refused(503, type(error).__name__, str(error), ((b"retry-after", b"1"),))
+    if isinstance(error, QueueFull):
+        return Refused(503, "QueueFull", str(error), ((b"retry-after", b"1"),))
+    if isinstance(error, StoreError):  # which names files, and so is for the log alone
+        log.warning("%s %s: %s", request.method, request.path, error, extra={"request": request.name})
+        return Refused(503, "StoreError", "the store could not do it; send it again later", ((b"retry-after", b"1"),))
     log.error("%s %s failed", request.method, request.path, exc_info=error, extra={"request": request.name})
     return Refused(500, "InternalServerError", "the server failed; its log says why")
 
