@@ -6,7 +6,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := src tests benchmarks tools
+SOURCES := src tests benchmarks tools examples
 
 .PHONY: run test test-slow lint check bench lock clean
 
