@@ -76,9 +76,8 @@ class Estimator(Protocol):
         """Between which numbers a row's term lies, if the estimate is their plain mean and has no bias."""
 
 
-@dataclass(frozen=True)
-class Mean:
-    """An estimate that is the mean of one number a row."""
+class Usual:
+    """What holds for an estimator unless it says otherwise."""
 
     needs_model: ClassVar[bool] = False
     biased: ClassVar[bool] = False
@@ -87,6 +86,14 @@ class Mean:
     def used(self, moments: Moments) -> slice:  # noqa: ARG002
         """All of them."""
         return slice(None)
+
+    def bounds(self, known: Range) -> tuple[float, float] | None:  # noqa: ARG002
+        """None are known."""
+        return None
+
+
+class Mean(Usual):
+    """An estimate that is the mean of one number a row."""
 
     def combine(self, means: Floats) -> Floats:
         """The mean."""
@@ -96,22 +103,9 @@ class Mean:
         """One."""
         return np.ones(1)
 
-    def bounds(self, known: Range) -> tuple[float, float] | None:  # noqa: ARG002
-        """None are known, unless an estimator says so."""
-        return None
 
-
-@dataclass(frozen=True)
-class Ratio:
+class Ratio(Usual):
     """An estimate that is the ratio of two means."""
-
-    needs_model: ClassVar[bool] = False
-    biased: ClassVar[bool] = False
-    spread_known: ClassVar[bool] = True
-
-    def used(self, moments: Moments) -> slice:  # noqa: ARG002
-        """All of them."""
-        return slice(None)
 
     def combine(self, means: Floats) -> Floats:
         """The ratio; NaN if nothing can be said."""
@@ -120,10 +114,6 @@ class Ratio:
     def gradient(self, mean: Floats) -> Floats:
         """1/b and -a/b^2 for a/b."""
         return np.array([ratio(np.ones(()), mean[1]), -ratio(mean[0], mean[1] ** 2)])
-
-    def bounds(self, known: Range) -> tuple[float, float] | None:  # noqa: ARG002
-        """A ratio has none."""
-        return None
 
 
 @dataclass(frozen=True)
@@ -214,28 +204,20 @@ class DoublyRobust(Mean):
 
 
 @dataclass(frozen=True)
-class SelfNormalisedDr:
+class SelfNormalisedDr(Usual):
     """The mean of v, and the sum of w (r - q) over the sum of w."""
 
     name: ClassVar[str] = "sndr"
     needs_model: ClassVar[bool] = True
-    biased: ClassVar[bool] = False
-    spread_known: ClassVar[bool] = True
 
     def terms(self, rows: Rows) -> Floats:  # noqa: D102
         return np.stack([rows.expected, rows.weights * (rows.rewards - rows.predicted), rows.weights], axis=1)
-
-    def used(self, moments: Moments) -> slice:  # noqa: ARG002, D102
-        return slice(None)
 
     def combine(self, means: Floats) -> Floats:  # noqa: D102
         return means[..., 0] + ratio(means[..., 1], means[..., 2])
 
     def gradient(self, mean: Floats) -> Floats:  # noqa: D102
         return np.array([1.0, ratio(np.ones(()), mean[2]), -ratio(mean[1], mean[2] ** 2)])
-
-    def bounds(self, known: Range) -> tuple[float, float] | None:  # noqa: ARG002, D102
-        return None
 
 
 class Shrunk(Mean, ABC):
