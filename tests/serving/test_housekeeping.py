@@ -99,3 +99,15 @@ def test_what_fails_is_logged_and_tried_again(
 
 def test_one_that_never_began_can_be_closed(service: Service) -> None:
     Housekeeper(service, Failing()).close()
+
+
+def test_keys_are_read_while_a_log_is_being_deleted(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = threading.Event()
+    monkeypatch.setattr(housekeeping, "KEYS_EVERY", 0.01)
+    monkeypatch.setattr(housekeeping, "forget_old", lambda _: done.wait(20))
+    keys = Failing()
+    housekeeper = Housekeeper(service, keys)
+    housekeeper.start()
+    assert keys.again.wait(10)
+    done.set()
+    housekeeper.close()

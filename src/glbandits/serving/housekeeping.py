@@ -2,8 +2,8 @@
 
 import logging
 import threading
-import time
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from glbandits.serving.configuration import SECOND
@@ -24,7 +24,7 @@ class Refreshed(Protocol):
 
 
 class Housekeeper:
-    """A thread that does these things, each in its time. One that fails is tried again.
+    """Threads that do these things, each in its time. What fails is tried again.
 
     Args:
         service: whose logs are forgotten, by `retention_days` of each loop.
@@ -32,33 +32,36 @@ class Housekeeper:
     """
 
     def __init__(self, service: Service, keys: Refreshed) -> None:
-        self._service, self._keys = service, keys
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
+        # A thread each: a key that was revoked must not work on while a long log is deleted.
+        chores: dict[str, tuple[float, Callable[[], object]]] = {
+            "keys": (KEYS_EVERY, keys.refresh),
+            "forget": (FORGET_EVERY, partial(forget_old, service)),
+        }
+        self._threads = [
+            threading.Thread(target=self._every, args=chore, name=name, daemon=True) for name, chore in chores.items()
+        ]
 
     def start(self) -> None:
         """Begin."""
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def close(self) -> None:
         """Finish what is being done, and end."""
         self._stop.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
 
-    def _run(self) -> None:
-        forget_at = time.monotonic()
-        while not self._stop.wait(KEYS_EVERY):
-            self._try(self._keys.refresh)
-            if time.monotonic() >= forget_at:
-                self._try(lambda: forget_old(self._service))
-                forget_at = time.monotonic() + FORGET_EVERY
-
-    def _try(self, work: Callable[[], object]) -> None:
-        try:
-            work()
-        except Exception:
-            log.exception("housekeeping failed; it is tried again")
+    def _every(self, seconds: float, work: Callable[[], object]) -> None:
+        pause = KEYS_EVERY
+        while not self._stop.wait(pause):
+            try:
+                work()
+            except Exception:
+                log.exception("housekeeping failed; it is tried again")
+            pause = seconds
 
 
 def forget_old(service: Service) -> int:
