@@ -9,7 +9,8 @@ import numpy as np
 from glbandits.serving.arms import described_request
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.events import Decision, Reward
-from glbandits.serving.loop import IDENTITY, Identity, Loop
+from glbandits.serving.loop import IDENTITY, Loop
+from glbandits.serving.models import Identity
 from glbandits.serving.sqlite_store import SqliteStore
 
 ACTIONS = ("news", "sports", "music")

@@ -15,6 +15,7 @@ from glbandits.serving.configuration import Configuration
 from glbandits.serving.deciding import allowed_places, decide, seed_of
 from glbandits.serving.events import Decision, Mode, Ripe
 from glbandits.serving.learning import learn
+from glbandits.serving.models import Identity, Snapshot, check_exact, decode_snapshot, encode_snapshot, fresh_model
 from glbandits.serving.statistics import LoopStatistics
 from glbandits.serving.store import Document, EventStore
 
@@ -23,21 +24,6 @@ BATCH = 1000
 IDENTITY, CONFIGURATION, BASE = "loop", "configuration", "base"
 """Kinds of documents. A base is the model with which an epoch begins. The log is whole since the oldest base: when a
 part of it is deleted, a new epoch begins, and older bases go. What was decided before cannot be made again."""
-
-
-class Identity(msgspec.Struct, frozen=True):
-    """What a loop was born with."""
-
-    salt: str
-    """Makes its draws its own."""
-
-
-class Snapshot(msgspec.Struct, frozen=True):
-    """A model as it is kept."""
-
-    epoch: int
-    number: int
-    bandit: bytes
 
 
 class Published(NamedTuple):
@@ -81,10 +67,10 @@ class Loop:
         """Take the configuration that is kept, and give the model; remember their versions for `_commit`."""
         configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(Configuration()))
         self.configuration = msgspec.json.decode(configuration.body, type=Configuration)
-        base = self._document(BASE, lambda: _encoded(Snapshot(0, 0, fresh_model(self.configuration).to_bytes())))
+        base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, fresh_model(self.configuration).to_bytes())))
         self._versions = {CONFIGURATION: configuration.version, BASE: base.version}
-        snapshot, kept = _decoded(base.body), self._store.latest_model(self.name)
-        later = snapshot if kept is None else _decoded(kept.body)
+        snapshot, kept = decode_snapshot(base.body), self._store.latest_model(self.name)
+        later = snapshot if kept is None else decode_snapshot(kept.body)
         return later if later.epoch == snapshot.epoch else snapshot
 
     def _adopt(self, snapshot: Snapshot) -> None:
@@ -194,7 +180,7 @@ class Loop:
 
     def _keep_now(self) -> None:
         snapshot = Snapshot(self._epoch, self._number, self._learner.to_bytes())
-        self._store.save_model(self.name, self._number, self._clock(), _encoded(snapshot), keep=2)
+        self._store.save_model(self.name, self._number, self._clock(), encode_snapshot(snapshot), keep=2)
         self._kept = self._number
 
     def configure(self, configuration: Configuration) -> None:
@@ -265,7 +251,7 @@ class Loop:
         """
         number = self._number if passed is None else passed
         begun = None if bandit is None else Snapshot(self._epoch + 1, number, bandit.to_bytes())
-        bodies = {BASE: _encoded(begun)} if begun else {}
+        bodies = {BASE: encode_snapshot(begun)} if begun else {}
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
         older = [BASE] if alone else []
@@ -306,28 +292,3 @@ class Loop:
         with self._lock:
             if self._number > self._kept:
                 self._keep_now()
-
-
-def check_exact(configuration: Configuration) -> None:
-    """Refuse a policy that cannot say the exact chance of an action, in its first decision or a later one."""
-    model = fresh_model(configuration)
-    exact = model.exact_probabilities([[0.0] * configuration.width]) is not None
-    later = getattr(model.policy, "draw", None) != "decision"  # which SGD-TS begins only after its first block
-    if not (exact and later):
-        raise InvalidInput(
-            f"{configuration.policy} with these settings cannot say the exact chance of an action, which a service "
-            "must log; use optimist"
-        )
-
-
-def _encoded(snapshot: Snapshot) -> bytes:
-    return msgspec.msgpack.encode(snapshot)
-
-
-def _decoded(body: bytes) -> Snapshot:
-    return msgspec.msgpack.decode(body, type=Snapshot)
-
-
-def fresh_model(configuration: Configuration) -> Bandit:
-    """A model that knows nothing."""
-    return Bandit(configuration.policy_settings(), configuration.width, seed=0)

@@ -12,7 +12,8 @@ from glbandits.serving.arms import decision_arms
 from glbandits.serving.deciding import allowed_places, decide, seed_of
 from glbandits.serving.events import Decision, Mode, Ripe
 from glbandits.serving.learning import learn
-from glbandits.serving.loop import BASE, IDENTITY, Identity, Snapshot
+from glbandits.serving.loop import BASE, IDENTITY
+from glbandits.serving.models import Identity, decode_snapshot
 from glbandits.serving.store import EventStore
 
 BATCH = 1000
@@ -113,7 +114,7 @@ class _Models:
 
     def __init__(self, store: EventStore, loop: str) -> None:
         self._store, self._loop = store, loop
-        bases = (msgspec.msgpack.decode(one.body, type=Snapshot) for one in store.documents(loop, BASE))
+        bases = (decode_snapshot(one.body) for one in store.documents(loop, BASE))
         self._bases = {base.epoch: base for base in bases}
         self._recent: OrderedDict[tuple[int, int], Bandit] = OrderedDict()
         self._hashings: dict[int, Hashing] = {}
@@ -158,7 +159,7 @@ class _Models:
         kept = self._store.latest_model(self._loop)
         if kept is None:
             return ""
-        snapshot = msgspec.msgpack.decode(kept.body, type=Snapshot)
+        snapshot = decode_snapshot(kept.body)
         if snapshot.epoch < self.since:
             return ""
         again, was = self.at(snapshot.epoch, snapshot.number), Bandit.from_bytes(snapshot.bandit)
