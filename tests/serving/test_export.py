@@ -12,7 +12,7 @@ from glbandits.errors import InvalidInput
 from glbandits.evaluation import Columns, read_parquet
 from glbandits.records import Floats
 from glbandits.serving import export
-from glbandits.serving.events import Decision, Ripe
+from glbandits.serving.events import Decision, Mode, Ripe
 from glbandits.serving.export import export_parquet
 from glbandits.serving.sqlite_store import SqliteStore
 from tests.serving.makers import WAIT, decision, reward
@@ -65,6 +65,17 @@ def test_a_row_for_each_ripe_decision(store: SqliteStore, tmp_path: Path) -> Non
     }
     assert table.schema["features"] == pl.List(pl.List(pl.Float64))
     assert table["features"].to_list()[1] == [[23.0, 24.0, 25.0]]
+
+
+def test_the_baseline_is_the_first_arm_of_a_row(store: SqliteStore, tmp_path: Path) -> None:
+    slot = decision("60", at=5, loop="slots", actions=("a", "b", "c"), excluded=(0,), shown=1, baseline=2)
+    store.append([slot, decision("70", at=5, loop="slots", mode=Mode.APPRENTICE, shown=1)])
+    folder = tmp_path / "out"
+    manifest = export_parquet(store, "slots", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
+    table = pl.read_parquet(folder / manifest.files[0].name)
+    assert table["actions"].to_list() == [["c", "b"], ["b", "a", "c"]]
+    assert table["arm"].to_list() == [1, 0]
+    assert table["features"].to_list()[0] == [[66.0, 67.0, 68.0], [63.0, 64.0, 65.0]]
 
 
 def test_the_off_policy_reader_reads_it(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

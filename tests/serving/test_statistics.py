@@ -117,6 +117,12 @@ def test_the_baseline_is_the_first_action_that_is_allowed() -> None:
     assert baseline_of(decision("e", mode=Mode.APPRENTICE, shown=2)) == 2
 
 
+def test_the_baseline_is_the_action_that_a_slot_names() -> None:
+    assert baseline_of(decision("e", slot="top", baseline=2)) == 2
+    tally = tally_of(passed(rewards=((5, 1.0),), baseline=1), passed(rewards=((5, 0.0),), baseline=0))
+    assert (tally.agreed, tally.baseline_shown, tally.baseline) == (1, 1, (1.0, 0.0))
+
+
 class TestVerdict:
     @pytest.mark.parametrize(
         ("rows", "verdict"),

@@ -53,6 +53,9 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The place of the action that the model's draw gave."""
     shown: int
     """The place of the action that was returned: the first allowed one unless the mode is Online."""
+    baseline: int | None = None
+    """The place of the action that is shown without a model, in place of the first allowed one, if the request named
+    it: a slot does. None if it did not, or in a log of a version that did not keep it."""
     probability: float
     """The chance that the shown action had."""
     probabilities: tuple[float, ...]

@@ -15,6 +15,7 @@ from glbandits.errors import InvalidInput
 from glbandits.records import Floats
 from glbandits.serving.events import Decision, Ripe
 from glbandits.serving.store import EventStore
+from glbandits.serving.tally import baseline_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -76,8 +77,8 @@ def export_parquet(
     """Write the decisions whose wait was over at `now`, a row each, to a new or empty folder.
 
     `glbandits.evaluation.read_parquet(folder, Columns(features="features"))` reads them: `features` has a list for each
-    action that could be chosen, `arm` is the place of the shown one in it, `propensity` the chance that it had,
-    `actions` their ids. The column `at` is in microseconds since 1970. No file is ever seen half written.
+    action that could be chosen, the baseline first, `arm` is the place of the shown one in it, `propensity` the chance
+    that it had, `actions` their ids. The column `at` is in microseconds since 1970. No file is ever seen half written.
     """
     try:
         import polars  # noqa: F401
@@ -148,9 +149,10 @@ def _parts(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
 
 
 def _row(ripe: Ripe, features: Floats, reward: float) -> _Row:
-    decision = ripe.decision
+    decision, baseline = ripe.decision, baseline_of(ripe.decision)
     # What could not be chosen is no arm of the row: another policy could not have chosen it either.
     allowed = [i for i in range(len(decision.actions)) if i not in decision.excluded or i == decision.shown]
+    allowed.sort(key=lambda place: place != baseline)
     return _Row(
         number=ripe.number,
         event_id=decision.event_id,

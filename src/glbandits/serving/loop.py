@@ -134,6 +134,7 @@ class Loop:
             excluded=tuple(excluded),
             chosen=choice.chosen,
             shown=shown,
+            baseline=baseline,
             probability=float(choice.probabilities[shown]) if online else 1.0,
             probabilities=tuple(choice.probabilities.tolist()),
             epoch=model.epoch,

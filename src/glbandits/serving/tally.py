@@ -1,6 +1,6 @@
 """Decisions as sums, and what the sums say: rewards, the baseline's, shares, exploration and delays.
 
-The baseline is what would be shown without a model: the first allowed action. What it would earn is estimated by
+The baseline is what would be shown without a model: see `baseline_of`. What it would earn is estimated by
 self-normalised inverse propensities: decisions that showed it count 1 / probability, the others nothing. Standard
 errors are those of the delta method.
 """
@@ -92,7 +92,12 @@ def _step(microseconds: int) -> int:
 
 
 def baseline_of(decision: Decision) -> int:
-    """The place of the action that would be shown without a model. In a mode that shows it, that is the shown one."""
+    """The place of the action that would be shown without a model: the one that a slot names, or the first allowed one.
+
+    In a mode that shows it, that is the shown one, whether or not the log has it.
+    """
+    if decision.baseline is not None:
+        return decision.baseline
     if decision.mode is not Mode.ONLINE:
         return decision.shown
     return next(place for place in range(len(decision.actions)) if place not in decision.excluded)

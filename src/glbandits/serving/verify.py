@@ -15,6 +15,7 @@ from glbandits.serving.learning import learn
 from glbandits.serving.loop import BASE, IDENTITY
 from glbandits.serving.models import Identity, decode_snapshot
 from glbandits.serving.store import EventStore
+from glbandits.serving.tally import baseline_of
 
 BATCH = 1000
 END_OF_TIME = 2**62
@@ -102,7 +103,7 @@ def _difference(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str)
     if choice.chosen != decision.chosen:
         return f"action {choice.chosen} is drawn, and {decision.chosen} was"
     online = decision.mode is Mode.ONLINE
-    shown = choice.chosen if online else decision.shown
+    shown = choice.chosen if online else baseline_of(decision)
     chance = float(choice.probabilities[shown]) if online else 1.0
     if (shown, chance) != (decision.shown, decision.probability):
         return f"{shown} is shown with chance {chance}, and {decision.shown} was with {decision.probability}"

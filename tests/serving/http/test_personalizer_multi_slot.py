@@ -94,6 +94,14 @@ def test_apprentice_shows_the_baselines(site: Site) -> None:
     assert shown(site, eventId="e2") == {"top": "pasta", "side": "salad"}  # pasta is taken, juice excluded
 
 
+def test_the_log_has_the_baseline_of_each_slot(site: Site) -> None:
+    """Where an earlier slot has got it, the first action that is left is the baseline, as without a name."""
+    only_pasta = {"id": "top", "baselineAction": "pasta", "excludedActions": ["juice", "salad"]}
+    shown(site, slots=[only_pasta, {"id": "side", "baselineAction": "salad"}, {"id": "end", "baselineAction": "pasta"}])
+    kept = [site.service.store.decision("default", "e", slot) for slot in ("top", "side", "end")]
+    assert [one and one.decision.baseline for one in kept] == [0, 2, None]
+
+
 @pytest.mark.parametrize(
     ("changed", "wanted"),
     [
