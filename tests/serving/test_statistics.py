@@ -8,6 +8,7 @@ import pytest
 from glbandits.serving.errors import StoreError
 from glbandits.serving.events import Mode, Reward, Ripe
 from glbandits.serving.loop import Loop
+from glbandits.serving.sqlite_store import SqliteStore
 from glbandits.serving.statistics import LoopStatistics, Timeline, View, Window
 from glbandits.serving.tally import NAMES, Tally, Verdict, baseline_of, observation_of
 from tests.serving.makers import decision
@@ -290,6 +291,29 @@ def test_what_another_process_learns_is_counted(tmp_path: Path, monkeypatch: pyt
     assert other.statistics.view(Window.ALL).whole == loop.statistics.view(Window.ALL).whole
     assert other.statistics.view(Window.ALL).whole.decisions == 55
     assert other.learned_at is not None
+
+
+def test_what_is_learned_again_in_an_epoch_that_another_process_begins_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one resets the model while this one has learned decisions, and has not kept that yet."""
+    loop, store = small_loop(tmp_path, clock := Clock())
+    other = Loop("default", SqliteStore(tmp_path / "events.sqlite"), clock)
+    store.append([ask(loop, f"event-{number}", "noon") for number in range(30)])
+    clock.wait(11)
+    save, resets = store.save_model, iter([other.reset])
+
+    def overtaken(*args: Any, **settings: Any) -> None:
+        for reset in resets:
+            reset()
+        save(*args, **settings)
+
+    monkeypatch.setattr(store, "save_model", overtaken)
+    assert loop.learn() == 30
+    assert loop.learn() == 30  # by the model of the epoch that the other began
+    other.refresh()
+    for one in (loop, other):
+        assert one.statistics.view(Window.ALL).whole.decisions == 30
 
 
 def test_a_log_that_was_deleted_meanwhile_is_not_waited_for(tmp_path: Path) -> None:

@@ -115,9 +115,12 @@ class LoopStatistics:
             return self._timelines[window].view()
 
     def add(self, passed: Sequence[Ripe]) -> None:
-        """Count decisions that the model has passed just now."""
-        self._count(passed)
-        self._last = passed[-1].number
+        """Count decisions that the model has passed just now.
+
+        A model that another process has put in place of ours may pass some again: they are counted once.
+        """
+        self._count(ripe for ripe in passed if ripe.number > self._last)
+        self._last = max(self._last, passed[-1].number)
 
     def follow(self, passed: int, now: int) -> None:
         """Count from the log what the model has passed elsewhere: in another process, or before the start.
