@@ -323,3 +323,53 @@ def test_a_log_that_was_deleted_meanwhile_is_not_waited_for(tmp_path: Path) -> N
     store.delete_log("default")
     other.refresh()
     assert other.statistics.view(Window.ALL).whole.decisions == 0
+
+
+class TestAfterTheLogWasDeleted:
+    """The process that deletes, and another one."""
+
+    @pytest.fixture(params=["mine", "another's"])
+    def loops(self, tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Loop, Loop, SqliteStore, Clock]:
+        """A loop with 100 decisions, three seconds apart, that is told to forget; and the one that is looked at."""
+        loop, store = small_loop(tmp_path, clock := Clock())
+        other = Loop("default", SqliteStore(tmp_path / "events.sqlite"), clock)
+        played(loop, store, clock, 100)
+        other.refresh()
+        return loop, loop if request.param == "mine" else other, store, clock
+
+    def test_nothing_is_said_of_it(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
+        deleting, seen, store, clock = loops
+        assert deleting.forget() == 100
+        seen.refresh()
+        for window in Window:
+            assert seen.statistics.view(window).whole == Tally()
+        store.append([ask(deleting, f"later-{number}", "noon") for number in range(7)])
+        clock.wait(11)
+        deleting.learn()
+        seen.refresh()
+        for window in Window:
+            assert seen.statistics.view(window).whole.decisions == 7
+
+    def test_what_is_left_of_it_is_counted_on(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
+        """But for the stretch in which the log was cut: 15 seconds, or five minutes, which all 100 may be in."""
+        deleting, seen, store, clock = loops
+        kept = store.search("default", "event-60", 1)[0].decision.at
+        assert deleting.forget(kept) == 60
+        seen.refresh()
+        hour = seen.statistics.view(Window.HOUR)
+        assert 35 <= hour.whole.decisions <= 40
+        assert min(hour.points) >= kept
+        for window in Window:
+            assert seen.statistics.view(window).whole.decisions <= 40
+        before = hour.whole.decisions
+        store.append([ask(deleting, "later", "noon")])
+        clock.wait(11)
+        deleting.learn()
+        seen.refresh()
+        assert seen.statistics.view(Window.HOUR).whole.decisions == before + 1
+
+    def test_another_model_for_the_same_log_changes_nothing(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
+        deleting, seen, *_ = loops
+        deleting.reset()
+        seen.refresh()
+        assert {seen.statistics.view(window).whole.decisions for window in Window} == {100}

@@ -274,7 +274,9 @@ class Loop:
             while up_to := self._forgettable(before):
                 # First the epoch, then the deletion: wherever it ends, the log since the oldest epoch is whole.
                 if self._commit(self._learner, passed=max(self._number, up_to), alone=True):
-                    return self._store.delete_log(self.name, up_to, anew=before is None)
+                    deleted = self._store.delete_log(self.name, up_to, anew=before is None)
+                    self.statistics.follow(self._number, self._clock())
+                    return deleted
                 self._refresh()
             return 0
 

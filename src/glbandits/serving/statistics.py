@@ -1,6 +1,7 @@
 """What a loop has done of late, in bounded memory: a tally for each stretch of time.
 
-The statistics are no truth: they are counted from the log, again after every start, as far back as `MOST_RECALLED`.
+The statistics are no truth: they are counted from the log, again after every start, as far back as `MOST_RECALLED`, and
+what is deleted from the log is in none of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,6 +20,8 @@ MOST_POINTS, FEW_POINTS, THIN = 100, 12, 20
 """Stretches of time that a view has at most. It has no more than a few while they are worth fewer decisions of the
 baseline, on average: what is said of it would be noise."""
 MINUTE = 60 * SECOND
+END_OF_TIME = 2**62
+"""When the wait of every decision is over, in microseconds."""
 
 
 class Window(StrEnum):
@@ -70,6 +73,10 @@ class Timeline:
             self.stretches, self.width = _joined(self.stretches, 2), 2 * self.width
         return self.stretches[at // self.width]
 
+    def forget_before(self, at: int) -> None:
+        """Forget the stretches that begin before this time."""
+        self.stretches = {place: one for place, one in self.stretches.items() if place * self.width >= at}
+
     def view(self) -> View:
         """What it holds, in at most `MOST_POINTS` stretches. It is not changed by what comes next."""
         several, whole = 1, Tally()
@@ -103,11 +110,8 @@ class LoopStatistics:
     def __init__(self, store: EventStore, loop: str, passed: int) -> None:
         self._store, self._loop, self._lock = store, loop, Lock()
         self._last, self._before, self._left = passed, passed + 1, MOST_RECALLED
-        self._timelines = {
-            Window.HOUR: Timeline(15 * SECOND, 240, forgets=True),
-            Window.DAY: Timeline(5 * MINUTE, 288, forgets=True),
-            Window.ALL: Timeline(SECOND, 500, forgets=False),
-        }
+        self._first: int | None = None  # of those that were counted
+        self._timelines = _empty_timelines()
 
     def view(self, window: Window) -> View:
         """What happened in a window."""
@@ -125,8 +129,9 @@ class LoopStatistics:
     def follow(self, passed: int, now: int) -> None:
         """Count from the log what the model has passed elsewhere: in another process, or before the start.
 
-        If the store fails, the next call goes on from there.
+        What was deleted from the log is forgotten. If the store fails, the next call goes on from there.
         """
+        self._forget_deleted()
         while self._last < passed:
             batch = self._store.ripe(self._loop, self._last, now, PAGE)
             self._count([ripe for ripe in batch if ripe.number <= passed])
@@ -137,12 +142,36 @@ class LoopStatistics:
             self._left = self._left - len(page) if len(page) == PAGE else 0
             self._before = page[-1].number if page else 0
 
+    def _forget_deleted(self) -> None:
+        """Forget what is in the log no more. The stretch in which the log now begins goes as a whole."""
+        if self._first is None:
+            return
+        oldest = self._store.ripe(self._loop, 0, END_OF_TIME, 1)
+        if oldest and oldest[0].number <= self._first:
+            return
+        with self._lock:
+            if not oldest or oldest[0].number > self._last:
+                self._first, self._timelines = None, _empty_timelines()
+                return
+            self._first = oldest[0].number
+            for timeline in self._timelines.values():
+                timeline.forget_before(oldest[0].decision.at)
+
     def _count(self, passed: Iterable[Ripe]) -> None:
         for ripe in passed:
             observation = observation_of(ripe)
+            self._first = ripe.number if self._first is None else min(self._first, ripe.number)
             with self._lock:  # for each, so that who looks need not wait long
                 for timeline in self._timelines.values():
                     timeline.add(ripe.decision.at, observation)
+
+
+def _empty_timelines() -> dict[Window, Timeline]:
+    return {
+        Window.HOUR: Timeline(15 * SECOND, 240, forgets=True),
+        Window.DAY: Timeline(5 * MINUTE, 288, forgets=True),
+        Window.ALL: Timeline(SECOND, 500, forgets=False),
+    }
 
 
 def _ripe(logged: LoggedDecision) -> Ripe:
