@@ -250,6 +250,24 @@ def test_after_a_start_the_log_is_counted_again(tmp_path: Path) -> None:
     assert mine.whole.actions == other.whole.actions
 
 
+def test_learning_goes_before_looking_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    played(loop, store, clock, 50)
+    loop.close()
+    store.append([ask(loop, "later", "noon")])
+    clock.wait(11)
+    again, learned, search = Loop("default", store, clock), list[int](), store.search
+
+    def watched(*asked: Any) -> Any:
+        learned.append(again.published.number)
+        return search(*asked)
+
+    monkeypatch.setattr(store, "search", watched)
+    assert again.learn() == 1
+    assert set(learned) == {store.last_number("default")}
+    assert again.statistics.view(Window.ALL).whole.decisions == 51
+
+
 def test_looking_back_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     played(loop, store, clock, 60)
@@ -276,8 +294,8 @@ def test_looking_back_goes_on_where_the_store_failed(tmp_path: Path, monkeypatch
     monkeypatch.setattr(store, "search", failing)
     statistics = LoopStatistics(store, "default", loop.published.number)
     with pytest.raises(StoreError, match="slow"):
-        statistics.follow(loop.published.number, clock())
-    statistics.follow(loop.published.number, clock())
+        statistics.look_back()
+    statistics.look_back()
     assert statistics.view(Window.ALL).whole.decisions == 60
 
 

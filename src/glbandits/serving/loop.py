@@ -82,6 +82,7 @@ class Loop:
         """Go on with the configuration and the model that another process has kept, if they are newer."""
         with self._lock:
             self._refresh()
+            self.statistics.look_back()
 
     def _refresh(self) -> None:
         snapshot = self._read()
@@ -159,6 +160,7 @@ class Loop:
                 passed += len(batch)
                 self.statistics.add(batch)
                 self._keep_now()  # for the other processes, and for the next start
+            self.statistics.look_back()  # last, because after a start it takes long
             return passed
 
     def _sealed(self, now: int) -> list[Ripe]:

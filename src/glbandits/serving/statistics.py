@@ -104,7 +104,7 @@ class LoopStatistics:
     Args:
         store: has the log.
         loop: the name of the loop.
-        passed: the number of the last decision that the model has passed. What is before it is counted by `follow`.
+        passed: the number of the last decision that the model has passed. What is before it is counted by `look_back`.
     """
 
     def __init__(self, store: EventStore, loop: str, passed: int) -> None:
@@ -127,15 +127,21 @@ class LoopStatistics:
         self._last = max(self._last, passed[-1].number)
 
     def follow(self, passed: int, now: int) -> None:
-        """Count from the log what the model has passed elsewhere: in another process, or before the start.
+        """Count from the log what the model has passed in another process, and forget what was deleted from it.
 
-        What was deleted from the log is forgotten. If the store fails, the next call goes on from there.
+        If the store fails, the next call goes on from there.
         """
         self._forget_deleted()
         while self._last < passed:
             batch = self._store.ripe(self._loop, self._last, now, PAGE)
             self._count([ripe for ripe in batch if ripe.number <= passed])
             self._last = min(passed, batch[-1].number) if batch else passed
+
+    def look_back(self) -> None:
+        """Count from the log what the model had passed before the start. It takes long, once.
+
+        If the store fails, the next call goes on from there.
+        """
         while self._left:  # the newest first, so that those which are left out are the oldest
             page = self._store.search(self._loop, "", min(PAGE, self._left), self._before)
             self._count(map(_ripe, page))
