@@ -9,15 +9,16 @@ import httpx
 import msgspec
 import pytest
 
-from glbandits.serving.http.application import build_application
-from glbandits.serving.http.asgi import Application, Request, Response, Route, Routes
+from glbandits.serving.http.application import Installation
 from glbandits.serving.http.guard import Guard
-from glbandits.serving.http.health import Health
+from glbandits.serving.http.messages import Request, Response
 from glbandits.serving.http.problems import ProblemApi
+from glbandits.serving.http.routing import Route, Routes
 from glbandits.serving.keys import Keys
 from glbandits.serving.service import Service
 from glbandits.serving.settings import Settings
 from glbandits.serving.sqlite_store import SqliteStore
+from tests.serving.http.in_process import InProcess
 
 ORIGIN = "https://shop.example"
 
@@ -32,11 +33,8 @@ class Site:
         self.key = keys.create("all").text
         settings = Settings(store=str(path), cors_origins=(ORIGIN,))
         guard = Guard(keys.live)
-        application, health = build_application(
-            self.service, guard, msgspec.structs.replace(settings, **changed), [add_routes]
-        )
-        self.application: Application = application
-        self.health: Health = health
+        installation = Installation(self.service, guard, msgspec.structs.replace(settings, **changed), [add_routes])
+        self.application, self.health = installation.application, installation.health
         self.service.start()
 
     def ask(self, method: str, path: str, *, key: str | None = None, **headers: str) -> httpx.Response:
@@ -47,7 +45,7 @@ class Site:
 
     async def sent(self, method: str, path: str, headers: list[tuple[str, str]]) -> httpx.Response:
         """One request with these headers, of which some may be there twice."""
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(self.application), base_url="http://x") as client:
+        async with httpx.AsyncClient(transport=InProcess(self.application), base_url="http://x") as client:
             return await client.request(method, path, headers=headers)
 
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from glbandits.serving.http.asgi import Refused, Request
 from glbandits.serving.http.guard import OPEN, Guard
+from glbandits.serving.http.messages import Refused, Request
 from glbandits.serving.keys import Keys
 from glbandits.serving.rate_limit import RateLimit
 from glbandits.serving.sqlite_store import SqliteStore
@@ -16,7 +16,7 @@ def keys(tmp_path: Path) -> Keys:
 
 def request(**headers: str) -> Request:
     sent = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
-    return Request("GET", "/", {}, "", sent, b"", "")
+    return Request("GET", "/", "", sent, "", "")
 
 
 def refusal(guard: Guard, request: Request, scope: str = "rank") -> Refused:

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from glbandits.serving.errors import StoreError
-from glbandits.serving.http.asgi import Request
 from glbandits.serving.http.health import Health
+from glbandits.serving.http.messages import Request
 from glbandits.serving.metrics import RequestMetrics
 from glbandits.serving.service import Service
 from glbandits.serving.settings import Settings
@@ -29,7 +29,7 @@ def service_fixture(tmp_path: Path) -> Iterator[Service]:
 
 def reasons(service: Service, folder: Path) -> list[str]:
     health = Health(service, Settings(store=str(folder / "store.db"), min_disk=0), RequestMetrics(), 0)
-    response = asyncio.run(health.ready(Request("GET", "/readyz", {}, "", {}, b"", "")))
+    response = asyncio.run(health.ready(Request("GET", "/readyz", "", {}, "", "")))
     found: list[str] = msgspec.json.decode(response.body).get("reasons", [])
     assert response.status == (503 if found else 200)
     return found

@@ -3,27 +3,25 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Event as Flag
 from threading import Lock, Thread
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Protocol
 
 from glbandits.errors import InvalidInput, number, whole
 from glbandits.serving.errors import QueueFull, StoreError
 from glbandits.serving.events import Decision, Event, Receipt
 from glbandits.serving.unwritten import Unwritten, size_of
-from glbandits.serving.waiters import Outcome, Waiter, Waiting, settle_all
+from glbandits.serving.waiters import Done, Outcome, Turn, Waiter, Waiting, tell
 
 log = logging.getLogger(__name__)
 
 CLOSED = "the writer is closed: the service is shutting down; send the event again later"
 AGAIN = 0.1
 """Seconds after which decisions that the store failed to write are tried again."""
-Observer: TypeAlias = Callable[[int, float], None]
-"""Told the number of events of a group and the seconds that it took."""
+QUEUE_BYTES = 256 * 1024 * 1024
 
 
 class Appends(Protocol):
@@ -31,13 +29,6 @@ class Appends(Protocol):
 
     def append(self, events: Sequence[Event]) -> Sequence[Receipt]:
         """See `EventStore.append`."""
-
-
-class _Mark(NamedTuple):
-    """Not an event: everything before it has been written when it is reached."""
-
-    reached: "Future[None]"
-    last: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,17 +40,17 @@ class WriterCounts:
     """Those that were written or judged: acknowledged ones."""
     refused: int = 0
     """Those that ended in an error."""
-    largest: int = 0
-    """Events of the largest group."""
+    failures: int = 0
+    """Times that the store failed to write a group: its decisions were tried again."""
     seconds: float = 0.0
     """Spent in the store."""
 
 
 class GroupWriter:
-    """Takes events from any thread or event loop and appends them in groups, in the order in which they came.
+    """Takes events from an event loop and appends them in groups, in the order in which they came.
 
     While a group is written the next one gathers: alone, an event is written at once; under load, one commit serves
-    many.
+    many. An event loop has one writer, to which it belongs until it ends; then another may take its place.
 
     When the store fails, the rewards and activations of the group get the error. The decisions are tried again until
     they are written or the writer is closed: whoever asked may have gone off with an answer that was not safe yet.
@@ -69,9 +60,9 @@ class GroupWriter:
         store: where to. It stays the caller's, and is not closed.
         queue: events that may wait. More are refused with `QueueFull`.
         queue_bytes: how large the decisions may be, together, that are not written yet. More are refused likewise.
-        group: events of a commit, at most.
-        linger: seconds that the first event of a group waits for others. 0 takes those that are there.
-        observe: told of every group, in the writer's thread.
+        group: events of a commit; a turn of the event loop is not divided.
+        linger: seconds that a group waits for more, if the last one had more than one event: who shares a commit spares
+            one, and while the event loop is at work the two threads are in each other's way.
     """
 
     def __init__(
@@ -79,22 +70,20 @@ class GroupWriter:
         store: Appends,
         *,
         queue: int = 10_000,
-        queue_bytes: int = 256 * 1024 * 1024,
+        queue_bytes: int = QUEUE_BYTES,
         group: int = 512,
-        linger: float = 0.0,
-        observe: Observer | None = None,
+        linger: float = 0.0002,
     ) -> None:
         self._store = store
         self._limit = whole("queue", queue, at_least=1)
         self._most_bytes = whole("queue_bytes", queue_bytes, at_least=1)
         self._group = whole("group", group, at_least=1)
         self._linger = number("linger", linger, at_least=0.0)
-        self._observe = observe
         self._counts = WriterCounts()
-        self._queue: SimpleQueue[Waiting | _Mark] = SimpleQueue()
-        self._gathered: dict[asyncio.AbstractEventLoop, list[Waiting]] = {}
+        self._queue: SimpleQueue[Turn | None] = SimpleQueue()
+        self._turn: Turn | None = None
         self._unwritten = Unwritten()
-        self._lock = Lock()
+        self._taking = Lock()
         self._closed = False
         self._closing = Flag()
         self._failed_at: float | None = None
@@ -105,8 +94,8 @@ class GroupWriter:
 
     @property
     def depth(self) -> int:
-        """Events that wait."""
-        return self._queue.qsize()
+        """Events that wait, or are being written."""
+        return self._unwritten.events
 
     @property
     def counts(self) -> WriterCounts:
@@ -129,131 +118,103 @@ class GroupWriter:
             return f"an event has waited to be written for more than {seconds:g} s"
         return None
 
-    def submit(self, event: Event) -> "Future[Receipt]":
-        """Have an event written. The future has its receipt when it is safe; cancelling does nothing."""
-        waiter: Future[Receipt] = Future()
-        waiter.set_running_or_notify_cancel()
-        self._put(Waiting(event, waiter, time.monotonic()))
-        return waiter
-
-    def submit_async(self, event: Event) -> Waiter:
-        """The same for the running event loop, and cheaper there: it is woken once for each group.
+    def submit(self, event: Event) -> Waiter:
+        """Have an event written, for the running event loop, which hears of it when the event is safe.
 
         Who stops waiting for a decision loses the receipt, not the event. A reward or an activation that nobody waits
         for when its turn comes is not written: it was not acknowledged, and may have been sent again.
         """
-        loop = asyncio.get_running_loop()
-        waiter = Waiter(loop=loop)
-        with self._lock:
-            gathered = self._gathered.setdefault(loop, [])
-            self._check_room(event, 1 + len(gathered))
-            gathered.append(Waiting(event, waiter, time.monotonic()))
-            self._unwritten.add(event)
-        if len(gathered) == 1:
-            # All that the loop submits before it comes round again is handed over at once: the writer is woken once,
-            # and the two threads do not fight over Python's lock at every event.
+        loop, size = asyncio.get_running_loop(), size_of(event)
+        self._check_room(size)
+        turn = self._turn
+        if turn is None or turn.loop is not loop:
+            self._hand_over()
+            turn = self._turn = Turn(loop)
             loop.call_soon(self._hand_over)
+        waiter = Waiter(loop=loop)
+        waiter.turn = turn
+        turn.waiting.append(Waiting(event, waiter))
+        self._unwritten.add(event, size)
         return waiter
+
+    def _check_room(self, size: int) -> None:
+        unwritten = self._unwritten
+        if self._closed:
+            raise StoreError(CLOSED)
+        if unwritten.events >= self._limit:
+            raise QueueFull(f"{self._limit} events wait to be written, as many as may; send it again later")
+        if size and unwritten.bytes + size > self._most_bytes:
+            raise QueueFull(
+                f"decisions of {unwritten.bytes:,} bytes wait to be written, and {self._most_bytes:,} may; "
+                "send it again later"
+            )
+
+    def _hand_over(self) -> None:
+        turn, self._turn = self._turn, None
+        if turn is not None:
+            self._queue.put(turn)
 
     def withdraw(self, waiter: Waiter) -> bool:
         """End a wait with a TimeoutError, and for a reward or an activation be sure that it is not written.
 
         If the writer has begun with it, nothing is done, and False returned: what becomes of it is known soon.
         """
-        with self._lock:
-            if waiter.taken:
+        with self._taking:
+            if waiter.turn.taken:
                 return False
             waiter.set_exception(TimeoutError())
             return True
 
-    def _hand_over(self) -> None:
-        with self._lock:
-            self._put_gathered()
-
-    def _put_gathered(self) -> None:
-        for gathered in self._gathered.values():
-            for waiting in gathered:
-                self._queue.put(waiting)
-        self._gathered.clear()
-
-    def flush(self) -> None:
-        """Wait until all that was submitted before is written."""
-        reached: Future[None] = Future()
-        with self._lock:
-            if self._closed:
-                return
-            self._put_gathered()
-            self._queue.put(_Mark(reached))
-        reached.result()
-
     def close(self) -> None:
         """Write all that waits, and end. What the store fails to write now is lost. A second time does nothing."""
-        with self._lock:
-            if not self._closed:
-                self._closed = True
-                self._put_gathered()
-                self._queue.put(_Mark(Future(), last=True))
+        if not self._closed:
+            self._closed = True
+            self._hand_over()
+            self._queue.put(None)
         self._closing.set()
         self._thread.join()
 
-    def _put(self, waiting: Waiting) -> None:
-        # With the lock no event comes after the last mark, where nobody would write it.
-        with self._lock:
-            self._check_room(waiting.event, 1)
-            self._queue.put(waiting)
-            self._unwritten.add(waiting.event)
-
-    def _check_room(self, event: Event, more: int) -> None:
-        if self._closed:
-            raise StoreError(CLOSED)
-        if self._queue.qsize() + more > self._limit:
-            raise QueueFull(f"{self._limit} events wait to be written, as many as may; send it again later")
-        size = size_of(event)
-        if size and self._unwritten.bytes + size > self._most_bytes:
-            raise QueueFull(
-                f"decisions of {self._unwritten.bytes:,} bytes wait to be written, and {self._most_bytes:,} may; "
-                "send it again later"
-            )
-
     def _run(self) -> None:
+        company = False
         while True:
-            taken = self._take()
-            waiting = [item for item in taken if isinstance(item, Waiting)]
-            if waiting:
-                self._write(waiting)
-            for mark in (item for item in taken if isinstance(item, _Mark)):
-                mark.reached.set_result(None)
-                if mark.last:
-                    return
+            turns = self._take(linger=company)
+            waiting = self._begun([turn for turn in turns if turn is not None])
+            company = len(waiting) > 1
+            while waiting:
+                waiting = self._try(waiting, last=self._closing.is_set())
+                if waiting:
+                    self._closing.wait(AGAIN)
+            self._oldest = None
+            if turns[-1] is None:
+                return
 
-    def _take(self) -> list[Waiting | _Mark]:
-        taken = [self._queue.get()]
-        if self._linger:
+    def _take(self, *, linger: bool) -> list[Turn | None]:
+        """The next turns; the last one is None if there will be no more."""
+        turns = [self._queue.get()]
+        if linger and self._linger:
             time.sleep(self._linger)
+        events = len(turns[0].waiting) if turns[0] is not None else 0
         # Nobody else takes: what is there now is still there when it is asked for.
-        taken += [self._queue.get() for _ in range(min(self._group - 1, self._queue.qsize()))]
-        return taken
+        while turns[-1] is not None and events < self._group and self._queue.qsize():
+            turns.append(turn := self._queue.get())
+            events += len(turn.waiting) if turn is not None else 0
+        return turns
 
-    def _write(self, waiting: Sequence[Waiting]) -> None:
-        self._oldest = min(item.since for item in waiting)
-        waiting = self._begun(waiting)
-        while waiting:
-            last = self._closing.is_set()
-            waiting = self._try(waiting, last=last)
-            if waiting:
-                self._closing.wait(AGAIN)
-        self._oldest = None
-
-    def _begun(self, waiting: Sequence[Waiting]) -> list[Waiting]:
-        """Those that are to be written, which from now on cannot be withdrawn."""
-        begun = []
-        with self._lock:
-            for item in waiting:
-                if isinstance(item.waiter, Waiter):
-                    if item.waiter.done() and not isinstance(item.event, Decision):
-                        continue
-                    item.waiter.taken = True
-                begun.append(item)
+    def _begun(self, turns: Sequence[Turn]) -> list[Waiting]:
+        """What is to be written, which from now on cannot be withdrawn."""
+        if turns:
+            self._oldest = turns[0].since
+        with self._taking:
+            for turn in turns:
+                turn.taken = True
+        begun, given_up = list[Waiting](), list[tuple[Waiting, Outcome]]()
+        for turn in turns:
+            for waiting in turn.waiting:
+                if waiting.waiter.done() and not isinstance(waiting.event, Decision):
+                    given_up.append((waiting, TimeoutError()))
+                else:
+                    begun.append(waiting)
+        tell(given_up, self._settle)
         return begun
 
     def _try(self, waiting: Sequence[Waiting], *, last: bool) -> list[Waiting]:
@@ -261,26 +222,30 @@ class GroupWriter:
         began = time.perf_counter()
         outcomes = self._append([item.event for item in waiting])
         seconds = time.perf_counter() - began
-        again, done = [], []
+        again, done = list[Waiting](), list[tuple[Waiting, Outcome]]()
         for item, outcome in zip(waiting, outcomes, strict=True):
             if isinstance(outcome, StoreError) and isinstance(item.event, Decision) and not last:
                 again.append(item)
             else:
                 done.append((item, outcome))
-        self._count(done, seconds)
-        with self._lock:
-            self._unwritten.remove(item.event for item, _ in done)
-        settle_all(done)
-        if self._observe is not None:
-            try:
-                self._observe(len(waiting), seconds)
-            except Exception:  # whoever watches must not stop the writing
-                log.exception("the observer of the group writer failed")
+        self._count(done, seconds, failed=bool(again))
+        tell(done, self._settle)
         return again
 
-    def _count(self, done: Sequence[tuple[Waiting, Outcome]], seconds: float) -> None:
-        refused = [item for item, outcome in done if isinstance(outcome, Exception)]
-        lost = sum(isinstance(item.event, Decision) for item in refused)
+    def _settle(self, done: Done) -> None:
+        """In the thread of the event loop: an event is not unwritten any more, and who waits for it hears so."""
+        self._unwritten.remove([waiting.event for waiting, _ in done])
+        for (_, waiter), outcome in done:
+            if waiter.done():
+                continue
+            if isinstance(outcome, Exception):
+                waiter.set_exception(outcome)
+            else:
+                waiter.set_result(outcome)
+
+    def _count(self, done: Done, seconds: float, *, failed: bool) -> None:
+        refused = [waiting for waiting, outcome in done if isinstance(outcome, Exception)]
+        lost = sum(isinstance(waiting.event, Decision) for waiting in refused)
         if lost:
             log.error("%d decisions could not be written", lost)
         before = self._counts
@@ -288,7 +253,7 @@ class GroupWriter:
             groups=before.groups + 1,
             events=before.events + len(done) - len(refused),
             refused=before.refused + len(refused),
-            largest=max(before.largest, len(done)),
+            failures=before.failures + failed,
             seconds=before.seconds + seconds,
         )
 

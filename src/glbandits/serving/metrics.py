@@ -120,6 +120,7 @@ def process_families(service: Service) -> Iterator[Family]:
     groups = [Sample({}, counts.events + counts.refused, "_sum"), Sample({}, counts.groups, "_count")]
     yield Family("glb_group_size", "summary", "Events of a commit.", groups)
     yield _counter("glb_write_errors_total", "Events that the store refused or failed to write.", counts.refused)
+    yield _counter("glb_write_retries_total", "Times that decisions had to be written again.", counts.failures)
     yield _counter("glb_degraded_total", "Decisions returned before they were safe.", service.degraded)
     yield _counter("glb_learning_failures_total", "Times that learning failed.", service.learning_failures)
 

@@ -1,5 +1,6 @@
-"""A server: uvicorn, from its first key to its last commit."""
+"""A server, from its first key to its last commit."""
 
+import asyncio
 import logging
 import signal
 import socket
@@ -7,17 +8,15 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
+from itertools import count
 from types import FrameType
 
 import numpy as np
-import uvicorn
 
 from glbandits.serving.arms import DENSE
-from glbandits.serving.http.application import AddRoutes, build_application
-from glbandits.serving.http.asgi import Application
+from glbandits.serving.http.application import AddRoutes, Installation
+from glbandits.serving.http.connection import Connection, Connections
 from glbandits.serving.http.guard import Guard, Limits
-from glbandits.serving.http.head_limit import HeadLimited
-from glbandits.serving.http.health import Health
 from glbandits.serving.http.personalizer.evaluations import end_abandoned
 from glbandits.serving.keys import Keys, NewKey
 from glbandits.serving.learner_lock import LearnerLock
@@ -30,8 +29,6 @@ from glbandits.serving.sqlite_store import SqliteStore
 
 log = logging.getLogger(__name__)
 
-KEEP_ALIVE = 75
-"""Seconds that a silent connection is kept: longer than a proxy's or a client's, so that they close, and not we."""
 BACKLOG = 2048
 FIRST_KEY = "first"
 """The name of the key that a new store gets."""
@@ -89,57 +86,87 @@ def answer(
         )
         rate_limit = RateLimit(settings.rate_limit / settings.processes)
         guard = Guard(Keys(store, service.clock).live, rate_limit=rate_limit, limits=limits)
-        application, health = build_application(service, guard, settings, apis, process=place.number)
-        Server(application, settings, health, announce, place).run([listening])
+        installation = Installation(service, guard, settings, apis, process=place.number)
+        Server(installation, settings, announce, place).run(listening)
 
 
-class Server(uvicorn.Server):
-    """A uvicorn server that tells load balancers before it stops, and that a second signal stops at once."""
+class Server:
+    """Takes requests until it is told to stop, and tells load balancers before. A second signal ends it at once.
+
+    Args:
+        installation: answers. It starts and closes with the server.
+        settings: how long it still takes requests when it is told to stop, and how long those may last.
+        announce: called when it takes requests.
+        place: among several processes.
+    """
 
     def __init__(
-        self,
-        application: Application,
-        settings: Settings,
-        health: Health,
-        announce: Callable[[], None],
-        place: Place,
+        self, installation: Installation, settings: Settings, announce: Callable[[], None], place: Place
     ) -> None:
-        config = uvicorn.Config(
-            application,
-            http=HeadLimited,
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            backlog=BACKLOG,
-            timeout_keep_alive=KEEP_ALIVE,
-            timeout_graceful_shutdown=settings.shutdown_grace,
-        )
-        super().__init__(config)
-        self._health, self._delay, self._announce, self._place = health, settings.shutdown_delay, announce, place
+        self._installation, self._announce, self._place = installation, announce, place
+        self._delay, self._grace = settings.shutdown_delay, settings.shutdown_grace
         self._told_at = float("inf")
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
-        await super().startup(sockets)
-        self._announce()
+    def run(self, listening: socket.socket) -> None:
+        """From the first request to the last."""
+        before = {told: signal.signal(told, self._told) for told in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            with asyncio.Runner(loop_factory=_new_event_loop) as runner:
+                runner.run(self._serve(listening))
+        finally:
+            for told, handler in before.items():
+                signal.signal(told, handler)
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002
+    def _told(self, told: int, _: FrameType | None) -> None:
         """The first signal begins the end; the second is the end. What was acknowledged is safe either way.
 
         One of several processes leaves the second to the one that looks after them.
         """
-        if not self._health.draining:
-            self._health.draining, self._told_at = True, time.monotonic()
+        if not self._installation.health.draining:
+            self._installation.health.draining, self._told_at = True, time.monotonic()
         elif self._place.parent is None and is_another(self._told_at):
-            signal.signal(sig, signal.SIG_DFL)
-            signal.raise_signal(sig)
+            signal.signal(told, signal.SIG_DFL)
+            signal.raise_signal(told)
 
-    async def on_tick(self, counter: int) -> bool:
-        """Called ten times a second: whether to stop now."""
-        self.should_exit |= time.monotonic() >= self._told_at + self._delay or self._place.orphaned()
-        return await super().on_tick(counter)
+    async def _serve(self, listening: socket.socket) -> None:
+        loop, connections = asyncio.get_running_loop(), Connections(self._installation.application)
+        self._installation.start()
+        try:
+            server = await loop.create_server(lambda: Connection(connections, loop), sock=listening, backlog=BACKLOG)
+            self._announce()
+            await self._wait(connections)
+            server.close()
+            listening.close()
+            await self._end(connections)
+        finally:
+            self._installation.close()
+
+    async def _wait(self, connections: Connections) -> None:
+        """Until it is time to stop."""
+        for tenths in count(1):
+            if time.monotonic() >= self._told_at + self._delay or self._place.orphaned():
+                return
+            await asyncio.sleep(0.1)
+            if tenths % 10 == 0:
+                connections.tick()
+
+    async def _end(self, connections: Connections) -> None:
+        """Let those who were promised an answer have it, if it does not take too long."""
+        connections.end()
+        until = time.monotonic() + self._grace
+        while connections.open and time.monotonic() < until:
+            await asyncio.sleep(0.02)
+        if connections.open:
+            log.warning("%d connections were ended: shutdown_grace is over", len(connections.open))
+            connections.abort()
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:  # Windows has none
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -112,11 +112,12 @@ class Service:
             deferred=deferred,
         )
         try:
-            waiter = self.writer.submit_async(decision)
+            waiter = self.writer.submit(decision)
             self._patience.end_after(PATIENCE, waiter)
             receipt = await waiter
         except TimeoutError:
-            return await self._unconfirmed(decision)
+            # In a task: it has a time limit, and `decide` itself may run without one.
+            return await asyncio.get_running_loop().create_task(self._unconfirmed(decision))
         if receipt.fate is Fate.DUPLICATE:
             return Answer(self._first(decision), degraded=False)
         return Answer(decision, degraded=False)
@@ -156,7 +157,7 @@ class Service:
 
     async def _kept(self, event: Reward | Activation) -> Receipt:
         try:
-            waiter = self.writer.submit_async(event)
+            waiter = self.writer.submit(event)
             self._last_patience.end_after(LAST_WAIT, waiter)
             return await waiter
         except TimeoutError:

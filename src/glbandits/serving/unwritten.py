@@ -1,6 +1,6 @@
-"""Decisions that are not written yet."""
+"""Events that are not written yet."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from glbandits.serving.events import Decision, Event
 from glbandits.serving.fates import Name
@@ -10,36 +10,37 @@ ACTION_SIZE = 128
 
 
 class Unwritten:
-    """Finds decisions by their names, and knows how large they are together. Changes need the writer's lock."""
+    """Finds decisions by their names, and knows how many events there are, and how large. Belongs to one thread."""
 
     def __init__(self) -> None:
+        self.events = 0
+        """Of all kinds."""
         self.bytes = 0
-        """Of all, about."""
+        """Of all decisions, about."""
         self._by_name: dict[Name, Decision] = {}
 
     def find(self, name: Name) -> Decision | None:
-        """The first decision of this name. Needs no lock."""
+        """The first decision of this name."""
         return self._by_name.get(name)
 
-    def add(self, event: Event) -> None:
-        """One more, if it is a decision."""
+    def add(self, event: Event, size: int) -> None:
+        """One more, of this size."""
+        self.events += 1
+        self.bytes += size
         if isinstance(event, Decision):
-            self.bytes += size_of(event)
-            self._by_name.setdefault(_name(event), event)
+            self._by_name.setdefault((event.loop, event.event_id, event.slot), event)
 
-    def remove(self, events: Iterable[Event]) -> None:
+    def remove(self, events: Sequence[Event]) -> None:
         """Those that are written, or given up."""
+        self.events -= len(events)
         for event in events:
             if isinstance(event, Decision):
                 self.bytes -= size_of(event)
-                if self._by_name.get(_name(event)) is event:
-                    del self._by_name[_name(event)]
+                name = (event.loop, event.event_id, event.slot)
+                if self._by_name.get(name) is event:
+                    del self._by_name[name]
 
 
 def size_of(event: Event) -> int:
     """Bytes of a decision in memory, about; others are small and count nothing."""
     return len(event.request) + ACTION_SIZE * len(event.actions) if isinstance(event, Decision) else 0
-
-
-def _name(decision: Decision) -> Name:
-    return decision.loop, decision.event_id, decision.slot

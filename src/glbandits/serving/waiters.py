@@ -1,8 +1,8 @@
 """Events that wait to be written, and those who wait for them."""
 
 import asyncio
-from collections.abc import Sequence
-from concurrent.futures import Future
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, TypeAlias
 
 from glbandits.serving.events import Event, Receipt
@@ -13,44 +13,44 @@ Outcome: TypeAlias = Receipt | Exception
 class Waiter(asyncio.Future[Receipt]):
     """What an event loop waits for: the receipt of an event."""
 
-    taken = False
-    """Whether the writer has begun to write the event: it cannot be withdrawn any more."""
+    turn: "Turn"
+    """In which it was submitted."""
 
 
 class Waiting(NamedTuple):
     """An event that is to be written."""
 
     event: Event
-    waiter: "Future[Receipt] | Waiter"
-    since: float
-    """When it was submitted."""
+    waiter: Waiter
 
 
-def settle_all(done: Sequence[tuple[Waiting, Outcome]]) -> None:
-    """Tell those who wait what became of their events, from the writer's thread."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Waiter, Outcome]]] = {}
-    for item, outcome in done:
-        waiter = item.waiter
-        if isinstance(waiter, Waiter):
-            by_loop.setdefault(waiter.get_loop(), []).append((waiter, outcome))
-        else:
-            _settle(waiter, outcome)
-    for loop, settled in by_loop.items():
+class Turn:
+    """All that an event loop submits before it comes round again.
+
+    It is handed to the writer at once, so that the writer is woken once, and the two threads do not fight over Python's
+    lock at every event.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.waiting: list[Waiting] = []
+        self.since = time.monotonic()
+        self.taken = False
+        """Whether the writer has begun to write it: nothing of it can be withdrawn any more."""
+
+
+Done: TypeAlias = Sequence[tuple[Waiting, Outcome]]
+
+
+def tell(done: Done, settle: Callable[[Done], None]) -> None:
+    """Have events settled in the threads of their event loops, each woken once; or here, if an event loop is gone."""
+    for loop in _loops(done):
+        mine = [one for one in done if one[0].waiter.get_loop() is loop]
         try:
-            loop.call_soon_threadsafe(_settle_there, settled)
-        except RuntimeError:
-            continue  # The event loop is closed: the events are safe, and nobody waits for them.
+            loop.call_soon_threadsafe(settle, mine)
+        except RuntimeError:  # It is closed: the events are safe, and nobody waits for them.
+            settle(mine)
 
 
-def _settle_there(settled: Sequence[tuple[Waiter, Outcome]]) -> None:
-    """In the thread of the event loop."""
-    for waiter, outcome in settled:
-        if not waiter.done():
-            _settle(waiter, outcome)
-
-
-def _settle(waiter: "Future[Receipt] | Waiter", outcome: Outcome) -> None:
-    if isinstance(outcome, Exception):
-        waiter.set_exception(outcome)
-    else:
-        waiter.set_result(outcome)
+def _loops(done: Done) -> Iterable[asyncio.AbstractEventLoop]:
+    return {waiting.waiter.get_loop() for waiting, _ in done}

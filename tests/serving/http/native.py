@@ -11,12 +11,14 @@ import msgspec
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.events import Mode
 from glbandits.serving.http import dashboard, native, openapi
-from glbandits.serving.http.asgi import Application, Routes
+from glbandits.serving.http.application import Application
 from glbandits.serving.http.guard import Guard, Limits
 from glbandits.serving.http.problems import ProblemApi
+from glbandits.serving.http.routing import Routes
 from glbandits.serving.keys import Keys
 from glbandits.serving.service import Service
 from glbandits.serving.sqlite_store import SqliteStore
+from tests.serving.http.in_process import InProcess
 
 WIDTH = 2
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
@@ -40,10 +42,10 @@ class Site:
         native.add_routes(routes, self.service, guard)
         dashboard.add_routes(routes, self.service, guard)
         openapi.add_routes(routes, self.service, guard)
-        self.application = Application(routes, ProblemApi(guard), started=lambda: None, stopped=lambda: None)
+        self.application = Application(routes, ProblemApi(guard))
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(self.application),
+            transport=InProcess(self.application),
             base_url="http://test",
             headers={"authorization": f"Bearer {self.key}"},
         )

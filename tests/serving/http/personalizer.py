@@ -10,14 +10,16 @@ import httpx
 import msgspec
 
 from glbandits.serving.configuration import Configuration
-from glbandits.serving.http.asgi import Application, Routes
+from glbandits.serving.http.application import Application
 from glbandits.serving.http.guard import Guard
 from glbandits.serving.http.personalizer import EvaluateLog, add_routes
 from glbandits.serving.http.personalizer.errors import PersonalizerApi
+from glbandits.serving.http.routing import Routes
 from glbandits.serving.keys import Keys
 from glbandits.serving.rate_limit import RateLimit
 from glbandits.serving.service import Service
 from glbandits.serving.sqlite_store import SqliteStore
+from tests.serving.http.in_process import InProcess
 
 V1, PREVIEW = "/personalizer/v1.0", "/personalizer/v1.1-preview.3"
 ACTIONS: list[dict[str, Any]] = [
@@ -42,10 +44,10 @@ class Site:
         guard, routes = Guard(keys.live, rate_limit=RateLimit(rate)), Routes()
         add_routes(routes, self.service, guard, evaluate_log)
         fallback = PersonalizerApi(guard, preview=False)
-        self.application = Application(routes, fallback, started=lambda: None, stopped=lambda: None)
+        self.application = Application(routes, fallback)
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(
-            transport=httpx.ASGITransport(self.application),
+            transport=InProcess(self.application),
             base_url="http://test",
             headers={"ocp-apim-subscription-key": self.key},
         )

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import uvicorn
-
-from glbandits.serving.http.asgi import Message, Receive, Send
 from glbandits.serving.http.head_limit import LARGEST_HEAD, HeadLimited
 
 Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[bytes]]

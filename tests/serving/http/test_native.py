@@ -227,7 +227,7 @@ class TestTroubles:
         def submit(_: object) -> "asyncio.Future[Any]":
             raise error
 
-        monkeypatch.setattr(site.service.writer, "submit_async", submit)
+        monkeypatch.setattr(site.service.writer, "submit", submit)
         reply = site.ask("POST", "/v1/decide", {"arms": ARMS})
         assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
         assert reply.json()["code"] == type(error).__name__

@@ -6,9 +6,9 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from glbandits.serving.http import openapi, personalizer
-from glbandits.serving.http.asgi import Routes
 from glbandits.serving.http.guard import Guard
 from glbandits.serving.http.openapi import PREVIEW, STABLE, openapi_json
+from glbandits.serving.http.routing import Routes
 from tests.serving.http.native import ARMS, Site
 
 DOCUMENT: dict[str, Any] = json.loads(openapi_json())

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from glbandits.serving.errors import QueueFull, StoreError
-from glbandits.serving.http.asgi import Refused, Request
 from glbandits.serving.http.guard import Guard
+from glbandits.serving.http.messages import Refused, Request
 from glbandits.serving.http.personalizer.errors import BY_STATUS, PersonalizerApi
 from tests.serving.http.personalizer import ACTIONS, PREVIEW, V1, Site
 
@@ -114,10 +114,10 @@ def test_who_comes_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
 def test_what_cannot_be_kept_now_is_refused_and_may_be_sent_again(
     site: Site, error: Exception, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def submit_async(_: Any) -> Any:
+    def submit(_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(site.service.writer, "submit_async", submit_async)
+    monkeypatch.setattr(site.service.writer, "submit", submit)
     reply = site.ask("POST", f"{V1}/events/e/reward", {"value": 1})
     assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
     assert reply.json()["error"]["message"] == told
@@ -128,10 +128,10 @@ def test_what_cannot_be_kept_now_is_refused_and_may_be_sent_again(
 def test_a_failure_tells_nothing_of_itself(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def submit_async(_: Any) -> Any:
+    def submit(_: Any) -> Any:
         raise RuntimeError("secret")
 
-    monkeypatch.setattr(site.service.writer, "submit_async", submit_async)
+    monkeypatch.setattr(site.service.writer, "submit", submit)
     assert site.refusal("POST", f"{V1}/rank", RANK) == (
         500,
         "InternalServerError",
@@ -143,7 +143,7 @@ def test_a_failure_tells_nothing_of_itself(
 @pytest.mark.parametrize("status", sorted(BY_STATUS))
 def test_every_status_has_a_code(status: int) -> None:
     api = PersonalizerApi(Guard(lambda: ()), preview=True)
-    request = Request("GET", "/x", {}, "", {}, b"", "")
+    request = Request("GET", "/x", "", {}, "", "")
     response = api.refuse(Refused(status, "a code of somebody else", "why"), request)
     assert response.status == (400 if status == 413 else status)
     assert dict(response.headers)[b"x-ms-error-code"].decode() == BY_STATUS[status]

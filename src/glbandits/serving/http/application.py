@@ -1,15 +1,17 @@
-"""The application: all routes, what each response carries besides its answer, and what goes on in the background."""
+"""The application: who answers a request, and what is done with every response."""
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from glbandits.serving.housekeeping import Housekeeper
-from glbandits.serving.http.asgi import Application, Request, Response, Route, Routes
 from glbandits.serving.http.cors import Cors
 from glbandits.serving.http.guard import Guard
 from glbandits.serving.http.health import Health
+from glbandits.serving.http.messages import Refused, Request, Response, as_refusal
 from glbandits.serving.http.problems import ProblemApi
+from glbandits.serving.http.routing import Api, Route, Routes
 from glbandits.serving.metrics import RequestMetrics
 from glbandits.serving.service import Service
 from glbandits.serving.settings import Settings
@@ -18,51 +20,101 @@ log = logging.getLogger(__name__)
 
 AddRoutes: TypeAlias = Callable[[Routes, Service, Guard], None]
 """What an API is to the application."""
-NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 
 
-def build_application(
-    service: Service, guard: Guard, settings: Settings, apis: Sequence[AddRoutes], *, process: int = 0
-) -> tuple[Application, Health]:
-    """The application that answers for a service, and its health, which the server tells when it stops.
+class Application:
+    """Answers requests, and raises nothing.
 
-    The service starts and closes with the application. `process` says which of several it runs in.
+    Args:
+        routes: all of them.
+        fallback: tells of errors where no route was found, and no API speaks for the path.
+        requests: their figures.
+        cors: which pages of other origins may call.
     """
-    routes, problems, requests = Routes(), ProblemApi(guard), RequestMetrics()
-    health = Health(service, settings, requests, process)
-    health.add_routes(routes, problems)
-    for add_routes in apis:
-        add_routes(routes, service, guard)
-    housekeeper = Housekeeper(service, guard)
 
-    def start() -> None:
-        service.start()
-        housekeeper.start()
+    def __init__(
+        self, routes: Routes, fallback: Api, requests: RequestMetrics | None = None, cors: Cors | None = None
+    ) -> None:
+        self._routes, self._fallback = routes, fallback
+        self._requests, self._cors = requests or RequestMetrics(), cors or Cors(())
 
-    def stop() -> None:
-        housekeeper.close()
-        service.close()
+    def open(self, request: Request) -> Route | Response:
+        """Who answers a request whose head has come; or what is sent if it is refused. Its body is not there yet."""
+        route: Route | None = None
+        try:
+            request.values, route = self._routes.find(request.method, request.path)
+            if request.twice:
+                raise Refused(
+                    400, "BadRequest", f"the header {request.twice.decode('latin-1')} is there twice; send it once"
+                )
+            route.api.admit(request, route.scope)
+            told = request.headers.get(b"content-length")
+            if told is not None and int(told) > route.largest_body:
+                raise too_large(route)
+        except Exception as error:
+            return self.refuse(error, request, route)
+        return route
 
-    finish = Finish(requests, Cors(settings.cors_origins))
-    return Application(routes, problems, started=start, stopped=stop, finish=finish), health
+    async def answer(self, request: Request, route: Route) -> Response:
+        """What is sent for a request that came in whole."""
+        try:
+            response = await route.handler(request)
+        except Exception as error:
+            return self.refuse(error, request, route)
+        return self._finished(request, response, route)
 
+    def refuse(self, error: Exception, request: Request, route: Route | None) -> Response:
+        """What is sent for a request that failed, or was refused."""
+        api = route.api if route else self._routes.speaker(request.path) or self._fallback
+        return self._finished(request, api.refuse(as_refusal(error, request), request), route)
 
-class Finish:
-    """What is done with every response: it is counted, logged, and given the headers that all have."""
-
-    def __init__(self, requests: RequestMetrics, cors: Cors) -> None:
-        self._requests, self._cors = requests, cors
-
-    def __call__(self, request: Request, response: Response, route: Route | None, seconds: float) -> Response:
-        """The response that is sent."""
-        scope = route.scope if route is not None else "none"
+    def _finished(self, request: Request, response: Response, route: Route | None) -> Response:
+        """The response, counted and logged, with leave for a page of another origin."""
         if b"origin" in request.headers:
             response = self._cors.answer(request, response)
-        self._requests.add(scope or "open", response.status, seconds)
+        seconds = time.perf_counter() - request.began
+        self._requests.add((route.scope or "open") if route is not None else "none", response.status, seconds)
         level = logging.WARNING if response.status >= 500 else logging.DEBUG
         if log.isEnabledFor(level):
             # Neither the query nor the headers nor the body: they have keys and features.
             told = (request.method, request.path, response.status, 1000 * seconds)
             log.log(level, "%s %s: %d in %.1f ms", *told, extra={"request": request.name})
-        status, body, kind, headers = response
-        return Response(status, body, kind, (*headers, NO_SNIFFING, (b"x-request-id", request.name.encode())))
+        return response
+
+
+def too_large(route: Route) -> Refused:
+    """A body has more bytes than its route takes."""
+    return Refused(413, "PayloadSizeExceeded", f"a body may have {route.largest_body} bytes; send less")
+
+
+class Installation:
+    """All that a server runs: the application, its health, and what goes on in the background.
+
+    Args:
+        service: answers. It starts and closes with the installation.
+        guard: admits.
+        settings: of the server.
+        apis: add their routes.
+        process: which of several this is.
+    """
+
+    def __init__(
+        self, service: Service, guard: Guard, settings: Settings, apis: Sequence[AddRoutes], *, process: int = 0
+    ) -> None:
+        routes, problems, requests = Routes(), ProblemApi(guard), RequestMetrics()
+        self.health = Health(service, settings, requests, process)
+        self.health.add_routes(routes, problems)
+        for add_routes in apis:
+            add_routes(routes, service, guard)
+        self.application = Application(routes, problems, requests, Cors(settings.cors_origins))
+        self._service, self._housekeeper = service, Housekeeper(service, guard)
+
+    def start(self) -> None:
+        """Begin to learn, and to keep house."""
+        self._service.start()
+        self._housekeeper.start()
+
+    def close(self) -> None:
+        """Write what waits, keep the models, and let go of the store."""
+        self._housekeeper.close()
+        self._service.close()

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hmac import compare_digest
 
-from glbandits.serving.http.asgi import BEARER_HEADER, KEY_HEADER, Refused, Request
+from glbandits.serving.http.messages import BEARER_HEADER, KEY_HEADER, Refused, Request
 from glbandits.serving.keys import Key, digest_of, find_key
 from glbandits.serving.rate_limit import RateLimit
 

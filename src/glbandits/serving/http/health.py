@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 
 from glbandits.serving.errors import StoreError
-from glbandits.serving.http.asgi import Api, Request, Response, Route, Routes
 from glbandits.serving.http.guard import OPEN
+from glbandits.serving.http.messages import Request, Response
+from glbandits.serving.http.routing import Api, Route, Routes
 from glbandits.serving.keys import KEYS, SERVICE
 from glbandits.serving.metrics import (
     METRICS_TYPE,

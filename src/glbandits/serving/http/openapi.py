@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from glbandits.serving.http.asgi import Request, Response, Route, Routes
 from glbandits.serving.http.dashboard import OPERATIONS
 from glbandits.serving.http.guard import OPEN, Guard
+from glbandits.serving.http.messages import Request, Response
 from glbandits.serving.http.native.operations import Parameter
 from glbandits.serving.http.native.routes import LOOP_PREFIX, OF_A_LOOP, OF_ALL_LOOPS
 from glbandits.serving.http.personalizer.described import PREVIEW_CALLS, STABLE_CALLS
 from glbandits.serving.http.problems import Problem, ProblemApi
+from glbandits.serving.http.routing import Route, Routes
 from glbandits.serving.service import Service
 from glbandits.version import __version__
 

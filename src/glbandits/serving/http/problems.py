@@ -4,8 +4,8 @@ from http import HTTPStatus
 
 import msgspec
 
-from glbandits.serving.http.asgi import Refused, Request, Response
 from glbandits.serving.http.guard import Guard
+from glbandits.serving.http.messages import Refused, Request, Response
 
 PROBLEM_TYPE = b"application/problem+json"
 

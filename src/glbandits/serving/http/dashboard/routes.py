@@ -6,15 +6,16 @@ from functools import partial
 import msgspec
 
 from glbandits.errors import look_up
-from glbandits.serving.http.asgi import Request, Response, Route, Routes
 from glbandits.serving.http.dashboard.page import page_response
 from glbandits.serving.http.dashboard.wire import Learner, Statistics, statistics_of
 from glbandits.serving.http.guard import OPEN, Guard
+from glbandits.serving.http.messages import Request, Response
 from glbandits.serving.http.native.answering import loop_of
 from glbandits.serving.http.native.looking import moment
 from glbandits.serving.http.native.operations import Operation, Parameter, Site
 from glbandits.serving.http.native.routes import LOOP_PREFIX
 from glbandits.serving.http.problems import ProblemApi
+from glbandits.serving.http.routing import Route, Routes
 from glbandits.serving.loop import Loop
 from glbandits.serving.metrics import learning_lag
 from glbandits.serving.service import Service

@@ -13,7 +13,7 @@ from glbandits.errors import LARGEST, InvalidInput, number
 from glbandits.maths.links import find_link
 from glbandits.serving.arms import DENSE
 from glbandits.serving.events import Aggregation, Fate
-from glbandits.serving.http.asgi import Refused, Request, Response, as_refusal
+from glbandits.serving.http.messages import Refused, Request, Response, as_refusal
 from glbandits.serving.http.native.dense import FLOATS_TYPE, Question, floats_question_of, question_of
 from glbandits.serving.http.native.operations import Site
 from glbandits.serving.http.native.wire import (

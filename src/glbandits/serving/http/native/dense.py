@@ -12,8 +12,8 @@ from glbandits.bandit.checks import fits_entry
 from glbandits.errors import LARGEST, InvalidInput
 from glbandits.records import Floats
 from glbandits.serving.event_ids import new_event_id
-from glbandits.serving.http.asgi import Request
 from glbandits.serving.http.guard import Limits
+from glbandits.serving.http.messages import Request
 from glbandits.serving.http.native.wire import LONGEST_ID, DecideRequest
 
 FLOATS_TYPE = b"application/octet-stream"

@@ -15,7 +15,7 @@ from glbandits.errors import InvalidInput
 from glbandits.serving.arms import DENSE
 from glbandits.serving.configuration import SECOND, Configuration
 from glbandits.serving.events import Decision
-from glbandits.serving.http.asgi import Refused, Request, Response
+from glbandits.serving.http.messages import Refused, Request, Response
 from glbandits.serving.http.native.answering import loop_of, understood
 from glbandits.serving.http.native.dense import FLOATS_TYPE, whole_number
 from glbandits.serving.http.native.operations import Site

@@ -1,12 +1,14 @@
 """An operation: a route as it is described, for the routes and for the OpenAPI description alike."""
 
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
 from glbandits.errors import InvalidInput, look_up
-from glbandits.serving.http.asgi import Api, Handler, Request, Response
 from glbandits.serving.http.guard import Limits
+from glbandits.serving.http.messages import Request, Response
+from glbandits.serving.http.routing import Api, Handler
 from glbandits.serving.service import Service
 
 
@@ -43,11 +45,13 @@ class Operation(NamedTuple):
     parameters: tuple[Parameter, ...] = ()
     takes_floats: bool = False
     """Whether the body may be float32 numbers as well."""
+    swift: bool = False
+    """See `Route`."""
 
 
 def handler_of(operation: Operation, site: Site) -> Handler:
     """The handler of its route. Parameters that are not known, or are there twice, are refused before it is called."""
-    known = {parameter.name: parameter for parameter in operation.parameters}
+    known = tuple(parameter.name for parameter in operation.parameters)
 
     async def answer(request: Request) -> Response:
         if request.query:
@@ -57,11 +61,12 @@ def handler_of(operation: Operation, site: Site) -> Handler:
     return answer
 
 
-def _check_query(query: str, known: dict[str, Parameter]) -> None:
+@lru_cache(maxsize=256)
+def _check_query(query: str, known: tuple[str, ...]) -> None:
     names = [name for name, _ in parse_qsl(query, keep_blank_values=True, errors="strict")]
     for name in names:
         if not known:
             raise InvalidInput(f"this takes no parameters in the query; got {name[:40]!r}")
-        look_up("parameter", name[:40], known)
+        look_up("parameter", name[:40], dict.fromkeys(known))
         if names.count(name) > 1:
             raise InvalidInput(f"the parameter {name} is there twice; send it once")

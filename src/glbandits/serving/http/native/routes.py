@@ -1,6 +1,5 @@
 """Our own API as a table, and its way into the routes."""
 
-from glbandits.serving.http.asgi import Route, Routes
 from glbandits.serving.http.guard import Guard
 from glbandits.serving.http.native import answering, looking
 from glbandits.serving.http.native.looking import LARGEST_PAGE, PAGE
@@ -20,6 +19,7 @@ from glbandits.serving.http.native.wire import (
     Status,
 )
 from glbandits.serving.http.problems import ProblemApi
+from glbandits.serving.http.routing import Route, Routes
 from glbandits.serving.service import Service
 
 LOOP_PREFIX = "/loops/{loop}"
@@ -39,10 +39,18 @@ SLOT = (Parameter("slot", "string", "Of a decision with several slots: which."),
 
 OF_A_LOOP = (
     Operation(
-        "POST", "/v1/decide", "rank", answering.decide, DecideRequest, Decided, FLOATS_PARAMETERS, takes_floats=True
+        "POST",
+        "/v1/decide",
+        "rank",
+        answering.decide,
+        DecideRequest,
+        Decided,
+        FLOATS_PARAMETERS,
+        takes_floats=True,
+        swift=True,
     ),
-    Operation("POST", "/v1/reward", "reward", answering.reward, EventRewardRequest, Rewarded),
-    Operation("POST", "/v1/activate", "rank", answering.activate, ActivateRequest, Rewarded),
+    Operation("POST", "/v1/reward", "reward", answering.reward, EventRewardRequest, Rewarded, swift=True),
+    Operation("POST", "/v1/activate", "rank", answering.activate, ActivateRequest, Rewarded, swift=True),
     Operation("POST", "/v1/batch", "rank", answering.batch, BatchRequest, BatchReply),
     Operation("GET", "/v1/configuration", "read", looking.configuration, None, LoopConfiguration),
     Operation("PUT", "/v1/configuration", "admin", looking.configure, LoopConfiguration, LoopConfiguration),
@@ -64,5 +72,6 @@ def add_routes(routes: Routes, service: Service, guard: Guard) -> None:
     site = Site(service, ProblemApi(guard), guard.limits)
     for prefix, operations in (("", OF_A_LOOP + OF_ALL_LOOPS), (LOOP_PREFIX, OF_A_LOOP)):
         for operation in operations:
-            route = Route(site.api, operation.scope, handler_of(operation, site), site.limits.body)
+            handler = handler_of(operation, site)
+            route = Route(site.api, operation.scope, handler, site.limits.body, swift=operation.swift)
             routes.add(operation.method, prefix + operation.path, route)

@@ -12,7 +12,7 @@ from glbandits.contract import rebuild, settings_of
 from glbandits.errors import InvalidInput, look_up
 from glbandits.policies import POLICIES
 from glbandits.serving.configuration import Configuration
-from glbandits.serving.http.asgi import Request, Response
+from glbandits.serving.http.messages import Request, Response
 from glbandits.serving.http.personalizer.ranking import loop_of
 from glbandits.serving.http.personalizer.times import as_time, duration_text, parse_duration
 from glbandits.serving.http.personalizer.wire import decode

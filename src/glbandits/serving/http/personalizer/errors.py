@@ -6,8 +6,8 @@ inner error. docs/personalizer.md has the table of what is told when.
 
 import msgspec
 
-from glbandits.serving.http.asgi import Refused, Request, Response
 from glbandits.serving.http.guard import Guard
+from glbandits.serving.http.messages import Refused, Request, Response
 
 BY_STATUS = {
     401: "InvalidApiAccess",

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from glbandits.errors import GlbanditsError, InvalidInput
-from glbandits.serving.http.asgi import Refused, Request, Response
+from glbandits.serving.http.messages import Refused, Request, Response
 from glbandits.serving.http.personalizer.configuring import Configuring, parse_arguments
 from glbandits.serving.http.personalizer.ranking import NO_CONTENT, loop_of
 from glbandits.serving.http.personalizer.times import as_microseconds, as_time

@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from glbandits.serving.http.asgi import Refused, Request, Response
+from glbandits.serving.http.messages import Refused, Request, Response
 from glbandits.serving.http.personalizer.ranking import NO_CONTENT, loop_of
 from glbandits.serving.http.personalizer.times import as_time
 from glbandits.serving.http.personalizer.wire_settings import DateRange, LogsProperties, ModelProperties

@@ -13,8 +13,8 @@ from glbandits.features import Hashing
 from glbandits.serving.arms import JSON, described_request
 from glbandits.serving.event_ids import new_event_id
 from glbandits.serving.events import Fate
-from glbandits.serving.http.asgi import Request, Response
 from glbandits.serving.http.guard import Limits
+from glbandits.serving.http.messages import Request, Response
 from glbandits.serving.http.personalizer.ranking import (
     NO_CONTENT,
     event_of,

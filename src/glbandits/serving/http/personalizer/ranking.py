@@ -7,8 +7,8 @@ import msgspec
 from glbandits.serving.arms import JSON, described_request
 from glbandits.serving.event_ids import new_event_id
 from glbandits.serving.events import Decision, Fate, Mode
-from glbandits.serving.http.asgi import Refused, Request, Response
 from glbandits.serving.http.guard import Limits
+from glbandits.serving.http.messages import Refused, Request, Response
 from glbandits.serving.http.personalizer.wire import (
     RankableAction,
     RankedAction,

@@ -2,14 +2,15 @@
 
 from typing import NamedTuple
 
-from glbandits.serving.http.asgi import Handler, Refused, Request, Response, Route, Routes
 from glbandits.serving.http.guard import Guard
+from glbandits.serving.http.messages import Refused, Request, Response
 from glbandits.serving.http.personalizer.configuring import Configuring
 from glbandits.serving.http.personalizer.errors import PersonalizerApi
 from glbandits.serving.http.personalizer.evaluations import EvaluateLog, Evaluations
 from glbandits.serving.http.personalizer.keeping import Keeping
 from glbandits.serving.http.personalizer.multi_slot import MultiSlot
 from glbandits.serving.http.personalizer.ranking import Ranking
+from glbandits.serving.http.routing import Handler, Route, Routes
 from glbandits.serving.service import Service
 
 STABLE = ("v1.0",)
@@ -33,6 +34,8 @@ class Call(NamedTuple):
     """What a bad request is called."""
     largest_body: int | None = None
     """If it may be larger than others."""
+    swift: bool = False
+    """See `Route`."""
 
 
 def add_routes(routes: Routes, service: Service, guard: Guard, evaluate_log: EvaluateLog | None = None) -> None:
@@ -60,8 +63,8 @@ def _calls(service: Service, guard: Guard, evaluate_log: EvaluateLog | None) -> 
     configuring, keeping = Configuring(service), Keeping(service)
     evaluations = Evaluations(service, configuring, evaluate_log)
     stable = [
-        Call("POST", "/rank", RANK, ranking.rank, "InvalidRankRequest"),
-        Call("POST", "/events/{event}/reward", REWARD, ranking.reward, "InvalidRewardRequest"),
+        Call("POST", "/rank", RANK, ranking.rank, "InvalidRankRequest", swift=True),
+        Call("POST", "/events/{event}/reward", REWARD, ranking.reward, "InvalidRewardRequest", swift=True),
         Call("POST", "/events/{event}/activate", RANK, ranking.activate, "InvalidEventIdToActivate"),
         Call("GET", "/configurations/service", READ, configuring.get_service),
         Call("PUT", "/configurations/service", ADMIN, configuring.put_service, "InvalidServiceConfiguration"),
@@ -92,7 +95,7 @@ def _calls(service: Service, guard: Guard, evaluate_log: EvaluateLog | None) -> 
 def _add(routes: Routes, guard: Guard, base: str, call: Call, *, preview: bool) -> None:
     api = PersonalizerApi(guard, preview=preview, code=call.code)
     largest = guard.limits.body if call.largest_body is None else call.largest_body
-    routes.add(call.method, base + call.path, Route(api, call.scope, call.handler, largest))
+    routes.add(call.method, base + call.path, Route(api, call.scope, call.handler, largest, swift=call.swift))
 
 
 def _dated(handler: Handler) -> Handler:
