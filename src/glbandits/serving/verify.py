@@ -1,7 +1,7 @@
 """Verify: make every decision of a log again, learn every model again, and see that all is the same, bit for bit."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 import numpy as np
@@ -14,7 +14,7 @@ from glbandits.serving.events import Decision, Mode, Ripe
 from glbandits.serving.learning import learn
 from glbandits.serving.loop import BASE, IDENTITY
 from glbandits.serving.models import Identity, decode_snapshot
-from glbandits.serving.store import EventStore
+from glbandits.serving.store import Document, EventStore, SavedModel
 from glbandits.serving.tally import baseline_of
 
 BATCH = 1000
@@ -49,50 +49,61 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None = None) -> Verified:
-    """Make every decision of a loop again, from its log alone.
+    """Make every decision of a loop again, from its log alone: those that are there when it begins.
+
+    If a part of the log is deleted meanwhile, the decisions that were not made again by then are left unchecked.
 
     Args:
         store: of the loop; a server may be running on it.
         loop: its name.
         progress: called with the number of decisions made again so far.
     """
-    identity = store.documents(loop, IDENTITY)
-    if not identity or store.latest_document(loop, BASE) is None:  # nothing was decided yet
+    # In this order: whatever is kept or decided by now is of an epoch whose base is read afterwards, or was deleted.
+    kept, last = store.latest_model(loop), store.last_number(loop)
+    identity, bases = store.documents(loop, IDENTITY), store.documents(loop, BASE)
+    if not identity or not bases:  # nothing was decided yet
         return Verified(decisions=0, unchecked=0, learned=0, models=0, different=0, sentences=())
     salt = msgspec.json.decode(identity[0].body, type=Identity).salt
-    models, sentences, decisions, unchecked, different = _Models(store, loop), list[str](), 0, 0, 0
-    for ripe in _all(store, loop, 0):
-        if ripe.decision.epoch < models.since:
-            unchecked += 1
-            continue
-        decision, bandit = ripe.decision, models.at(ripe.decision.epoch, ripe.decision.model)
-        found = _difference(decision, bandit, models.hashing(bandit.dim), salt)
-        decisions += 1
-        if found:
-            different += 1
-            sentences += [f"decision {ripe.number} ({decision.event_id}): {found}"] if different <= MOST_SAID else []
-        if progress is not None and decisions % BATCH == 0:
+    models, whole, decisions, unchecked = _Models(store, loop, bases), True, 0, 0
+    different, sentences = 0, list[str]()
+    for batch in _batches(store, loop, 0, last):
+        made = [ripe for ripe in batch if ripe.decision.epoch >= models.since] if whole else []
+        found = [sentence for ripe in made if (sentence := _difference(ripe, models, salt))]
+        whole = whole and models.log_is_whole()
+        if not whole:  # what they were made from may have been deleted
+            made, found = [], []
+        decisions, unchecked = decisions + len(made), unchecked + len(batch) - len(made)
+        different, sentences = different + len(found), [*sentences, *found][:MOST_SAID]
+        if progress is not None:
             progress(decisions)
-    wrong = models.difference_to_kept()
+    wrong = models.difference_to(kept) if whole and kept is not None else ""
+    if wrong and models.log_is_whole():
+        different, sentences = different + 1, [*sentences, wrong]
     return Verified(
         decisions=decisions,
         unchecked=unchecked,
         learned=models.learned,
         models=models.count,
-        different=different + bool(wrong),
-        sentences=(*sentences, *([wrong] if wrong else [])),
+        different=different,
+        sentences=tuple(sentences),
     )
 
 
-def _all(store: EventStore, loop: str, after: int) -> Iterator[Ripe]:
-    """Every decision after a number, in order."""
-    while batch := store.ripe(loop, after, END_OF_TIME, BATCH):
-        yield from batch
-        after = batch[-1].number
+def _batches(store: EventStore, loop: str, after: int, last: int) -> Iterator[list[Ripe]]:
+    """The decisions after a number, in order, up to the one that is said to be the last."""
+    while after < last and (page := store.ripe(loop, after, END_OF_TIME, BATCH)):
+        yield [ripe for ripe in page if ripe.number <= last]
+        after = page[-1].number
 
 
-def _difference(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str) -> str:
-    """What is not as it was; nothing if all is."""
+def _difference(ripe: Ripe, models: "_Models", salt: str) -> str:
+    """What is not as it was, as a sentence; nothing if all is."""
+    decision, bandit = ripe.decision, models.at(ripe.decision.epoch, ripe.decision.model)
+    found = _difference_of(decision, bandit, models.hashing(bandit.dim), salt)
+    return f"decision {ripe.number} ({decision.event_id}): {found}" if found else ""
+
+
+def _difference_of(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str) -> str:
     seed = seed_of(salt, decision.event_id, decision.slot)
     if seed != decision.seed:
         return f"the seed is {seed}, and was {decision.seed}"
@@ -113,10 +124,10 @@ def _difference(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str)
 class _Models:
     """Models of a loop at any number, learned again from the beginning of their epoch."""
 
-    def __init__(self, store: EventStore, loop: str) -> None:
-        self._store, self._loop = store, loop
-        bases = (decode_snapshot(one.body) for one in store.documents(loop, BASE))
-        self._bases = {base.epoch: base for base in bases}
+    def __init__(self, store: EventStore, loop: str, bases: Sequence[Document]) -> None:
+        self._store, self._loop, self._oldest = store, loop, bases[0].version
+        snapshots = (decode_snapshot(one.body) for one in bases)
+        self._bases = {base.epoch: base for base in snapshots}
         self._recent: OrderedDict[tuple[int, int], Bandit] = OrderedDict()
         self._hashings: dict[int, Hashing] = {}
         self.since = min(self._bases)
@@ -127,6 +138,10 @@ class _Models:
     def _begin(self, epoch: int) -> None:
         base = self._bases[epoch]
         self._epoch, self._number, self._bandit = epoch, base.number, Bandit.from_bytes(base.bandit)
+
+    def log_is_whole(self) -> bool:
+        """Whether nothing was deleted of the log since the oldest epoch: its base would have gone before."""
+        return self._store.documents(self._loop, BASE)[0].version == self._oldest
 
     def hashing(self, width: int) -> Hashing:
         """For models of this width; it remembers what it has hashed."""
@@ -149,17 +164,13 @@ class _Models:
     def _advance(self, number: int) -> None:
         if self._number >= number:
             return
-        for ripe in _all(self._store, self._loop, self._number):
-            if ripe.number > number:
-                break
-            self.learned += learn(self._bandit, ripe, self.hashing(self._bandit.dim))
+        for batch in _batches(self._store, self._loop, self._number, number):
+            for ripe in batch:
+                self.learned += learn(self._bandit, ripe, self.hashing(self._bandit.dim))
         self._number = number
 
-    def difference_to_kept(self) -> str:
-        """What is not as it was in the last model that the loop has kept."""
-        kept = self._store.latest_model(self._loop)
-        if kept is None:
-            return ""
+    def difference_to(self, kept: SavedModel) -> str:
+        """What is not as it was in a model that the loop has kept."""
         snapshot = decode_snapshot(kept.body)
         if snapshot.epoch < self.since:
             return ""
