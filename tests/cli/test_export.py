@@ -1,10 +1,15 @@
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 import pytest
+from msgspec.structs import replace
+from typer.testing import CliRunner
 
+from glbandits.cli.app import app
+from glbandits.serving.events import Mode, Reward
 from tests.cli.test_evaluate import glb
-from tests.serving.worlds import Clock, live, small_loop
+from tests.serving.worlds import Clock, ask, live, small_loop
 
 
 @pytest.fixture
@@ -41,3 +46,28 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert run.returncode != 0
     assert "there is no store none.sqlite" in run.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_decisions_that_are_not_learned_are_there_if_they_are_asked_for(tmp_path: Path) -> None:
+    """Those that waited in vain to be activated never are."""
+    loop, kept = small_loop(tmp_path, clock := Clock(), width=8)
+    for mode in Mode:
+        loop.reconfigure(partial(replace, mode=mode))
+        made = ask(loop, mode.value, "noon")
+        told = Reward(loop="default", event_id=mode.value, at=clock(), value=0.5)
+        kept.append([made, told, ask(loop, f"deferred {mode}", "noon", deferred=True)])
+    kept.close()
+    for asked, there in [
+        ([], ["Online", "Apprentice"]),
+        (["LoggingOnly"], ["LoggingOnly"]),
+        (["Online", "LoggingOnly"], ["Online", "LoggingOnly"]),
+    ]:
+        folder = tmp_path / f"log-{len(asked)}"
+        options = [text for mode in asked for text in ("--mode", mode)]
+        result = CliRunner().invoke(app, ["export", str(folder), "--store", str(tmp_path / "events.sqlite"), *options])
+        assert result.exit_code == 0, result.output
+        assert f"{len(there)} decisions in 1 files; {6 - len(there)} left out" in result.output
+        table = pl.read_parquet(folder / "*.parquet")
+        assert table["mode"].to_list() == table["event_id"].to_list() == there
+        assert set(table["reward"]) == {0.5}
+        assert all(row["arm"] == 0 and row["propensity"] == 1.0 for row in table.to_dicts() if row["mode"] != "Online")

@@ -57,6 +57,7 @@ def test_a_row_for_each_ripe_decision(store: SqliteStore, tmp_path: Path) -> Non
         "event_id": ["10", "20", "40"],
         "slot": ["", "", "top"],
         "at": [1, 2, 4],
+        "mode": ["Online", "Online", "Online"],
         "model": [0, 0, 3],
         "actions": [["a", "b", "c"], ["b"], ["a", "b", "c"]],
         "arm": [1, 0, 2],

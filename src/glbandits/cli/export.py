@@ -1,18 +1,20 @@
 """`glb export`: the log of a server as Parquet files, which `glb evaluate` reads."""
 
+from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.records import Floats
 from glbandits.serving.arms import DENSE, decision_arms
 from glbandits.serving.configuration import Configuration
-from glbandits.serving.events import Decision
+from glbandits.serving.events import Decision, Mode, Ripe
 from glbandits.serving.export import Manifest, export_parquet
 from glbandits.serving.learning import reward_of
 from glbandits.serving.loop import CONFIGURATION
@@ -22,6 +24,8 @@ from glbandits.serving.sqlite_store import SqliteStore
 from glbandits.serving.store import EventStore
 
 ALWAYS = (0, 2**62)
+LEARNED = (Mode.ONLINE, Mode.APPRENTICE)
+"""Modes whose decisions are learned."""
 
 
 def export_command(
@@ -30,10 +34,13 @@ def export_command(
         DEFAULTS["store"]
     ),
     loop: Annotated[str, typer.Option(help="A loop of it.")] = DEFAULT_LOOP,
+    mode: Annotated[list[Mode], typer.Option(help="Decisions of this mode, and of others if it is there again.")] = [  # noqa: B006
+        *LEARNED
+    ],
 ) -> None:
     """Write every decision whose wait is over, with its features, its chance and its reward, to Parquet files."""
     with closing(opened_store(store)) as kept:
-        written = export_loop(kept, loop, folder)
+        written = export_loop(kept, loop, folder, modes=mode)
     typer.echo(f"{folder}: {written.rows} decisions in {len(written.files)} files; {written.left_out} left out")
     typer.echo(f"Evaluate it with: glb evaluate {folder} --features features")
 
@@ -45,16 +52,31 @@ def opened_store(path: Path) -> SqliteStore:
     return SqliteStore(path)
 
 
-def export_loop(store: EventStore, loop: str, folder: Path, span: tuple[int, int] = ALWAYS) -> Manifest:
-    """Export the decisions of a loop from a span of time, with features of the width that the loop has now."""
+def export_loop(
+    store: EventStore,
+    loop: str,
+    folder: Path,
+    span: tuple[int, int] = ALWAYS,
+    modes: Collection[Mode] = LEARNED,
+) -> Manifest:
+    """Export the decisions of a loop from a span of time, with features of the width that the loop has now.
+
+    Those of the mode LoggingOnly are there only if they are asked for: inverse propensities learn nothing from them, as
+    no action but the baseline had a chance. What the baseline earned, for a model of rewards, they do tell.
+    """
     kept = store.latest_document(loop, CONFIGURATION)
     width = (msgspec.json.decode(kept.body, type=Configuration) if kept else Configuration()).width
     hashing = Hashing(width=width)
 
     def features_of(decision: Decision) -> Floats | None:
         of_another_width = decision.encoding == DENSE and len(decision.request) != 8 * len(decision.actions) * width
-        if of_another_width or not span[0] <= decision.at < span[1]:
+        if of_another_width or decision.mode not in modes or not span[0] <= decision.at < span[1]:
             return None
         return decision_arms(decision, hashing)
 
-    return export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=reward_of)
+    return export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=_earned)
+
+
+def _earned(ripe: Ripe) -> float | None:
+    """What a decision earned, by the rules of learning, though a mode does not learn it."""
+    return reward_of(replace(ripe, decision=replace(ripe.decision, mode=Mode.ONLINE)))

@@ -57,6 +57,7 @@ class _Row(NamedTuple):
     event_id: str
     slot: str
     at: int
+    mode: str
     model: int
     actions: list[str]
     arm: int
@@ -78,7 +79,8 @@ def export_parquet(
 
     `glbandits.evaluation.read_parquet(folder, Columns(features="features"))` reads them: `features` has a list for each
     action that could be chosen, the baseline first, `arm` is the place of the shown one in it, `propensity` the chance
-    that it had, `actions` their ids. The column `at` is in microseconds since 1970. No file is ever seen half written.
+    that it had, `actions` their ids. `mode` says who decided: where it is not Online the baseline was shown whatever
+    was drawn, with the propensity 1. `at` is in microseconds since 1970. No file is ever seen half written.
     """
     try:
         import polars  # noqa: F401
@@ -158,6 +160,7 @@ def _row(ripe: Ripe, features: Floats, reward: float) -> _Row:
         event_id=decision.event_id,
         slot=decision.slot,
         at=decision.at,
+        mode=decision.mode.value,
         model=decision.model,
         actions=[decision.actions[i] for i in allowed],
         arm=allowed.index(decision.shown),
@@ -177,9 +180,21 @@ def _write_rows(folder: Path, rows: list[_Row]) -> ExportedFile:
 def _frame(rows: list[_Row]) -> "pl.DataFrame":
     import polars as pl
 
-    kinds = (pl.Int64, pl.String, pl.String, pl.Int64, pl.Int64, pl.List(pl.String), pl.Int64, pl.Float64, pl.Float64)
     plain = pl.DataFrame(
-        [row[:-1] for row in rows], schema=dict(zip(_Row._fields[:-1], kinds, strict=True)), orient="row"
+        [row[:-1] for row in rows],
+        schema={
+            "number": pl.Int64,
+            "event_id": pl.String,
+            "slot": pl.String,
+            "at": pl.Int64,
+            "mode": pl.String,
+            "model": pl.Int64,
+            "actions": pl.List(pl.String),
+            "arm": pl.Int64,
+            "propensity": pl.Float64,
+            "reward": pl.Float64,
+        },
+        orient="row",
     )
     # By way of arrays: lists of lists of Python's numbers would take twenty times as long.
     arms = pl.DataFrame(
