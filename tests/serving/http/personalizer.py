@@ -13,7 +13,7 @@ from glbandits.serving.configuration import Configuration
 from glbandits.serving.http.application import Application
 from glbandits.serving.http.guard import Guard
 from glbandits.serving.http.personalizer import EvaluateLog, add_routes
-from glbandits.serving.http.personalizer.errors import PersonalizerApi
+from glbandits.serving.http.problems import ProblemApi
 from glbandits.serving.http.routing import Routes
 from glbandits.serving.keys import Keys
 from glbandits.serving.rate_limit import RateLimit
@@ -43,8 +43,7 @@ class Site:
         self.key, self.reward_key = keys.create("all").text, keys.create("narrow", ("reward",)).text
         guard, routes = Guard(keys.live, rate_limit=RateLimit(rate)), Routes()
         add_routes(routes, self.service, guard, evaluate_log)
-        fallback = PersonalizerApi(guard, preview=False)
-        self.application = Application(routes, fallback)
+        self.application = Application(routes, ProblemApi(guard))
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(
             transport=InProcess(self.application),

@@ -96,6 +96,27 @@ def test_paths_and_methods_that_are_not_there(site: Site) -> None:
     assert site.refusal("POST", f"{V1}/events/%FF/reward", {"value": 1})[0] == 400
 
 
+@pytest.mark.parametrize("prefix", ["", "/loops/shop", "/loops/none"])
+@pytest.mark.parametrize(
+    ("base", "codes"),
+    [
+        (V1, ("ResourceNotFound", "BadRequest")),
+        (PREVIEW, ("ResourceNotFound", "OperationNotAllowed")),
+        ("/personalizer", ("ResourceNotFound", "OperationNotAllowed")),
+    ],
+)
+def test_they_are_told_of_as_the_version_has_it(site: Site, prefix: str, base: str, codes: tuple[str, str]) -> None:
+    for method, path, status, code in (("POST", "/ranks", 404, codes[0]), ("DELETE", "/rank", 405, codes[1])):
+        reply = site.ask(method, prefix + base + path)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (status, code)
+        assert reply.json()["error"]["target"] == prefix + base + path
+
+
+def test_paths_of_others_are_told_of_in_another_way(site: Site) -> None:
+    for path in ("/", "/nothing", "/loops/shop/nothing", "/personalizers"):
+        assert site.ask("GET", path).headers["content-type"] == "application/problem+json"
+
+
 def test_who_comes_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
     with Site(tmp_path, rate=1.0) as site:
         site.rank()

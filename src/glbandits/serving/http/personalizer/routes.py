@@ -49,7 +49,9 @@ def add_routes(routes: Routes, service: Service, guard: Guard, evaluate_log: Eva
     """
     stable, previews = _calls(service, guard, evaluate_log)
     for prefix in ("", "/loops/{loop}"):
+        routes.speak_for(f"{prefix}/personalizer", PersonalizerApi(guard, preview=True))
         for version in (*STABLE, *PREVIEWS):
+            routes.speak_for(f"{prefix}/personalizer/{version}", PersonalizerApi(guard, preview=version in PREVIEWS))
             offered = stable if version in STABLE else [*stable, *previews]
             for call in offered:
                 _add(routes, guard, f"{prefix}/personalizer/{version}", call, preview=version in PREVIEWS)
