@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-import uvicorn
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.client import Client, ServiceError, question
 from glbandits.serving.events import Fate
 from glbandits.serving.server import address_of, listen
+from tests.serving.http.in_process import answering
 from tests.serving.http.native import ARMS, Site
 
 
@@ -28,14 +28,8 @@ class Live(NamedTuple):
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A server in a thread."""
     folder: Path = tmp_path_factory.mktemp("client")
-    with Site(folder) as site, listen("127.0.0.1", 0) as listening:
-        config = uvicorn.Config(site.application, http="httptools", ws="none", lifespan="off", log_config=None)
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run, args=([listening],))
-        thread.start()
+    with Site(folder) as site, listen("127.0.0.1", 0) as listening, answering(site.application, listening):
         yield Live(site, address_of(listening))
-        server.should_exit = True
-        thread.join()
 
 
 def test_decides_rewards_and_tells_the_status(live: Live) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -30,6 +31,7 @@ from glbandits.serving.sqlite_store import SqliteStore
 log = logging.getLogger(__name__)
 
 BACKLOG = 2048
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 FIRST_KEY = "first"
 """The name of the key that a new store gets."""
 Announce = Callable[[str, NewKey | None], None]
@@ -97,19 +99,24 @@ class Server:
         installation: answers. It starts and closes with the server.
         settings: how long it still takes requests when it is told to stop, and how long those may last.
         announce: called when it takes requests.
-        place: among several processes.
+        place: among several processes; alone, unless it is said.
     """
 
     def __init__(
-        self, installation: Installation, settings: Settings, announce: Callable[[], None], place: Place
+        self,
+        installation: Installation,
+        settings: Settings,
+        announce: Callable[[], None] = lambda: None,
+        place: Place | None = None,
     ) -> None:
-        self._installation, self._announce, self._place = installation, announce, place
+        self._installation, self._announce, self._place = installation, announce, place or Place()
         self._delay, self._grace = settings.shutdown_delay, settings.shutdown_grace
         self._told_at = float("inf")
 
     def run(self, listening: socket.socket) -> None:
-        """From the first request to the last."""
-        before = {told: signal.signal(told, self._told) for told in (signal.SIGINT, signal.SIGTERM)}
+        """From the first request to the last. In a thread that is not the main one no signal reaches it: see `stop`."""
+        here = threading.current_thread() is threading.main_thread()
+        before = {told: signal.signal(told, self._told) for told in SIGNALS} if here else {}
         try:
             with asyncio.Runner(loop_factory=_new_event_loop) as runner:
                 runner.run(self._serve(listening))
@@ -117,13 +124,17 @@ class Server:
             for told, handler in before.items():
                 signal.signal(told, handler)
 
+    def stop(self) -> None:
+        """Begin the end, from any thread."""
+        self._installation.health.draining, self._told_at = True, time.monotonic()
+
     def _told(self, told: int, _: FrameType | None) -> None:
         """The first signal begins the end; the second is the end. What was acknowledged is safe either way.
 
         One of several processes leaves the second to the one that looks after them.
         """
         if not self._installation.health.draining:
-            self._installation.health.draining, self._told_at = True, time.monotonic()
+            self.stop()
         elif self._place.parent is None and is_another(self._told_at):
             signal.signal(told, signal.SIG_DFL)
             signal.raise_signal(told)

@@ -1,6 +1,10 @@
-"""Requests to an application as they come over a connection, without a network."""
+"""An application that is asked over connections: without a network, or at a socket of this process."""
 
 import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -63,3 +67,23 @@ class InProcess(httpx.AsyncBaseTransport):
         first, *headers = head.split(b"\r\n")
         pairs = [(name, value) for name, _, value in (line.partition(b": ") for line in headers)]
         return httpx.Response(int(first.split()[1]), headers=pairs, content=body)
+
+
+@contextmanager
+def answering(application: Application, listening: socket.socket) -> Iterator[None]:
+    """Answer requests at a socket, in a thread."""
+    loop, connections = asyncio.new_event_loop(), Connections(application)
+
+    async def run() -> None:
+        server = await loop.create_server(lambda: Connection(connections, loop), sock=listening)
+        await stopped.wait()
+        server.close()
+        connections.abort()
+
+    stopped = asyncio.Event()
+    thread = threading.Thread(target=loop.run_until_complete, args=(run(),))
+    thread.start()
+    yield
+    loop.call_soon_threadsafe(stopped.set)
+    thread.join()
+    loop.close()

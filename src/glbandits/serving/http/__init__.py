@@ -1,1 +1,1 @@
-"""The service over HTTP. Plain ASGI: a request comes in whole, a handler makes a response of it."""
+"""The service over HTTP: a connection makes requests of bytes, a handler makes a response of a request."""
