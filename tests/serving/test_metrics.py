@@ -1,5 +1,6 @@
 import asyncio
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from glbandits.serving.arms import DENSE
 from glbandits.serving.configuration import Configuration
+from glbandits.serving.errors import StoreError
+from glbandits.serving.events import Event, Receipt
 from glbandits.serving.metrics import (
     BOUNDS,
     Family,
@@ -24,6 +27,7 @@ from glbandits.serving.metrics import (
 from glbandits.serving.service import Service
 from glbandits.serving.sqlite_store import SqliteStore
 
+GUIDE = Path(__file__).parents[2] / "docs" / "service.md"
 Figures = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
@@ -123,6 +127,38 @@ def test_events_are_counted_by_what_became_of_them(service: Service) -> None:
     assert figure(read, "glb_group_size_sum") == 8
     assert figure(read, "glb_commit_seconds_count") == figure(read, "glb_group_size_count") > 0
     assert figure(read, "glb_queue_depth") == 0
+
+
+def test_what_is_written_again_is_counted_apart_from_what_is_not_written(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append, failures = service.store.append, iter([StoreError("the disk is full")] * 3)
+
+    def failing(events: Sequence[Event]) -> list[Receipt]:
+        for failure in failures:
+            raise failure
+        return append(events)
+
+    monkeypatch.setattr(service.store, "append", failing)
+
+    async def play() -> None:
+        with pytest.raises(StoreError):
+            await service.reward("shop", "a", 1.0)
+        arms = np.eye(2).tobytes()
+        await service.decide("shop", event_id="a", request=arms, encoding=DENSE, actions=("x", "y"))
+        await service.reward("shop", "a", 1.0)
+
+    asyncio.run(play())
+    read = read_all(service)
+    assert figure(read, "glb_write_errors_total") == 1
+    assert figure(read, "glb_write_retries_total") == 2
+    assert figure(read, "glb_decisions_total", loop="shop", fate="kept") == 1
+
+
+def test_every_figure_is_in_the_guide(service: Service) -> None:
+    families = [*log_families(service), *process_families(service), *RequestMetrics().families()]
+    rows = re.findall(r"^\| `(glb_\w+)` \| (\w+) \|", GUIDE.read_text(), re.MULTILINE)
+    assert sorted(rows) == sorted((family.name, family.kind) for family in families)
 
 
 def test_the_lag_grows_until_what_is_ripe_is_learned(service: Service, clock: Clock) -> None:

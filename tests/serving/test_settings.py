@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from glbandits.cli.serve import serve_command
 from glbandits.errors import InvalidInput, UnknownName
+from glbandits.serving.group_writer import QUEUE_BYTES
 from glbandits.serving.settings import DEFAULTS, FILE, KINDS, Settings, description, read_settings
 
 GUIDE = Path(__file__).parents[2] / "docs" / "service.md"
@@ -103,6 +104,10 @@ def test_every_setting_is_in_the_guide(name: str) -> None:
     default = DEFAULTS[name]
     shown = ",".join(default) if isinstance(default, tuple) else default
     assert f"| `{name}` | {f'`{shown}`' if shown != '' else ''} | {description(name)} |" in GUIDE.read_text()
+
+
+def test_the_queue_is_as_large_as_the_writer_has_it() -> None:
+    assert Settings().queue_bytes == QUEUE_BYTES
 
 
 def test_every_setting_is_a_flag() -> None:
