@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from glbandits import InvalidInput
 from glbandits.features import Hashing, codes
+from glbandits.features import hashing as hashing_module
 
 NUMBERS = st.integers(-(10**6), 10**6) | st.floats(-1e6, 1e6) | st.booleans()
 NAMES = st.text(max_size=5)
@@ -183,3 +184,45 @@ def test_inner_products_have_no_bias() -> None:
         products.append((first - constant) @ (second - constant))
     assert abs(np.mean(products)) < 5 * np.std(products) / np.sqrt(len(products))
     assert np.std(products) > 1
+
+
+@settings(deadline=None)
+@given(OBJECTS, st.lists(OBJECTS, max_size=3))
+def test_texts_give_the_vectors_of_their_objects_bit_for_bit(shared: Any, actions: list[Any]) -> None:
+    texts = [json.dumps(features).encode() for features in (shared, *actions)]
+    hashing = Hashing(32)
+    expected = Hashing(32).vectors(shared, actions).tobytes()
+    for _ in range(2):  # the second time from what is at hand
+        assert hashing.vectors_of_texts(texts[0], texts[1:], json.loads).tobytes() == expected
+
+
+def test_a_text_that_comes_again_is_not_read_again() -> None:
+    read, hashing = list[bytes](), Hashing(32)
+
+    def reading(text: bytes) -> Any:
+        read.append(text)
+        return json.loads(text)
+
+    hashing.vectors_of_texts(b'{"a": 1}', [b'{"b": 2}', b'{"b": 2}', b'{"b": 3}'], reading)
+    hashing.vectors_of_texts(b'{"a": 1}', [b'{"b": 3}', b'{"b": 4}'], reading)
+    assert read == [b'{"a": 1}', b'{"b": 2}', b'{"b": 3}', b'{"b": 4}']
+
+
+def test_texts_are_refused_by_whose_they_are_each_time() -> None:
+    hashing = Hashing(32)
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="shared features: a must be a finite number"):
+            hashing.vectors_of_texts(b'{"a": 1e30}', [], json.loads)
+        with pytest.raises(InvalidInput, match="features of action 1: a must be a finite number"):
+            hashing.vectors_of_texts(b"{}", [b'{"a": 1}', b'{"a": 1e30}'], json.loads)
+
+
+def test_texts_that_are_kept_at_hand_are_few_and_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hashing_module, "MOST_TEXTS", 10)
+    monkeypatch.setattr(hashing_module, "LONGEST_TEXT", 20)
+    hashing, texts = Hashing(32), [json.dumps({"a": i, "b": "x" * (i % 30)}).encode() for i in range(100)]
+    for text in texts:
+        vectors = hashing.vectors_of_texts(b"{}", [text], json.loads)
+        np.testing.assert_array_equal(vectors, Hashing(32).vectors({}, [json.loads(text)]))
+        assert len(hashing._texts) <= 10
+        assert max(map(len, hashing._texts), default=0) <= 20

@@ -7,7 +7,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from glbandits.compiled import READ_VECTOR, compile_cached, jittable
+from glbandits.compiled import READ_INTS, READ_VECTOR, compile_cached, jittable
+from glbandits.features.codes import CODED
 from glbandits.records import Floats, Ints
 
 HALF, LOWEST = np.uint64(32), np.uint64(1)
@@ -36,20 +37,23 @@ def of_pair(action: np.uint64, shared: np.uint64) -> np.uint64:
 def cross_entry() -> Callable[[NDArray[np.uint64], Floats, Ints, Floats], None]:
     """A function that fills a row of `out` for each action.
 
-    The features stand one after the other in `codes` and `values`: first the shared ones, up to ends[0], then those of
-    the first action, up to ends[1], and so on.
+    The features stand one after the other, a code and then its value: first the shared ones, then those of each action.
+    `codes` and `values` are the same bytes, read in two ways; `sizes` says how many bytes are of whom.
     """
 
-    def cross(codes: NDArray[np.uint64], values: Floats, ends: Ints, out: Floats) -> None:
+    def cross(codes: NDArray[np.uint64], values: Floats, sizes: Ints, out: Floats) -> None:
+        shared_end = sizes[0] // CODED
+        begin = shared_end
         for action in range(out.shape[0]):
-            row = out[action]
-            for shared in range(ends[0]):
-                add_up(row, codes[shared], values[shared])
-            for own in range(ends[action], ends[action + 1]):
-                for shared in range(ends[0]):
-                    add_up(row, of_pair(codes[own], codes[shared]), values[own] * values[shared])
+            row, end = out[action], begin + sizes[action + 1] // CODED
+            for shared in range(shared_end):
+                add_up(row, codes[2 * shared], values[2 * shared + 1])
+            for own in range(begin, end):
+                code, value = codes[2 * own], values[2 * own + 1]
+                for shared in range(shared_end):
+                    add_up(row, of_pair(code, codes[2 * shared]), value * values[2 * shared + 1])
+            begin = end
 
     codes = types.Array(types.uint64, 1, "C", readonly=True)
-    ends = types.Array(types.int64, 1, "C", readonly=True)
-    signature = types.void(codes, READ_VECTOR, ends, types.float64[:, ::1])
+    signature = types.void(codes, READ_VECTOR, READ_INTS, types.float64[:, ::1])
     return compile_cached(cross, signature=signature, name="features", nogil=False)

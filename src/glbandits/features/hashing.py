@@ -1,15 +1,15 @@
 """Hashing: JSON objects to vectors of a chosen width, the same on every machine."""
 
-from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from glbandits.errors import InvalidInput, whole
-from glbandits.features.codes import LARGEST_FEATURE, Codes, path_of
+from glbandits.features.codes import CODED, LARGEST_FEATURE, Codes, packed, path_of
 from glbandits.features.crosses import cross_entry
 from glbandits.records import Floats
 
@@ -17,6 +17,10 @@ DEEPEST = 2
 """Objects within objects: a namespace, and one more."""
 MOST_PRODUCTS = 1_000_000
 """Of all actions of a decision: some 10 ms. Without a bound, a body of 256 kB could ask for a billion."""
+MOST_TEXTS = 20_000
+"""Texts whose features are kept at hand: some 10 MB, and 100 MB if somebody tries."""
+LONGEST_TEXT = 512
+"""Bytes of one that is kept."""
 
 Object: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A JSON object, or several whose features are taken together."""
@@ -48,84 +52,114 @@ class Hashing:
     width: int = 256
     seed: int = 0
     _codes: Codes = field(init=False, repr=False, compare=False)
-    _constant: int = field(init=False, repr=False, compare=False)
+    _constant: bytes = field(init=False, repr=False, compare=False)
+    _texts: dict[bytes, bytes] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", whole("width", self.width, at_least=1, at_most=2**31))
         object.__setattr__(self, "seed", whole("seed", self.seed, at_least=0))
         object.__setattr__(self, "_codes", Codes(self.seed))
-        object.__setattr__(self, "_constant", self._codes.code("constant"))
+        object.__setattr__(self, "_constant", self._codes.code("constant") + packed(1.0))
 
     def vectors(self, shared: Object, actions: Sequence[Object]) -> Floats:
         """The vectors of the actions, (actions, width)."""
-        found = _Found(self._codes, self._constant)
-        found.add("shared features", shared)
-        ends = [len(found.codes)]
-        for place, action in enumerate(actions):
-            found.add(place, action)
-            ends.append(len(found.codes))
-        _check_products(ends)
+        return self._crossed(
+            self._features(shared, None), [self._features(action, place) for place, action in enumerate(actions)]
+        )
+
+    def vectors_of_texts(self, shared: bytes, actions: Sequence[bytes], read: Callable[[bytes], Object]) -> Floats:
+        """As `vectors`, of objects that are texts. One that comes again is neither read nor hashed again.
+
+        Args:
+            shared: the text of the shared features.
+            actions: the text of each action's features.
+            read: makes an object of a text. It must be the same in every call.
+        """
+        known = self._texts.get
+        return self._crossed(
+            known(shared) or self._meet(shared, None, read),
+            [known(text) or self._meet(text, place, read) for place, text in enumerate(actions)],
+        )
+
+    def _meet(self, text: bytes, place: int | None, read: Callable[[bytes], Object]) -> bytes:
+        """The features of a text that is not at hand."""
+        features = self._features(read(text), place)
+        if len(text) <= LONGEST_TEXT:
+            if len(self._texts) >= MOST_TEXTS:
+                self._texts.clear()
+            self._texts[text] = features
+        return features
+
+    def _features(self, features: Object, place: int | None) -> bytes:
+        """Those of the action at a place, or the shared ones: codes and values, one after the other."""
+        found = _Found(self._codes)
+        try:
+            found.add("", features, 0)
+        except InvalidInput as error:
+            owner = "shared features" if place is None else f"features of action {place}"
+            raise InvalidInput(f"{owner}: {error}") from None
+        return b"".join(found.coded)
+
+    def _crossed(self, shared: bytes, actions: Sequence[bytes]) -> Floats:
+        every = [self._constant + shared, *actions]
+        coded, sizes = b"".join(every), np.fromiter(map(len, every), np.int64, len(every))
+        _check_products(len(every[0]) // CODED, len(coded) // CODED, len(actions))
         out = np.zeros((len(actions), self.width))
-        codes, values = np.frombuffer(found.codes, np.uint64), np.frombuffer(found.values)
-        cross_entry()(codes, values, np.array(ends, np.int64), out)
+        cross_entry()(np.frombuffer(coded, np.uint64), np.frombuffer(coded), sizes, out)
         return out
 
 
 class _Found:
-    """The features of a decision, one after the other. The first is a constant."""
+    """The features of an object, as they are found."""
 
-    def __init__(self, known: Codes, constant: int) -> None:
+    def __init__(self, known: Codes) -> None:
         self._known = known
-        self.codes, self.values = array("Q", [constant]), array("d", [1.0])
+        self.coded: list[bytes] = []
+        """The code and the value of each."""
 
-    def add(self, whose: str | int, features: Object) -> None:
-        """All features of an object."""
-        try:
-            self._add("", features, 0)
-        except InvalidInput as error:
-            owner = whose if isinstance(whose, str) else f"features of action {whose}"
-            raise InvalidInput(f"{owner}: {error}") from None
-
-    def _add(self, space: str, features: Object, depth: int) -> None:
-        known = self._known.known(space)
-        add_code, add_value = self.codes.append, self.values.append
-        items: Iterable[tuple[str, Any]] = features.items() if type(features) is dict else _items(space, features)
-        for item in items:
+    def add(self, space: str, features: Object, depth: int) -> None:
+        """All features of an object, or of several, in a namespace."""
+        known, add = self._known.known(space).get, self.coded.append
+        for item in features.items() if type(features) is dict else _items(space, features):
             name, value = item
-            if type(value) is float and -LARGEST_FEATURE <= value <= LARGEST_FEATURE:
-                coded = known.get(name)  # numbers may all be different: the name is what comes again
-                if coded is not None:
-                    add_code(coded[0])
-                    add_value(value)
-                    continue
-            try:
-                coded = known.get(item)
-            except TypeError:  # an object or an array cannot be looked up
+            kind = type(value)
+            if kind is dict or kind is list:
                 self._add_nested(space, name, value, depth)
                 continue
-            code, amount = coded or self._known.meet(space, name, value)
-            add_code(code)
-            add_value(amount)
+            if kind is float and -LARGEST_FEATURE <= value <= LARGEST_FEATURE:
+                code = known(name)  # numbers may all be different: the name is what comes again
+                if code is not None:
+                    add(code + packed(value))
+                    continue
+            try:
+                add(known(item) or self._known.meet(space, name, value))
+            except TypeError:  # an object of another type cannot be looked up
+                self._add_nested(space, name, value, depth)
 
     def _add_nested(self, space: str, name: object, value: Any, depth: int) -> None:
         path = path_of(space, name)
         if str(name).startswith("_"):
             return
-        if isinstance(value, list | tuple) and not any(isinstance(part, Mapping) for part in value):
+        if type(value) is not dict and _holds_no_object(value):
             if not all(isinstance(part, Real) for part in value):
                 raise InvalidInput(f"{path} must be an array of numbers or of objects; got {repr(value)[:60]}")
-            self._add(space, {f"{name}[{place}]": part for place, part in enumerate(value)}, depth)
+            self.add(space, {f"{name}[{place}]": part for place, part in enumerate(value)}, depth)
         elif depth == DEEPEST:
             raise InvalidInput(
                 f"{path} is an object too deep; objects are taken within objects {DEEPEST} deep. Move its features up"
             )
         else:
-            self._add(path, value, depth + 1)
+            self.add(path, value, depth + 1)
 
 
-def _check_products(ends: Sequence[int]) -> None:
+def _holds_no_object(value: object) -> bool:
+    """Whether it is an array of something else."""
+    return isinstance(value, list | tuple) and not any(isinstance(part, Mapping) for part in value)
+
+
+def _check_products(shared: int, found: int, actions: int) -> None:
     """Refuse features whose products would take long, before any is made."""
-    shared, own, actions = ends[0], ends[-1] - ends[0], len(ends) - 1
+    own = found - shared
     if shared * (own + actions) > MOST_PRODUCTS:
         raise InvalidInput(
             f"each shared feature is taken with each of an action's, which may be {MOST_PRODUCTS:,} products in all; "
@@ -135,8 +169,8 @@ def _check_products(ends: Sequence[int]) -> None:
 
 def _items(space: str, features: object) -> Iterable[tuple[str, Any]]:
     """Names and values of an object, or of several."""
-    if type(features) is list and len(features) == 1 and type(features[0]) is dict:  # as most come from Personalizer
-        return features[0].items()
+    if type(features) is list and set(map(type, features)) <= {dict}:  # as they come from JSON
+        return chain.from_iterable([part.items() for part in features])
     parts = [features] if isinstance(features, Mapping) else features
     if not isinstance(parts, list | tuple) or not all(isinstance(part, Mapping) for part in parts):
         raise InvalidInput(f"{space or 'they'} must be an object or a list of objects; got {repr(features)[:60]}")
