@@ -21,7 +21,15 @@ class Described(msgspec.Struct, frozen=True):
     actions: list[Any]
 
 
-_described = msgspec.json.Decoder(Described)
+class Texts(msgspec.Struct, frozen=True):
+    """Such a request as it is kept, with the text of each object."""
+
+    shared: msgspec.Raw
+    actions: list[msgspec.Raw]
+
+
+_texts = msgspec.json.Decoder(Texts).decode
+_read = msgspec.json.Decoder().decode
 
 
 def described_request(shared: Sequence[Any], actions: Sequence[Any]) -> bytes:
@@ -32,11 +40,12 @@ def described_request(shared: Sequence[Any], actions: Sequence[Any]) -> bytes:
 def arms_of(request: bytes, encoding: str, actions: int, hashing: Hashing) -> Floats:
     """The features of the actions, (K, width)."""
     if encoding == DENSE:
-        return np.frombuffer(request, dtype=np.float64).reshape(actions, -1)
+        return np.frombuffer(request).reshape(actions, -1)
     if encoding != JSON:
         raise InvalidInput(f"a request is kept as {JSON} or {DENSE}; got {encoding!r}. Upgrade glbandits to read it")
-    described = _described.decode(request)
-    return hashing.vectors(described.shared, described.actions)
+    # Always from the text that is kept: what is decided with is what can be read again.
+    texts = _texts(request)
+    return hashing.vectors_of_texts(bytes(texts.shared), [bytes(text) for text in texts.actions], _read)
 
 
 def decision_arms(decision: Decision, hashing: Hashing) -> Floats:
