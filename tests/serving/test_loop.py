@@ -15,7 +15,7 @@ from glbandits.features import Hashing
 from glbandits.records import Floats
 from glbandits.serving import sqlite_log
 from glbandits.serving.configuration import Configuration
-from glbandits.serving.deciding import decide, draw, seed_of
+from glbandits.serving.deciding import decide, draw, seed_of, share_of
 from glbandits.serving.events import Activation, Aggregation, Fate, Mode, Reward, Ripe
 from glbandits.serving.learning import aggregate, learn
 from glbandits.serving.loop import BASE, Loop
@@ -237,9 +237,9 @@ def test_excluded_actions_have_no_chance(tmp_path: Path) -> None:
 
 
 def test_a_draw_never_takes_what_has_no_chance() -> None:
-    assert draw(np.array([0.0, 1.0, 0.0]), 0) == 1
-    assert draw(np.array([0.0, 1.0, 0.0]), 2**63 - 1) == 1
-    assert [draw(np.array([0.5, 0.5]), seed) for seed in (0, 2**62 - 1, 2**62, 2**63 - 1)] == [0, 0, 1, 1]
+    assert draw(np.array([0.0, 1.0, 0.0]), share_of(0)) == 1
+    assert draw(np.array([0.0, 1.0, 0.0]), share_of(2**63 - 1)) == 1
+    assert [draw(np.array([0.5, 0.5]), share_of(seed)) for seed in (0, 2**62 - 1, 2**62, 2**63 - 1)] == [0, 0, 1, 1]
 
 
 def test_dense_actions_are_decided_and_learned(tmp_path: Path) -> None:

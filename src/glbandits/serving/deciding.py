@@ -3,18 +3,18 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import blake2b
-from typing import NamedTuple
 
+import msgspec
 import numpy as np
 from numba import types
 
 from glbandits.bandit import Bandit
-from glbandits.compiled import READ_VECTOR, VECTOR, compile_cached
+from glbandits.compiled import READ_INTS, READ_VECTOR, VECTOR, compile_cached, jittable
 from glbandits.errors import InvalidInput
 from glbandits.records import Floats, Ints
 
 
-class Choice(NamedTuple):
+class Choice(msgspec.Struct, frozen=True):
     """What was drawn, and from what."""
 
     chosen: int
@@ -24,7 +24,7 @@ class Choice(NamedTuple):
 
 def seed_of(salt: str, event_id: str, slot: str) -> int:
     """63 random bits for the draw of an event: the same for the same event in the same loop."""
-    digest = blake2b("\0".join((salt, event_id, slot)).encode(), digest_size=8).digest()
+    digest = blake2b(f"{salt}\0{event_id}\0{slot}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1  # which fits a signed number of a database
 
 
@@ -57,43 +57,42 @@ def decide(model: Bandit, arms: Floats, allowed: Ints, exploration: float, seed:
             f"{model.policy.name} cannot say the exact chance of an action, which a service must log; use optimist"
         )
     probabilities = np.zeros(len(arms))
-    mix_entry()(chances, allowed, exploration, probabilities)
-    return Choice(draw(probabilities, seed), probabilities)
+    chosen = draw_entry()(chances, allowed, exploration, share_of(seed), probabilities)
+    return Choice(chosen, probabilities)
 
 
-def draw(probabilities: Floats, seed: int) -> int:
-    """The place where the running sum of the chances passes a uniform number: the first 53 bits of the seed."""
-    return draw_entry()(probabilities, (seed >> 10) * 2.0**-53)
+def share_of(seed: int) -> float:
+    """A uniform number: the first 53 bits of the seed."""
+    return (seed >> 10) * 2.0**-53
+
+
+@jittable
+def draw(probabilities: Floats, share: float) -> int:
+    """The place where the running sum of the chances passes a share of all."""
+    whole = 0.0
+    for chance in probabilities:
+        whole += chance
+    below, last = 0.0, 0
+    for place in range(len(probabilities)):
+        if probabilities[place] > 0.0:
+            last = place
+        below += probabilities[place]
+        if below > share * whole:
+            return place
+    return last
 
 
 @cache
-def mix_entry() -> Callable[[Floats, Ints, float, Floats], None]:
-    """A function that writes the chances of the allowed actions, with a share of exploration, to their places."""
+def draw_entry() -> Callable[[Floats, Ints, float, float, Floats], int]:
+    """A function that writes the chances of the allowed actions, with a share of exploration, to their places.
 
-    def mix(chances: Floats, allowed: Ints, exploration: float, probabilities: Floats) -> None:
+    Then it draws one of them.
+    """
+
+    def mix_and_draw(chances: Floats, allowed: Ints, exploration: float, share: float, probabilities: Floats) -> int:
         for place in range(len(allowed)):
             probabilities[allowed[place]] = (1.0 - exploration) * chances[place] + exploration / len(allowed)
+        return draw(probabilities, share)
 
-    places = types.Array(types.int64, 1, "C", readonly=True)
-    signature = types.void(READ_VECTOR, places, types.float64, VECTOR)
-    return compile_cached(mix, signature=signature, name="serving", nogil=False)
-
-
-@cache
-def draw_entry() -> Callable[[Floats, float], int]:
-    """A function that finds the place where the running sum of the chances passes a share of all."""
-
-    def find(probabilities: Floats, share: float) -> int:
-        whole = 0.0
-        for chance in probabilities:
-            whole += chance
-        below, last = 0.0, 0
-        for place in range(len(probabilities)):
-            if probabilities[place] > 0.0:
-                last = place
-            below += probabilities[place]
-            if below > share * whole:
-                return place
-        return last
-
-    return compile_cached(find, signature=types.int64(READ_VECTOR, types.float64), name="serving", nogil=False)
+    signature = types.int64(READ_VECTOR, READ_INTS, types.float64, types.float64, VECTOR)
+    return compile_cached(mix_and_draw, signature=signature, name="serving", nogil=False)

@@ -121,6 +121,7 @@ class Loop:
         allowed = allowed_places(len(actions), excluded)
         seed = seed_of(self.salt, event_id, slot)
         choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
+        probabilities = tuple(choice.probabilities.tolist())
         first = int(allowed[0]) if baseline is None else baseline
         online = configuration.mode is Mode.ONLINE
         shown = choice.chosen if online else first
@@ -136,8 +137,8 @@ class Loop:
             chosen=choice.chosen,
             shown=shown,
             baseline=baseline,
-            probability=float(choice.probabilities[shown]) if online else 1.0,
-            probabilities=tuple(choice.probabilities.tolist()),
+            probability=probabilities[shown] if online else 1.0,
+            probabilities=probabilities,
             epoch=model.epoch,
             model=model.number,
             mode=configuration.mode,
