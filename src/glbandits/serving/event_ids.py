@@ -16,4 +16,4 @@ def new_event_id() -> str:
     The time goes first because the log is sorted by these names as well: new ones then lie side by side on the disk,
     and a write touches few of its pages however large the log is.
     """
-    return f"{time.time_ns() // 1_000_000:012x}{_random.getrandbits(80):020x}"
+    return (time.time_ns() // 1_000_000 << 80 | _random.getrandbits(80)).to_bytes(16, "big").hex()
