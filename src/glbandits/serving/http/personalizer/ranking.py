@@ -102,10 +102,12 @@ def ranking_of(decision: Decision) -> list[RankedAction]:
     chances: Sequence[float] = decision.probabilities
     if decision.mode is not Mode.ONLINE:
         chances = [float(place == decision.shown) for place in range(len(decision.actions))]
-    allowed = [place for place in range(len(chances)) if place not in decision.excluded]
-    allowed.sort(key=lambda place: (place != decision.shown, -chances[place]))
-    following = iter(allowed)
-    order = [place if place in decision.excluded else next(following) for place in range(len(chances))]
+    order = sorted(range(len(chances)), key=chances.__getitem__, reverse=True)
+    order.remove(decision.shown)
+    order.insert(0, decision.shown)
+    if decision.excluded:
+        following = iter([place for place in order if place not in decision.excluded])
+        order = [place if place in decision.excluded else next(following) for place in range(len(chances))]
     return [RankedAction(decision.actions[place], chances[place]) for place in order]
 
 
