@@ -1,15 +1,27 @@
 """Evaluations: begun, finished, failed, deleted, applied. What they compute is not tested here."""
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
+import msgspec
+import pytest
+
 from glbandits.errors import InvalidInput
-from glbandits.serving.http.personalizer.evaluations import EVALUATION, end_abandoned
+from glbandits.serving.http.personalizer.evaluations import ABANDONED, EVALUATION, Kept, Worker, end_abandoned
 from glbandits.serving.http.personalizer.times import as_time
-from glbandits.serving.http.personalizer.wire_settings import PolicyContract, PolicyResult, PolicyResultSummary
+from glbandits.serving.http.personalizer.wire_settings import (
+    Evaluation,
+    PolicyContract,
+    PolicyResult,
+    PolicyResultSummary,
+)
 from glbandits.serving.store import EventStore
 from tests.serving.http.personalizer import PREVIEW, V1, Site
 
@@ -126,6 +138,69 @@ def test_an_evaluation_that_a_server_left_pending_has_failed_at_the_next_start(t
         end_abandoned(site.service.store, ("shop", "default"), site.service.clock)
         assert len(site.service.store.documents("default", EVALUATION)) == versions
         go_on.set()
+
+
+class TestAWorkerThatWasKilled:
+    """One of several processes began an evaluation, and was killed; another one is asked."""
+
+    @pytest.fixture
+    def site(self, tmp_path: Path) -> Iterator[Site]:
+        with Site(tmp_path, evaluate_log=Estimators()) as site:
+            yield site
+
+    @staticmethod
+    def begin(site: Site, worker: Worker | None) -> Evaluation:
+        pending = Evaluation(
+            id="theirs",
+            name="first",
+            start_time=as_time(0),
+            end_time=as_time(1),
+            job_id="theirs",
+            status="pending",
+            creation_time=as_time(0),
+        )
+        body = msgspec.json.encode(Kept("theirs", pending, worker))
+        site.service.store.save_document("default", EVALUATION, 0, body)
+        return pending
+
+    @staticmethod
+    def ended_process() -> int:
+        process = subprocess.Popen([sys.executable, "-c", ""])
+        process.wait()
+        return process.pid
+
+    def test_has_failed(self, site: Site) -> None:
+        self.begin(site, Worker(gethostname(), self.ended_process()))
+        ended = site.ask("GET", f"{PATH}/theirs").json()
+        assert (ended["status"], ended["failure"]) == ("failed", ABANDONED)
+        versions = site.service.store.documents("default", EVALUATION)
+        assert len(versions) == 2
+        assert site.ask("GET", PATH).json() == [ended]
+        assert site.service.store.documents("default", EVALUATION) == versions
+
+    def test_who_may_be_at_work_is_waited_for(self, site: Site) -> None:
+        for worker in (Worker(gethostname(), os.getppid()), Worker("elsewhere.example", self.ended_process()), None):
+            self.begin(site, worker)
+            assert site.ask("GET", f"{PATH}/theirs").json()["status"] == "pending"
+
+    def test_a_result_that_came_at_the_last_moment_stays(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+        pending = self.begin(site, Worker(gethostname(), 0))
+
+        def finish_and_end(_: Worker) -> bool:
+            done = msgspec.structs.replace(pending, status="completed")
+            site.service.store.save_document("default", EVALUATION, 0, msgspec.json.encode(Kept("theirs", done)))
+            return True
+
+        monkeypatch.setattr(Worker, "gone", finish_and_end)
+        site.ask("GET", f"{PATH}/theirs")
+        assert site.ask("GET", f"{PATH}/theirs").json()["status"] == "completed"
+
+
+def test_what_is_begun_here_is_told_to_be_at_work_here(tmp_path: Path) -> None:
+    with Site(tmp_path, evaluate_log=Estimators()) as site:
+        finished(site, site.ask("POST", PATH, ASKED).headers["location"])
+        kept = [msgspec.json.decode(one.body, type=Kept) for one in site.service.store.documents("default", EVALUATION)]
+        assert [one.worker for one in kept] == [Worker(gethostname(), os.getpid()), None]
 
 
 def test_what_cannot_be_evaluated_is_refused(tmp_path: Path) -> None:

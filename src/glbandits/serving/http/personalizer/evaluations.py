@@ -3,8 +3,10 @@
 import asyncio
 import logging
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Protocol
+from socket import gethostname
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -51,11 +53,30 @@ class EvaluateLog(Protocol):
         """
 
 
+class Worker(msgspec.Struct, frozen=True):
+    """The process that is at work on an evaluation."""
+
+    machine: str
+    process: int
+
+    def gone(self) -> bool:
+        """Whether it has ended. Of another machine or container that is not known; nor on Windows."""
+        if self.machine != gethostname() or sys.platform == "win32":
+            return False
+        try:
+            os.kill(self.process, 0)  # which asks, and does nothing to it
+        except OSError as error:
+            return isinstance(error, ProcessLookupError)  # else it runs, and is somebody else's
+        return False
+
+
 class Kept(msgspec.Struct, frozen=True):
     """A version of an evaluation. Documents are only ever added, so a deleted one is a version that says so."""
 
     id: str
     evaluation: Evaluation | None
+    worker: Worker | None = None
+    """Who is at work on it; None if nobody is."""
 
 
 class Evaluations:
@@ -105,7 +126,7 @@ class Evaluations:
             status="pending",
             creation_time=as_time(self._service.clock()),
         )
-        await self._keep(loop, Kept(evaluation_id, evaluation))
+        await self._keep(loop, Kept(evaluation_id, evaluation, Worker(gethostname(), os.getpid())))
         running = asyncio.create_task(self._finish(self._evaluate_log, loop, evaluation, asked.policies))
         self._running.add(running)  # the event loop itself would let go of it
         running.add_done_callback(self._running.discard)
@@ -157,7 +178,8 @@ class Evaluations:
         await asyncio.to_thread(self._store.save_document, loop, EVALUATION, self._service.clock(), body)
 
     async def _kept(self, request: Request) -> dict[str, Evaluation]:
-        return await asyncio.to_thread(kept_evaluations, self._store, self._service.loop(loop_of(request)).name)
+        loop = self._service.loop(loop_of(request)).name
+        return await asyncio.to_thread(kept_evaluations, self._store, loop, self._service.clock)
 
     async def _find(self, request: Request, evaluation_id: str) -> Evaluation:
         found = (await self._kept(request)).get(evaluation_id)
@@ -166,17 +188,38 @@ class Evaluations:
         return found
 
 
-def kept_evaluations(store: EventStore, loop: str) -> dict[str, Evaluation]:
-    """The evaluations of a loop by their ids, the oldest first."""
-    versions = (msgspec.json.decode(one.body, type=Kept) for one in store.documents(loop, EVALUATION))
-    latest = {kept.id: kept.evaluation for kept in versions}
-    return {name: evaluation for name, evaluation in latest.items() if evaluation is not None}
+class _Latest(NamedTuple):
+    """The last version of each evaluation of a loop, by their ids, the oldest first; and the number of the newest."""
+
+    version: int
+    kept: dict[str, Kept]
+
+
+def _latest(store: EventStore, loop: str) -> _Latest:
+    documents = store.documents(loop, EVALUATION)
+    versions = (msgspec.json.decode(one.body, type=Kept) for one in documents)
+    return _Latest(documents[-1].version if documents else 0, {kept.id: kept for kept in versions})
+
+
+def kept_evaluations(store: EventStore, loop: str, clock: Callable[[], int]) -> dict[str, Evaluation]:
+    """The evaluations of a loop by their ids, the oldest first. Those whose process was killed fail at this look."""
+    version, latest = _latest(store, loop)
+    for kept in [one for one in latest.values() if one.worker is not None and one.worker.gone()]:
+        ended = Kept(kept.id, _abandoned(kept.evaluation))
+        # Its last deed may have been to finish: then there is another version, and the next look sees that.
+        if store.save_documents(loop, clock(), {EVALUATION: msgspec.json.encode(ended)}, after={EVALUATION: version}):
+            version, latest[kept.id] = version + 1, ended
+    return {name: kept.evaluation for name, kept in latest.items() if kept.evaluation is not None}
 
 
 def end_abandoned(store: EventStore, loops: Iterable[str], clock: Callable[[], int]) -> None:
     """Let evaluations that are pending fail: before a server runs, nobody is at work on them any more."""
     for loop in loops:
-        for evaluation in kept_evaluations(store, loop).values():
-            if evaluation.status == "pending":
-                ended = msgspec.structs.replace(evaluation, status="failed", failure=ABANDONED)
-                store.save_document(loop, EVALUATION, clock(), msgspec.json.encode(Kept(evaluation.id, ended)))
+        for kept in _latest(store, loop).kept.values():
+            if kept.evaluation is not None and kept.evaluation.status == "pending":
+                ended = Kept(kept.id, _abandoned(kept.evaluation))
+                store.save_document(loop, EVALUATION, clock(), msgspec.json.encode(ended))
+
+
+def _abandoned(evaluation: Evaluation | None) -> Evaluation | None:
+    return None if evaluation is None else msgspec.structs.replace(evaluation, status="failed", failure=ABANDONED)
