@@ -17,10 +17,10 @@ from random import getrandbits
 from typing import cast
 
 import httptools
+import msgspec
 
 from glbandits.serving.http.application import Application, too_large
 from glbandits.serving.http.messages import ONCE, Request, Response
-from glbandits.serving.http.routing import Route
 from glbandits.serving.http.swift import run_swiftly
 
 log = logging.getLogger(__name__)
@@ -71,18 +71,12 @@ class Connections:
             connection.abort()
 
 
-class _Exchange:
+class _Exchange(msgspec.Struct, eq=False):
     """A request, and its response as soon as it is there."""
 
-    __slots__ = ("keep_alive", "parts", "request", "response", "route", "size")
-    route: Route
-    """Who will answer."""
-
-    def __init__(self, request: Request, *, keep_alive: bool) -> None:
-        self.request, self.keep_alive = request, keep_alive
-        self.parts: list[bytes] = []
-        self.size = 0
-        self.response: Response | None = None
+    request: Request
+    keep_alive: bool
+    response: Response | None = None
 
 
 class Connection(asyncio.Protocol):
@@ -95,7 +89,9 @@ class Connection(asyncio.Protocol):
         """Those whose response was not sent yet, in order."""
         self._current: _Exchange | None = None
         """The one whose body comes."""
-        self._reading = self._kept = self._silent = 0
+        self._parts: list[bytes] = []
+        """Of that body."""
+        self._reading = self._kept = self._silent = self._size = 0
         self._went_on = self._ended = self._paused = self._clogged = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -171,13 +167,13 @@ class Connection(asyncio.Protocol):
         if self._ended:  # What came with the last request, and behind it.
             return
         keep_alive = parser.should_keep_alive() and parser.get_http_version() == "1.1"
-        exchange = _Exchange(request, keep_alive=keep_alive)
+        exchange = _Exchange(request, keep_alive)
         self._exchanges.append(exchange)
         opened = self._application.open(request)
         if isinstance(opened, Response):
             self._answered(exchange, opened)
             return
-        exchange.route, self._current = opened, exchange
+        self._current, self._route, self._parts, self._size = exchange, opened, [], 0
         if b"expect" in headers and len(self._exchanges) == 1 and headers[b"expect"].lower() == b"100-continue":
             self._transport.write(CONTINUE)
 
@@ -187,11 +183,11 @@ class Connection(asyncio.Protocol):
         exchange = self._current
         if exchange is None:
             return
-        exchange.size += len(body)
-        exchange.parts.append(body)
-        if exchange.size > exchange.route.largest_body:
-            self._current = None
-            refused = self._application.refuse(too_large(exchange.route), exchange.request, exchange.route)
+        self._size += len(body)
+        self._parts.append(body)
+        if self._size > self._route.largest_body:
+            self._current, self._parts = None, []
+            refused = self._application.refuse(too_large(self._route), exchange.request, self._route)
             self._answered(exchange, refused)
 
     def on_message_complete(self) -> None:
@@ -200,7 +196,7 @@ class Connection(asyncio.Protocol):
         exchange, self._current = self._current, None
         if exchange is None:
             return
-        request, route, parts = exchange.request, exchange.route, exchange.parts
+        request, route, parts = exchange.request, self._route, self._parts
         request.body = parts[0] if len(parts) == 1 else b"".join(parts)
         answer = self._application.answer(request, route)
         if route.swift:
@@ -241,14 +237,21 @@ class Connection(asyncio.Protocol):
         """Answer what was begun, then say what was wrong, and end."""
         if self._ended:
             return
-        self._read_no_more()
+        self._drop_current()
+        self._ended = True
         refused = _Exchange(Request("", "", "", {}, self._client, f"{getrandbits(64):016x}"), keep_alive=False)
         self._exchanges.append(refused)
         self._answered(refused, Response(status, STATUS_LINES[status][9:-2] + b"\n", b"text/plain"))
 
     def _read_no_more(self) -> None:
         """Answer what came whole, and end."""
+        self._drop_current()
         self._ended = True
+        if not self._exchanges:
+            self._close()
+
+    def _drop_current(self) -> None:
+        """Forget a request of which the rest will not come."""
         if self._current is not None:
             self._exchanges.remove(self._current)
             self._current = None

@@ -1,6 +1,7 @@
 """Requests, responses, and refusals: what the APIs have to do with HTTP."""
 
 import logging
+from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -34,7 +35,7 @@ class Request(msgspec.Struct):
     """A header of which a request may have one, and this one has two: a proxy might look at another than we do."""
     began: float = 0.0
     """When its head had come, by `time.perf_counter`."""
-    values: dict[str, str] = {}
+    values: Mapping[str, str] = {}
     """The parts of the path that the route names, unquoted."""
     body: bytes = b""
 

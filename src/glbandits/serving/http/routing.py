@@ -1,12 +1,15 @@
 """Paths and methods, and who answers them."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import NamedTuple, Protocol, TypeAlias
 from urllib.parse import unquote
 
 from glbandits.serving.http.messages import Refused, Request, Response
 
+REMEMBERED = 1024
+"""Paths whose route need not be searched again. Those that name an event come seldom twice, and others often."""
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
@@ -54,6 +57,7 @@ class Routes:
 
     def __init__(self) -> None:
         self._root = _Node()
+        self._remembered = lru_cache(maxsize=REMEMBERED)(self._search)
 
     def add(self, method: str, pattern: str, route: Route) -> None:
         """One more."""
@@ -66,6 +70,7 @@ class Routes:
         self._grown(pattern).api = api
 
     def _grown(self, pattern: str) -> _Node:
+        self._remembered.cache_clear()
         node = self._root
         for part in pattern.strip("/").split("/"):
             if part.startswith("{"):
@@ -88,11 +93,14 @@ class Routes:
         if node.named is not None:
             yield from self._below(f"{pattern}/{{{node.named[0]}}}", node.named[1])
 
-    def find(self, method: str, path: str) -> tuple[dict[str, str], Route]:
+    def find(self, method: str, path: str) -> tuple[Mapping[str, str], Route]:
         """The named parts of a path, unquoted, and who answers. A literal part goes before a named one.
 
         Who answers GET answers HEAD, too.
         """
+        return self._remembered(method, path)
+
+    def _search(self, method: str, path: str) -> tuple[Mapping[str, str], Route]:
         node, values = self._root, dict[str, str]()
         for part in path.strip("/").split("/"):
             following = node.literal.get(part)
