@@ -6,10 +6,10 @@ It reads paths of stores, a line each. For each it forks a child that writes the
 after it has it. Forking saves the imports: a kill takes a tenth of a second.
 """
 
+import asyncio
 import itertools
 import os
 import sys
-import threading
 
 from glbandits.serving.events import Reward
 from glbandits.serving.group_writer import GroupWriter
@@ -20,23 +20,21 @@ SENDERS = 4
 IN_FLIGHT = 8
 
 
-def append_for_ever(path: str) -> None:
-    """Decisions and their rewards from several threads."""
-    store = SqliteStore(path)
-    writer = GroupWriter(store, group=64)
-    for sender in range(SENDERS):
-        threading.Thread(target=_send, args=(writer, sender)).start()
+async def append_for_ever(path: str) -> None:
+    """Decisions and their rewards from several tasks."""
+    writer = GroupWriter(SqliteStore(path), group=64)
+    await asyncio.gather(*(_send(writer, sender) for sender in range(SENDERS)))
 
 
-def _send(writer: GroupWriter, sender: int) -> None:
+async def _send(writer: GroupWriter, sender: int) -> None:
     for turn in itertools.count():
         names = [f"{os.getpid()}-{sender}-{turn}-{i}" for i in range(IN_FLIGHT)]
         decisions = [(f"d {name}", writer.submit(decision(name, request=bytes(500)))) for name in names]
         rewards = [
             (f"r {name}", writer.submit(Reward(loop="shop", event_id=name, at=1, value=1.0, key="k"))) for name in names
         ]
-        for line, future in decisions + rewards:
-            future.result()
+        for line, waiter in decisions + rewards:
+            await waiter
             # One short write to a pipe arrives whole or not at all.
             os.write(1, f"{line}\n".encode())
 
@@ -47,7 +45,7 @@ def main() -> None:
         child = os.fork()
         if child == 0:
             os.write(1, f"pid {os.getpid()}\n".encode())
-            append_for_ever(line.rstrip("\n"))
+            asyncio.run(append_for_ever(line.rstrip("\n")))
             return
         os.waitpid(child, 0)
         os.write(1, b"dead\n")

@@ -1,10 +1,17 @@
-"""Makers of events for the tests of stores."""
+"""Makers of events for the tests of stores, and ways to wait for what is done with them."""
 
-from typing import Any
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from glbandits.serving.events import Activation, Aggregation, Decision, Mode, Reward
 
 WAIT = 1_000
+LONGEST = 20.0
+"""Seconds after which a test has failed because nothing happens."""
+
+Result = TypeVar("Result")
 
 
 def decision(event_id: str, at: int = 0, *, loop: str = "shop", **changed: Any) -> Decision:
@@ -39,3 +46,16 @@ def reward(
 def activation(event_id: str, at: int = 1, *, loop: str = "shop") -> Activation:
     """An activation that comes at once unless it is said when."""
     return Activation(loop=loop, event_id=event_id, at=at)
+
+
+def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """What comes of a coroutine in an event loop of its own, if that does not take too long."""
+    return asyncio.run(asyncio.wait_for(coroutine, LONGEST))
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for what another thread does."""
+    until = time.monotonic() + LONGEST
+    while not condition():
+        assert time.monotonic() < until, "what is waited for does not happen"
+        time.sleep(0.002)

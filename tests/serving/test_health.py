@@ -1,6 +1,7 @@
 """What /readyz says of the writer. The rest of it is in test_application.py."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from glbandits.serving.metrics import RequestMetrics
 from glbandits.serving.service import Service
 from glbandits.serving.settings import Settings
 from glbandits.serving.sqlite_store import SqliteStore
-from tests.serving.makers import decision
+from tests.serving.makers import decision, run, wait_until
 
 
 @pytest.fixture(name="service")
@@ -25,6 +26,11 @@ def service_fixture(tmp_path: Path) -> Iterator[Service]:
     service.start()
     yield service
     service.close()
+
+
+async def submit(service: Service) -> None:
+    """Have an event written, and do not wait for it."""
+    service.writer.submit(decision("e"))
 
 
 def reasons(service: Service, folder: Path) -> list[str]:
@@ -43,12 +49,10 @@ def test_a_server_whose_store_fails_is_not_ready_until_it_works_again(
 
     with monkeypatch.context() as failing:
         failing.setattr(service.store, "append", fail)
-        service.writer.submit(decision("e"))
-        until = time.monotonic() + 10
-        while not (found := reasons(service, tmp_path)) and time.monotonic() < until:
-            time.sleep(0.01)
-        assert found == ["the last events could not be written"]
-    service.writer.flush()
+        run(submit(service))
+        wait_until(lambda: service.writer.counts.failures > 0)
+        assert reasons(service, tmp_path) == ["the last events could not be written"]
+    wait_until(lambda: service.writer.counts.events == 1)
     assert reasons(service, tmp_path) == []
     assert service.store.decision("shop", "e") is not None
 
@@ -59,14 +63,16 @@ def test_a_server_whose_store_is_stuck_is_not_ready(
     monkeypatch.setattr("glbandits.serving.http.health.WRITE_PATIENCE", 0.05)
     append = service.store.append
 
-    def slow(events: Any) -> Any:
-        time.sleep(0.5)
+    may_go = threading.Event()
+
+    def stuck(events: Any) -> Any:
+        assert may_go.wait(10)
         return append(events)
 
-    monkeypatch.setattr(service.store, "append", slow)
-    written = service.writer.submit(decision("e"))
+    monkeypatch.setattr(service.store, "append", stuck)
+    run(submit(service))
     time.sleep(0.1)
     assert reasons(service, tmp_path) == ["an event has waited to be written for more than 0.05 s"]
-    written.result(10)
-    service.writer.flush()
+    may_go.set()
+    wait_until(lambda: service.writer.trouble(0.05) is None)
     assert reasons(service, tmp_path) == []

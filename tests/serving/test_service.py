@@ -15,6 +15,7 @@ from glbandits.serving.events import Event, Fate, Receipt
 from glbandits.serving.service import DEFAULT_LOOP, Answer, Service
 from glbandits.serving.sqlite_store import SqliteStore
 from glbandits.serving.store import LoggedDecision
+from tests.serving.makers import wait_until
 
 ACTIONS = ("tea", "cola")
 
@@ -78,7 +79,7 @@ def test_an_event_that_waits_to_be_written_gets_the_same_answer_again(world: Wor
     assert first.degraded
     assert again == [first, first]
     world.store.may_write.set()
-    world.service.writer.flush()
+    wait_until(lambda: world.service.writer.counts.events == 3)
     kept = world.store.decision(DEFAULT_LOOP, "e")
     assert kept is not None
     assert kept.decision == first.decision
@@ -131,7 +132,7 @@ def test_a_reward_that_was_refused_is_not_written(world: World, monkeypatch: pyt
 
     monkeypatch.setattr("glbandits.serving.service.LAST_WAIT", 0.05)
     asyncio.run(ask())
-    world.service.writer.flush()
+    world.service.writer.close()
     kept = world.store.decision(DEFAULT_LOOP, "first")
     assert kept is not None
     assert [reward.value for reward in kept.rewards] == [1.0]

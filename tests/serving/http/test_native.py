@@ -17,6 +17,7 @@ from glbandits.serving.http.native import looking
 from glbandits.serving.http.native.wire import EventRecord
 from glbandits.serving.store import LoggedDecision
 from tests.serving.http.native import ARMS, Site
+from tests.serving.makers import wait_until
 
 
 @pytest.fixture
@@ -244,7 +245,7 @@ class TestTroubles:
         monkeypatch.setattr(site.service.store, "append", slow)
         assert site.decide(eventId="e")["degraded"]
         hold.set_result(None)
-        site.service.writer.flush()
+        wait_until(lambda: site.service.writer.counts.events == 1)
         assert site.ask("GET", "/v1/events/e").status_code == 200
 
     def test_without_a_key_nothing_is_told(self, site: Site) -> None:
