@@ -111,3 +111,13 @@ def test_keys_are_read_while_a_log_is_being_deleted(service: Service, monkeypatc
     assert keys.again.wait(10)
     done.set()
     housekeeper.close()
+
+
+def test_the_store_is_tidied(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    tidied = threading.Event()
+    monkeypatch.setattr(housekeeping, "TIDY_EVERY", 0.01)
+    monkeypatch.setattr(service.store, "tidy", tidied.set)
+    housekeeper = Housekeeper(service, Failing())
+    housekeeper.start()
+    assert tidied.wait(10)
+    housekeeper.close()

@@ -6,19 +6,40 @@ import sqlite3
 import stat
 from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from glbandits.errors import InvalidInput, UnknownName
-from glbandits.serving import sqlite_log, sqlite_schema
+from glbandits.serving import sqlite_log, sqlite_schema, sqlite_store
 from glbandits.serving.errors import StoreError
-from glbandits.serving.events import Fate
+from glbandits.serving.events import Event, Fate, Receipt
 from glbandits.serving.sqlite_store import SqliteStore
 from tests.serving.makers import WAIT, activation, decision, reward
 
-HARMLESS = {"SCAN numbers", "USE TEMP B-TREE FOR ORDER BY"}
-"""A table of one row, and the sorting of what was found by name."""
+HARMLESS = {"SCAN CONSTANT ROW", "USE TEMP B-TREE FOR ORDER BY"}
+"""Questions side by side, and the sorting of what was found by name."""
+
+
+EVENTS = st.one_of(
+    st.builds(decision, st.sampled_from("ab"), loop=st.sampled_from("xy"), slot=st.sampled_from(["", "1"])),
+    st.builds(
+        reward,
+        st.sampled_from("abc"),
+        st.integers(0, 2 * WAIT),
+        loop=st.sampled_from("xy"),
+        key=st.sampled_from(["", "k"]),
+    ),
+    st.builds(activation, st.sampled_from("abc"), st.integers(0, 2 * WAIT), loop=st.sampled_from("xy")),
+)
+"""Few names, so that most are known."""
+
+
+def numbers(receipts: list[Receipt]) -> list[int]:
+    return [receipt.number for receipt in receipts]
 
 
 def make(path: Path, events: int = 0) -> SqliteStore:
@@ -71,27 +92,59 @@ def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
     make(tmp_path / "events.db").close()
     with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="version 99 of the tables; this glbandits knows up to 1"):
+    with pytest.raises(StoreError, match="version 99 of the tables; this glbandits knows up to 2"):
         SqliteStore(tmp_path / "events.db")
 
 
-def test_an_older_version_is_brought_to_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make(tmp_path / "events.db", events=2).close()
+    upgrades = sqlite_schema.UPGRADES
     wrong = ("ALTER TABLE decisions ADD COLUMN region TEXT NOT NULL DEFAULT ''", "CREATE TABLE decisions (x)")
-    monkeypatch.setattr(sqlite_schema, "UPGRADES", (*sqlite_schema.UPGRADES, wrong))
+    monkeypatch.setattr(sqlite_schema, "UPGRADES", (*upgrades, wrong))
     with pytest.raises(StoreError, match="table decisions already exists"):
         SqliteStore(tmp_path / "events.db")
     right = (
         "CREATE TABLE regions (loop TEXT PRIMARY KEY) STRICT",
         "INSERT INTO regions SELECT DISTINCT loop FROM decisions",
     )
-    monkeypatch.setattr(sqlite_schema, "UPGRADES", (sqlite_schema.UPGRADES[0], right))
+    monkeypatch.setattr(sqlite_schema, "UPGRADES", (*upgrades, right))
     store = SqliteStore(tmp_path / "events.db")
-    assert store._writer.execute("PRAGMA user_version").fetchone() == (2,)
+    assert store._writer.execute("PRAGMA user_version").fetchone() == (len(upgrades) + 1,)
     assert store._writer.execute("SELECT loop FROM regions").fetchall() == [("shop",)]
     # Nothing is left of the upgrade that failed.
     assert "region" not in [row[1] for row in store._writer.execute("PRAGMA table_info(decisions)")]
     assert store.summary("shop").decisions[Fate.KEPT] == 2
+    store.close()
+
+
+def test_a_store_of_version_1_keeps_its_numbers_counts_and_seals(tmp_path: Path) -> None:
+    kept = decision("a", at=5)
+    with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as old:
+        for step in sqlite_schema.UPGRADES[0]:
+            old.execute(step)
+        old.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION}")
+        old.execute("PRAGMA user_version = 1")
+        row = (7, "shop", "a", "", 5, 5 + WAIT, sqlite_log.encode_body(kept))
+        old.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        old.execute("INSERT INTO rewards VALUES ('shop', 7, 8, 6, 0.5, 'k', 0)")
+        old.execute("INSERT INTO seals VALUES ('shop', 7)")
+        old.execute("INSERT INTO counts VALUES ('shop', 'decision', 'kept', 4), ('shop', 'reward', 'unknown', 3)")
+        old.execute("UPDATE numbers SET last = 9")
+    store = SqliteStore(tmp_path / "events.db")
+    assert store.check() == []
+    found = store.decision("shop", "a")
+    assert found is not None
+    assert (found.number, found.decision, [each.number for each in found.rewards]) == (7, kept, [8])
+    again = store.append([decision("b"), decision("a"), reward("a"), reward("nobody")])
+    assert [(receipt.fate, receipt.number) for receipt in again] == [
+        (Fate.KEPT, 10),
+        (Fate.DUPLICATE, 7),
+        (Fate.LATE, 11),
+        (Fate.UNKNOWN, 0),
+    ]
+    counted = store.summary("shop")
+    assert (counted.decisions[Fate.KEPT], counted.decisions[Fate.DUPLICATE]) == (5, 1)
+    assert (counted.rewards[Fate.LATE], counted.rewards[Fate.UNKNOWN]) == (1, 4)
     store.close()
 
 
@@ -129,6 +182,130 @@ def test_two_stores_on_one_file_share_numbers_and_seals(tmp_path: Path) -> None:
     assert [(receipt.fate, receipt.number) for receipt in first.append([reward("x")])] == [(Fate.LATE, 6)]
     second.close()
     first.close()
+
+
+def test_what_another_process_wrote_meanwhile_is_known(tmp_path: Path) -> None:
+    """A decision that is taken to be new is in the log all the same: it is found, and its number and the counts fit."""
+    first, second = SqliteStore(tmp_path / "events.db"), SqliteStore(tmp_path / "events.db")
+    assert numbers(first.append([decision("a")])) == [1]
+    assert numbers(second.append([decision("b"), decision("a"), reward("a")])) == [2, 1, 3]
+    assert numbers(first.append([decision("b"), decision("c")])) == [2, 4]
+    for store in (first, second):
+        assert store.summary("shop").decisions == {Fate.KEPT: 3, Fate.DUPLICATE: 2, Fate.LATE: 0, Fate.UNKNOWN: 0}
+        assert store.check() == []
+        store.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(calls=st.lists(st.lists(EVENTS, max_size=8), max_size=6))
+def test_to_trust_that_decisions_are_new_changes_nothing(calls: list[list[Event]]) -> None:
+    """The same receipts, rows and counts as if the log were asked for every name."""
+    with TemporaryDirectory() as folder:
+        store, careful = SqliteStore(Path(folder) / "store.db"), SqliteStore(Path(folder) / "careful.db")
+        for events in calls:
+            receipts = store.append(events)
+            with careful._writing() as connection:
+                assert sqlite_log.append(connection, events, trust=False) == receipts
+        for table in ("decisions", "rewards", "activations", "counts"):
+            rows = [each._writer.execute(f"SELECT * FROM {table}").fetchall() for each in (store, careful)]
+            assert rows[0] == rows[1]
+        store.close()
+        careful.close()
+
+
+def test_a_long_call_with_a_known_name_near_its_end_is_judged_as_a_whole(tmp_path: Path) -> None:
+    store = make(tmp_path / "events.db")
+    store.append([decision("known")])
+    names = [str(i) for i in range(2 * sqlite_log.ROWS_AT_ONCE)]
+    receipts = store.append([decision(name) for name in (*names, "known", "last")])
+    assert numbers(receipts) == [*range(2, len(names) + 2), 1, len(names) + 2]
+    assert store.summary("shop").decisions[Fate.KEPT] == len(names) + 2
+    store.close()
+
+
+def test_a_row_that_sqlite_refuses_is_no_known_name(tmp_path: Path) -> None:
+    store = make(tmp_path / "events.db")
+    with pytest.raises(StoreError, match="could not be written: cannot store REAL value in INTEGER column"):
+        store.append([decision("a"), decision("b", at=0.5)])  # type: ignore[arg-type]
+    assert store.decision("shop", "a") is None
+    store.close()
+
+
+def test_few_statements_for_a_call(tmp_path: Path) -> None:
+    store = make(tmp_path / "events.db", events=2)
+    asked: list[str] = []
+    store._writer.set_trace_callback(asked.append)
+    store.append([decision(f"d{i}") for i in range(sqlite_log.ROWS_AT_ONCE)])
+    assert [statement.split()[0] for statement in asked] == ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"]
+    asked.clear()
+    store.append([reward(f"d{i}") for i in range(sqlite_log.ROWS_AT_ONCE)])
+    assert [statement.split()[0] for statement in asked] == ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"]
+    store.close()
+
+
+def restarts(path: Path) -> int:
+    """How many times the write-ahead log has begun again, by its head."""
+    return int.from_bytes(Path(f"{path}-wal").read_bytes()[12:16], "big")
+
+
+def test_tidying_brings_everything_to_its_place(tmp_path: Path) -> None:
+    store = make(tmp_path / "events.db", events=30)
+    store.tidy()
+    shutil.copy(tmp_path / "events.db", tmp_path / "copy.db")
+    assert _sound_prefix(tmp_path / "copy.db") == 30
+    store.append([decision("next")])
+    assert restarts(tmp_path / "events.db") == 1
+    store.close()
+
+
+def test_a_log_begins_again_under_steady_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody writes whenever it is possible: writers wait once, while the last bit is brought to its place."""
+    monkeypatch.setattr(sqlite_store, "PAGES_BEFORE_RESTART", 20)
+    store, bring, waited = make(tmp_path / "events.db"), sqlite_store._bring_to_its_place, []
+
+    def under_load(connection: sqlite3.Connection) -> int:
+        waited.append(store._write_lock.locked())
+        if waited[-1]:
+            return bring(connection)
+        with store._writing() as writer:
+            writer.execute("INSERT INTO documents VALUES ('shop', 'written', ?, 0, x'')", (len(waited),))
+            return bring(connection)
+
+    monkeypatch.setattr(sqlite_store, "_bring_to_its_place", under_load)
+    store.append([decision("a")])
+    store.tidy()
+    assert waited == [False]
+    for i in range(20):
+        store.append([decision(str(i))])
+    store.tidy()
+    assert waited[1:] == [False, False, False, True]
+    assert restarts(tmp_path / "events.db") == 0
+    store.append([decision("next")])
+    assert restarts(tmp_path / "events.db") == 1
+    store.close()
+
+
+def test_a_store_that_nobody_tidies_has_a_log_that_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_store, "PAGES_AT_MOST", 50)
+    store = make(tmp_path / "events.db", events=100)
+    assert restarts(tmp_path / "events.db") >= 2
+    assert Path(f"{tmp_path}/events.db-wal").stat().st_size < 80 * 4200
+    store.close()
+
+
+def test_tidying_waits_for_nobody(tmp_path: Path) -> None:
+    """Neither for a reader of old nor for another process that writes; and what they see stays."""
+    store, other = make(tmp_path / "events.db", events=5), SqliteStore(tmp_path / "events.db")
+    with other._reading() as reader:
+        assert reader.execute("SELECT count(*) FROM decisions").fetchone() == (5,)
+        store.append([decision("x")])
+        with other._writing():
+            store.tidy()
+        assert reader.execute("SELECT count(*) FROM decisions").fetchone() == (5,)
+    store.tidy()
+    assert store.check() == []
+    other.close()
+    store.close()
 
 
 def test_what_comes_while_the_log_is_deleted_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

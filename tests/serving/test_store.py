@@ -200,7 +200,14 @@ def test_order_and_duplication_do_not_matter(make: Callable[[Path], EventStore],
 
 
 def test_all_or_none_of_a_call(store: EventStore) -> None:
-    for bad in (reward("a", value=float("nan")), reward("a\0"), decision("\ud800"), decision("z", at=2**63)):
+    for bad in (
+        reward("a", value=float("nan")),
+        reward("a", key="\0"),
+        decision("a", slot="\0"),
+        activation("\0"),
+        decision("\ud800"),
+        decision("z", at=2**63),
+    ):
         with pytest.raises(InvalidInput, match="must be"):
             store.append([decision("a"), bad])
         assert store.decision("shop", "a") is None
@@ -296,6 +303,35 @@ def test_everything_is_there_when_it_is_opened_again(opened: Callable[[], EventS
     store.close()
 
 
+NAMES = ("", "1", "null", 'a "quoted" \\ one', "line\nbreak", "\x7f\x01", "\N{SNOWMAN}", "\U0010fffe")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_any_text(store: EventStore, name: str) -> None:
+    decided = decision(name, loop=name, slot=name)
+    rewarded, activated = reward(name, loop=name, slot=name, key=f"{name}-"), activation(name, loop=name)
+    assert fates(store, decided) == [Fate.KEPT]
+    assert fates(store, rewarded, activated) == [Fate.KEPT] * 2
+    assert fates(store, rewarded, activated, decided) == [Fate.DUPLICATE] * 3
+    assert store.seal(name, 0, 2 * WAIT, 10) == 1
+    assert fates(store, reward(name, loop=name, slot=name)) == [Fate.LATE]
+    assert store.summary(name).decisions[Fate.DUPLICATE] == 1
+    assert store.delete_log(name, anew=True) == 1
+    assert store.summary(name).decisions[Fate.DUPLICATE] == 0
+    assert store.append([decision("next")]) == [Receipt(Fate.KEPT, 5)]
+
+
+def test_what_is_tidied_is_as_it_was(store: EventStore) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(lambda: [store.append([decision(str(i)), reward(str(i))]) for i in range(100)])
+        while not writing.done():
+            store.tidy()
+        writing.result()
+    store.tidy()
+    assert store.summary("shop").decisions[Fate.KEPT] == store.summary("shop").rewards[Fate.KEPT] == 100
+    assert [len(ripe.rewards) for ripe in store.ripe("shop", 0, 2 * WAIT, 1000)] == [1] * 100
+
+
 def test_a_closed_store_says_so(opened: Callable[[], EventStore]) -> None:
     store = opened()
     store.close()
@@ -304,6 +340,8 @@ def test_a_closed_store_says_so(opened: Callable[[], EventStore]) -> None:
         store.append([decision("a")])
     with pytest.raises(StoreError, match="is closed; open it again"):
         store.summary("shop")
+    with pytest.raises(StoreError, match="is closed; open it again"):
+        store.tidy()
 
 
 def test_many_threads_write_and_read(store: EventStore) -> None:

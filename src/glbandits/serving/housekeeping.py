@@ -1,4 +1,4 @@
-"""What a server does besides answering and learning: it looks for new keys, and forgets what was kept long enough."""
+"""What a server does besides answering and learning: it tidies its store, reads new keys, and forgets what is old."""
 
 import logging
 import threading
@@ -11,7 +11,7 @@ from glbandits.serving.service import Service
 
 log = logging.getLogger(__name__)
 
-KEYS_EVERY, FORGET_EVERY = 2.0, 3600.0
+TIDY_EVERY, KEYS_EVERY, FORGET_EVERY = 0.5, 2.0, 3600.0
 """Seconds."""
 DAY = 24 * 60 * 60 * SECOND
 
@@ -27,14 +27,15 @@ class Housekeeper:
     """Threads that do these things, each in its time. What fails is tried again.
 
     Args:
-        service: whose logs are forgotten, by `retention_days` of each loop.
+        service: whose store is tidied, and whose logs are forgotten, by `retention_days` of each loop.
         keys: is refreshed.
     """
 
     def __init__(self, service: Service, keys: Refreshed) -> None:
         self._stop = threading.Event()
-        # A thread each: a key that was revoked must not work on while a long log is deleted.
+        # A thread each: a key that was revoked must not work on, nor writes wait, while a long log is deleted.
         chores: dict[str, tuple[float, Callable[[], object]]] = {
+            "tidy": (TIDY_EVERY, service.store.tidy),
             "keys": (KEYS_EVERY, keys.refresh),
             "forget": (FORGET_EVERY, partial(forget_old, service)),
         }
@@ -55,7 +56,7 @@ class Housekeeper:
                 thread.join()
 
     def _every(self, seconds: float, work: Callable[[], object]) -> None:
-        pause = KEYS_EVERY
+        pause = min(seconds, KEYS_EVERY)
         while not self._stop.wait(pause):
             try:
                 work()

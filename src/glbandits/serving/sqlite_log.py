@@ -5,8 +5,7 @@ At every row that SQLite returns Python's lock may change hands, and a busy even
 """
 
 import sqlite3
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from itertools import chain, groupby
 from typing import Any
 
@@ -18,11 +17,22 @@ from glbandits.serving.store import LoggedDecision, LoggedReward, LogSummary
 
 encode_body = msgspec.msgpack.Encoder().encode
 decode_body = msgspec.msgpack.Decoder(Decision).decode
+encode_json = msgspec.json.Encoder().encode
+decode_json = msgspec.json.Decoder().decode
 
-FIND_DECISIONS = """
-    SELECT json_group_array(json_array(d.loop, d.event_id, d.slot, d.number, d.deadline))
-    FROM json_each(?) AS asked CROSS JOIN decisions AS d
-    ON d.loop = json_extract(asked.value, '$[0]') AND d.event_id = json_extract(asked.value, '$[1]')"""
+NUMBERED = ("", "event", "numbered")
+"""Names the row of `counts` with the number of the last event that was kept. It is of no loop and never deleted."""
+LAST = f"SELECT count FROM counts WHERE (loop, kind, fate) = {NUMBERED}"
+FIND = f"""
+    SELECT ({LAST}), (
+        SELECT json_group_object(s.loop, s.number)
+        FROM json_each(:asked) AS loops CROSS JOIN seals AS s ON s.loop = loops.key
+    ), (
+        SELECT json_group_array(json_array(d.loop, d.event_id, d.slot, d.number, d.deadline))
+        FROM json_each(:asked) AS loops CROSS JOIN json_each(loops.value) AS events
+        CROSS JOIN decisions AS d ON d.loop = loops.key AND d.event_id = events.value
+    )"""
+"""The last number, and the seals and decisions for event_ids by loop."""
 FIND_KEYS = """
     SELECT json_group_array(json_array(r.decision, r.key, r.number, r.late))
     FROM json_each(?) AS asked CROSS JOIN rewards AS r
@@ -33,97 +43,120 @@ FIND_ACTIVATIONS = """
     ON a.loop = json_extract(asked.value, '$[0]') AND a.decision = json_extract(asked.value, '$[1]')"""
 
 
-ROWS_AT_ONCE = (64, 16, 4, 1)
-"""Sizes of insertions: few enough that SQLite keeps them all compiled."""
+ROWS_AT_ONCE = 64
+"""Of an insertion, at most: each number of rows is a statement that is kept compiled."""
+STATEMENTS = 4 * ROWS_AT_ONCE
+"""That a connection keeps compiled: the insertions of all sizes, and everything else."""
 
 
-def append(connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt]:
-    """Judge the events and write those that are kept."""
-    known = _known(connection, events)
-    last: int = connection.execute("SELECT last FROM numbers").fetchone()[0]
-    judge = Judge(known, _seals(connection, events), last)
+def _insertions(into: str, columns: int, otherwise: str = "") -> tuple[str, ...]:
+    """Statements that add rows, by their number."""
+    row = f"({', '.join('?' * columns)})"
+    return tuple(f"INSERT {into} VALUES {', '.join([row] * rows)}{otherwise}" for rows in range(ROWS_AT_ONCE + 1))
+
+
+DECISIONS = _insertions("INTO decisions", 7)
+REWARDS = _insertions("INTO rewards", 7)
+ACTIVATIONS = _insertions("OR REPLACE INTO activations", 5)
+COUNTS = _insertions("INTO counts", 4, " ON CONFLICT DO UPDATE SET count = count + excluded.count")
+
+
+class KnownName(Exception):
+    """A decision that was taken to be new is in the log."""
+
+
+def append(connection: sqlite3.Connection, events: Sequence[Event], *, trust: bool) -> list[Receipt]:
+    """Judge the events and write those that are kept.
+
+    With `trust`, decisions are taken to be new, as nearly all are: nothing is asked of their names, because SQLite
+    finds those that are known when it writes. Then this raises `KnownName`; roll back, and do it again without.
+    """
+    judge = _judge(connection, [event for event in events if not isinstance(event, Decision)] if trust else events)
     receipts = judge.judge(events)
-    _insert(
-        connection,
-        "decisions",
-        [
-            (new.number, d.loop, d.event_id, d.slot, d.at, new.deadline, encode_body(d))
-            for new in judge.decisions
-            for d in (new.decision,)
-        ],
-    )
-    _insert(
-        connection,
-        "rewards",
-        [(r.loop, new.of, new.number, r.at, r.value, r.key, new.late) for new in judge.rewards for r in (new.reward,)],
-    )
-    connection.executemany(
-        "INSERT OR REPLACE INTO activations VALUES (?, ?, ?, ?, ?)",
-        [(new.activation.loop, new.of, new.number, new.activation.at, new.late) for new in judge.activations],
-    )
-    connection.executemany(
-        "INSERT INTO counts VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET count = count + excluded.count",
-        [(*which, count) for which, count in judge.counts.items()],
-    )
-    connection.execute("UPDATE numbers SET last = ?", (judge.last,))
+    if judge.decisions:
+        try:
+            _insert(connection, DECISIONS, [_decision_row(*new) for new in judge.decisions])
+        except sqlite3.IntegrityError as error:
+            if trust:
+                raise KnownName from error
+            raise
+    if judge.rewards:
+        _insert(connection, REWARDS, [_reward_row(*new) for new in judge.rewards])
+    if judge.activations:
+        _insert(connection, ACTIVATIONS, [_activation_row(*new) for new in judge.activations])
+    counts = [(*which, count) for which, count in judge.counts.items()]
+    _insert(connection, COUNTS, [(*NUMBERED, judge.last - judge.before), *counts])
     return receipts
 
 
-def _insert(connection: sqlite3.Connection, table: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def _decision_row(number: int, deadline: int, decision: Decision) -> tuple[Any, ...]:
+    return (number, decision.loop, decision.event_id, decision.slot, decision.at, deadline, encode_body(decision))
+
+
+def _reward_row(number: int, of: int, late: bool, reward: Reward) -> tuple[Any, ...]:
+    return (reward.loop, of, number, reward.at, reward.value, reward.key, late)
+
+
+def _activation_row(number: int, of: int, late: bool, activation: Activation) -> tuple[Any, ...]:
+    return (activation.loop, of, number, activation.at, late)
+
+
+def _insert(connection: sqlite3.Connection, statements: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
     """Add rows by few statements of many rows each: `executemany` has one for each, and gives Python's lock away."""
-    begin = 0
-    for size in ROWS_AT_ONCE:
-        while len(rows) - begin >= size:
-            values = list(chain.from_iterable(rows[begin : begin + size]))
-            connection.execute(_insertion(table, size, len(rows[0])), values)
-            begin += size
+    for begin in range(0, len(rows), ROWS_AT_ONCE):
+        some = rows[begin : begin + ROWS_AT_ONCE]
+        connection.execute(statements[len(some)], list(chain.from_iterable(some)))
 
 
-@cache
-def _insertion(table: str, rows: int, columns: int) -> str:
-    row = f"({', '.join('?' * columns)})"
-    return f"INSERT INTO {table} VALUES {', '.join([row] * rows)}"
-
-
-def _known(connection: sqlite3.Connection, events: Sequence[Event]) -> dict[Name, Known]:
-    """What the log has of the decisions that are named in the events."""
-    asked = list({(event.loop, event.event_id) for event in events})
+def _judge(connection: sqlite3.Connection, events: Sequence[Event]) -> Judge:
+    """One that knows what the log has of the decisions that are named in the events."""
+    if not events:
+        return Judge({}, {}, connection.execute(LAST).fetchone()[0])
+    asked: dict[str, set[str]] = {}
+    for event in events:
+        asked.setdefault(event.loop, set()).add(event.event_id)
+    last, seals, decisions = connection.execute(FIND, {"asked": _json(asked)}).fetchone()
     known = {
         (loop, event_id, slot): Known(number, deadline)
-        for loop, event_id, slot, number, deadline in _ask(connection, FIND_DECISIONS, asked)
+        for loop, event_id, slot, number, deadline in decode_json(decisions)
     }
-    by_number = {found.number: found for found in known.values()}
-    keys = [
-        (found.number, event.key)
+    _add_keys(connection, events, known)
+    _add_activations(connection, events, known)
+    return Judge(known, decode_json(seals), last)
+
+
+def _add_keys(connection: sqlite3.Connection, events: Sequence[Event], known: Mapping[Name, Known]) -> None:
+    named = [
+        (known.get((event.loop, event.event_id, event.slot)), event.key)
         for event in events
         if isinstance(event, Reward) and event.key
-        for found in (known.get((event.loop, event.event_id, event.slot)),)
-        if found is not None
     ]
-    for decision, key, number, late in _ask(connection, FIND_KEYS, keys):
-        mark = by_number[decision].keys.get(key)
+    asked = {found.number: found for found, _ in named if found is not None}
+    pairs = [(found.number, key) for found, key in named if found is not None]
+    for decision, key, number, late in _ask(connection, FIND_KEYS, pairs):
+        mark = asked[decision].keys.get(key)
         if mark is None or mark.late:
-            by_number[decision].keys[key] = Mark(number, bool(late))
+            asked[decision].keys[key] = Mark(number, bool(late))
+
+
+def _add_activations(connection: sqlite3.Connection, events: Sequence[Event], known: Mapping[Name, Known]) -> None:
     activated = {(event.loop, event.event_id) for event in events if isinstance(event, Activation)}
-    slots = [(name[0], found.number) for name, found in known.items() if name[:2] in activated]
-    for decision, number, late in _ask(connection, FIND_ACTIVATIONS, slots):
-        by_number[decision].activation = Mark(number, bool(late))
-    return known
+    slots = {found.number: (name[0], found) for name, found in known.items() if name[:2] in activated}
+    pairs = [(loop, number) for number, (loop, _) in slots.items()]
+    for decision, number, late in _ask(connection, FIND_ACTIVATIONS, pairs):
+        slots[decision][1].activation = Mark(number, bool(late))
 
 
 def _ask(connection: sqlite3.Connection, query: str, asked: Sequence[Any]) -> list[list[Any]]:
     """The rows that a query gives for a list of pairs. It gives them as one text."""
     if not asked:
         return []
-    found: str = connection.execute(query, (msgspec.json.encode(asked).decode(),)).fetchone()[0]
-    rows: list[list[Any]] = msgspec.json.decode(found)
+    rows: list[list[Any]] = decode_json(connection.execute(query, (_json(asked),)).fetchone()[0])
     return rows
 
 
-def _seals(connection: sqlite3.Connection, events: Iterable[Event]) -> dict[str, int]:
-    loops = {event.loop for event in events if not isinstance(event, Decision)}
-    found = {loop: connection.execute("SELECT number FROM seals WHERE loop = ?", (loop,)).fetchone() for loop in loops}
-    return {loop: row[0] for loop, row in found.items() if row is not None}
+def _json(value: object) -> str:
+    return encode_json(value).decode()
 
 
 def last_ripe(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int) -> int:
@@ -238,7 +271,8 @@ def summary(connection: sqlite3.Connection, loop: str) -> LogSummary:
     counts: dict[Kind, dict[Fate, int]] = {
         kind: dict.fromkeys(Fate, 0) for kind in ("decision", "reward", "activation")
     }
-    for kind, fate, count in connection.execute("SELECT kind, fate, count FROM counts WHERE loop = ?", (loop,)):
+    found = "SELECT kind, fate, count FROM counts WHERE loop = ? AND kind <> 'event'"
+    for kind, fate, count in connection.execute(found, (loop,)):
         counts[kind][Fate(fate)] = count
     return LogSummary(
         first_at=first and first[0],
@@ -247,6 +281,11 @@ def summary(connection: sqlite3.Connection, loop: str) -> LogSummary:
         rewards=counts["reward"],
         activations=counts["activation"],
     )
+
+
+def begin_anew(connection: sqlite3.Connection, loop: str) -> None:
+    """Count the events of a loop from 0 again. Their numbers go on."""
+    connection.execute("DELETE FROM counts WHERE loop = ? AND kind <> 'event'", (loop,))
 
 
 def delete_oldest(connection: sqlite3.Connection, loop: str, up_to: int, limit: int) -> int:

@@ -71,6 +71,11 @@ UPGRADES: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (loop, number)
         ) STRICT""",
     ),
+    (
+        # A number is a count too, of all events that were kept: beside the others, one statement and one page have all.
+        "INSERT INTO counts SELECT '', 'event', 'numbered', last FROM numbers",
+        "DROP TABLE numbers",
+    ),
 )
 """What leads from version 0, an empty file, to 1, from 1 to 2, and so on. A change is a new entry, never an edit."""
 

@@ -21,8 +21,10 @@ DURABILITIES = {"process": "NORMAL", "power": "FULL"}
 """What survives, and SQLite's word for it: `process` hands a commit to the system, `power` waits for the disk too."""
 WAIT_FOR_LOCK = 5_000
 """Milliseconds that a write waits for another process."""
-PAGES_BEFORE_CHECKPOINT = 4_000
-"""Pages of 4096 bytes that the write-ahead log grows by until they are brought to their place."""
+PAGES_BEFORE_RESTART, PAGES_AT_MOST = 16_000, 64_000
+"""Of 4096 bytes in the write-ahead log: with the first `tidy` has it begin again, with the second a commit."""
+TIMES_BEFORE_RESTART = 2
+"""That `tidy` brings to its place what was written meanwhile: more made the wait no shorter."""
 DELETED_AT_ONCE = 1_000
 """Decisions that a transaction deletes: writers wait for no more than these."""
 
@@ -59,13 +61,15 @@ class SqliteStore:
             try:
                 prepare(self._writer, self._path)
                 self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
-                self._writer.execute(f"PRAGMA wal_autocheckpoint = {PAGES_BEFORE_CHECKPOINT}")
+                self._writer.execute(f"PRAGMA wal_autocheckpoint = {PAGES_AT_MOST}")
             except BaseException:
                 self._writer.close()
                 raise
 
     def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+        connection = sqlite3.connect(
+            self._path, isolation_level=None, check_same_thread=False, cached_statements=sqlite_log.STATEMENTS
+        )
         connection.execute(f"PRAGMA busy_timeout = {WAIT_FOR_LOCK}")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         return connection
@@ -73,16 +77,17 @@ class SqliteStore:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction of the one writer: all of it, or nothing."""
-        with self._write_lock, _named_errors(f"{self._path} could not be written"):
+        with self._write_lock:
             self._check_open()
-            self._writer.execute("BEGIN IMMEDIATE")
             try:
+                self._writer.execute("BEGIN IMMEDIATE")
                 yield self._writer
                 self._writer.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
+            except BaseException as error:
+                with _named_errors(f"{self._path} could not be written"):
+                    if self._writer.in_transaction:
+                        self._writer.execute("ROLLBACK")
+                    raise error
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -110,8 +115,12 @@ class SqliteStore:
     def append(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append`."""
         check_events(events)
-        with self._writing() as connection:
-            return sqlite_log.append(connection, events)
+        try:
+            with self._writing() as connection:
+                return sqlite_log.append(connection, events, trust=True)
+        except sqlite_log.KnownName:
+            with self._writing() as connection:
+                return sqlite_log.append(connection, events, trust=False)
 
     def seal(self, loop: str, after: int, now: int, limit: int) -> int:
         """See `EventStore.seal`."""
@@ -158,7 +167,7 @@ class SqliteStore:
         deleted, last = 0, self.last_number(loop) if up_to is None else up_to
         if anew:
             with self._writing() as connection:
-                connection.execute("DELETE FROM counts WHERE loop = ?", (loop,))
+                sqlite_log.begin_anew(connection, loop)
         while True:
             with self._writing() as connection:
                 some = sqlite_log.delete_oldest(connection, loop, last, DELETED_AT_ONCE)
@@ -266,6 +275,18 @@ class SqliteStore:
             beside.unlink(missing_ok=True)
             raise
 
+    def tidy(self) -> None:
+        """See `EventStore.tidy`. It brings what is in the write-ahead log to its place, which waits for the disk."""
+        with self._reading() as connection:
+            connection.execute("ROLLBACK")  # It is not done inside a transaction.
+            if _bring_to_its_place(connection) >= PAGES_BEFORE_RESTART:
+                # The log begins again only if all of it is in its place, so for the last bit writers wait. Each time
+                # before brings what was written during the one before it: less and less.
+                for _ in range(TIMES_BEFORE_RESTART):
+                    _bring_to_its_place(connection)
+                with self._write_lock:
+                    _bring_to_its_place(connection)
+
     def check(self) -> list[str]:
         """See `EventStore.check`."""
         with self._reading() as connection:
@@ -285,6 +306,11 @@ class SqliteStore:
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
                 self._writer.close()
+
+
+def _bring_to_its_place(connection: sqlite3.Connection) -> int:
+    """Copy the write-ahead log to the file, as far as nobody must wait for it. The pages that the log has."""
+    return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
 
 
 def _newest_version(connection: sqlite3.Connection, loop: str, kind: str) -> int:

@@ -178,6 +178,12 @@ class EventStore(Protocol):
     def backup(self, path: str | PathLike[str]) -> None:
         """Write a copy of the whole store, as it is at one moment, to a new file. Others may write meanwhile."""
 
+    def tidy(self) -> None:
+        """Do what a write would otherwise have to wait for now and then. Call it often, from a thread of its own.
+
+        A store that is never tidied is as safe, and writes as much, but some of its writes take long.
+        """
+
     def check(self) -> list[str]:
         """What is wrong with the files; nothing if all is sound. Reads everything."""
 
