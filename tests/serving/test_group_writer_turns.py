@@ -15,7 +15,7 @@ from tests.serving.makers import decision, run
 
 
 class Recording(SqliteStore):
-    """Knows the sizes of its groups."""
+    """Knows the sizes of its groups, which a thread writes."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -24,6 +24,9 @@ class Recording(SqliteStore):
     def append(self, events: Sequence[Event]) -> list[Receipt]:
         self.sizes.append(len(events))
         return super().append(events)
+
+    def append_at_once(self, _: Sequence[Event]) -> None:
+        """It takes its time."""
 
 
 @pytest.fixture

@@ -137,6 +137,13 @@ class Line:
     def send(self, data: bytes) -> None:
         self.connection.data_received(data)
 
+    def closed(self) -> bool:
+        return self.wire.closed
+
+    def paused(self) -> bool:
+        """Whether nothing is read."""
+        return self.wire.paused
+
     @property
     def replies(self) -> list[Reply]:
         """What has come back so far."""
@@ -150,7 +157,7 @@ class Line:
     async def replied(self, count: int) -> list[Reply]:
         """Wait for so many responses."""
         while len(found := self.replies) < count:
-            assert not self.wire.closed, f"the connection is closed after {found}"
+            assert not self.closed(), f"the connection is closed after {found}"
             await asyncio.sleep(0)
         return found
 

@@ -39,7 +39,7 @@ class TestOrder:
             found = await line.replied(4)
             assert [reply.status for reply in found] == [200, 200, 404, 200]
             assert [reply.body for reply in found[:2]] == [b"a", b"b"]
-            assert not line.wire.closed
+            assert not line.closed()
 
         run(main())
 
@@ -90,7 +90,7 @@ def test_however_requests_are_cut_into_pieces_they_are_answered_as_one_by_one(
             if slowly:
                 await settle()
         await line.replied(len(stream))
-        assert line.wire.closed == last
+        assert line.closed() == last
         return line.wire.sent
 
     async def main() -> None:
@@ -304,7 +304,7 @@ class TestFailures:
             line = Line(site)
             monkeypatch.setattr(site.shared.application, "open", None)
             line.send(asked())
-            assert (line.wire.closed, line.wire.writes) == (True, [])
+            assert (line.closed(), line.wire.writes) == (True, [])
 
         run(main())
         assert "a request could not be read" in caplog.text
