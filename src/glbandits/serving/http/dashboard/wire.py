@@ -85,7 +85,7 @@ class Statistics(Wire, frozen=True, kw_only=True):
     explored: int
     """The draw was not the model's most likely action."""
     agreed: int
-    """The draw was the baseline: the first allowed action."""
+    """The draw was the baseline: see `baseline_of`."""
     baseline_shown: int
     """Learned, and the baseline was shown."""
     baseline_worth: float
