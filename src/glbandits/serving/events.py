@@ -16,9 +16,9 @@ class Mode(StrEnum):
 
     ONLINE = "Online"
     APPRENTICE = "Apprentice"
-    """The first action is always shown, and learned from; the model decides in silence."""
+    """The baseline is always shown, and learned from; the model decides in silence."""
     LOGGING = "LoggingOnly"
-    """The first action is always shown, and nothing is learned."""
+    """The baseline is always shown, and nothing is learned."""
 
 
 class Aggregation(StrEnum):
@@ -52,7 +52,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     chosen: int
     """The place of the action that the model's draw gave."""
     shown: int
-    """The place of the action that was returned: the first allowed one unless the mode is Online."""
+    """The place of the action that was returned: the baseline unless the mode is Online."""
     baseline: int | None = None
     """The place of the action that is shown without a model, in place of the first allowed one, if the request named
     it: a slot does. None if it did not, or in a log of a version that did not keep it."""

@@ -78,7 +78,9 @@ def answer(
     begin_log(settings)
     store, lock = SqliteStore(settings.store, durability=settings.durability), LearnerLock(settings.store)
     with closing(store), closing(lock):
-        service = Service(store, settings.loops, queue=settings.queue, learns=lock.held)
+        service = Service(
+            store, settings.loops, queue=settings.queue, queue_bytes=settings.queue_bytes, learns=lock.held
+        )
         warm_up(service)
         limits = Limits(
             body=settings.max_body,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from glbandits.errors import InvalidInput
 from glbandits.serving.errors import StoreError, UnknownLoop
 from glbandits.serving.events import Activation, Decision, Fate, Receipt, Reward
-from glbandits.serving.group_writer import GroupWriter
+from glbandits.serving.group_writer import QUEUE_BYTES, GroupWriter
 from glbandits.serving.loop import Loop
 from glbandits.serving.patience import Patience
 from glbandits.serving.store import EventStore, LoggedDecision
@@ -46,6 +46,7 @@ class Service:
         store: of all loops. The service closes it.
         loops: their names.
         queue: events that may wait to be written; more are refused.
+        queue_bytes: how large the decisions among them may be, together; more are refused.
         clock: microseconds since 1970.
         learns: whether this process is the one that learns, asked each time. One that does not follows the models
             that another keeps.
@@ -57,11 +58,12 @@ class Service:
         loops: Sequence[str] = (DEFAULT_LOOP,),
         *,
         queue: int = 10_000,
+        queue_bytes: int = QUEUE_BYTES,
         clock: Callable[[], int] = microseconds,
         learns: Callable[[], bool] = lambda: True,
     ) -> None:
         self.store, self.clock, self._learns = store, clock, learns
-        self.writer = GroupWriter(store, queue=queue)
+        self.writer = GroupWriter(store, queue=queue, queue_bytes=queue_bytes)
         self.loops = {name: Loop(name, store, clock) for name in loops}
         self._patience, self._last_patience = Patience(), Patience(self.writer.withdraw)
         self.learning_failed: str | None = None
@@ -205,4 +207,4 @@ def _same(first: Decision, again: Decision) -> Decision:
 
 
 def _question(decision: Decision) -> tuple[object, ...]:
-    return decision.request, decision.encoding, decision.actions, decision.excluded
+    return decision.request, decision.encoding, decision.actions, decision.excluded, decision.baseline
