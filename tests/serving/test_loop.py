@@ -15,7 +15,7 @@ from glbandits.features import Hashing
 from glbandits.records import Floats
 from glbandits.serving import sqlite_log
 from glbandits.serving.configuration import Configuration
-from glbandits.serving.deciding import decide, draw, seed_of, share_of
+from glbandits.serving.deciding import decide, draw, draw_entry, seed_of, share_of
 from glbandits.serving.events import Activation, Aggregation, Fate, Mode, Reward, Ripe
 from glbandits.serving.learning import aggregate, learn
 from glbandits.serving.loop import BASE, Loop
@@ -240,6 +240,26 @@ def test_a_draw_never_takes_what_has_no_chance() -> None:
     assert draw(np.array([0.0, 1.0, 0.0]), share_of(0)) == 1
     assert draw(np.array([0.0, 1.0, 0.0]), share_of(2**63 - 1)) == 1
     assert [draw(np.array([0.5, 0.5]), share_of(seed)) for seed in (0, 2**62 - 1, 2**62, 2**63 - 1)] == [0, 0, 1, 1]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=6),
+    st.integers(0, 3),
+    st.floats(0, 1),
+    st.integers(0, 2**63 - 1),
+)
+def test_compiled_draws_are_those_of_the_plain_function(
+    chances: list[float], excluded: int, exploration: float, seed: int
+) -> None:
+    entry: Any = draw_entry()
+    allowed = np.arange(len(chances)) + excluded
+    given_chances, count = np.array(chances), len(chances) + excluded
+    compiled, plain = np.zeros(count), np.zeros(count)
+    drawn = entry(given_chances, allowed, exploration, share_of(seed), compiled)
+    assert drawn == entry.py_func(given_chances, allowed, exploration, share_of(seed), plain)
+    assert compiled.tobytes() == plain.tobytes()
+    assert not compiled[:excluded].any()
 
 
 def test_dense_actions_are_decided_and_learned(tmp_path: Path) -> None:

@@ -92,13 +92,13 @@ class Hashing:
 
     def _features(self, features: Object, place: int | None) -> bytes:
         """Those of the action at a place, or the shared ones: codes and values, one after the other."""
-        found = _Found(self._codes)
+        found: list[bytes] = []
         try:
-            found.add("", features, 0)
+            _add(self._codes, "", features, 0, found)
         except InvalidInput as error:
             owner = "shared features" if place is None else f"features of action {place}"
             raise InvalidInput(f"{owner}: {error}") from None
-        return b"".join(found.coded)
+        return b"".join(found)
 
     def _crossed(self, shared: bytes, actions: Sequence[bytes]) -> Floats:
         every = [self._constant + shared, *actions]
@@ -109,47 +109,40 @@ class Hashing:
         return out
 
 
-class _Found:
-    """The features of an object, as they are found."""
-
-    def __init__(self, known: Codes) -> None:
-        self._known = known
-        self.coded: list[bytes] = []
-        """The code and the value of each."""
-
-    def add(self, space: str, features: Object, depth: int) -> None:
-        """All features of an object, or of several, in a namespace."""
-        known, add = self._known.known(space).get, self.coded.append
-        for item in features.items() if type(features) is dict else _items(space, features):
-            name, value = item
-            kind = type(value)
-            if kind is dict or kind is list:
-                self._add_nested(space, name, value, depth)
+def _add(codes: Codes, space: str, features: Object, depth: int, found: list[bytes]) -> None:
+    """Add the code and the value of every feature of an object, or of several, in a namespace."""
+    known, add = codes.known(space).get, found.append
+    for item in features.items() if type(features) is dict else _items(space, features):
+        name, value = item
+        kind = type(value)
+        if kind is dict or kind is list:
+            _add_nested(codes, space, name, value, depth, found)
+            continue
+        if kind is float and -LARGEST_FEATURE <= value <= LARGEST_FEATURE:
+            code = known(name)  # numbers may all be different: the name is what comes again
+            if code is not None:
+                add(code + packed(value))
                 continue
-            if kind is float and -LARGEST_FEATURE <= value <= LARGEST_FEATURE:
-                code = known(name)  # numbers may all be different: the name is what comes again
-                if code is not None:
-                    add(code + packed(value))
-                    continue
-            try:
-                add(known(item) or self._known.meet(space, name, value))
-            except TypeError:  # an object of another type cannot be looked up
-                self._add_nested(space, name, value, depth)
+        try:
+            add(known(item) or codes.meet(space, name, value))
+        except TypeError:  # an object of another type cannot be looked up
+            _add_nested(codes, space, name, value, depth, found)
 
-    def _add_nested(self, space: str, name: object, value: Any, depth: int) -> None:
-        path = path_of(space, name)
-        if str(name).startswith("_"):
-            return
-        if type(value) is not dict and _holds_no_object(value):
-            if not all(isinstance(part, Real) for part in value):
-                raise InvalidInput(f"{path} must be an array of numbers or of objects; got {repr(value)[:60]}")
-            self.add(space, {f"{name}[{place}]": part for place, part in enumerate(value)}, depth)
-        elif depth == DEEPEST:
-            raise InvalidInput(
-                f"{path} is an object too deep; objects are taken within objects {DEEPEST} deep. Move its features up"
-            )
-        else:
-            self.add(path, value, depth + 1)
+
+def _add_nested(codes: Codes, space: str, name: object, value: Any, depth: int, found: list[bytes]) -> None:
+    if str(name).startswith("_"):
+        return
+    path = path_of(space, name)
+    if type(value) is not dict and _holds_no_object(value):
+        if not all(isinstance(part, Real) for part in value):
+            raise InvalidInput(f"{path} must be an array of numbers or of objects; got {repr(value)[:60]}")
+        _add(codes, space, {f"{name}[{place}]": part for place, part in enumerate(value)}, depth, found)
+    elif depth == DEEPEST:
+        raise InvalidInput(
+            f"{path} is an object too deep; objects are taken within objects {DEEPEST} deep. Move its features up"
+        )
+    else:
+        _add(codes, path, value, depth + 1, found)
 
 
 def _holds_no_object(value: object) -> bool:
@@ -169,8 +162,10 @@ def _check_products(shared: int, found: int, actions: int) -> None:
 
 def _items(space: str, features: object) -> Iterable[tuple[str, Any]]:
     """Names and values of an object, or of several."""
-    if type(features) is list and set(map(type, features)) <= {dict}:  # as they come from JSON
-        return chain.from_iterable([part.items() for part in features])
+    if type(features) is list:
+        objects = [part.items() for part in features if type(part) is dict]
+        if len(objects) == len(features):  # as they come from JSON
+            return chain.from_iterable(objects)
     parts = [features] if isinstance(features, Mapping) else features
     if not isinstance(parts, list | tuple) or not all(isinstance(part, Mapping) for part in parts):
         raise InvalidInput(f"{space or 'they'} must be an object or a list of objects; got {repr(features)[:60]}")

@@ -123,6 +123,11 @@ class TestFloats:
         again = site.decide(eventId="e 1", excluded=[0], deferred=True)
         assert again == decided
 
+    @pytest.mark.parametrize("query", ["arms=3", "arms=%33", "&arms=3", "arms=3&", "arms=3&deferred=false"])
+    def test_a_query_may_be_written_in_many_ways(self, site: Site, query: str) -> None:
+        decided = self.send(site, ARMS, query).json()
+        assert site.ask("GET", f"/v1/events/{decided['eventId']}").json()["features"] == ARMS
+
     @pytest.mark.parametrize(
         ("numbers", "query", "told"),
         [
@@ -133,6 +138,8 @@ class TestFloats:
             ([], "arms=1", "got 0 bytes"),
             ([[1, np.nan]], "arms=1", "feature 1 of arm 0 is nan"),
             ([[-np.inf, 1]], "arms=1", "feature 0 of arm 0 is -inf"),
+            ([[1, 2], [3, np.nan]], "arms=2", "feature 1 of arm 1 is nan"),
+            (ARMS, f"arms={'1' * 19}", "arms, the number of arms, must be a whole number; got '1111"),
             (ARMS, "arms=3&excluded=x", "excluded must be a whole number; got 'x'"),
             (ARMS, "arms=3&excluded=7", "0 to 2; got 7"),
             (ARMS, "arms=3&deferred=yes", "true or false; got 'yes'"),

@@ -8,7 +8,9 @@ from urllib.parse import quote
 import pytest
 
 from glbandits.serving.events import Fate
+from glbandits.serving.http.personalizer.ranking import ranking_of
 from tests.serving.http.personalizer import ACTIONS, CONTEXT, PREVIEW, V1, Site
+from tests.serving.makers import decision
 
 
 @pytest.fixture(name="site")
@@ -39,6 +41,11 @@ def test_all_events_keep_to_the_order_of_a_ranking(site: Site) -> None:
         ids = [one["id"] for one in answer["ranking"]]
         assert ids[0] == answer["rewardActionId"]
         assert answer["ranking"][1] == {"id": "juice", "probability": 0.0}  # excluded: where the request had it
+
+
+def test_actions_of_the_same_chance_stay_in_the_order_of_the_request() -> None:
+    made = decision("e", actions=tuple("abcdef"), excluded=(1,), shown=4, probabilities=(0.2, 0.0, 0.4, 0.2, 0.1, 0.1))
+    assert [one.id for one in ranking_of(made)] == ["e", "b", "c", "a", "d", "f"]
 
 
 def test_the_action_to_show_comes_after_an_excluded_first_one(site: Site) -> None:
