@@ -113,9 +113,7 @@ class Connection(asyncio.Protocol):
             return
         self._went_on, self._silent = False, 0
         try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._read_no_more()  # It is answered as if it had not asked to speak otherwise.
+            self._feed(data)
         except httptools.HttpParserCallbackError:
             log.exception("a request could not be read")
             self._transport.abort()
@@ -124,6 +122,19 @@ class Connection(asyncio.Protocol):
         self._kept = 0 if self._went_on else self._kept + len(data)
         if self._kept > LARGEST_HEAD:
             self._refuse_the_rest(431)
+
+    def _feed(self, data: bytes) -> None:
+        """Let the parser read on. What asks for another protocol is read as if it had not, and is the last."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as place:
+            method = self._parser.get_method()
+            if method == b"CONNECT":
+                self._read_no_more()
+                return
+            head = _without_upgrade(method, self._url, self._headers, self._twice)
+            self._parser = httptools.HttpRequestParser(self)
+            self._parser.feed_data(head + data[place.args[0] :])
 
     def eof_received(self) -> bool:
         """The other side sends no more. Whether what it has sent is still to be answered."""
@@ -150,6 +161,8 @@ class Connection(asyncio.Protocol):
         """Its head is whole."""
         self._went_on, self._reading = True, 0
         headers, parser = self._headers, self._parser
+        if b"upgrade" in headers and parser.should_upgrade() and parser.get_method() != b"CONNECT":
+            return  # It comes again, without that, from `_feed`.
         path, query = _target(self._url)
         told = headers.get(b"x-request-id")
         # By place, because names cost a microsecond.
@@ -166,7 +179,7 @@ class Connection(asyncio.Protocol):
         self._current, self._headers = None, {}  # what comes after a body in chunks is of no interest
         if self._ended:  # What came with the last request, and behind it.
             return
-        keep_alive = parser.should_keep_alive() and parser.get_http_version() == "1.1"
+        keep_alive = parser.should_keep_alive() and parser.get_http_version() == "1.1" and not parser.should_upgrade()
         exchange = _Exchange(request, keep_alive)
         self._exchanges.append(exchange)
         opened = self._application.open(request)
@@ -288,6 +301,18 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """End now."""
         self._transport.abort()
+
+
+def _without_upgrade(method: bytes, url: bytes, headers: dict[bytes, bytes], twice: bytes) -> bytes:
+    """A head that asks for another protocol, as one that does not, and after which the connection ends.
+
+    The parser reads no body after the first, though clients that would rather speak HTTP/2 send one.
+    """
+    lines = [b"%s %s HTTP/1.1" % (method, url), b"connection: close"]
+    lines += [b"%s: %s" % pair for pair in headers.items() if pair[0] not in (b"connection", b"upgrade")]
+    if twice:
+        lines.append(b"%s: %s" % (twice, headers[twice]))
+    return b"\r\n".join([*lines, b"", b""])
 
 
 def _target(url: bytes) -> tuple[str, str]:
