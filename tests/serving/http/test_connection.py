@@ -184,12 +184,14 @@ class TestExpectations:
             HEAD.replace(b"\r\n", b"\r\nauthorization: nobody\r\n", 1),
         ],
     )
-    def test_a_refused_request_is_not(self, head: bytes) -> None:
+    def test_a_refused_request_is_not_and_is_the_last_because_its_body_may_or_may_not_come(self, head: bytes) -> None:
         async def main() -> None:
             line = Line(Site())
             line.send(head)
-            assert [reply.status for reply in line.replies] != [100]
-            assert len(line.replies) == 1
+            (reply,) = line.replies
+            assert reply.status in (401, 404, 413)
+            assert reply.headers[b"connection"] == b"close"
+            assert line.closed()
 
         run(main())
 

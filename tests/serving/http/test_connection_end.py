@@ -36,6 +36,22 @@ class TestByWhatWasAsked:
 
         run(main())
 
+    @pytest.mark.parametrize("path", ["/wait/a", "/unknown"])
+    def test_what_comes_behind_the_last_request_is_not_begun(self, path: str) -> None:
+        async def main() -> None:
+            site = Site()
+            line = Line(site)
+            line.send(asked("/wait/b") + asked(path, "connection: keep-alive", version="1.0"))
+            line.send(asked("/echo?behind", method="POST", body=b"a"))
+            for gate in "ab":
+                site.gates[gate].set()
+            assert [reply.headers.get(b"connection") for reply in await line.replied(2)] == [None, b"close"]
+            await settle()
+            assert "/echo" not in site.asked
+            assert line.closed()
+
+        run(main())
+
     @both_event_loops
     @pytest.mark.parametrize("headers", [["connection: close"], ["authorization: nobody", "connection: close"]])
     def test_over_a_socket(self, event_loop: str, headers: list[str]) -> None:

@@ -207,6 +207,21 @@ class TestAhead:
 
         run(main())
 
+    def test_those_that_are_refused_count_too(self) -> None:
+        async def main() -> None:
+            site = Site()
+            line = Line(site)
+            line.send(asked("/wait/a"))
+            for _ in range(MOST_AHEAD):
+                assert not line.paused()
+                line.send(asked("/unknown"))
+            assert line.paused()
+            site.gates["a"].set()
+            await line.replied(MOST_AHEAD + 1)
+            assert not line.paused()
+
+        run(main())
+
     @both_event_loops
     def test_all_are_answered_over_a_socket(self, event_loop: str) -> None:
         async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:

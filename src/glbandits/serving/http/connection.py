@@ -122,6 +122,9 @@ class Connection(asyncio.Protocol):
         self._kept = 0 if self._went_on else self._kept + len(data)
         if self._kept > LARGEST_HEAD:
             self._refuse_the_rest(431)
+        if len(self._exchanges) > MOST_AHEAD and not self._transport.is_closing():
+            self._paused = True
+            self._transport.pause_reading()
 
     def _feed(self, data: bytes) -> None:
         """Let the parser read on. What asks for another protocol is read as if it had not, and is the last."""
@@ -177,13 +180,15 @@ class Connection(asyncio.Protocol):
             time.perf_counter(),
         )
         self._current, self._headers = None, {}  # what comes after a body in chunks is of no interest
-        if self._ended:  # What came with the last request, and behind it.
-            return
+        if self._ended or (self._exchanges and not self._exchanges[-1].keep_alive):
+            return  # What came behind the last request.
         keep_alive = parser.should_keep_alive() and parser.get_http_version() == "1.1" and not parser.should_upgrade()
         exchange = _Exchange(request, keep_alive)
         self._exchanges.append(exchange)
         opened = self._application.open(request)
         if isinstance(opened, Response):
+            # Who was not told to go on may send the body, or leave it out: what comes next could be either.
+            exchange.keep_alive = exchange.keep_alive and b"expect" not in headers
             self._answered(exchange, opened)
             return
         self._current, self._route, self._parts, self._size = exchange, opened, [], 0
@@ -218,9 +223,6 @@ class Connection(asyncio.Protocol):
             task = self._loop.create_task(answer)
             self._shared.tasks.add(task)
             task.add_done_callback(partial(self._done, exchange))
-        if len(self._exchanges) > MOST_AHEAD:
-            self._paused = True
-            self._transport.pause_reading()
 
     def _done(self, exchange: _Exchange, task: "asyncio.Task[Response]") -> None:
         self._shared.tasks.discard(task)
