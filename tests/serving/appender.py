@@ -10,7 +10,10 @@ import asyncio
 import itertools
 import os
 import sys
+import threading
+import time
 
+from glbandits.serving import sqlite_store
 from glbandits.serving.events import Reward
 from glbandits.serving.group_writer import GroupWriter
 from glbandits.serving.sqlite_store import SqliteStore
@@ -22,8 +25,16 @@ IN_FLIGHT = 8
 
 async def append_for_ever(path: str) -> None:
     """Decisions and their rewards from several tasks."""
-    writer = GroupWriter(SqliteStore(path), group=64)
+    store = SqliteStore(path)
+    threading.Thread(target=_tidy, args=(store,), daemon=True).start()
+    writer = GroupWriter(store, group=64)
     await asyncio.gather(*(_send(writer, sender) for sender in range(SENDERS)))
+
+
+def _tidy(store: SqliteStore) -> None:
+    while True:
+        store.tidy()
+        time.sleep(0.01)
 
 
 async def _send(writer: GroupWriter, sender: int) -> None:
@@ -41,6 +52,7 @@ async def _send(writer: GroupWriter, sender: int) -> None:
 
 def main() -> None:
     """Fork a writer for each line."""
+    sqlite_store.PAGES_BEFORE_RESTART = 50  # so that the log of a short life begins again
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -4,6 +4,8 @@ import random
 import shutil
 import sqlite3
 import stat
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -180,6 +182,18 @@ def test_two_stores_on_one_file_share_numbers_and_seals(tmp_path: Path) -> None:
     assert [receipt.number for receipt in second.append([decision("x")])] == [5]
     assert second.seal("shop", 0, WAIT + 1, 10) == 5
     assert [(receipt.fate, receipt.number) for receipt in first.append([reward("x")])] == [(Fate.LATE, 6)]
+    second.close()
+    first.close()
+
+
+def test_a_second_store_of_a_process_leaves_the_locks_of_the_first(tmp_path: Path) -> None:
+    """Else another process could take the write-ahead log away under both."""
+    first, second = make(tmp_path / "events.db", events=1), SqliteStore(tmp_path / "events.db")
+    other = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('PRAGMA journal_mode = DELETE')"
+    done = subprocess.run(
+        [sys.executable, "-c", other, tmp_path / "events.db"], capture_output=True, text=True, check=False
+    )
+    assert "database is locked" in done.stderr
     second.close()
     first.close()
 

@@ -55,8 +55,10 @@ class SqliteStore:
         self._readers: list[sqlite3.Connection] = []
         self._closed = False
         with _named_errors(f"{self._path} could not be opened"):
-            # Who may not read the keys and the log must not: SQLite gives its other files the same rights.
-            os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            # Who may not read the keys and the log must not: SQLite gives its other files the same rights. A file that
+            # is there is left alone: to close it would end the locks that another store of this process has on it.
+            if not self._path.exists():
+                os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             self._writer = self._connect()
             try:
                 prepare(self._writer, self._path)
