@@ -298,6 +298,19 @@ class TestFailures:
         (record,) = (record for record in caplog.records if record.levelno == logging.ERROR)
         assert record.getMessage() == f"GET {path} failed"
 
+    @pytest.mark.parametrize("path", ["/cancelled", "/swift/cancelled"])
+    def test_what_a_handler_waits_for_in_vain_is_answered_too(
+        self, path: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        async def main() -> None:
+            line = Line(Site())
+            line.send(asked(path) + asked())
+            assert [reply.status for reply in await line.replied(2)] == [503, 200]
+            assert line.replies[0].headers[b"retry-after"] == b"1"
+
+        run(main())
+        assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
     def test_of_the_connection_itself_end_it_and_are_logged(
         self, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -172,6 +172,23 @@ class TestByTheServer:
 
         run_in(event_loop, main())
 
+    @pytest.mark.parametrize("turns", [0, 1])
+    def test_the_task_of_a_request_may_be_cancelled(self, turns: int) -> None:
+        async def main() -> None:
+            site = Site()
+            line = Line(site)
+            line.send(asked("/wait/a"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            assert len(site.asked) == turns
+            site.shared.abort()
+            line.connection.connection_lost(None)
+            await settle()
+            assert not site.shared.tasks
+            assert line.wire.writes == []
+
+        run(main())
+
     @both_event_loops
     @each_kind
     def test_aborted_all_are_gone_at_once(self, event_loop: str, prefix: str, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -18,6 +19,7 @@ from glbandits.serving.settings import Settings
 
 log = logging.getLogger(__name__)
 
+STOPPED = "the server gave it up, because it ends; send it again"
 AddRoutes: TypeAlias = Callable[[Routes, Service, Guard], None]
 """What an API is to the application."""
 
@@ -59,6 +61,8 @@ class Application:
         """What is sent for a request that came in whole."""
         try:
             response = await route.handler(request)
+        except CancelledError:
+            return self.refuse(Refused(503, "Stopped", STOPPED, ((b"retry-after", b"1"),)), request, route)
         except Exception as error:
             return self.refuse(error, request, route)
         return self._finished(request, response, route)
