@@ -117,6 +117,19 @@ def test_an_activation_is_for_all_slots_and_counts_once(store: EventStore) -> No
     assert fates(store, activation("f", at=WAIT)) == [Fate.KEPT]
 
 
+def test_an_activation_is_for_what_was_decided_before_it_in_the_same_call(store: EventStore) -> None:
+    events = [activation("e"), decision("e", slot="1"), activation("e"), decision("e", slot="2"), activation("e")]
+    assert fates(store, *events, activation("e")) == [
+        Fate.UNKNOWN,
+        Fate.KEPT,
+        Fate.KEPT,
+        Fate.KEPT,
+        Fate.KEPT,
+        Fate.DUPLICATE,
+    ]
+    assert [ripe.activated for ripe in store.ripe("shop", 0, WAIT + 1, 10)] == [True, True]
+
+
 def test_no_decision_overtakes_another(store: EventStore) -> None:
     store.append([decision("a", at=0), decision("b", at=9), decision("c", at=1), decision("x", loop="other")])
     assert [ripe.decision.event_id for ripe in store.ripe("shop", 0, WAIT + 5, 10)] == ["a"]
