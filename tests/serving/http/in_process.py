@@ -21,6 +21,8 @@ class Wire(asyncio.Transport):
         self.writes: list[bytes] = []
         self.wrote = asyncio.Event()
         self.closed = self.paused = False
+        self.unsent = 0
+        """Bytes that the other end has not taken."""
 
     @property
     def sent(self) -> bytes:
@@ -40,6 +42,9 @@ class Wire(asyncio.Transport):
 
     def is_closing(self) -> bool:
         return self.closed
+
+    def get_write_buffer_size(self) -> int:
+        return self.unsent
 
     def pause_reading(self) -> None:
         self.paused = True

@@ -236,6 +236,12 @@ class TestAhead:
         assert [int(body.split(b"|")[2] or b"5000") for body in bodies] == list(range(5_001))
 
 
+async def clogged(site: Site) -> None:
+    """Wait until the one connection does not take its responses."""
+    while not any(connection._clogged for connection in site.shared.open):
+        await asyncio.sleep(0.001)
+
+
 class TestClogged:
     def test_who_does_not_take_responses_is_not_read_on(self) -> None:
         async def main() -> None:
@@ -274,6 +280,7 @@ class TestClogged:
             for _ in range(20):
                 writer.write(asked("/large"))
                 await asyncio.sleep(0.001)
+            await clogged(site)
             (connection,) = site.shared.open
             piled_up = connection._transport.get_write_buffer_size()
             assert 0 < piled_up < 3 * 8_000_000
@@ -291,3 +298,55 @@ class TestClogged:
             await talked(site, talk)
 
         run_in(event_loop, main())
+
+    def test_who_takes_a_response_slowly_has_time_and_who_takes_nothing_is_cut_off(self) -> None:
+        async def main() -> None:
+            line = Line(Site())
+            line.send(asked("/swift/large"))
+            line.connection.pause_writing()
+            for unsent in range(8_000_000, 0, -100_000):
+                line.wire.unsent = unsent
+                line.tick(10)
+            line.tick(KEEP_ALIVE - 9)
+            assert not line.closed()
+            line.tick(1)
+            assert line.closed()
+
+        run(main())
+
+    @both_event_loops
+    def test_over_a_socket_who_takes_nothing_is_cut_off(self, event_loop: str) -> None:
+        async def talk(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            cast(asyncio.Transport, writer.transport).pause_reading()
+            writer.write(asked("/large", "connection: close"))
+            await clogged(site)
+            await asyncio.sleep(0.02)
+            for seconds in range(KEEP_ALIVE + 2):
+                assert site.shared.open, f"it was cut off after {seconds} s"
+                site.shared.tick()
+            await settle()
+            assert not site.shared.open
+
+        async def main() -> None:
+            await talked(site, talk)
+
+        site = Site()
+        run_in(event_loop, main())
+
+    @pytest.mark.parametrize("begun", [START, START + b"content-length: 3\r\n\r\n"])
+    def test_who_waits_for_us_is_not_too_slow(self, begun: bytes) -> None:
+        async def main() -> None:
+            site = Site()
+            line = Line(site)
+            line.send(b"".join(asked(f"/wait/{i}") for i in range(MOST_AHEAD + 1)) + begun)
+            assert line.paused()
+            line.tick(10 * SLOWEST)
+            for i in range(MOST_AHEAD + 1):
+                site.gates[str(i)].set()
+            await line.replied(MOST_AHEAD + 1)
+            assert not line.paused()
+            assert not line.closed()
+            line.tick(SLOWEST + 1)
+            assert statuses(line)[-1] == 408
+
+        run(main())

@@ -30,7 +30,8 @@ LARGEST_HEAD = 64 * 1024
 MOST_AHEAD = 32
 """Requests that a connection may send before it has the response to the first."""
 KEEP_ALIVE = 75
-"""Seconds that a silent connection is kept: longer than a proxy's or a client's, so that they close, and not we."""
+"""Seconds that a silent connection is kept, and one that takes nothing of its responses: longer than a proxy or a
+client keeps it, so that they close, and not we."""
 SLOWEST = 30
 """Seconds that a head may take, and that a body may say nothing."""
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -91,7 +92,7 @@ class Connection(asyncio.Protocol):
         """The one whose body comes."""
         self._parts: list[bytes] = []
         """Of that body."""
-        self._reading = self._kept = self._silent = self._size = 0
+        self._reading = self._kept = self._silent = self._unsent = self._size = 0
         self._went_on = self._ended = self._paused = self._clogged = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -288,9 +289,14 @@ class Connection(asyncio.Protocol):
 
     def tick(self) -> None:
         """Called once a second: end what takes too long."""
-        self._silent += 1
-        self._reading += self._reading > 0
-        if self._reading > SLOWEST or (self._current is not None and self._silent > SLOWEST):
+        unsent = self._transport.get_write_buffer_size()
+        waits_for_us = self._paused and not self._clogged
+        self._silent = 0 if waits_for_us or unsent != self._unsent else self._silent + 1
+        self._unsent = unsent
+        self._reading += self._reading > 0 and not self._paused
+        if unsent and self._silent > KEEP_ALIVE:
+            self._transport.abort()  # It takes nothing: to close would wait for that.
+        elif self._reading > SLOWEST or (self._current is not None and self._silent > SLOWEST):
             self._refuse_the_rest(408)
         elif not self._exchanges and self._silent > KEEP_ALIVE:
             self._close()
