@@ -373,6 +373,24 @@ def test_another_event_loop_takes_the_place_of_one_that_is_gone(recorder: Record
     assert [event for group in recorder.groups for event in group] == ["0", "1", "2"]
 
 
+def test_what_an_event_loop_left_in_the_middle_of_a_turn_is_written_with_what_comes_next(
+    recorder: Recorder, make: Make
+) -> None:
+    def leave() -> None:
+        loop.stop()
+        writer.submit(decision("1"))
+
+    async def go_on() -> None:
+        assert (await writer.submit(decision("2"))).number == 2
+
+    writer, loop = make(), asyncio.new_event_loop()
+    loop.call_soon(leave)
+    loop.run_forever()
+    loop.close()
+    run(go_on())
+    assert [event for group in recorder.groups for event in group] == ["1", "2"]
+
+
 def test_a_reward_that_nobody_waits_for_is_not_written(recorder: Recorder, make: Make) -> None:
     async def main() -> None:
         await hold(recorder, writer)
