@@ -118,7 +118,13 @@ def test_an_activation_is_for_all_slots_and_counts_once(store: EventStore) -> No
 
 
 def test_an_activation_is_for_what_was_decided_before_it_in_the_same_call(store: EventStore) -> None:
-    events = [activation("e"), decision("e", slot="1"), activation("e"), decision("e", slot="2"), activation("e")]
+    events: list[Event] = [
+        activation("e"),
+        decision("e", slot="1"),
+        activation("e"),
+        decision("e", slot="2"),
+        activation("e"),
+    ]
     assert fates(store, *events, activation("e")) == [
         Fate.UNKNOWN,
         Fate.KEPT,
