@@ -116,7 +116,8 @@ class TestBodies:
 
     def test_one_that_is_too_large_is_refused_at_once_and_dropped(self) -> None:
         async def main() -> None:
-            line = Line(Site())
+            site = Site()
+            line = Line(site)
             large = b"a" * (LARGEST_BODY + 1)
             head, body = asked(method="POST", body=large)[: -len(large)], large
             for part in (head, body):
@@ -128,6 +129,8 @@ class TestBodies:
             line.send(b"0\r\n\r\n" + asked("/swift/echo", method="POST", body=large[1:]))
             assert line.replies[2].body.endswith(large[1:])
             assert len(line.replies) == 3
+            await settle()
+            assert site.asked == ["/swift/echo"]
 
         run(main())
 

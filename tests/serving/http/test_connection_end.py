@@ -173,7 +173,7 @@ class TestByTheServer:
         run_in(event_loop, main())
 
     @pytest.mark.parametrize("turns", [0, 1])
-    def test_the_task_of_a_request_may_be_cancelled(self, turns: int) -> None:
+    def test_the_task_of_a_request_may_be_cancelled(self, turns: int, caplog: pytest.LogCaptureFixture) -> None:
         async def main() -> None:
             site = Site()
             line = Line(site)
@@ -188,6 +188,7 @@ class TestByTheServer:
             assert line.wire.writes == []
 
         run(main())
+        assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
     @both_event_loops
     @each_kind
