@@ -49,6 +49,7 @@ def test_a_server_whose_store_fails_is_not_ready_until_it_works_again(
 
     with monkeypatch.context() as failing:
         failing.setattr(service.store, "append", fail)
+        failing.setattr(service.store, "append_at_once", fail, raising=False)
         run(submit(service))
         wait_until(lambda: service.writer.counts.failures > 0)
         assert reasons(service, tmp_path) == ["the last events could not be written"]
@@ -70,6 +71,7 @@ def test_a_server_whose_store_is_stuck_is_not_ready(
         return append(events)
 
     monkeypatch.setattr(service.store, "append", stuck)
+    monkeypatch.setattr(service.store, "append_at_once", lambda _: None, raising=False)
     run(submit(service))
     time.sleep(0.1)
     assert reasons(service, tmp_path) == ["an event has waited to be written for more than 0.05 s"]

@@ -35,6 +35,9 @@ class Holding(SqliteStore):
         assert self.may_write.wait(10)
         return super().append(events)
 
+    def append_at_once(self, _: Sequence[Event]) -> None:
+        """It takes its time."""
+
     def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
         if not self.readable:
             raise StoreError("the disk is gone")
