@@ -1,16 +1,17 @@
-"""One thread that writes events in groups: many callers, one commit."""
+"""Writes events in groups: many callers, one commit; at once if that takes no time, else in a thread."""
 
 import asyncio
 import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
 from threading import Event as Flag
 from threading import Lock, Thread
 from typing import Protocol
 
-from glbandits.errors import InvalidInput, number, whole
+from glbandits.errors import InvalidInput, whole
 from glbandits.serving.errors import QueueFull, StoreError
 from glbandits.serving.events import Decision, Event, Receipt
 from glbandits.serving.unwritten import Unwritten, size_of
@@ -22,6 +23,8 @@ CLOSED = "the writer is closed: the service is shutting down; send the event aga
 AGAIN = 0.1
 """Seconds after which decisions that the store failed to write are tried again."""
 QUEUE_BYTES = 256 * 1024 * 1024
+SLOW, WARY = 0.1, 10.0
+"""Seconds: if writing at once took longer than the first, the thread writes for the second."""
 
 
 class Appends(Protocol):
@@ -29,6 +32,9 @@ class Appends(Protocol):
 
     def append(self, events: Sequence[Event]) -> Sequence[Receipt]:
         """See `EventStore.append`."""
+
+    def append_at_once(self, events: Sequence[Event]) -> Sequence[Receipt] | None:
+        """See `EventStore.append_at_once`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +55,11 @@ class WriterCounts:
 class GroupWriter:
     """Takes events from an event loop and appends them in groups, in the order in which they came.
 
-    While a group is written the next one gathers: alone, an event is written at once; under load, one commit serves
-    many. An event loop has one writer, to which it belongs until it ends; then another may take its place.
+    What the event loop submits in one turn is written by the loop itself before it goes on, if the store can do that
+    without waiting for a disk or for another writer: two threads that take turns at every group cost more than the
+    commit does. Else, and for a while after that has once been slow, a thread writes, so that deciding goes on whatever
+    the store does. While a group is written the next one gathers. A writer serves one event loop; when that is gone,
+    another may take its place.
 
     When the store fails, the rewards and activations of the group get the error. The decisions are tried again until
     they are written or the writer is closed: whoever asked may have gone off with an answer that was not safe yet.
@@ -60,9 +69,6 @@ class GroupWriter:
         store: where to. It stays the caller's, and is not closed.
         queue: events that may wait. More are refused with `QueueFull`.
         queue_bytes: how large the decisions may be, together, that are not written yet. More are refused likewise.
-        group: events of a commit; a turn of the event loop is not divided.
-        linger: seconds that a group waits for more, if the last one had more than one event: who shares a commit spares
-            one, and while the event loop is at work the two threads are in each other's way.
     """
 
     def __init__(
@@ -71,22 +77,22 @@ class GroupWriter:
         *,
         queue: int = 10_000,
         queue_bytes: int = QUEUE_BYTES,
-        group: int = 512,
-        linger: float = 0.0002,
     ) -> None:
         self._store = store
         self._limit = whole("queue", queue, at_least=1)
         self._most_bytes = whole("queue_bytes", queue_bytes, at_least=1)
-        self._group = whole("group", group, at_least=1)
-        self._linger = number("linger", linger, at_least=0.0)
         self._counts = WriterCounts()
-        self._queue: SimpleQueue[Turn | None] = SimpleQueue()
         self._turn: Turn | None = None
+        self._gathered: list[Turn] = []
+        """What waits until the thread is free."""
+        self._busy = self._closed = False
+        """The first: whether the thread has something to write."""
         self._unwritten = Unwritten()
-        self._taking = Lock()
-        self._closed = False
+        self._lock = Lock()
+        self._queue: SimpleQueue[list[Turn] | None] = SimpleQueue()
         self._closing = Flag()
         self._failed_at: float | None = None
+        self._wary_until = 0.0
         self._oldest: float | None = None
         # Daemon: a program that forgets to close can end. What was not acknowledged was not promised.
         self._thread = Thread(target=self._run, name="group-writer", daemon=True)
@@ -95,7 +101,7 @@ class GroupWriter:
     @property
     def depth(self) -> int:
         """Events that wait, or are being written."""
-        return self._unwritten.events
+        return self._unwritten.events + (len(self._turn.waiting) if self._turn is not None else 0)
 
     @property
     def counts(self) -> WriterCounts:
@@ -134,32 +140,75 @@ class GroupWriter:
         waiter = Waiter(loop=loop)
         waiter.turn = turn
         turn.waiting.append(Waiting(event, waiter))
-        self._unwritten.add(event, size)
+        turn.bytes += size
         return waiter
 
     def _check_room(self, size: int) -> None:
-        unwritten = self._unwritten
         if self._closed:
             raise StoreError(CLOSED)
-        if unwritten.events >= self._limit:
+        if self.depth >= self._limit:
             raise QueueFull(f"{self._limit} events wait to be written, as many as may; send it again later")
-        if size and unwritten.bytes + size > self._most_bytes:
+        waiting = self._unwritten.bytes + (self._turn.bytes if self._turn is not None else 0)
+        if size and waiting + size > self._most_bytes:
             raise QueueFull(
-                f"decisions of {unwritten.bytes:,} bytes wait to be written, and {self._most_bytes:,} may; "
-                "send it again later"
+                f"decisions of {waiting:,} bytes wait to be written, and {self._most_bytes:,} may; send it again later"
             )
 
     def _hand_over(self) -> None:
+        """At the end of a turn: write it, or have it written."""
         turn, self._turn = self._turn, None
-        if turn is not None:
-            self._queue.put(turn)
+        if turn is None:
+            return
+        with self._lock:
+            if not self._gathered and self._written_at_once([turn]):
+                return
+            self._unwritten.add(turn.events())
+            self._gathered.append(turn)
+            if not self._busy:
+                self._give_to_thread()
+
+    def _written_at_once(self, turns: Sequence[Turn]) -> bool:
+        """Write turns here and now, if nothing is to be written before them, and the store can."""
+        began = time.perf_counter()
+        if self._busy or self._closed or began < self._wary_until:
+            return False
+        try:
+            receipts = self._store.append_at_once([event for turn in turns for event in turn.events()])
+        except Exception:  # The thread will see the same, and knows what to do.
+            return False
+        if receipts is None:
+            return False
+        seconds = time.perf_counter() - began
+        if seconds > SLOW:
+            self._wary_until = began + seconds + WARY
+        done = list(zip((waiting for turn in turns for waiting in turn.waiting), receipts, strict=True))
+        self._count(done, seconds, failed=False)
+        _tell_here(done)
+        return True
+
+    def _give_to_thread(self) -> None:
+        turns, self._gathered, self._busy = self._gathered, [], True
+        self._queue.put(turns)
+
+    def _thread_is_free(self, *, here: bool) -> None:
+        """Go on with what has gathered meanwhile. `here` says whether this is the event loop's thread."""
+        with self._lock:
+            self._busy = False
+            gathered = self._gathered
+            if not gathered:
+                return
+            if here and self._written_at_once(gathered):
+                self._gathered = []
+                self._unwritten.remove(event for turn in gathered for event in turn.events())
+            else:
+                self._give_to_thread()
 
     def withdraw(self, waiter: Waiter) -> bool:
         """End a wait with a TimeoutError, and for a reward or an activation be sure that it is not written.
 
         If the writer has begun with it, nothing is done, and False returned: what becomes of it is known soon.
         """
-        with self._taking:
+        with self._lock:
             if waiter.turn.taken:
                 return False
             waiter.set_exception(TimeoutError())
@@ -170,44 +219,38 @@ class GroupWriter:
         if not self._closed:
             self._closed = True
             self._hand_over()
-            self._queue.put(None)
+            with self._lock:
+                self._give_to_thread()
+                self._queue.put(None)
         self._closing.set()
         self._thread.join()
 
     def _run(self) -> None:
-        company = False
-        while True:
-            turns = self._take(linger=company)
-            waiting = self._begun([turn for turn in turns if turn is not None])
-            company = len(waiting) > 1
+        while (turns := self._queue.get()) is not None:
+            waiting = self._begun(turns)
             while waiting:
                 waiting = self._try(waiting, last=self._closing.is_set())
                 if waiting:
                     self._closing.wait(AGAIN)
             self._oldest = None
-            if turns[-1] is None:
-                return
+            if turns:
+                self._tell_that_it_is_free(turns[-1].loop)
 
-    def _take(self, *, linger: bool) -> list[Turn | None]:
-        """The next turns; the last one is None if there will be no more."""
-        turns = [self._queue.get()]
-        if linger and self._linger:
-            time.sleep(self._linger)
-        events = len(turns[0].waiting) if turns[0] is not None else 0
-        # Nobody else takes: what is there now is still there when it is asked for.
-        while turns[-1] is not None and events < self._group and self._queue.qsize():
-            turns.append(turn := self._queue.get())
-            events += len(turn.waiting) if turn is not None else 0
-        return turns
+    def _tell_that_it_is_free(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            loop.call_soon_threadsafe(partial(self._thread_is_free, here=True))
+        except RuntimeError:  # It is closed, and another may have come.
+            self._thread_is_free(here=False)
 
     def _begun(self, turns: Sequence[Turn]) -> list[Waiting]:
         """What is to be written, which from now on cannot be withdrawn."""
         if turns:
             self._oldest = turns[0].since
-        with self._taking:
+        with self._lock:
             for turn in turns:
                 turn.taken = True
-        begun, given_up = list[Waiting](), list[tuple[Waiting, Outcome]]()
+        begun: list[Waiting] = []
+        given_up: list[tuple[Waiting, Outcome]] = []
         for turn in turns:
             for waiting in turn.waiting:
                 if waiting.waiter.done() and not isinstance(waiting.event, Decision):
@@ -222,7 +265,8 @@ class GroupWriter:
         began = time.perf_counter()
         outcomes = self._append([item.event for item in waiting])
         seconds = time.perf_counter() - began
-        again, done = list[Waiting](), list[tuple[Waiting, Outcome]]()
+        again: list[Waiting] = []
+        done: list[tuple[Waiting, Outcome]] = []
         for item, outcome in zip(waiting, outcomes, strict=True):
             if isinstance(outcome, StoreError) and isinstance(item.event, Decision) and not last:
                 again.append(item)
@@ -234,14 +278,8 @@ class GroupWriter:
 
     def _settle(self, done: Done) -> None:
         """In the thread of the event loop: an event is not unwritten any more, and who waits for it hears so."""
-        self._unwritten.remove([waiting.event for waiting, _ in done])
-        for (_, waiter), outcome in done:
-            if waiter.done():
-                continue
-            if isinstance(outcome, Exception):
-                waiter.set_exception(outcome)
-            else:
-                waiter.set_result(outcome)
+        self._unwritten.remove(waiting.event for waiting, _ in done)
+        _tell_here(done)
 
     def _count(self, done: Done, seconds: float, *, failed: bool) -> None:
         refused = [waiting for waiting, outcome in done if isinstance(outcome, Exception)]
@@ -271,3 +309,14 @@ class GroupWriter:
             return [error] * len(events)
         self._failed_at = None
         return receipts
+
+
+def _tell_here(done: Done) -> None:
+    for waiting, outcome in done:
+        waiter = waiting.waiter
+        if waiter.done():
+            continue
+        if isinstance(outcome, Exception):
+            waiter.set_exception(outcome)
+        else:
+            waiter.set_result(outcome)

@@ -63,33 +63,39 @@ class SqliteStore:
             try:
                 prepare(self._writer, self._path)
                 self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
-                self._writer.execute(f"PRAGMA wal_autocheckpoint = {PAGES_AT_MOST}")
+                self._prompt = self._connect(wait=0) if durability == "process" else None
+                """Writes without any wait, if that can be."""
             except BaseException:
                 self._writer.close()
                 raise
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, wait: int = WAIT_FOR_LOCK) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self._path, isolation_level=None, check_same_thread=False, cached_statements=sqlite_log.STATEMENTS
         )
-        connection.execute(f"PRAGMA busy_timeout = {WAIT_FOR_LOCK}")
+        connection.execute(f"PRAGMA busy_timeout = {wait}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {PAGES_AT_MOST}")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         return connection
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction of the one writer: all of it, or nothing."""
-        with self._write_lock:
-            self._check_open()
-            try:
-                self._writer.execute("BEGIN IMMEDIATE")
-                yield self._writer
-                self._writer.execute("COMMIT")
-            except BaseException as error:
-                with _named_errors(f"{self._path} could not be written"):
-                    if self._writer.in_transaction:
-                        self._writer.execute("ROLLBACK")
-                    raise error
+        with self._write_lock, self._transaction(self._writer) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+        self._check_open()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException as error:
+            with _named_errors(f"{self._path} could not be written"):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise error
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
@@ -116,12 +122,29 @@ class SqliteStore:
 
     def append(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append`."""
+        with self._write_lock:
+            return self._append(self._writer, events)
+
+    def append_at_once(self, events: Sequence[Event]) -> list[Receipt] | None:
+        """See `EventStore.append_at_once`."""
+        if self._prompt is None or not self._write_lock.acquire(blocking=False):
+            return None
+        try:
+            return self._append(self._prompt, events)
+        except StoreError as error:
+            if getattr(error.__cause__, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+                return None
+            raise
+        finally:
+            self._write_lock.release()
+
+    def _append(self, connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt]:
         check_events(events)
         try:
-            with self._writing() as connection:
+            with self._transaction(connection):
                 return sqlite_log.append(connection, events, trust=True)
         except sqlite_log.KnownName:
-            with self._writing() as connection:
+            with self._transaction(connection):
                 return sqlite_log.append(connection, events, trust=False)
 
     def seal(self, loop: str, after: int, now: int, limit: int) -> int:
@@ -302,8 +325,8 @@ class SqliteStore:
             if self._closed:
                 return
             self._closed = True
-            for reader in self._readers:
-                reader.close()
+            for other in (*self._readers, *([self._prompt] if self._prompt else [])):
+                other.close()
             try:
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:

@@ -97,6 +97,9 @@ class EventStore(Protocol):
         all slots of its event.
         """
 
+    def append_at_once(self, events: Sequence[Event]) -> list[Receipt] | None:
+        """The same, for who must not wait; None, and nothing is done, if it must wait for a disk or another writer."""
+
     def seal(self, loop: str, after: int, now: int, limit: int) -> int:
         """Close the decisions that `ripe` has for the same arguments: rewards that are appended later are late.
 

@@ -1,6 +1,6 @@
 """Events that are not written yet."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from glbandits.serving.events import Decision, Event
 from glbandits.serving.fates import Name
@@ -23,17 +23,18 @@ class Unwritten:
         """The first decision of this name."""
         return self._by_name.get(name)
 
-    def add(self, event: Event, size: int) -> None:
-        """One more, of this size."""
-        self.events += 1
-        self.bytes += size
-        if isinstance(event, Decision):
-            self._by_name.setdefault((event.loop, event.event_id, event.slot), event)
-
-    def remove(self, events: Sequence[Event]) -> None:
-        """Those that are written, or given up."""
-        self.events -= len(events)
+    def add(self, events: Iterable[Event]) -> None:
+        """More of them."""
         for event in events:
+            self.events += 1
+            if isinstance(event, Decision):
+                self.bytes += size_of(event)
+                self._by_name.setdefault((event.loop, event.event_id, event.slot), event)
+
+    def remove(self, events: Iterable[Event]) -> None:
+        """Those that are written, or given up."""
+        for event in events:
+            self.events -= 1
             if isinstance(event, Decision):
                 self.bytes -= size_of(event)
                 name = (event.loop, event.event_id, event.slot)

@@ -3,7 +3,9 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+import msgspec
 
 from glbandits.serving.events import Event, Receipt
 
@@ -17,7 +19,7 @@ class Waiter(asyncio.Future[Receipt]):
     """In which it was submitted."""
 
 
-class Waiting(NamedTuple):
+class Waiting(msgspec.Struct, eq=False):
     """An event that is to be written."""
 
     event: Event
@@ -34,9 +36,15 @@ class Turn:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.waiting: list[Waiting] = []
+        self.bytes = 0
+        """Of its decisions, about."""
         self.since = time.monotonic()
         self.taken = False
         """Whether the writer has begun to write it: nothing of it can be withdrawn any more."""
+
+    def events(self) -> list[Event]:
+        """All of them, in order."""
+        return [waiting.event for waiting in self.waiting]
 
 
 Done: TypeAlias = Sequence[tuple[Waiting, Outcome]]

@@ -92,6 +92,7 @@ class Connection(asyncio.Protocol):
         """The one whose body comes."""
         self._parts: list[bytes] = []
         """Of that body."""
+        self._headers: dict[bytes, bytes] = {}
         self._reading = self._kept = self._silent = self._unsent = self._size = 0
         self._went_on = self._ended = self._paused = self._clogged = False
 
@@ -147,8 +148,7 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._url, self._headers, self._twice = b"", dict[bytes, bytes](), b""
-        self._reading = 1
+        self._url, self._headers, self._twice, self._reading = b"", {}, b"", 1
 
     def on_url(self, url: bytes) -> None:
         """A part of its path."""
@@ -183,7 +183,9 @@ class Connection(asyncio.Protocol):
         self._current, self._headers = None, {}  # what comes after a body in chunks is of no interest
         if self._ended or (self._exchanges and not self._exchanges[-1].keep_alive):
             return  # What came behind the last request.
-        keep_alive = parser.should_keep_alive() and parser.get_http_version() == "1.1" and not parser.should_upgrade()
+        keep_alive = parser.should_keep_alive() and not parser.should_upgrade()
+        if b"connection" in headers and parser.get_http_version() != "1.1":
+            keep_alive = False  # HTTP/1.0 would want to be told that it is
         exchange = _Exchange(request, keep_alive)
         self._exchanges.append(exchange)
         opened = self._application.open(request)
