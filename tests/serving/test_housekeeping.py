@@ -10,6 +10,7 @@ import pytest
 from glbandits.serving import housekeeping
 from glbandits.serving.arms import DENSE
 from glbandits.serving.configuration import Configuration
+from glbandits.serving.events import Question
 from glbandits.serving.housekeeping import DAY, Housekeeper, forget_old
 from glbandits.serving.service import Service
 from glbandits.serving.sqlite_store import SqliteStore
@@ -31,7 +32,7 @@ class World:
 
     async def _decide(self, name: str) -> None:
         arms = np.eye(2).tobytes()
-        await self.service.decide("default", event_id=name, request=arms, encoding=DENSE, actions=("x", "y"))
+        await self.service.decide("default", Question(event_id=name, request=arms, encoding=DENSE, actions=("x", "y")))
 
     def kept(self) -> list[str]:
         """The decisions that are in the log."""

@@ -16,7 +16,7 @@ from glbandits.records import Floats
 from glbandits.serving import sqlite_log
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.deciding import decide, draw, draw_entry, seed_of, share_of
-from glbandits.serving.events import Activation, Aggregation, Fate, Mode, Reward, Ripe
+from glbandits.serving.events import Activation, Aggregation, Fate, Mode, Question, Reward, Ripe
 from glbandits.serving.learning import aggregate, learn
 from glbandits.serving.loop import BASE, Loop
 from glbandits.serving.sqlite_store import SqliteStore
@@ -266,7 +266,9 @@ def test_dense_actions_are_decided_and_learned(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=3)
     arms = np.eye(3)
     for number in range(30):
-        decision = loop.decide(event_id=f"{number}", request=arms.tobytes(), encoding="dense", actions=ACTIONS)
+        decision = loop.decide(
+            Question(event_id=f"{number}", request=arms.tobytes(), encoding="dense", actions=ACTIONS)
+        )
         store.append(
             [decision, Reward(loop="default", event_id=f"{number}", at=clock(), value=float(decision.shown == 2))]
         )
@@ -275,7 +277,7 @@ def test_dense_actions_are_decided_and_learned(tmp_path: Path) -> None:
     assert np.argmax(decision.probabilities) == 2
     assert verify(store, "default").sound
     with pytest.raises(InvalidInput, match="the loop takes 3 features for each action; got 2"):
-        loop.decide(event_id="x", request=np.eye(2).tobytes(), encoding="dense", actions=("a", "b"))
+        loop.decide(Question(event_id="x", request=np.eye(2).tobytes(), encoding="dense", actions=("a", "b")))
 
 
 def test_a_model_is_exported_and_imported(tmp_path: Path) -> None:

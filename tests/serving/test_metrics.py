@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from glbandits.serving.arms import DENSE
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.errors import StoreError
-from glbandits.serving.events import Event, Receipt
+from glbandits.serving.events import Event, Question, Receipt
 from glbandits.serving.metrics import (
     BOUNDS,
     Family,
@@ -107,7 +107,7 @@ def read_all(service: Service) -> Figures:
 async def play(service: Service) -> None:
     for event in ("a", "b", "c"):
         arms = np.eye(2).tobytes()
-        await service.decide("shop", event_id=event, request=arms, encoding=DENSE, actions=("x", "y"))
+        await service.decide("shop", Question(event_id=event, request=arms, encoding=DENSE, actions=("x", "y")))
     await service.reward("shop", "a", 1.0)
     await service.reward("shop", "a", 1.0, key="k")
     await service.reward("shop", "a", 1.0, key="k")
@@ -145,7 +145,7 @@ def test_what_is_written_again_is_counted_apart_from_what_is_not_written(
         with pytest.raises(StoreError):
             await service.reward("shop", "a", 1.0)
         arms = np.eye(2).tobytes()
-        await service.decide("shop", event_id="a", request=arms, encoding=DENSE, actions=("x", "y"))
+        await service.decide("shop", Question(event_id="a", request=arms, encoding=DENSE, actions=("x", "y")))
         await service.reward("shop", "a", 1.0)
 
     asyncio.run(play())

@@ -11,7 +11,7 @@ import pytest
 from glbandits.errors import InvalidInput
 from glbandits.serving.arms import DENSE
 from glbandits.serving.errors import StoreError
-from glbandits.serving.events import Event, Fate, Receipt
+from glbandits.serving.events import Event, Fate, Question, Receipt
 from glbandits.serving.service import DEFAULT_LOOP, Answer, Service
 from glbandits.serving.sqlite_store import SqliteStore
 from glbandits.serving.store import LoggedDecision
@@ -60,9 +60,10 @@ class World:
 
     async def decide(self, actions: Sequence[str] = ACTIONS, *, deferred: bool = False, event_id: str = "e") -> Answer:
         """Ask for a decision."""
-        return await self.service.decide(
-            DEFAULT_LOOP, event_id=event_id, request=self.request, encoding=DENSE, actions=actions, deferred=deferred
+        question = Question(
+            event_id=event_id, request=self.request, encoding=DENSE, actions=tuple(actions), deferred=deferred
         )
+        return await self.service.decide(DEFAULT_LOOP, question)
 
 
 @pytest.fixture(name="world")

@@ -8,7 +8,7 @@ import numpy as np
 
 from glbandits.serving.arms import described_request
 from glbandits.serving.configuration import Configuration
-from glbandits.serving.events import Decision, Reward
+from glbandits.serving.events import Decision, Question, Reward
 from glbandits.serving.loop import IDENTITY, Loop
 from glbandits.serving.models import Identity
 from glbandits.serving.sqlite_store import SqliteStore
@@ -37,7 +37,9 @@ def request_at(context: str) -> bytes:
 
 
 def ask(loop: Loop, event_id: str, context: str, **more: Any) -> Decision:
-    return loop.decide(event_id=event_id, request=request_at(context), encoding="json", actions=ACTIONS, **more)
+    return loop.decide(
+        Question(event_id=event_id, request=request_at(context), encoding="json", actions=tuple(ACTIONS), **more)
+    )
 
 
 def small_loop(folder: Path, clock: Clock, **settings: Any) -> tuple[Loop, SqliteStore]:

@@ -6,7 +6,7 @@ from functools import cache
 from numba import types
 
 from glbandits.bandit.entries import usable
-from glbandits.compiled import READ_MATRIX, READ_VECTOR, compile_cached
+from glbandits.compiled import READ_MATRIX, compile_cached
 from glbandits.records import Floats
 
 
@@ -18,13 +18,3 @@ def fits_entry() -> Callable[[Floats, int], bool]:
         return arms.shape[0] > 0 and arms.shape[1] == dim and usable(arms)
 
     return compile_cached(fits, signature=types.boolean(READ_MATRIX, types.int64), name="arms", nogil=False)
-
-
-@cache
-def usable_entry() -> Callable[[Floats], bool]:
-    """A function that says whether all numbers of a vector are usable."""
-
-    def every_usable(numbers: Floats) -> bool:
-        return usable(numbers)
-
-    return compile_cached(every_usable, signature=types.boolean(READ_VECTOR), name="numbers", nogil=False)

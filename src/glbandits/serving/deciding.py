@@ -51,7 +51,7 @@ def decide(model: Bandit, arms: Floats, allowed: Ints, exploration: float, seed:
     The chances are those of the rule that draws: the model's own, exact, times 1 - exploration, and exploration shared
     among the allowed actions alike.
     """
-    chances = model.exact_probabilities(arms if len(allowed) == len(arms) else arms[allowed])
+    chances = _chances(model, arms, allowed)
     if chances is None:
         raise InvalidInput(
             f"{model.policy.name} cannot say the exact chance of an action, which a service must log; use optimist"
@@ -59,6 +59,12 @@ def decide(model: Bandit, arms: Floats, allowed: Ints, exploration: float, seed:
     probabilities = np.zeros(len(arms))
     chosen = draw_entry()(chances, allowed, exploration, share_of(seed), probabilities)
     return Choice(chosen, probabilities)
+
+
+def _chances(model: Bandit, arms: Floats, allowed: Ints) -> Floats | None:
+    """The model's own, of the allowed actions."""
+    chances = model.exact_probabilities(arms)  # of all, because the others must be usable too: they are logged
+    return chances if len(allowed) == len(arms) else model.exact_probabilities(arms[allowed])
 
 
 def share_of(seed: int) -> float:

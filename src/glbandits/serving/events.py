@@ -32,6 +32,19 @@ class Aggregation(StrEnum):
     MAX = "max"
 
 
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What a loop is asked to decide. `Decision` has the same fields, and says what they mean."""
+
+    event_id: str
+    request: bytes
+    encoding: str
+    actions: tuple[str, ...]
+    excluded: tuple[int, ...] = ()
+    baseline: int | None = None
+    slot: str = ""
+    deferred: bool = False
+
+
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """An action that was chosen, and all that is needed to choose it again and to learn from it."""
 

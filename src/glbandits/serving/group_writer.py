@@ -134,9 +134,9 @@ class GroupWriter:
         self._check_room(size)
         turn = self._turn
         if turn is None or turn.loop is not loop:
-            self._hand_over()
+            self._hand_over(here=False)  # what an event loop left that is gone
             turn = self._turn = Turn(loop)
-            loop.call_soon(self._hand_over)
+            loop.call_soon(self._come_round)
         waiter = Waiter(loop=loop)
         waiter.turn = turn
         turn.waiting.append(Waiting(event, waiter))
@@ -154,13 +154,20 @@ class GroupWriter:
                 f"decisions of {waiting:,} bytes wait to be written, and {self._most_bytes:,} may; send it again later"
             )
 
-    def _hand_over(self) -> None:
-        """At the end of a turn: write it, or have it written."""
+    def _come_round(self) -> None:
+        """The event loop has done all that was there to do."""
+        if self._turn is not None and self._turn.goes_on():
+            self._turn.loop.call_soon(self._come_round)
+        else:
+            self._hand_over(here=True)
+
+    def _hand_over(self, *, here: bool) -> None:
+        """Write the turn, or have it written. `here` says whether this is the thread of its event loop."""
         turn, self._turn = self._turn, None
         if turn is None:
             return
         with self._lock:
-            if not self._gathered and self._written_at_once([turn]):
+            if here and not self._gathered and self._written_at_once([turn]):
                 return
             self._unwritten.add(turn.events())
             self._gathered.append(turn)
@@ -170,7 +177,7 @@ class GroupWriter:
     def _written_at_once(self, turns: Sequence[Turn]) -> bool:
         """Write turns here and now, if nothing is to be written before them, and the store can."""
         began = time.perf_counter()
-        if self._busy or self._closed or began < self._wary_until:
+        if self._busy or began < self._wary_until:
             return False
         try:
             receipts = self._store.append_at_once([event for turn in turns for event in turn.events()])
@@ -197,7 +204,7 @@ class GroupWriter:
             gathered = self._gathered
             if not gathered:
                 return
-            if here and self._written_at_once(gathered):
+            if here and not self._closed and self._written_at_once(gathered):
                 self._gathered = []
                 self._unwritten.remove(event for turn in gathered for event in turn.events())
             else:
@@ -218,7 +225,7 @@ class GroupWriter:
         """Write all that waits, and end. What the store fails to write now is lost. A second time does nothing."""
         if not self._closed:
             self._closed = True
-            self._hand_over()
+            self._hand_over(here=False)
             with self._lock:
                 self._give_to_thread()
                 self._queue.put(None)

@@ -13,7 +13,7 @@ from glbandits.features import Hashing
 from glbandits.serving.arms import arms_of
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.deciding import allowed_places, decide, seed_of
-from glbandits.serving.events import Decision, Mode, Ripe
+from glbandits.serving.events import Decision, Mode, Question, Ripe
 from glbandits.serving.learning import learn
 from glbandits.serving.models import Identity, Snapshot, check_exact, decode_snapshot, encode_snapshot, fresh_model
 from glbandits.serving.statistics import LoopStatistics
@@ -98,51 +98,42 @@ class Loop:
         """The same one as long as the width is: it remembers what it has hashed."""
         return self._hashings.setdefault(self._learner.dim, Hashing(width=self._learner.dim))
 
-    def decide(
-        self,
-        *,
-        event_id: str,
-        request: bytes,
-        encoding: str,
-        actions: Sequence[str],
-        excluded: Sequence[int] = (),
-        baseline: int | None = None,
-        slot: str = "",
-        deferred: bool = False,
-    ) -> Decision:
+    def decide(self, question: Question) -> Decision:
         """Choose an action. Nothing is kept yet: the decision holds only when the store has it."""
         configuration, model = self.configuration, self.published
-        arms = arms_of(request, encoding, len(actions), model.hashing)
+        request, actions, excluded = question.request, question.actions, question.excluded
+        arms = arms_of(request, question.encoding, len(actions), model.hashing)
         if arms.shape[1] != model.bandit.dim:
             raise InvalidInput(
                 f"the loop takes {model.bandit.dim} features for each action; got {arms.shape[1]}. Send as many, or "
                 "configure the loop for another width"
             )
         allowed = allowed_places(len(actions), excluded)
+        event_id, slot = question.event_id, question.slot
         seed = seed_of(self.salt, event_id, slot)
         choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
         probabilities = tuple(choice.probabilities.tolist())
-        first = int(allowed[0]) if baseline is None else baseline
-        online = configuration.mode is Mode.ONLINE
-        shown = choice.chosen if online else first
+        mode, shown, probability = configuration.mode, choice.chosen, probabilities[choice.chosen]
+        if mode is not Mode.ONLINE:
+            shown, probability = int(allowed[0]) if question.baseline is None else question.baseline, 1.0
         return Decision(
             loop=self.name,
             event_id=event_id,
             slot=slot,
             at=self._clock(),
             request=request,
-            encoding=encoding,
-            actions=tuple(actions),
-            excluded=tuple(excluded),
+            encoding=question.encoding,
+            actions=actions,
+            excluded=excluded,
             chosen=choice.chosen,
             shown=shown,
-            baseline=baseline,
-            probability=probabilities[shown] if online else 1.0,
+            baseline=question.baseline,
+            probability=probability,
             probabilities=probabilities,
             epoch=model.epoch,
             model=model.number,
-            mode=configuration.mode,
-            deferred=deferred,
+            mode=mode,
+            deferred=question.deferred,
             wait=configuration.wait,
             default_reward=configuration.default_reward,
             aggregation=configuration.aggregation,

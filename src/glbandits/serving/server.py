@@ -1,6 +1,7 @@
 """A server, from its first key to its last commit."""
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -15,6 +16,7 @@ from types import FrameType
 import numpy as np
 
 from glbandits.serving.arms import DENSE
+from glbandits.serving.events import Question
 from glbandits.serving.http.application import AddRoutes, Installation
 from glbandits.serving.http.connection import Connection, Connections
 from glbandits.serving.http.guard import Guard, Limits
@@ -119,6 +121,7 @@ class Server:
         """From the first request to the last. In a thread that is not the main one no signal reaches it: see `stop`."""
         here = threading.current_thread() is threading.main_thread()
         before = {told: signal.signal(told, self._told) for told in SIGNALS} if here else {}
+        gc.freeze()  # What is there now stays: it need not be looked through again and again.
         try:
             with asyncio.Runner(loop_factory=_new_event_loop) as runner:
                 runner.run(self._serve(listening))
@@ -202,5 +205,5 @@ def warm_up(service: Service) -> None:
     """Decide and learn once, with nothing kept: code that is compiled when it is first used is compiled now."""
     for loop in service.loops.values():
         width = loop.published.bandit.dim
-        loop.decide(event_id="", request=np.zeros((2, width)).tobytes(), encoding=DENSE, actions=("a", "b"))
+        loop.decide(Question(event_id="", request=np.zeros((2, width)).tobytes(), encoding=DENSE, actions=("a", "b")))
         loop.published.bandit.copy().learn(np.zeros(width), 0.0)

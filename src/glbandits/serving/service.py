@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.errors import StoreError, UnknownLoop
-from glbandits.serving.events import Activation, Decision, Fate, Receipt, Reward
+from glbandits.serving.events import Activation, Decision, Fate, Question, Receipt, Reward
 from glbandits.serving.group_writer import QUEUE_BYTES, GroupWriter
 from glbandits.serving.loop import Loop
 from glbandits.serving.patience import Patience
@@ -86,33 +86,12 @@ class Service:
             raise UnknownLoop(f"there is no loop {name!r}; there are {', '.join(sorted(self.loops))}")
         return self.loops[name]
 
-    async def decide(
-        self,
-        loop: str,
-        *,
-        event_id: str,
-        request: bytes,
-        encoding: str,
-        actions: Sequence[str],
-        excluded: Sequence[int] = (),
-        baseline: int | None = None,
-        slot: str = "",
-        deferred: bool = False,
-    ) -> Answer:
+    async def decide(self, loop: str, question: Question) -> Answer:
         """Choose an action, and keep the decision.
 
         The same event asked again gets the same answer; the same event with another question is refused.
         """
-        decision = self.loop(loop).decide(
-            event_id=event_id,
-            request=request,
-            encoding=encoding,
-            actions=actions,
-            excluded=excluded,
-            baseline=baseline,
-            slot=slot,
-            deferred=deferred,
-        )
+        decision = self.loop(loop).decide(question)
         try:
             waiter = self.writer.submit(decision)
             self._patience.end_after(PATIENCE, waiter)

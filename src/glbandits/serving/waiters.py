@@ -12,6 +12,10 @@ from glbandits.serving.events import Event, Receipt
 Outcome: TypeAlias = Receipt | Exception
 
 
+FULL, LONGEST = 256, 0.002
+"""Events and seconds after which a turn ends though more come."""
+
+
 class Waiter(asyncio.Future[Receipt]):
     """What an event loop waits for: the receipt of an event."""
 
@@ -27,20 +31,22 @@ class Waiting(msgspec.Struct, eq=False):
 
 
 class Turn:
-    """All that an event loop submits before it comes round again.
-
-    It is handed to the writer at once, so that the writer is woken once, and the two threads do not fight over Python's
-    lock at every event.
-    """
+    """What an event loop submits until it has come round once without more: that is written by one commit."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
+        self._seen = 0
         self.waiting: list[Waiting] = []
         self.bytes = 0
         """Of its decisions, about."""
         self.since = time.monotonic()
         self.taken = False
         """Whether the writer has begun to write it: nothing of it can be withdrawn any more."""
+
+    def goes_on(self) -> bool:
+        """Whether more has come since this was last asked, and may come."""
+        seen, self._seen = self._seen, len(self.waiting)
+        return seen < self._seen < FULL and time.monotonic() - self.since < LONGEST
 
     def events(self) -> list[Event]:
         """All of them, in order."""

@@ -11,7 +11,7 @@ import pytest
 
 from glbandits import Bandit
 from glbandits.serving.errors import QueueFull, StoreError
-from glbandits.serving.events import Mode
+from glbandits.serving.events import Mode, Question
 from glbandits.serving.http.guard import Limits
 from glbandits.serving.http.native import looking
 from glbandits.serving.http.native.wire import EventRecord
@@ -369,7 +369,7 @@ class TestLooking:
     def test_shows_events_of_described_actions_too(self, site: Site) -> None:
         loop = site.service.loop("default")
         request = json.dumps({"shared": [], "actions": [[{"a": 1}]]}).encode()
-        decision = loop.decide(event_id="j", request=request, encoding="json", actions=("a",))
+        decision = loop.decide(Question(event_id="j", request=request, encoding="json", actions=("a",)))
         site.service.store.append([decision])
         assert site.ask("GET", "/v1/events/j").json()["features"] == {"shared": [], "actions": [[{"a": 1}]]}
 

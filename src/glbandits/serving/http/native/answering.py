@@ -11,10 +11,9 @@ import msgspec
 
 from glbandits.errors import LARGEST, InvalidInput, number
 from glbandits.maths.links import find_link
-from glbandits.serving.arms import DENSE
 from glbandits.serving.events import Aggregation, Fate
 from glbandits.serving.http.messages import Refused, Request, Response, as_refusal
-from glbandits.serving.http.native.dense import FLOATS_TYPE, Question, floats_question_of, question_of
+from glbandits.serving.http.native.dense import FLOATS_TYPE, floats_question_of, question_of
 from glbandits.serving.http.native.operations import Site
 from glbandits.serving.http.native.wire import (
     ActivateRequest,
@@ -63,7 +62,7 @@ async def decide(site: Site, request: Request) -> Response:
         question = floats_question_of(request, site.limits)
     else:
         question = question_of(understood(_decide_request, request.body), site.limits)
-    return Response(200, _encode(await _decided(site, loop_of(request), question)))
+    return Response(200, _encode(decided(*await site.service.decide(loop_of(request), question))))
 
 
 async def reward(site: Site, request: Request) -> Response:
@@ -100,20 +99,7 @@ async def batch(site: Site, request: Request) -> Response:
 
 
 async def _asked(site: Site, loop: str, asked: DecideRequest) -> Decided:
-    return await _decided(site, loop, question_of(asked, site.limits))
-
-
-async def _decided(site: Site, loop: str, question: Question) -> Decided:
-    decision, degraded = await site.service.decide(
-        loop,
-        event_id=question.event_id,
-        request=question.request,
-        encoding=DENSE,
-        actions=question.actions,
-        excluded=question.excluded,
-        deferred=question.deferred,
-    )
-    return decided(decision, degraded)
+    return decided(*await site.service.decide(loop, question_of(asked, site.limits)))
 
 
 async def _rewarded(site: Site, loop: str, sent: EventRewardRequest) -> Rewarded:

@@ -4,13 +4,12 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 from struct import Struct
 
-import msgspec
 import numpy as np
 
-from glbandits.bandit.checks import usable_entry
-from glbandits.errors import LARGEST, InvalidInput
-from glbandits.records import Floats
+from glbandits.errors import InvalidInput
+from glbandits.serving.arms import DENSE
 from glbandits.serving.event_ids import new_event_id
+from glbandits.serving.events import Question
 from glbandits.serving.http.guard import Limits
 from glbandits.serving.http.messages import Request
 from glbandits.serving.http.native.wire import LONGEST_ID, DecideRequest
@@ -19,17 +18,6 @@ FLOATS_TYPE = b"application/octet-stream"
 PARAMETERS = ("arms", "eventId", "excluded", "deferred")
 FLOAT32 = np.dtype("<f4")
 FLAGS = {"true": True, "false": False}
-
-
-class Question(msgspec.Struct, frozen=True):
-    """What a loop needs to decide."""
-
-    event_id: str
-    request: bytes
-    """The numbers as float64, which is how they are logged."""
-    actions: tuple[str, ...]
-    excluded: tuple[int, ...]
-    deferred: bool
 
 
 def question_of(asked: DecideRequest, limits: Limits) -> Question:
@@ -46,13 +34,13 @@ def question_of(asked: DecideRequest, limits: Limits) -> Question:
     for arm in arms:
         numbers += arm
     request = _packer(count * width)(*numbers)
-    _check_numbers(np.frombuffer(request), width)
     return Question(
-        asked.event_id or new_event_id(),
-        request,
-        places(count) if asked.ids is None else _checked_ids(asked.ids, count),
-        _checked_excluded(asked.excluded, count),
-        asked.deferred,
+        event_id=asked.event_id or new_event_id(),
+        request=request,
+        encoding=DENSE,
+        actions=places(count) if asked.ids is None else _checked_ids(asked.ids, count),
+        excluded=_checked_excluded(asked.excluded, count),
+        deferred=asked.deferred,
     )
 
 
@@ -67,14 +55,14 @@ def floats_question_of(request: Request, limits: Limits) -> Question:
     width = len(request.body) // (4 * count)
     _check_size(count, width, limits)
     numbers = np.frombuffer(request.body, FLOAT32).astype(np.float64)
-    _check_numbers(numbers, width)
     excluded = parameters.get("excluded", "")
     return Question(
-        _checked_event_id(parameters.get("eventId")),
-        numbers.tobytes(),
-        places(count),
-        _checked_excluded([whole_number(part, "excluded") for part in excluded.split(",")] if excluded else [], count),
-        _flag(parameters.get("deferred", "false")),
+        event_id=_checked_event_id(parameters.get("eventId")),
+        request=numbers.tobytes(),
+        encoding=DENSE,
+        actions=places(count),
+        excluded=_checked_excluded([whole_number(part, "excluded") for part in excluded.split(",") if excluded], count),
+        deferred=_flag(parameters.get("deferred", "false")),
     )
 
 
@@ -106,16 +94,6 @@ def _check_size(count: int, width: int, limits: Limits) -> None:
         raise InvalidInput(f"a decision may have {limits.dense_actions} arms; got {count}. Choose among fewer")
     if not 1 <= width <= limits.features:
         raise InvalidInput(f"an arm must have 1 to {limits.features} features; got {width}")
-
-
-def _check_numbers(numbers: Floats, width: int) -> None:
-    if usable_entry()(numbers):
-        return
-    place = int(np.argmin(np.abs(numbers) <= LARGEST))
-    raise InvalidInput(
-        f"arms must hold finite numbers no larger than {LARGEST:g}; feature {place % width} of arm {place // width} is "
-        f"{numbers[place]}. Fill in or drop missing values first"
-    )
 
 
 def _checked_ids(ids: list[str], count: int) -> tuple[str, ...]:

@@ -53,10 +53,10 @@ def handler_of(operation: Operation, site: Site) -> Handler:
     """The handler of its route. Parameters that are not known, or are there twice, are refused before it is called."""
     known = tuple(parameter.name for parameter in operation.parameters)
 
-    async def answer(request: Request) -> Response:
+    def answer(request: Request) -> Awaitable[Response]:
         if request.query:
             _check_query(request.query, known)
-        return await operation.handler(site, request)
+        return operation.handler(site, request)
 
     return answer
 

@@ -12,7 +12,7 @@ from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.serving.arms import JSON, described_request
 from glbandits.serving.event_ids import new_event_id
-from glbandits.serving.events import Fate
+from glbandits.serving.events import Fate, Question
 from glbandits.serving.http.guard import Limits
 from glbandits.serving.http.messages import Request, Response
 from glbandits.serving.http.personalizer.ranking import (
@@ -73,8 +73,7 @@ class MultiSlot:
     ) -> Answer:
         excluded = sorted({*taken, *places_of(asked.actions, slot.excluded_actions or ())})
         (baseline,) = places_of(asked.actions, [slot.baseline_action])
-        return await self._service.decide(
-            loop,
+        question = Question(
             event_id=event_id,
             slot=slot.id,
             request=described_request(
@@ -82,12 +81,13 @@ class MultiSlot:
                 [feature_objects(action.features) for action in asked.actions],
             ),
             encoding=JSON,
-            actions=[action.id for action in asked.actions],
-            excluded=excluded,
+            actions=tuple(action.id for action in asked.actions),
+            excluded=tuple(excluded),
             # An earlier slot may have got it: then the first action that is left is the baseline.
             baseline=None if baseline in excluded else baseline,
             deferred=bool(asked.defer_activation),
         )
+        return await self._service.decide(loop, question)
 
     async def reward(self, request: Request) -> Response:
         """Tell what came of the slots. If some are not known, the others' rewards are kept all the same."""

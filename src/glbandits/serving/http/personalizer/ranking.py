@@ -6,7 +6,7 @@ import msgspec
 
 from glbandits.serving.arms import JSON, described_request
 from glbandits.serving.event_ids import new_event_id
-from glbandits.serving.events import Decision, Fate, Mode
+from glbandits.serving.events import Decision, Fate, Mode, Question
 from glbandits.serving.http.guard import Limits
 from glbandits.serving.http.messages import Refused, Request, Response
 from glbandits.serving.http.personalizer.wire import (
@@ -40,17 +40,17 @@ class Ranking:
         asked = decode(request.body, _rank_request)
         check_count(asked.actions, self._limits.actions)
         event_id = asked.event_id or new_event_id()
-        decision, degraded = await self._service.decide(
-            loop_of(request),
+        question = Question(
             event_id=event_id,
             request=described_request(
                 feature_objects(asked.context_features), [feature_objects(action.features) for action in asked.actions]
             ),
             encoding=JSON,
-            actions=[action.id for action in asked.actions],
-            excluded=places_of(asked.actions, asked.excluded_actions or ()),
+            actions=tuple([action.id for action in asked.actions]),
+            excluded=tuple(places_of(asked.actions, asked.excluded_actions or ())),
             deferred=bool(asked.defer_activation),
         )
+        decision, degraded = await self._service.decide(loop_of(request), question)
         response = RankResponse(
             ranking_of(decision), event_id, decision.actions[decision.shown], model_version(decision), degraded
         )
