@@ -27,7 +27,7 @@ async def append_for_ever(path: str) -> None:
     """Decisions and their rewards from several tasks."""
     store = SqliteStore(path)
     threading.Thread(target=_tidy, args=(store,), daemon=True).start()
-    writer = GroupWriter(store, group=64)
+    writer = GroupWriter(store)
     await asyncio.gather(*(_send(writer, sender) for sender in range(SENDERS)))
 
 

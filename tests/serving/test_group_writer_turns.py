@@ -1,7 +1,6 @@
-"""Events that an event loop submits in one turn are handed to the writer at once, and none is lost."""
+"""Events that an event loop submits in one turn are one group, and none is lost."""
 
 import asyncio
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from glbandits.serving.errors import QueueFull, StoreError
 from glbandits.serving.events import Event, Fate, Receipt
 from glbandits.serving.group_writer import GroupWriter
 from glbandits.serving.sqlite_store import SqliteStore
+from glbandits.serving.waiters import FULL
 from tests.serving.makers import decision, run
 
 
@@ -41,13 +41,41 @@ async def submit(writer: GroupWriter, names: Sequence[str]) -> list[Receipt]:
     return list(await asyncio.gather(*(writer.submit(decision(name)) for name in names)))
 
 
-@pytest.mark.parametrize("group", [3, 512])
-def test_one_turn_is_one_group_however_large(store: Recording, group: int) -> None:
-    writer = GroupWriter(store, group=group)
-    receipts = run(submit(writer, [f"e{i}" for i in range(20)]))
+def test_one_turn_is_one_group_however_large(store: Recording) -> None:
+    writer = GroupWriter(store)
+    receipts = run(submit(writer, [f"e{i}" for i in range(2 * FULL)]))
     writer.close()
-    assert [receipt.number for receipt in receipts] == list(range(1, 21))
-    assert store.sizes == [20]
+    assert [receipt.number for receipt in receipts] == list(range(1, 2 * FULL + 1))
+    assert store.sizes == [2 * FULL]
+
+
+def test_a_turn_goes_on_while_each_round_of_the_event_loop_brings_more(store: Recording) -> None:
+    async def main() -> list[Receipt]:
+        waiters = []
+        for round_ in range(5):
+            waiters.append(writer.submit(decision(f"e{round_}")))
+            await asyncio.sleep(0)
+        return list(await asyncio.gather(*waiters))
+
+    writer = GroupWriter(store)
+    run(main())
+    writer.close()
+    assert store.sizes == [5]
+
+
+def test_a_turn_ends_after_a_while_whatever_comes(store: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> int:
+        first, others = writer.submit(decision("first")), 0
+        while not first.done():
+            writer.submit(decision(f"e{others}"))
+            others += 1
+            await asyncio.sleep(0)
+        return others
+
+    monkeypatch.setattr("glbandits.serving.waiters.FULL", 2**60)
+    writer = GroupWriter(store, queue=10**9, queue_bytes=10**12)
+    assert run(main()) > 1
+    writer.close()
 
 
 def test_those_of_a_turn_count_for_the_limit(store: Recording) -> None:
@@ -75,29 +103,3 @@ def test_close_writes_those_of_a_turn_that_is_not_over(store: Recording) -> None
         assert (await waiter).number == 1
 
     run(turn())
-
-
-def test_a_group_gathers_for_a_while_after_one_that_had_company(store: Recording) -> None:
-    async def main() -> None:
-        await submit(writer, ["a", "b"])
-        first = writer.submit(decision("c"))
-        await asyncio.sleep(0.02)
-        await asyncio.gather(first, writer.submit(decision("d")))
-
-    writer = GroupWriter(store, linger=0.5)
-    run(main())
-    writer.close()
-    assert store.sizes == [2, 2]
-
-
-def test_one_after_another_each_is_written_at_once(store: Recording) -> None:
-    async def main() -> float:
-        began = time.monotonic()
-        for name in "abc":
-            await submit(writer, [name])
-        return time.monotonic() - began
-
-    writer = GroupWriter(store, linger=5.0)
-    assert run(main()) < 4
-    writer.close()
-    assert store.sizes == [1, 1, 1]

@@ -140,6 +140,7 @@ def test_what_is_written_again_is_counted_apart_from_what_is_not_written(
         return append(events)
 
     monkeypatch.setattr(service.store, "append", failing)
+    monkeypatch.setattr(service.store, "append_at_once", lambda _: None)
 
     async def play() -> None:
         with pytest.raises(StoreError):
