@@ -417,3 +417,14 @@ def _sound_prefix(path: Path) -> int:
 def test_a_backup_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     with closing(make(tmp_path / "events.db")) as store, pytest.raises(StoreError, match="could not be copied to"):
         store.backup(tmp_path / "no folder" / "copy.db")
+
+
+def test_large_decisions_are_written_one_by_one_and_none_is_lost(tmp_path: Path) -> None:
+    with closing(SqliteStore(tmp_path / "events.db")) as store:
+        traced: list[str] = []
+        store._writer.set_trace_callback(traced.append)
+        events = [decision(f"e{i}", request=bytes(2 * sqlite_log.LARGE if i % 2 else 10)) for i in range(10)]
+        assert [receipt.number for receipt in store.append(events)] == list(range(1, 11))
+        inserted = [statement for statement in traced if statement.startswith("INSERT INTO decisions")]
+        assert len(inserted) == 6
+        assert {kept.number: kept.decision for kept in store.search("shop", "", 20)} == dict(enumerate(events, 1))

@@ -13,7 +13,7 @@ from glbandits.serving.errors import StoreError
 from glbandits.serving.events import Event, Fate, Receipt
 from glbandits.serving.group_writer import GroupWriter
 from glbandits.serving.sqlite_store import SqliteStore
-from tests.serving.makers import decision, reward, run
+from tests.serving.makers import decision, reward, run, wait_until
 
 
 class Watched(SqliteStore):
@@ -94,9 +94,30 @@ def test_while_another_writes_the_thread_waits_and_the_event_loop_does_not(
         assert (await writer.submit(decision("c"))).number == 4
 
     run(main())
-    assert store.by_thread == ["a"]
-    assert store.at_once == ["b", "a", "c"]  # what has gathered meanwhile, in its order
+    assert store.by_thread == ["a", "b", "a"]  # the second time quickly
+    assert store.at_once == ["c"]
     assert writer.unwritten("shop", "b", "") is None
+
+
+def test_what_has_gathered_is_written_at_once_in_its_order_when_the_thread_is_free(
+    store: Watched, writer: GroupWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        with monkeypatch.context() as blocked:
+            blocked.setattr(store, "append_at_once", lambda _: None)
+            store.may_append.clear()
+            waiters = [writer.submit(decision("a"))]
+            await asyncio.sleep(0.01)
+        for event in (decision("b"), reward("a"), decision("c")):
+            waiters.append(writer.submit(event))
+            await asyncio.sleep(0.01)
+        store.may_append.set()
+        assert [receipt.number for receipt in await asyncio.gather(*waiters)] == [1, 2, 3, 4]
+
+    monkeypatch.setattr("glbandits.serving.group_writer.QUICK", 60.0)
+    run(main())
+    assert store.by_thread == ["a"]
+    assert store.at_once == ["b", "a", "c"]
 
 
 def test_what_has_gathered_is_written_by_the_thread_if_it_must_wait_again(
@@ -119,20 +140,80 @@ def test_what_has_gathered_is_written_by_the_thread_if_it_must_wait_again(
     assert store.by_thread == ["a", "b", "c"]
 
 
-def test_a_store_that_was_slow_is_left_to_the_thread_for_a_while(
+def test_after_a_slow_commit_the_thread_writes_until_one_of_its_own_is_quick(
     store: Watched, writer: GroupWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def main() -> None:
+        monkeypatch.setattr("glbandits.serving.group_writer.QUICK", 0.0)
         for name in "abc":
             await writer.submit(decision(name))
-        await asyncio.sleep(0.06)
-        await writer.submit(decision("d"))
+        monkeypatch.setattr("glbandits.serving.group_writer.QUICK", 60.0)
+        for name in "de":
+            await writer.submit(decision(name))
 
-    monkeypatch.setattr("glbandits.serving.group_writer.SLOW", 0.0)
-    monkeypatch.setattr("glbandits.serving.group_writer.WARY", 0.05)
     run(main())
-    assert store.at_once == ["a", "d"]
-    assert store.by_thread == ["b", "c"]
+    assert store.at_once == ["a", "e"]
+    assert store.by_thread == ["b", "c", "d"]
+
+
+def test_a_reward_that_was_given_up_while_the_thread_was_busy_is_not_written(
+    store: Watched, writer: GroupWriter, other: sqlite3.Connection
+) -> None:
+    async def main() -> None:
+        await writer.submit(decision("a"))
+        other.execute("BEGIN IMMEDIATE")
+        first = writer.submit(decision("b"))
+        await asyncio.sleep(0.01)
+        withdrawn = writer.submit(reward("a"))
+        await asyncio.sleep(0.01)
+        assert writer.withdraw(withdrawn)
+        again = writer.submit(reward("a"))
+        await asyncio.sleep(0.01)
+        other.execute("COMMIT")
+        await asyncio.gather(first, again)
+        with pytest.raises(TimeoutError):
+            await withdrawn
+
+    run(main())
+    kept = store.decision("shop", "a")
+    assert kept is not None
+    assert len(kept.rewards) == 1
+    assert writer.depth == 0
+
+
+@pytest.mark.parametrize("change", [{"MOST_AT_ONCE": 0}, {"FULL": 1}])
+def test_what_would_take_the_event_loop_long_is_for_the_thread(
+    store: Watched, writer: GroupWriter, monkeypatch: pytest.MonkeyPatch, change: dict[str, int]
+) -> None:
+    async def main() -> None:
+        await asyncio.gather(*(writer.submit(decision(name)) for name in "ab"))
+
+    for name, value in change.items():
+        monkeypatch.setattr(f"glbandits.serving.group_writer.{name}", value)
+    run(main())
+    assert store.by_thread == ["a", "b"]
+
+
+def test_an_event_loop_that_is_closed_while_it_is_to_be_told_is_survived(
+    writer: GroupWriter, other: sqlite3.Connection
+) -> None:
+    async def leave() -> None:
+        waiters = [writer.submit(decision("a"))]
+        waiters[0].add_done_callback(lambda _: None)  # which a closed loop cannot call
+        await asyncio.sleep(0.01)
+        writer.submit(decision("b"))
+        await asyncio.sleep(0.01)
+
+    async def go_on() -> int:
+        return (await writer.submit(decision("c"))).number
+
+    other.execute("BEGIN IMMEDIATE")
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(leave())
+    loop.close()
+    other.execute("COMMIT")
+    assert run(go_on()) == 3
+    wait_until(lambda: writer.depth == 0)
 
 
 def test_an_error_is_for_the_thread_to_tell(store: Watched, writer: GroupWriter) -> None:

@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from queue import SimpleQueue
 from threading import Event as Flag
 from threading import Lock, Thread
@@ -15,7 +14,7 @@ from glbandits.errors import InvalidInput, whole
 from glbandits.serving.errors import QueueFull, StoreError
 from glbandits.serving.events import Decision, Event, Receipt
 from glbandits.serving.unwritten import Unwritten, size_of
-from glbandits.serving.waiters import Done, Outcome, Turn, Waiter, Waiting, tell
+from glbandits.serving.waiters import FULL, Done, Outcome, Turn, Waiter, Waiting
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +22,10 @@ CLOSED = "the writer is closed: the service is shutting down; send the event aga
 AGAIN = 0.1
 """Seconds after which decisions that the store failed to write are tried again."""
 QUEUE_BYTES = 256 * 1024 * 1024
-SLOW, WARY = 0.1, 10.0
-"""Seconds: if writing at once took longer than the first, the thread writes for the second."""
+QUICK = 0.02
+"""Seconds: after a commit that took longer, the thread writes, until one of its own was quicker."""
+MOST_AT_ONCE = 1024 * 1024
+"""Bytes of decisions that the event loop writes itself: it does nothing else meanwhile."""
 
 
 class Appends(Protocol):
@@ -57,9 +58,9 @@ class GroupWriter:
 
     What the event loop submits in one turn is written by the loop itself before it goes on, if the store can do that
     without waiting for a disk or for another writer: two threads that take turns at every group cost more than the
-    commit does. Else, and for a while after that has once been slow, a thread writes, so that deciding goes on whatever
-    the store does. While a group is written the next one gathers. A writer serves one event loop; when that is gone,
-    another may take its place.
+    commit does. Else, and as long as commits are slow, a thread writes, and deciding goes on whatever the store does.
+    While a group is written the next one gathers. A writer serves one event loop; when that is gone, another may take
+    its place.
 
     When the store fails, the rewards and activations of the group get the error. The decisions are tried again until
     they are written or the writer is closed: whoever asked may have gone off with an answer that was not safe yet.
@@ -92,7 +93,8 @@ class GroupWriter:
         self._queue: SimpleQueue[list[Turn] | None] = SimpleQueue()
         self._closing = Flag()
         self._failed_at: float | None = None
-        self._wary_until = 0.0
+        self._quick = True
+        """Whether the last commit was."""
         self._oldest: float | None = None
         # Daemon: a program that forgets to close can end. What was not acknowledged was not promised.
         self._thread = Thread(target=self._run, name="group-writer", daemon=True)
@@ -175,40 +177,41 @@ class GroupWriter:
                 self._give_to_thread()
 
     def _written_at_once(self, turns: Sequence[Turn]) -> bool:
-        """Write turns here and now, if nothing is to be written before them, and the store can."""
-        began = time.perf_counter()
-        if self._busy or began < self._wary_until:
+        """Write turns here and now, if nothing is to be written before them, they are small, and the store can."""
+        large = sum(turn.bytes for turn in turns) > MOST_AT_ONCE or sum(len(turn.waiting) for turn in turns) > FULL
+        if self._busy or large or not self._quick:
             return False
+        began = time.perf_counter()
+        waiting, given_up = _begun(turns)
         try:
-            receipts = self._store.append_at_once([event for turn in turns for event in turn.events()])
+            receipts = self._store.append_at_once([one.event for one in waiting]) if waiting else []
         except Exception:  # The thread will see the same, and knows what to do.
             return False
+        finally:
+            self._quick = time.perf_counter() - began < QUICK
         if receipts is None:
             return False
-        seconds = time.perf_counter() - began
-        if seconds > SLOW:
-            self._wary_until = began + seconds + WARY
-        done = list(zip((waiting for turn in turns for waiting in turn.waiting), receipts, strict=True))
-        self._count(done, seconds, failed=False)
-        _tell_here(done)
+        self._failed_at = None
+        done: list[tuple[Waiting, Outcome]] = list(zip(waiting, receipts, strict=True))
+        self._count(done, time.perf_counter() - began, failed=False)
+        _tell_here([*done, *given_up])
         return True
 
     def _give_to_thread(self) -> None:
         turns, self._gathered, self._busy = self._gathered, [], True
         self._queue.put(turns)
 
-    def _thread_is_free(self, *, here: bool) -> None:
-        """Go on with what has gathered meanwhile. `here` says whether this is the event loop's thread."""
+    def _go_on(self) -> None:
+        """In the thread of the event loop: write what has gathered while the other thread was busy."""
         with self._lock:
-            self._busy = False
             gathered = self._gathered
-            if not gathered:
+            if not gathered or self._busy:
                 return
-            if here and not self._closed and self._written_at_once(gathered):
-                self._gathered = []
-                self._unwritten.remove(event for turn in gathered for event in turn.events())
-            else:
+            if self._closed or not self._written_at_once(gathered):
                 self._give_to_thread()
+                return
+            self._gathered = []
+            self._unwritten.remove(event for turn in gathered for event in turn.events())
 
     def withdraw(self, waiter: Waiter) -> bool:
         """End a wait with a TimeoutError, and for a reward or an activation be sure that it is not written.
@@ -234,38 +237,32 @@ class GroupWriter:
 
     def _run(self) -> None:
         while (turns := self._queue.get()) is not None:
-            waiting = self._begun(turns)
+            self._oldest = turns[0].since if turns else None
+            with self._lock:
+                for turn in turns:
+                    turn.taken = True
+            waiting, given_up = _begun(turns)
+            self._tell(given_up)
             while waiting:
                 waiting = self._try(waiting, last=self._closing.is_set())
                 if waiting:
                     self._closing.wait(AGAIN)
             self._oldest = None
-            if turns:
-                self._tell_that_it_is_free(turns[-1].loop)
+            self._be_free()
 
-    def _tell_that_it_is_free(self, loop: asyncio.AbstractEventLoop) -> None:
-        try:
-            loop.call_soon_threadsafe(partial(self._thread_is_free, here=True))
-        except RuntimeError:  # It is closed, and another may have come.
-            self._thread_is_free(here=False)
-
-    def _begun(self, turns: Sequence[Turn]) -> list[Waiting]:
-        """What is to be written, which from now on cannot be withdrawn."""
-        if turns:
-            self._oldest = turns[0].since
+    def _be_free(self) -> None:
+        """Let the event loop have what has gathered meanwhile; or go on with it, if that one is gone."""
         with self._lock:
-            for turn in turns:
-                turn.taken = True
-        begun: list[Waiting] = []
-        given_up: list[tuple[Waiting, Outcome]] = []
-        for turn in turns:
-            for waiting in turn.waiting:
-                if waiting.waiter.done() and not isinstance(waiting.event, Decision):
-                    given_up.append((waiting, TimeoutError()))
-                else:
-                    begun.append(waiting)
-        tell(given_up, self._settle)
-        return begun
+            self._busy = False
+            loop = self._gathered[-1].loop if self._gathered else None
+        if loop is None:
+            return
+        try:
+            loop.call_soon_threadsafe(self._go_on)
+        except RuntimeError:  # It is closed.
+            with self._lock:
+                if not self._busy:
+                    self._give_to_thread()
 
     def _try(self, waiting: Sequence[Waiting], *, last: bool) -> list[Waiting]:
         """Write a group, tell those whose event is done with, and return those that are to be tried again."""
@@ -279,9 +276,19 @@ class GroupWriter:
                 again.append(item)
             else:
                 done.append((item, outcome))
+        self._quick = seconds < QUICK and not again
         self._count(done, seconds, failed=bool(again))
-        tell(done, self._settle)
+        self._tell(done)
         return again
+
+    def _tell(self, done: Done) -> None:
+        """From the writing thread: have events settled in the threads of their event loops, each woken once."""
+        for loop in {waiting.waiter.get_loop() for waiting, _ in done}:
+            mine = [one for one in done if one[0].waiter.get_loop() is loop]
+            try:
+                loop.call_soon_threadsafe(self._settle, mine)
+            except RuntimeError:  # It is closed: the events are safe, and nobody waits for them.
+                self._unwritten.remove(waiting.event for waiting, _ in mine)
 
     def _settle(self, done: Done) -> None:
         """In the thread of the event loop: an event is not unwritten any more, and who waits for it hears so."""
@@ -316,6 +323,19 @@ class GroupWriter:
             return [error] * len(events)
         self._failed_at = None
         return receipts
+
+
+def _begun(turns: Sequence[Turn]) -> tuple[list[Waiting], list[tuple[Waiting, Outcome]]]:
+    """What is to be written; and those rewards and activations for which nobody waits any more, which are not."""
+    begun: list[Waiting] = []
+    given_up: list[tuple[Waiting, Outcome]] = []
+    for turn in turns:
+        for waiting in turn.waiting:
+            if waiting.waiter.done() and not isinstance(waiting.event, Decision):
+                given_up.append((waiting, TimeoutError()))
+            else:
+                begun.append(waiting)
+    return begun, given_up
 
 
 def _tell_here(done: Done) -> None:

@@ -45,6 +45,8 @@ FIND_ACTIVATIONS = """
 
 ROWS_AT_ONCE = 64
 """Of an insertion, at most: each number of rows is a statement that is kept compiled."""
+LARGE = 8 * 1024
+"""Bytes of a decision that has an insertion for itself."""
 STATEMENTS = 4 * ROWS_AT_ONCE
 """That a connection keeps compiled: the insertions of all sizes, and everything else."""
 
@@ -75,7 +77,7 @@ def append(connection: sqlite3.Connection, events: Sequence[Event], *, trust: bo
     receipts = judge.judge(events)
     if judge.decisions:
         try:
-            _insert(connection, DECISIONS, [_decision_row(*new) for new in judge.decisions])
+            _insert_decisions(connection, [_decision_row(*new) for new in judge.decisions])
         except sqlite3.IntegrityError as error:
             if trust:
                 raise KnownName from error
@@ -106,6 +108,14 @@ def _insert(connection: sqlite3.Connection, statements: Sequence[str], rows: Seq
     for begin in range(0, len(rows), ROWS_AT_ONCE):
         some = rows[begin : begin + ROWS_AT_ONCE]
         connection.execute(statements[len(some)], list(chain.from_iterable(some)))
+
+
+def _insert_decisions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Large ones one by one: a statement that is kept compiled keeps the last rows that it had."""
+    _insert(connection, DECISIONS, [row for row in rows if len(row[-1]) <= LARGE])
+    for row in rows:
+        if len(row[-1]) > LARGE:
+            connection.execute(DECISIONS[1], row)
 
 
 def _judge(connection: sqlite3.Connection, events: Sequence[Event]) -> Judge:

@@ -63,18 +63,19 @@ class SqliteStore:
             try:
                 prepare(self._writer, self._path)
                 self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
-                self._prompt = self._connect(wait=0) if durability == "process" else None
+                self._prompt = self._connect(prompt=True) if durability == "process" else None
                 """Writes without any wait, if that can be."""
             except BaseException:
                 self._writer.close()
                 raise
 
-    def _connect(self, wait: int = WAIT_FOR_LOCK) -> sqlite3.Connection:
+    def _connect(self, *, prompt: bool = False) -> sqlite3.Connection:
+        """One that waits for other writers, and lets the log begin again if nobody else did; a prompt one does neither."""
         connection = sqlite3.connect(
             self._path, isolation_level=None, check_same_thread=False, cached_statements=sqlite_log.STATEMENTS
         )
-        connection.execute(f"PRAGMA busy_timeout = {wait}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {PAGES_AT_MOST}")
+        connection.execute(f"PRAGMA busy_timeout = {0 if prompt else WAIT_FOR_LOCK}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {0 if prompt else PAGES_AT_MOST}")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         return connection
 

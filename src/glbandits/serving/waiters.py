@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -54,17 +54,3 @@ class Turn:
 
 
 Done: TypeAlias = Sequence[tuple[Waiting, Outcome]]
-
-
-def tell(done: Done, settle: Callable[[Done], None]) -> None:
-    """Have events settled in the threads of their event loops, each woken once; or here, if an event loop is gone."""
-    for loop in _loops(done):
-        mine = [one for one in done if one[0].waiter.get_loop() is loop]
-        try:
-            loop.call_soon_threadsafe(settle, mine)
-        except RuntimeError:  # It is closed: the events are safe, and nobody waits for them.
-            settle(mine)
-
-
-def _loops(done: Done) -> Iterable[asyncio.AbstractEventLoop]:
-    return {waiting.waiter.get_loop() for waiting, _ in done}

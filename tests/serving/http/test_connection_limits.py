@@ -5,7 +5,7 @@ from typing import cast
 
 import pytest
 
-from glbandits.serving.http.connection import KEEP_ALIVE, LARGEST_HEAD, MOST_AHEAD, SLOWEST
+from glbandits.serving.http.connection import BIT, KEEP_ALIVE, LARGEST_HEAD, MOST_AHEAD, SLOWEST
 from tests.serving.http.talking import EVENT_LOOPS, Line, Site, asked, replies, run_in, settle, talked
 from tests.serving.makers import run
 
@@ -204,6 +204,23 @@ class TestAhead:
             for gate in (*map(str, range(MOST_AHEAD)), "last"):
                 site.gates[gate].set()
             assert (await line.replied(MOST_AHEAD + 1))[-1].body == b"last"
+
+        run(main())
+
+    def test_one_read_with_a_great_many_is_read_bit_by_bit(self) -> None:
+        async def main() -> None:
+            site = Site()
+            line = Line(site)
+            one = asked("/wait/a")
+            line.send(one * 10_000)
+            assert line.paused()
+            begun = len(line.connection._exchanges)
+            assert MOST_AHEAD < begun <= MOST_AHEAD + BIT // len(one) + 1
+            line.send(one)  # which an event loop may bring though it was told to pause
+            assert len(line.connection._exchanges) == begun
+            site.gates["a"].set()
+            await line.replied(10_001)
+            assert not line.paused()
 
         run(main())
 

@@ -100,3 +100,9 @@ class TestSpeakers:
         response = told.open(request)
         assert isinstance(response, Response)
         assert (response.status, response.body) == (401, b"/events/{event} is not for nobody")
+
+
+def test_long_paths_are_found_and_not_remembered(routes: Routes) -> None:
+    for size, remembered in ((10, 1), (1000, 1)):
+        assert routes.find("GET", "/events/" + "a" * size)[0] == {"event": "a" * size}
+        assert routes._remembered.cache_info().currsize == remembered

@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 LARGEST_HEAD = 64 * 1024
 """Bytes of a head that comes in parts. One that comes in a single read is bounded by the size of a read, 256 kB."""
+BIT = 4096
+"""Bytes that are read before it is looked whether there are too many requests."""
 MOST_AHEAD = 32
 """Requests that a connection may send before it has the response to the first."""
 KEEP_ALIVE = 75
@@ -92,6 +94,8 @@ class Connection(asyncio.Protocol):
         """The one whose body comes."""
         self._parts: list[bytes] = []
         """Of that body."""
+        self._rest = b""
+        """What was received and is not read yet."""
         self._headers: dict[bytes, bytes] = {}
         self._reading = self._kept = self._silent = self._unsent = self._size = 0
         self._went_on = self._ended = self._paused = self._clogged = False
@@ -110,10 +114,26 @@ class Connection(asyncio.Protocol):
         self._exchanges.clear()
 
     def data_received(self, data: bytes) -> None:
-        """Read on. What brings neither a whole head nor a part of a body is kept by the parser, and counts."""
-        if self._ended:
-            return
-        self._went_on, self._silent = False, 0
+        """Read on."""
+        self._silent = 0
+        if self._paused:
+            self._rest += data
+        else:
+            self._read_all(data)
+
+    def _read_all(self, data: bytes) -> None:
+        """A bit at a time, because a few kilobytes may have a thousand requests."""
+        for begin in range(0, len(data), BIT):
+            if self._ended:
+                return
+            if self._paused:
+                self._rest = data[begin:]
+                return
+            self._read(data[begin : begin + BIT])
+
+    def _read(self, data: bytes) -> None:
+        """What brings neither a whole head nor a part of a body is kept by the parser, and counts."""
+        self._went_on = False
         try:
             self._feed(data)
         except httptools.HttpParserCallbackError:
@@ -124,7 +144,7 @@ class Connection(asyncio.Protocol):
         self._kept = 0 if self._went_on else self._kept + len(data)
         if self._kept > LARGEST_HEAD:
             self._refuse_the_rest(431)
-        if len(self._exchanges) > MOST_AHEAD and not self._transport.is_closing():
+        if len(self._exchanges) > MOST_AHEAD and not self._ended:
             self._paused = True
             self._transport.pause_reading()
 
@@ -276,7 +296,9 @@ class Connection(asyncio.Protocol):
 
     def _read_on(self) -> None:
         if not self._clogged and len(self._exchanges) <= MOST_AHEAD and not self._transport.is_closing():
-            self._paused = False
+            rest, self._rest, self._paused = self._rest, b"", False
+            self._read_all(rest)
+        if not self._paused and not self._transport.is_closing():
             self._transport.resume_reading()
 
     def pause_writing(self) -> None:

@@ -8,8 +8,9 @@ from urllib.parse import unquote
 
 from glbandits.serving.http.messages import Refused, Request, Response
 
-REMEMBERED = 1024
-"""Paths whose route need not be searched again. Those that name an event come seldom twice, and others often."""
+REMEMBERED, LONGEST_REMEMBERED = 1024, 256
+"""Paths whose route need not be searched again, and their characters. Those that name an event come seldom twice, and
+others often."""
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
@@ -98,7 +99,7 @@ class Routes:
 
         Who answers GET answers HEAD, too.
         """
-        return self._remembered(method, path)
+        return (self._remembered if len(path) <= LONGEST_REMEMBERED else self._search)(method, path)
 
     def _search(self, method: str, path: str) -> tuple[Mapping[str, str], Route]:
         node, values = self._root, dict[str, str]()

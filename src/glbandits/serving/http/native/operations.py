@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 from glbandits.errors import InvalidInput, look_up
 from glbandits.serving.http.guard import Limits
 from glbandits.serving.http.messages import Request, Response
-from glbandits.serving.http.routing import Api, Handler
+from glbandits.serving.http.routing import LONGEST_REMEMBERED, Api, Handler
 from glbandits.serving.service import Service
 
 
@@ -54,8 +54,9 @@ def handler_of(operation: Operation, site: Site) -> Handler:
     known = tuple(parameter.name for parameter in operation.parameters)
 
     def answer(request: Request) -> Awaitable[Response]:
-        if request.query:
-            _check_query(request.query, known)
+        query = request.query
+        if query:
+            (_check_query if len(query) <= LONGEST_REMEMBERED else _check_query.__wrapped__)(query, known)
         return operation.handler(site, request)
 
     return answer

@@ -69,6 +69,10 @@ class Worker(msgspec.Struct, frozen=True):
             return isinstance(error, ProcessLookupError)  # else it runs, and is somebody else's
         return False
 
+    def is_another(self) -> bool:
+        """Whether it runs on this machine, and is not this process, whose number it may have had before a restart."""
+        return self.machine == gethostname() and self.process != os.getpid() and not self.gone()
+
 
 class Kept(msgspec.Struct, frozen=True):
     """A version of an evaluation. Documents are only ever added, so a deleted one is a version that says so."""
@@ -213,10 +217,12 @@ def kept_evaluations(store: EventStore, loop: str, clock: Callable[[], int]) -> 
 
 
 def end_abandoned(store: EventStore, loops: Iterable[str], clock: Callable[[], int]) -> None:
-    """Let evaluations that are pending fail: before a server runs, nobody is at work on them any more."""
+    """Let evaluations that are pending fail before a server runs, but for those of another that does."""
     for loop in loops:
         for kept in _latest(store, loop).kept.values():
-            if kept.evaluation is not None and kept.evaluation.status == "pending":
+            if kept.evaluation is None or kept.evaluation.status != "pending":
+                continue
+            if kept.worker is None or not kept.worker.is_another():
                 ended = Kept(kept.id, _abandoned(kept.evaluation))
                 store.save_document(loop, EVALUATION, clock(), msgspec.json.encode(ended))
 
