@@ -70,7 +70,7 @@ class SqliteStore:
                 raise
 
     def _connect(self, *, prompt: bool = False) -> sqlite3.Connection:
-        """One that waits for other writers, and lets the log begin again if nobody else did; a prompt one does neither."""
+        """One that waits for other writers, and in the end lets the log begin again; a prompt one does neither."""
         connection = sqlite3.connect(
             self._path, isolation_level=None, check_same_thread=False, cached_statements=sqlite_log.STATEMENTS
         )
