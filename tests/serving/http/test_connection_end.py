@@ -214,3 +214,12 @@ class TestByTheServer:
         with caplog.at_level(logging.ERROR):
             assert run_in(event_loop, main()) == b""
         assert caplog.records == []
+
+
+def test_who_comes_after_the_end_has_begun_is_sent_away() -> None:
+    async def main() -> None:
+        site = Site()
+        site.shared.end()
+        assert Line(site).closed()
+
+    run(main())

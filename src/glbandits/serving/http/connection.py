@@ -106,6 +106,8 @@ class Connection(asyncio.Protocol):
         address = transport.get_extra_info("peername")
         self._client = str(address[0]) if address else ""
         self._shared.open.add(self)
+        if self._shared.ending:
+            self._close()
 
     def connection_lost(self, _: Exception | None) -> None:
         """It is over. What was begun goes on, and nobody hears of it."""
