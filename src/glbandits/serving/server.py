@@ -93,6 +93,7 @@ def answer(
         rate_limit = RateLimit(settings.rate_limit / settings.processes)
         guard = Guard(Keys(store, service.clock).live, rate_limit=rate_limit, limits=limits)
         installation = Installation(service, guard, settings, apis, process=place.number)
+        gc.freeze()  # What is there now stays: it need not be looked through again and again.
         Server(installation, settings, announce, place).run(listening)
 
 
@@ -121,7 +122,6 @@ class Server:
         """From the first request to the last. In a thread that is not the main one no signal reaches it: see `stop`."""
         here = threading.current_thread() is threading.main_thread()
         before = {told: signal.signal(told, self._told) for told in SIGNALS} if here else {}
-        gc.freeze()  # What is there now stays: it need not be looked through again and again.
         try:
             with asyncio.Runner(loop_factory=_new_event_loop) as runner:
                 runner.run(self._serve(listening))
