@@ -144,10 +144,22 @@ def test_no_decision_overtakes_another(store: EventStore) -> None:
     assert [ripe.decision.event_id for ripe in store.ripe("shop", second.number, WAIT + 20, 2)] == ["c"]
 
 
+def test_decisions_made_before_a_time_are_sealed_though_their_wait_is_not_over(store: EventStore) -> None:
+    store.append([decision("a", at=0, wait=100 * WAIT), decision("b", at=5), decision("c", at=6, wait=100 * WAIT)])
+    assert store.seal("shop", 0, WAIT + 10, 10) == 0
+    assert store.ripe("shop", 0, WAIT + 10, 10) == []
+    assert store.seal("shop", 0, WAIT + 10, 10, made_before=6) == 2
+    assert [ripe.decision.event_id for ripe in store.ripe("shop", 0, WAIT + 10, 10)] == ["a", "b"]
+    assert [receipt.fate for receipt in store.append([reward("a", at=10), reward("c", at=10)])] == [
+        Fate.LATE,
+        Fate.KEPT,
+    ]
+
+
 def test_a_sealed_decision_takes_no_more_rewards(store: EventStore) -> None:
     store.append([decision("a", at=0), decision("b", at=5), decision("x", loop="other")])
     assert store.seal("shop", 0, WAIT + 1, 10) == 1
-    assert store.seal("shop", 0, 3, 10) == 0
+    assert store.seal("shop", 0, 3, 10) == 1  # it stays closed, whatever the clock says
     # They came in time, and were on their way when the learner began.
     assert fates(store, reward("a"), activation("a"), reward("b"), reward("x", loop="other")) == [
         Fate.LATE,

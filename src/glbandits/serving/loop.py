@@ -67,6 +67,7 @@ class Loop:
         """Take the configuration that is kept, and give the model; remember their versions for `_commit`."""
         configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(Configuration()))
         self.configuration = msgspec.json.decode(configuration.body, type=Configuration)
+        self._configured_at = configuration.at
         base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, fresh_model(self.configuration).to_bytes())))
         self._versions = {CONFIGURATION: configuration.version, BASE: base.version}
         snapshot, kept = decode_snapshot(base.body), self._store.latest_model(self.name)
@@ -156,8 +157,14 @@ class Loop:
             return passed
 
     def _sealed(self, now: int) -> list[Ripe]:
-        """The next decisions whose wait is over. They are closed before they are read, so that no reward is missed."""
-        up_to = self._store.seal(self.name, self._number, now, BATCH)
+        """The next decisions whose wait is over. They are closed before they are read, so that no reward is missed.
+
+        Nobody waits for longer than the configuration says now, from when it said so: else one decision that was made
+        under a long wait would hold up all that come after it.
+        """
+        earliest = now - self.configuration.wait
+        made_before = earliest if earliest > self._configured_at else 0
+        up_to = self._store.seal(self.name, self._number, now, BATCH, made_before=made_before)
         found = self._store.ripe(self.name, self._number, now, BATCH) if up_to else []
         return [ripe for ripe in found if ripe.number <= up_to]
 
@@ -250,8 +257,11 @@ class Loop:
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
         older = [BASE] if alone else []
-        if not self._store.save_documents(self.name, self._clock(), bodies, after=self._versions, alone=older):
+        at = self._clock()
+        if not self._store.save_documents(self.name, at, bodies, after=self._versions, alone=older):
             return False
+        if configuration is not None:
+            self._configured_at = at
         self.configuration = configuration or self.configuration
         if begun:
             self._adopt(begun)

@@ -169,27 +169,33 @@ def _json(value: object) -> str:
     return encode_json(value).decode()
 
 
-def last_ripe(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int) -> int:
-    """The number of the last decision that `ripe` has for the same arguments; 0 if it has none."""
-    last = 0
-    for number, deadline in connection.execute(
-        "SELECT number, deadline FROM decisions WHERE loop = ? AND number > ? ORDER BY number LIMIT ?",
+def last_ripe(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int, made_before: int) -> int:
+    """The number of the last decision that can be closed, see `EventStore.seal`; 0 if there is none."""
+    last, sealed = 0, _sealed(connection, loop)
+    for number, at, deadline in connection.execute(
+        "SELECT number, at, deadline FROM decisions WHERE loop = ? AND number > ? ORDER BY number LIMIT ?",
         (loop, after, limit),
     ):
-        if deadline >= now:
+        if deadline >= now and at >= made_before and number > sealed:
             break
         last = number
     return last
 
 
+def _sealed(connection: sqlite3.Connection, loop: str) -> int:
+    row = connection.execute("SELECT number FROM seals WHERE loop = ?", (loop,)).fetchone()
+    return 0 if row is None else int(row[0])
+
+
 def ripe(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int) -> list[Ripe]:
     """See `EventStore.ripe`. Three ranges, merged."""
     found: list[tuple[int, bytes]] = []
+    sealed = _sealed(connection, loop)
     for number, deadline, body in connection.execute(
         "SELECT number, deadline, body FROM decisions WHERE loop = ? AND number > ? ORDER BY number LIMIT ?",
         (loop, after, limit),
     ):
-        if deadline >= now:
+        if deadline >= now and number > sealed:
             break
         found.append((number, body))
     if not found:

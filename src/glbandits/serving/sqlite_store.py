@@ -148,10 +148,10 @@ class SqliteStore:
             with self._transaction(connection):
                 return sqlite_log.append(connection, events, trust=False)
 
-    def seal(self, loop: str, after: int, now: int, limit: int) -> int:
+    def seal(self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0) -> int:
         """See `EventStore.seal`."""
         with self._reading() as connection:
-            last = sqlite_log.last_ripe(connection, loop, after, now, whole("limit", limit, at_least=1))
+            last = sqlite_log.last_ripe(connection, loop, after, now, whole("limit", limit, at_least=1), made_before)
         if last:
             with self._writing() as connection:
                 connection.execute(

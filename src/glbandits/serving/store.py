@@ -100,8 +100,10 @@ class EventStore(Protocol):
     def append_at_once(self, events: Sequence[Event]) -> list[Receipt] | None:
         """The same, for who must not wait; None, and nothing is done, if it must wait for a disk or another writer."""
 
-    def seal(self, loop: str, after: int, now: int, limit: int) -> int:
+    def seal(self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0) -> int:
         """Close the decisions that `ripe` has for the same arguments: rewards that are appended later are late.
+
+        Those that were made before a time are closed as well, though their wait is not over.
 
         The answer is the last number that is closed, or 0 if `ripe` has nothing. All up to it are closed, and stay so.
 
@@ -112,9 +114,10 @@ class EventStore(Protocol):
         """
 
     def ripe(self, loop: str, after: int, now: int, limit: int) -> list[Ripe]:
-        """Decisions with greater numbers than `after` whose wait was over at `now`, with what came in time.
+        """Decisions with greater numbers than `after` that are closed, or whose wait was over at `now`.
 
-        In the order of their numbers, and no further than the first whose wait is not over: none overtakes another.
+        With what came in time, in the order of their numbers, and no further than the first of another kind: none
+        overtakes another.
         """
 
     def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
