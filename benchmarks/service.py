@@ -1,4 +1,4 @@
-"""What a decision costs over HTTP, beside what a bare reply of the same server costs in the same run."""
+"""What a decision costs over HTTP, beside what a bare reply of uvicorn costs in the same run."""
 
 import http.client
 import json

@@ -439,3 +439,14 @@ def test_a_process_that_does_not_know_of_the_shorter_wait_yet_holds_up_nothing(t
     clock.wait(1.1)
     assert loop.learn() == 1
     assert verify(store, "default").sound
+
+
+def test_another_setting_does_not_prolong_a_shorter_wait(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock(), reward_wait=600.0)
+    store.append([ask(loop, "old", CONTEXTS[0])])
+    loop.reconfigure(lambda kept: msgspec.structs.replace(kept, reward_wait=10.0))
+    clock.wait(9)
+    loop.reconfigure(lambda kept: msgspec.structs.replace(kept, exploration=0.5))
+    clock.wait(2)
+    assert Loop("default", store, clock).learn() == 1  # which another process knows too
+    assert loop.learn() == 0

@@ -17,7 +17,10 @@ LARGEST_MODEL = 40_000_000
 
 
 class Configuration(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of a loop. Each change is kept, and a decision is learned by those under which it was made."""
+    """Settings of a loop. Each change is kept, and a decision is learned by those under which it was made.
+
+    But for a shorter wait: it holds for decisions too that wait already.
+    """
 
     reward_wait: float = 600.0
     """Seconds that rewards are waited for."""

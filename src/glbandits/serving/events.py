@@ -118,7 +118,7 @@ class Fate(StrEnum):
 
     KEPT = "kept"
     DUPLICATE = "duplicate"
-    """There is one of the same name: a decision is refused, a reward or an activation counts once."""
+    """There is one of the same name: a decision changes nothing, a reward or an activation counts once."""
     LATE = "late"
     """After the wait: it is in the log, and not learned."""
     UNKNOWN = "unknown"
@@ -134,7 +134,7 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 class Ripe(msgspec.Struct, frozen=True):
-    """A decision whose wait is over, with what came in time."""
+    """A decision that is closed, or whose wait is over, with what came in time."""
 
     number: int
     """Of the decision: they are learned in this order."""

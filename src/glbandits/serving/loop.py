@@ -50,6 +50,7 @@ class Loop:
     def __init__(self, name: str, store: EventStore, clock: Callable[[], int]) -> None:
         self.name, self._store, self._clock = name, store, clock
         self._lock, self._hashings = Lock(), dict[int, Hashing]()
+        self._versions: dict[str, int] = {}
         identity = self._document(IDENTITY, lambda: msgspec.json.encode(Identity(secrets.token_hex(16))))
         self.salt = msgspec.json.decode(identity.body, type=Identity).salt
         self._adopt(self._read())
@@ -67,12 +68,22 @@ class Loop:
         """Take the configuration that is kept, and give the model; remember their versions for `_commit`."""
         configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(Configuration()))
         self.configuration = msgspec.json.decode(configuration.body, type=Configuration)
-        self._configured_at = configuration.at
+        if configuration.version != self._versions.get(CONFIGURATION):
+            self._wait_since = self._when_the_wait_changed()
         base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, fresh_model(self.configuration).to_bytes())))
         self._versions = {CONFIGURATION: configuration.version, BASE: base.version}
         snapshot, kept = decode_snapshot(base.body), self._store.latest_model(self.name)
         later = snapshot if kept is None else decode_snapshot(kept.body)
         return later if later.epoch == snapshot.epoch else snapshot
+
+    def _when_the_wait_changed(self) -> int:
+        """To what it is now."""
+        since = 0
+        for document in reversed(self._store.documents(self.name, CONFIGURATION)):
+            if msgspec.json.decode(document.body, type=Configuration).wait != self.configuration.wait:
+                break
+            since = document.at
+        return since
 
     def _adopt(self, snapshot: Snapshot) -> None:
         self._learner = Bandit.from_bytes(snapshot.bandit)
@@ -163,7 +174,7 @@ class Loop:
         under a long wait would hold up all that come after it.
         """
         earliest = now - self.configuration.wait
-        made_before = earliest if earliest > self._configured_at else 0
+        made_before = earliest if earliest > self._wait_since else 0
         up_to = self._store.seal(self.name, self._number, now, BATCH, made_before=made_before)
         found = self._store.ripe(self.name, self._number, now, BATCH) if up_to else []
         return [ripe for ripe in found if ripe.number <= up_to]
@@ -257,11 +268,8 @@ class Loop:
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
         older = [BASE] if alone else []
-        at = self._clock()
-        if not self._store.save_documents(self.name, at, bodies, after=self._versions, alone=older):
+        if not self._store.save_documents(self.name, self._clock(), bodies, after=self._versions, alone=older):
             return False
-        if configuration is not None:
-            self._configured_at = at
         self.configuration = configuration or self.configuration
         if begun:
             self._adopt(begun)

@@ -103,9 +103,10 @@ class EventStore(Protocol):
     def seal(self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0) -> int:
         """Close the decisions that `ripe` has for the same arguments: rewards that are appended later are late.
 
-        Those that were made before a time are closed as well, though their wait is not over.
+        Those that were made before a time are closed as well, though their wait is not over, and `ripe` has them then.
 
-        The answer is the last number that is closed, or 0 if `ripe` has nothing. All up to it are closed, and stay so.
+        The answer is the last number that is closed, or 0 if there is nothing to close. All up to
+        it are closed, and stay so.
 
         A reward may have come in time and still wait to be written. To learn from a decision and then keep such a
         reward as if it had been learned would make a log that cannot give the same model again. So a learner seals,

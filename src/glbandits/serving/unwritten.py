@@ -10,7 +10,10 @@ ACTION_SIZE = 128
 
 
 class Unwritten:
-    """Finds decisions by their names, and knows how many events there are, and how large. Belongs to one thread."""
+    """Finds decisions by their names, and knows how many events there are, and how large.
+
+    Belongs to the thread of the event loop, or to the writer's when that loop is gone.
+    """
 
     def __init__(self) -> None:
         self.events = 0

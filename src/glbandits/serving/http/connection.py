@@ -26,7 +26,7 @@ from glbandits.serving.http.swift import run_swiftly
 log = logging.getLogger(__name__)
 
 LARGEST_HEAD = 64 * 1024
-"""Bytes of a head that comes in parts. One that comes in a single read is bounded by the size of a read, 256 kB."""
+"""Bytes of a head, give or take a `BIT`."""
 BIT = 4096
 """Bytes that are read before it is looked whether there are too many requests."""
 MOST_AHEAD = 32

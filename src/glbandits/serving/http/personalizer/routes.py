@@ -67,7 +67,7 @@ def _calls(service: Service, guard: Guard, evaluate_log: EvaluateLog | None) -> 
     stable = [
         Call("POST", "/rank", RANK, ranking.rank, "InvalidRankRequest", swift=True),
         Call("POST", "/events/{event}/reward", REWARD, ranking.reward, "InvalidRewardRequest", swift=True),
-        Call("POST", "/events/{event}/activate", RANK, ranking.activate, "InvalidEventIdToActivate"),
+        Call("POST", "/events/{event}/activate", RANK, ranking.activate, "InvalidEventIdToActivate", swift=True),
         Call("GET", "/configurations/service", READ, configuring.get_service),
         Call("PUT", "/configurations/service", ADMIN, configuring.put_service, "InvalidServiceConfiguration"),
         Call("GET", "/configurations/policy", READ, configuring.get_policy),
