@@ -15,8 +15,8 @@ from benchmarks.service_load import Load, Measured, Running, bare_server, servic
 
 ACTIONS, FEATURES = 20, 6
 CONNECTIONS = 16
-SECONDS = 1.5
-ROUNDS = 3
+SECONDS = 0.5
+ROUNDS = 10
 """Everything takes turns this often; the cheapest turn of each counts, as the machine may be shared."""
 WANTED = 2.5
 REWARDED = 500
