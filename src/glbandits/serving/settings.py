@@ -40,7 +40,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     queue_bytes: Annotated[
         int, Meta(ge=1, description="Bytes of the decisions of a process that may wait to be written; more get 503.")
     ] = 256 * 1024 * 1024
-    max_body: Annotated[int, Meta(ge=1024, description="Bytes of a request's body, at most.")] = 256 * 1024
+    max_body: Annotated[
+        int, Meta(ge=1024, description="Bytes of a request's body; a model that is imported may have 64 MiB.")
+    ] = 256 * 1024
     max_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are described by JSON.")] = 50
     max_dense_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are rows of numbers.")] = 1000
     max_features: Annotated[int, Meta(ge=1, description="Numbers of such a row.")] = 10_000
