@@ -1,5 +1,8 @@
 import itertools
 import math
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -234,3 +237,16 @@ def test_an_unknown_link_is_refused() -> None:
 def test_a_state_that_cannot_fit_in_memory_is_refused(rank: int, dim: int) -> None:
     with pytest.raises(InvalidInput, match=rf"for dim = {dim} and rank = {rank}; .*Keep fewer directions"):
         Bandit(Optimist(rank=rank), dim=dim)
+
+
+def test_choosing_with_116_features_reads_no_freed_memory() -> None:
+    """At this size glibc aborted the process: the scratch array of `choose` was released while it was in use."""
+    program = (
+        "import numpy as np; from glbandits import Bandit, Optimist\n"
+        "bandit, rng = Bandit(Optimist(), dim=116, seed=1), np.random.default_rng(1)\n"
+        "for _ in range(3000):\n"
+        "    arms = rng.normal(size=(2, 116))\n"
+        "    bandit.learn(arms[bandit.choose(arms)], float(rng.random() < 0.5))\n"
+    )
+    environment = os.environ | {"MALLOC_CHECK_": "3", "MALLOC_PERTURB_": "165"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)

@@ -63,9 +63,7 @@ def most_hopeful(arms: Floats, theta: Floats, P: Floats, unit: float, hope: floa
     """
     arms, P = borrowed(arms), borrowed(P)
     K, n = arms.shape[0], P.shape[0]
-    room = np.empty(2 * K + 2 * n)  # one array for all, because each one takes as long as two arms
-    here = borrowed(room)
-    levels, slopes, product, variances = here[:K], here[K : 2 * K], here[2 * K : 2 * K + n], here[2 * K + n :]
+    levels, slopes, product, variances = np.empty(K), np.empty(K), np.empty(n), np.empty(n)
     stretch = largest_stretch(P, product, variances) * (1.0 + ROUNDING) * unit * unit
     for i in range(n):
         variances[i] *= stretch
