@@ -4,7 +4,7 @@ import numpy as np
 
 from glbandits import POLICIES
 from glbandits.cli.policy_text import parse_policy
-from glbandits.contract import settings_of
+from glbandits.policy import settings_of
 from glbandits.environments import Synthetic
 from glbandits.simulation import simulate
 

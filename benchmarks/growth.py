@@ -11,7 +11,7 @@ from benchmarks.timing import best_seconds, slope
 from glbandits import Policy, SgdTs
 from glbandits.environments import NOISES, Synthetic
 from glbandits.maths.links import find_link
-from glbandits.maths.randomness import generator
+from glbandits.maths.philox import generator
 from glbandits.records import Floats, Rounds
 from glbandits.simulation import simulate
 from glbandits.simulation.loop import play_entry

@@ -6,7 +6,7 @@ from benchmarks.numpy_sgd_ts import NumpySgdTs
 from benchmarks.timing import best_seconds
 from glbandits import LINKS, SgdTs
 from glbandits.environments import Synthetic
-from glbandits.maths.randomness import generator
+from glbandits.maths.philox import generator
 from glbandits.records import Floats
 from glbandits.simulation.loop import play_entry
 

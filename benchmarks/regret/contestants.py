@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from glbandits.contract import Grid, Policy, settings_of
+from glbandits.policy import Grid, Policy, settings_of
 from glbandits.environments import Environment
 from glbandits.experiments.contest import Contestant
 from glbandits.policies import POLICIES

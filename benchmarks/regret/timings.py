@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from glbandits.contract import Policy
+from glbandits.policy import Policy
 from glbandits.environments import Environment, Noise
 from glbandits.experiments.run_key import RunSpec
 from glbandits.records import Rounds

@@ -1,7 +1,7 @@
 """Records that cross folders: frozen, and checked once, when they are made."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,13 @@ from glbandits.errors import InvalidInput
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Generator: TypeAlias = NDArray[np.uint64]
-"""The state of a random generator: key, stream and counter (see `maths.randomness`)."""
+"""The state of a random generator: key, stream and counter (see `maths.philox`)."""
+
+
+def set_validated(record: object, **values: Any) -> None:
+    """Replace fields of a frozen record by validated values, while it is being made."""
+    for name, value in values.items():
+        object.__setattr__(record, name, value)
 
 
 @dataclass(frozen=True)

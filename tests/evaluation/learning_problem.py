@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 
 from glbandits import Bandit, Policy, Uniform
-from glbandits.compiled import jittable
+from glbandits.numba_support import jittable
 from glbandits.evaluation import LoggedData, RowArms
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.randomness import any_index
+from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import best_arm
 from glbandits.records import Floats, Generator
 

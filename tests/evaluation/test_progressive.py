@@ -7,7 +7,7 @@ import pytest
 from glbandits import Bandit, EpsilonGreedy, InvalidInput, Optimist, Policy, SgdTs, Uniform, UnknownName
 from glbandits.evaluation import CrossedArms, FixedArms, LearningCurve, LoggedData, RowArms, play_log
 from glbandits.evaluation.log_player import KEEPING_STREAM
-from glbandits.maths.randomness import generator, uniform
+from glbandits.maths.philox import generator, uniform
 from glbandits.records import Floats, Ints
 from tests.evaluation.learning_problem import CHANCES, Counting, Stream, live_reward, write_log
 

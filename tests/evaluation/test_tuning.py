@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from glbandits import EpsilonGreedy, InvalidInput, Optimist, Uniform, UnknownName
-from glbandits.compiled import jittable
-from glbandits.contract import Grid
+from glbandits.numba_support import jittable
+from glbandits.policy import Grid
 from glbandits.evaluation import FixedArms, Log, LoggedData, LogPart, play_log, tune
 from glbandits.evaluation.log_part import split
 from glbandits.maths.links import LinkFunctions

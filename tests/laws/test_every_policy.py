@@ -24,10 +24,10 @@ from glbandits import (
     SgdTs,
     SupCbGlm,
 )
-from glbandits.contract import rebuild, settings_of
+from glbandits.policy import rebuild, settings_of
 from glbandits.environments import Synthetic
 from glbandits.maths.links import LinkFunctions, find_link
-from glbandits.maths.randomness import generator
+from glbandits.maths.philox import generator
 from glbandits.records import Floats
 from glbandits.simulation import simulate
 

@@ -8,8 +8,8 @@ import pytest
 
 from glbandits import Bandit, Ecolog, GlbOmd, GlmUcb, Gloc, InvalidInput, LinUcb, OfuglbE, UcbGlm
 from glbandits.environments import Synthetic
-from glbandits.estimators import gloc_estimator, linear_estimator, mle_estimator
-from glbandits.maths.belief import factor_of as belief_factor
+from glbandits.policy_bases import gloc_estimator, linear_estimator, mle_estimator
+from glbandits.maths.gaussian_posterior import factor_of as belief_factor
 from glbandits.policies import ecolog, glb_omd, ofuglb_e
 from glbandits.records import Floats
 

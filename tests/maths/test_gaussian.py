@@ -2,7 +2,7 @@ import numpy as np
 
 from glbandits.maths.cholesky import backward, factorise, forward, inverse_norm, update
 from glbandits.maths.gaussian import best_with_bonus, draw_with_precision
-from glbandits.maths.randomness import generator
+from glbandits.maths.philox import generator
 from glbandits.records import Floats
 
 RNG = np.random.default_rng(6)

@@ -5,7 +5,7 @@ import pytest
 
 from glbandits import Bandit, Ecolog, InvalidInput, OnlineLaplace
 from glbandits.maths.cholesky import solve_factorised
-from glbandits.maths.history import history
+from glbandits.maths.observation_history import history
 from glbandits.maths.proximal import excess
 from glbandits.policies.ecolog import CENTRE, LEVEL, THETA, THETA_WARM, Q, V, W, history_at, matrix, vector
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Gloc, InvalidInput
-from glbandits.estimators import gloc_estimator as gloc
-from glbandits.estimators.gloc_estimator import THETA, THETA_HAT, factor_of, read, vector, width
+from glbandits.policy_bases import gloc_estimator as gloc
+from glbandits.policy_bases.gloc_policy import THETA, THETA_HAT, factor_of, read, vector, width
 
 
 def test_two_rounds_by_hand() -> None:

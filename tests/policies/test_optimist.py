@@ -10,7 +10,7 @@ import pytest
 
 from glbandits import Bandit, Greedy, InvalidInput, Optimist, Policy, UnknownName
 from glbandits.bandit.entries import learn_batch_entry
-from glbandits.estimators.scaled_belief import (
+from glbandits.policy_bases.self_scaling_posterior import (
     EXPECTED,
     SQUARED_RESIDUALS,
     WEIGHT,
@@ -21,7 +21,7 @@ from glbandits.estimators.scaled_belief import (
     sketch_of,
 )
 from glbandits.maths.links import LINKS
-from glbandits.maths.randomness import generator
+from glbandits.maths.philox import generator
 from glbandits.policies.optimist import RANK, WHOLE_UP_TO, lines
 from glbandits.records import Floats
 from tests.maths.test_envelope import pair_by_pair

@@ -5,7 +5,7 @@ import pytest
 
 from glbandits import Bandit, InvalidInput, RsGlincb
 from glbandits.maths.cholesky import log_determinant
-from glbandits.maths.history import history
+from glbandits.maths.observation_history import history
 from glbandits.policies.rs_glincb import H_PLAYED, THETA, THETA_WARM, H, V, factor_of, history_at, vector
 
 

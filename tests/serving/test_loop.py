@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glbandits import Bandit, InvalidInput, Optimist
-from glbandits.contract import settings_of
+from glbandits.policy import settings_of
 from glbandits.features import Hashing
 from glbandits.records import Floats
 from glbandits.serving import sqlite_log

@@ -20,7 +20,7 @@ from glbandits.bandit.entries import (
 from glbandits.bandit.model_file import model_bytes, parse_model, read_model, write_model
 from glbandits.errors import LARGEST, InvalidInput, whole
 from glbandits.maths.links import find_link
-from glbandits.maths.randomness import COUNTER, KEY, generator
+from glbandits.maths.philox import COUNTER, KEY, generator
 from glbandits.policies import Policy
 from glbandits.records import Floats, Generator
 

@@ -6,7 +6,7 @@ from functools import cache
 from numba import types
 
 from glbandits.bandit.entries import usable
-from glbandits.compiled import READ_MATRIX, compile_cached
+from glbandits.numba_support import READ_MATRIX, compile_cached
 from glbandits.records import Floats
 
 

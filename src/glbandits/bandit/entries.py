@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from glbandits.compiled import (
+from glbandits.numba_support import (
     GENERATOR,
     OPTIONAL_VECTOR,
     READ_MATRIX,

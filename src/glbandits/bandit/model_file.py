@@ -12,7 +12,7 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
-from glbandits.contract import rebuild, settings_of
+from glbandits.policy import rebuild, settings_of
 from glbandits.errors import GlbanditsError, ModelFileError, look_up
 from glbandits.policies import POLICIES, Policy
 from glbandits.records import Floats, Generator

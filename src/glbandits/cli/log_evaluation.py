@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from glbandits.cli.export import export_loop
-from glbandits.contract import rebuild
+from glbandits.policy import rebuild
 from glbandits.errors import InvalidInput
 from glbandits.policies import POLICIES
 from glbandits.serving.configuration import Configuration

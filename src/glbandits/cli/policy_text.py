@@ -4,7 +4,7 @@ import ast
 from dataclasses import fields
 from typing import Any
 
-from glbandits.contract import rebuild
+from glbandits.policy import rebuild
 from glbandits.errors import InvalidInput, look_up
 from glbandits.policies import POLICIES, Policy
 

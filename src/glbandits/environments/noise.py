@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.compiled import jittable
+from glbandits.numba_support import jittable
 from glbandits.errors import number
 from glbandits.records import Floats
 

@@ -17,7 +17,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from glbandits.compiled import borrowed, compile_cached, jittable
+from glbandits.numba_support import borrowed, compile_cached, jittable
 from glbandits.errors import LARGEST
 from glbandits.records import Floats, Ints
 

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from numba import types
 
-from glbandits.compiled import READ_CUBE, READ_VECTOR, compile_cached
+from glbandits.numba_support import READ_CUBE, READ_VECTOR, compile_cached
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.maths.links import Link, find_link

@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glbandits.contract import settle
+from glbandits.records import set_validated
 from glbandits.errors import LARGEST, InvalidInput
 from glbandits.records import Floats, Ints
 
@@ -55,7 +55,7 @@ class FixedArms:
     """How many rows there are."""
 
     def __post_init__(self) -> None:
-        settle(self, arms=checked("arms", self.arms, 2))
+        set_validated(self, arms=checked("arms", self.arms, 2))
         if not len(self.arms):
             raise InvalidInput("arms must have at least one row, an arm each; got none")
 
@@ -95,7 +95,7 @@ class RowArms:
         if (given != np.floor(given)).any():
             raise InvalidInput(f"counts must be whole numbers; got {given[np.argmax(given != np.floor(given))]}")
         counts = given.astype(np.int64)
-        settle(self, arms=arms, counts=counts)
+        set_validated(self, arms=arms, counts=counts)
         if counts.shape != (len(arms),):
             raise InvalidInput(f"counts must have one number for each of the {len(arms)} rows; got {counts.shape}")
         if len(arms) and not 1 <= counts.min() <= counts.max() <= arms.shape[1]:
@@ -136,11 +136,11 @@ class CrossedArms:
     cross: bool = True
 
     def __post_init__(self) -> None:
-        settle(self, contexts=checked("contexts", self.contexts, 2), arms=checked("arms", self.arms, 2))
+        set_validated(self, contexts=checked("contexts", self.contexts, 2), arms=checked("arms", self.arms, 2))
         if not len(self.arms):
             raise InvalidInput("arms must have at least one row, an arm each; got none")
         if self.own is not None:
-            settle(self, own=checked("own", self.own, 3))
+            set_validated(self, own=checked("own", self.own, 3))
             if self.own.shape[:2] != (len(self.contexts), len(self.arms)):
                 raise InvalidInput(
                     f"own must begin with {len(self.contexts)} rows and {len(self.arms)} arms; got {self.own.shape}"
@@ -189,7 +189,7 @@ def crossed(contexts: Floats, arms: Floats, own: Floats | None = None, *, cross:
 def part_of(record: Record, **fields: Any) -> Record:
     """A record of some of the rows of another, which were checked when that one was made."""
     part = copy(record)
-    settle(part, **fields)
+    set_validated(part, **fields)
     return part
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 
-from glbandits.contract import settle
+from glbandits.records import set_validated
 from glbandits.errors import InvalidInput
 
 ARM = "{arm}"
@@ -45,7 +45,7 @@ class Columns:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in ("context", "per_arm"):
-                settle(self, **{field.name: _texts(field.name, value)})
+                set_validated(self, **{field.name: _texts(field.name, value)})
             elif not (isinstance(value, str) or (value is None and field.default in (None, "propensity"))):
                 raise InvalidInput(f"{field.name} must be the name of a column; got {value!r}")
         for pattern in self.per_arm:

@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from glbandits.contract import settle
+from glbandits.records import set_validated
 from glbandits.errors import number
 from glbandits.evaluation.moments import Moments
 from glbandits.records import Floats
@@ -156,7 +156,7 @@ class ClippedIps(Mean):
     limit: float = 10.0
 
     def __post_init__(self) -> None:
-        settle(self, limit=number("limit", self.limit, above=0))
+        set_validated(self, limit=number("limit", self.limit, above=0))
 
     def terms(self, rows: Rows) -> Floats:  # noqa: D102
         return (np.minimum(rows.weights, self.limit) * rows.rewards)[:, np.newaxis]
@@ -268,7 +268,7 @@ class SwitchDr(Shrunk):
 
     def __post_init__(self) -> None:
         if self.threshold is not None:
-            settle(self, threshold=number("threshold", self.threshold, at_least=0))
+            set_validated(self, threshold=number("threshold", self.threshold, at_least=0))
 
     def settings(self) -> Floats:  # noqa: D102
         return np.array(GRID if self.threshold is None else [self.threshold])
@@ -293,7 +293,7 @@ class DrOptimisticShrinkage(Shrunk):
 
     def __post_init__(self) -> None:
         if self.strength is not None:
-            settle(self, strength=number("strength", self.strength, at_least=0))
+            set_validated(self, strength=number("strength", self.strength, at_least=0))
 
     def settings(self) -> Floats:  # noqa: D102
         return np.square(GRID) if self.strength is None else np.array([self.strength])

@@ -12,7 +12,7 @@ from glbandits.evaluation.learning_curve import Learn, LearningCurve, WeightedSu
 from glbandits.evaluation.logged_data import Log, LoggedData
 from glbandits.evaluation.progressive_loop import all_entry, matched_entry
 from glbandits.maths.links import Link, find_link
-from glbandits.maths.randomness import generator
+from glbandits.maths.philox import generator
 from glbandits.policies import Policy
 from glbandits.records import Floats, Ints
 

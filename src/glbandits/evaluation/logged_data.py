@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.contract import settle
+from glbandits.records import set_validated
 from glbandits.errors import InvalidInput, whole
 from glbandits.evaluation.arm_features import ArmFeatures, Rows, checked, part_of
 from glbandits.maths.links import Link, find_link
@@ -76,11 +76,11 @@ class LoggedData:
         if not isinstance(self.arms, ArmFeatures):
             raise InvalidInput(f"arms must be FixedArms, RowArms or CrossedArms; got {type(self.arms).__name__}")
         n = len(self.arms)
-        settle(self, chosen=whole_numbers("chosen", self.chosen), rewards=checked("rewards", self.rewards, 1))
+        set_validated(self, chosen=whole_numbers("chosen", self.chosen), rewards=checked("rewards", self.rewards, 1))
         if self.propensities is not None:
-            settle(self, propensities=checked("propensities", self.propensities, 1))
+            set_validated(self, propensities=checked("propensities", self.propensities, 1))
         if self.clusters is not None:
-            settle(self, clusters=whole_numbers("clusters", self.clusters))
+            set_validated(self, clusters=whole_numbers("clusters", self.clusters))
         for name in ("chosen", "rewards", "propensities", "clusters"):
             values = getattr(self, name)
             if values is not None and len(values) != n:
@@ -89,7 +89,7 @@ class LoggedData:
         self._check_propensities()
         self._check_rewards()
         if self.arm_names is not None:
-            settle(self, arm_names=tuple(map(str, self.arm_names)))
+            set_validated(self, arm_names=tuple(map(str, self.arm_names)))
             if len(self.arm_names) != self.arms.most:
                 raise InvalidInput(f"{self.arms.most} arms need as many names; got {len(self.arm_names)}")
 
@@ -153,7 +153,7 @@ class LoggedData:
     def features(self) -> Floats:
         """Of all arms of all rows, (n, most, dim)."""
         if self._features is None:
-            settle(self, _features=self.arms.features())
+            set_validated(self, _features=self.arms.features())
         assert self._features is not None
         return self._features
 

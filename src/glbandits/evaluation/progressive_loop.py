@@ -7,9 +7,9 @@ import numpy as np
 from numba import types
 
 from glbandits.bandit.entries import compile_entry
-from glbandits.compiled import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
+from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.maths.links import Link, LinkFunctions
-from glbandits.maths.randomness import uniform
+from glbandits.maths.philox import uniform
 from glbandits.policies import Policy
 from glbandits.records import Floats, Generator, Ints
 

@@ -13,10 +13,10 @@ import numpy as np
 from numba import types
 
 from glbandits.bandit import Bandit
-from glbandits.compiled import VECTOR, compile_cached
-from glbandits.contract import settle
+from glbandits.numba_support import VECTOR, compile_cached
+from glbandits.records import set_validated
 from glbandits.errors import InvalidInput, whole
-from glbandits.estimators.scaled_belief import mean_of
+from glbandits.policy_bases.self_scaling_posterior import mean_of
 from glbandits.evaluation.arm_features import FixedArms
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.maths.links import Link, find_link
@@ -75,7 +75,7 @@ class GlmReward:
 
     def __post_init__(self) -> None:
         find_link(self.link)
-        settle(self, folds=whole("folds", self.folds, at_least=2, at_most=100))
+        set_validated(self, folds=whole("folds", self.folds, at_least=2, at_most=100))
 
     def begin(self, dim: int) -> CrossFitted:  # noqa: D102
         return _Glms(self, dim)
@@ -130,7 +130,7 @@ class SklearnReward:
             raise InvalidInput(
                 f"regressor must be a scikit-learn estimator such as Ridge(); got {repr(self.regressor)[:60]}"
             )
-        settle(
+        set_validated(
             self,
             folds=whole("folds", self.folds, at_least=2, at_most=100),
             most_rows=whole("most_rows", self.most_rows, at_least=2),

@@ -10,13 +10,13 @@ from numba import types
 
 from glbandits.bandit import Bandit
 from glbandits.bandit.entries import compile_entry
-from glbandits.compiled import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
-from glbandits.contract import settle
+from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
+from glbandits.records import set_validated
 from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.evaluation.arm_features import FixedArms, checked
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.maths.links import Link, LinkFunctions, find_link
-from glbandits.maths.randomness import generator
+from glbandits.maths.philox import generator
 from glbandits.policies import Policy
 from glbandits.records import Floats, Generator, Ints
 
@@ -51,7 +51,7 @@ class AlwaysTarget:
     arm: int
 
     def __post_init__(self) -> None:
-        settle(self, arm=whole("arm", self.arm, at_least=0))
+        set_validated(self, arm=whole("arm", self.arm, at_least=0))
 
     def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: D102
         short = block.arms.counts <= self.arm
@@ -70,7 +70,7 @@ class GivenTarget:
     given: Floats
 
     def __post_init__(self) -> None:
-        settle(self, given=checked("target", self.given, 2))
+        set_validated(self, given=checked("target", self.given, 2))
 
     def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: D102
         part: Floats = self.given[first : first + len(block)]

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.contract import Grid, Policy, grid_points
+from glbandits.policy import Grid, Policy, grid_points
 from glbandits.errors import InvalidInput, look_up, number
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import split
 from glbandits.evaluation.log_player import Rules, check_policy, play_together
 from glbandits.evaluation.logged_data import Log
 from glbandits.evaluation.progressive import warn_if_few
-from glbandits.maths.randomness import seed_list
+from glbandits.maths.philox import seed_list
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from glbandits.contract import Grid, ListedPolicy, Policy, grid_points, settings_of
+from glbandits.policy import Grid, ListedPolicy, Policy, grid_points, settings_of
 from glbandits.environments import Environment
 from glbandits.experiments.run_key import RunSpec
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from glbandits.environments.contexts import Contexts
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.estimators.sgd_ts_theory import TheoryConstants
+from glbandits.policy_bases.sgd_ts_theory import TheoryConstants
 from glbandits.maths.links import Link, find_link, slope_range
 from glbandits.policies import SgdTs, Uniform
 from glbandits.records import Floats

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, cpu_count, delayed
 
-from glbandits.contract import Policy
+from glbandits.policy import Policy
 from glbandits.environments import Environment
 from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.experiments.run_key import RunSpec, fingerprint

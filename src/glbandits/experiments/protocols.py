@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from glbandits.contract import Grid, Policy
+from glbandits.policy import Grid, Policy
 from glbandits.errors import InvalidInput
 from glbandits.experiments.contest import Contestant, Experiment, in_words
 from glbandits.experiments.engine import POINTS, run_missing

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 
-from glbandits.contract import settings_of
+from glbandits.policy import settings_of
 from glbandits.experiments.comparison import Comparison
 from glbandits.version import __version__
 

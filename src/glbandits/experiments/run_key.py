@@ -7,7 +7,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import glbandits
-from glbandits.contract import Policy, settings_of
+from glbandits.policy import Policy, settings_of
 from glbandits.environments import Environment
 from glbandits.errors import InvalidInput
 from glbandits.maths.links import find_link

@@ -5,7 +5,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from glbandits.contract import settings_of
+from glbandits.policy import settings_of
 from glbandits.environments import Environment, ForestCover, News, Synthetic
 from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.experiments.contest import Contestant, Experiment

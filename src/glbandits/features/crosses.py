@@ -7,7 +7,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from glbandits.compiled import READ_INTS, READ_VECTOR, compile_cached, jittable
+from glbandits.numba_support import READ_INTS, READ_VECTOR, compile_cached, jittable
 from glbandits.features.codes import CODED
 from glbandits.records import Floats, Ints
 

@@ -7,7 +7,7 @@ until it descends.
 
 import numpy as np
 
-from glbandits.compiled import borrowed, jittable
+from glbandits.numba_support import borrowed, jittable
 from glbandits.maths.cholesky import add_outer, factorise, forward, solve_factorised
 from glbandits.maths.likelihood import hessian_factor, objective, set_scores
 from glbandits.maths.links import LinkFunctions

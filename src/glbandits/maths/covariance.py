@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from glbandits.compiled import borrowed, jittable
+from glbandits.numba_support import borrowed, jittable
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.records import Floats
 

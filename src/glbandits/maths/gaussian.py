@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from glbandits.compiled import borrowed, jittable
+from glbandits.numba_support import borrowed, jittable
 from glbandits.maths.cholesky import backward, inverse_norm, log_determinant
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.randomness import add_normals
+from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import add_scaled, dot
 from glbandits.records import Floats, Generator
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.compiled import borrowed, jittable
+from glbandits.numba_support import borrowed, jittable
 from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import add_scaled, dot

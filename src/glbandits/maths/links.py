@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from scipy.special import ndtri
 
-from glbandits.compiled import jittable
+from glbandits.numba_support import jittable
 from glbandits.errors import InvalidInput, look_up
 from glbandits.maths.normal import normal_cdf, normal_density
 

@@ -2,7 +2,7 @@
 
 import math
 
-from glbandits.compiled import jittable
+from glbandits.numba_support import jittable
 
 
 @jittable

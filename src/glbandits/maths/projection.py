@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from glbandits.compiled import jittable
+from glbandits.numba_support import jittable
 from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
 from glbandits.maths.vectors import copy_to, dot, norm
 from glbandits.records import Floats

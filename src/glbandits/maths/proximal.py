@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from glbandits.compiled import jittable
+from glbandits.numba_support import jittable
 from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import add_scaled, copy_to, dot

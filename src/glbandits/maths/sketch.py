@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.compiled import jittable
+from glbandits.numba_support import jittable
 from glbandits.maths.cholesky import factorise
 from glbandits.maths.vectors import add_scaled, copy_to, dot
 from glbandits.records import Floats

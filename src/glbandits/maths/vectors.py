@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from glbandits.compiled import jittable
+from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 
@@ -39,6 +39,12 @@ def copy_to(target: Floats, a: Floats) -> None:
     """Do target = a, in place; NumPy's `target[:] = a` takes two seconds to compile."""
     for i in range(a.shape[0]):
         target[i] = a[i]
+
+
+@jittable
+def square_matrix(values: Floats, start: int, side: int) -> Floats:
+    """The matrix of side x side numbers from `start` on: a view. Compiled once, because `reshape` compiles slowly."""
+    return values[start : start + side * side].reshape(side, side)
 
 
 @jittable
@@ -88,6 +94,13 @@ def best_arm(arms: Floats, theta: Floats) -> int:
 
 @jittable
 def point_mass(out: Floats, arm: int) -> None:
-    """The chances of a rule that always plays this arm."""
+    """Write the probabilities of a rule that always plays this arm."""
     for a in range(out.shape[0]):
         out[a] = 1.0 if a == arm else 0.0
+
+
+@jittable
+def uniform_mass(out: Floats) -> None:
+    """Write the probabilities of a rule that plays every arm alike."""
+    for a in range(out.shape[0]):
+        out[a] = 1.0 / out.shape[0]

@@ -1,7 +1,7 @@
 """One file an algorithm, and the table of them all."""
 
-from glbandits.contract import Grid, ListedPolicy, Policy
-from glbandits.estimators.sgd_ts_theory import TheoryConstants
+from glbandits.policy import Grid, ListedPolicy, Policy
+from glbandits.policy_bases.sgd_ts_theory import TheoryConstants
 from glbandits.policies.ecolog import Ecolog
 from glbandits.policies.epsilon_greedy import EpsilonGreedy
 from glbandits.policies.evill import Evill

@@ -6,15 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import InvalidInput, number
-from glbandits.estimators.confidence import BY_THEORY, Width
-from glbandits.estimators.grids import EXPLORATIONS
+from glbandits.policy_bases.confidence import BY_THEORY, Width
+from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.maths.cholesky import factorise, solve_factorised, update
 from glbandits.maths.constrained import match_means_in_ball
 from glbandits.maths.gaussian import best_with_bonus, matched_width
-from glbandits.maths.history import first_history, history, history_fits, refit, remember
+from glbandits.maths.observation_history import first_history, history, history_fits, refit, remember
 from glbandits.maths.links import Link, LinkFunctions, find_link, slope_range
 from glbandits.maths.proximal import proximal_step
 from glbandits.maths.vectors import copy_to, dot, point_mass

@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import number
-from glbandits.estimators.grids import EXPLORATIONS
-from glbandits.estimators.refit_estimator import LEARNED, MORE, WARM_UP, RefitEstimator, theta_of
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.refit_policy import LEARNED, MORE, WARM_UP, RefitEstimator, theta_of
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.randomness import any_index, uniform
+from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.vectors import best_arm
 from glbandits.records import Floats, Generator
 

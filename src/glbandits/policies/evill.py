@@ -6,16 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import number
-from glbandits.estimators.grids import EXPLORATIONS
-from glbandits.estimators.perturbed_estimator import EXPLORATION, PerturbedEstimator
-from glbandits.estimators.refit_estimator import LEARNED, RIDGE, WARM_UP, history_at, take_in, theta_of
-from glbandits.maths.history import history
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.perturbed_policy import EXPLORATION, PerturbedEstimator
+from glbandits.policy_bases.refit_policy import LEARNED, RIDGE, WARM_UP, history_at, take_in, theta_of
+from glbandits.maths.observation_history import history
 from glbandits.maths.likelihood import fit, fit_towards
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.randomness import add_normals
+from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.records import Floats, Generator
 

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import number
-from glbandits.estimators.confidence import BY_THEORY, Width
-from glbandits.estimators.grids import EXPLORATIONS
-from glbandits.maths.belief import belief_fits, factor_of, first_belief, mean_of
+from glbandits.policy_bases.confidence import BY_THEORY, Width
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.maths.gaussian_posterior import belief_fits, factor_of, first_belief, mean_of
 from glbandits.maths.cholesky import solve_factorised, update
 from glbandits.maths.gaussian import best_with_bonus
 from glbandits.maths.links import Link, LinkFunctions, find_link, self_concordance, slope_range

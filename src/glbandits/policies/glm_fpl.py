@@ -6,15 +6,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid
-from glbandits.estimators.grids import EXPLORATIONS
-from glbandits.estimators.perturbed_estimator import EXPLORATION, PerturbedEstimator
-from glbandits.estimators.refit_estimator import LEARNED, RIDGE, WARM_UP, history_at, take_in, theta_of
-from glbandits.maths.history import history
+from glbandits.numba_support import jittable
+from glbandits.policy import Card, Grid
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.perturbed_policy import EXPLORATION, PerturbedEstimator
+from glbandits.policy_bases.refit_policy import LEARNED, RIDGE, WARM_UP, history_at, take_in, theta_of
+from glbandits.maths.observation_history import history
 from glbandits.maths.likelihood import fit
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
-from glbandits.maths.randomness import add_normals
+from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import copy_to
 from glbandits.records import Floats, Generator
 

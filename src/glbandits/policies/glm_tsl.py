@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid
-from glbandits.estimators.grids import EXPLORATIONS, FACTORS
-from glbandits.estimators.mle_estimator import (
+from glbandits.numba_support import jittable
+from glbandits.policy import Card, Grid
+from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS
+from glbandits.policy_bases.mle_policy import (
     EXPLORATION,
     LEARNED,
     TAU,
@@ -17,7 +17,7 @@ from glbandits.estimators.mle_estimator import (
 )
 from glbandits.maths.gaussian import draw_with_precision
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.randomness import any_index
+from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import best_arm
 from glbandits.records import Floats, Generator
 

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid
-from glbandits.estimators.confidence import BY_THEORY
-from glbandits.estimators.grids import EXPLORATIONS, FACTORS
-from glbandits.estimators.mle_estimator import (
+from glbandits.numba_support import jittable
+from glbandits.policy import Card, Grid
+from glbandits.policy_bases.confidence import BY_THEORY
+from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS
+from glbandits.policy_bases.mle_policy import (
     EXPLORATION,
     LEARNED,
     PRIOR_PRECISION,
@@ -23,9 +23,9 @@ from glbandits.estimators.mle_estimator import (
 from glbandits.maths.cholesky import update
 from glbandits.maths.constrained import match_means_in_ball
 from glbandits.maths.gaussian import best_mean_with_bonus, matched_width
-from glbandits.maths.history import history, refit, remember
+from glbandits.maths.observation_history import history, refit, remember
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
-from glbandits.maths.randomness import any_index
+from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import copy_to, point_mass
 from glbandits.records import Floats, Generator
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card
-from glbandits.estimators.gloc_estimator import THETA_HAT, GlocEstimator, factor_of, read, vector, width
+from glbandits.numba_support import jittable
+from glbandits.policy import Card
+from glbandits.policy_bases.gloc_policy import THETA_HAT, GlocEstimator, factor_of, read, vector, width
 from glbandits.maths.gaussian import draw_with_precision
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import best_arm

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from glbandits.contract import Card, Grid
-from glbandits.estimators.refit_estimator import RefitEstimator
+from glbandits.policy import Card, Grid
+from glbandits.policy_bases.refit_policy import RefitEstimator
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import number
-from glbandits.estimators.grids import STEPS
+from glbandits.policy_bases.grids import STEPS
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.proximal import proximal_pull, proximal_score
-from glbandits.maths.randomness import add_normals
+from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import best_arm, dot
 from glbandits.records import Floats, Generator
 

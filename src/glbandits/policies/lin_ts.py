@@ -1,24 +1,21 @@
 """Linear Thompson sampling with one parameter for all arms (Agrawal and Goyal, 2013; Abeille and Lazaric, 2017)."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid
-from glbandits.estimators.grids import EXPLORATIONS
-from glbandits.estimators.linear_estimator import LinearEstimator, width
-from glbandits.maths.belief import factor_of, mean_of
+from glbandits.policy import Grid, PolicyInfo
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.linear_policy import LinearPolicy, width
+from glbandits.policy_bases.posterior_policy import factor_of, mean_of
 from glbandits.maths.gaussian import draw_with_precision
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import best_arm
 from glbandits.records import Floats, Generator
 
 
-@dataclass(frozen=True, kw_only=True)
-class LinTs(LinearEstimator):
+class LinTs(LinearPolicy):
     """Ridge regression, and a draw for each decision: theta ~ N(theta_hat, v^2 V^-1), pull the largest x'theta.
 
-    Settings are `LinearEstimator`'s; exploration is v. O(d^2 + K d) to choose, O(d^2) to learn.
+    Settings are `LinearPolicy`'s; exploration is v. O(d^2 + K d) to choose, O(d^2) to learn.
 
     >>> from glbandits import Bandit, LinTs
     >>> bandit = Bandit(LinTs(exploration=0.01), dim=2, seed=1)
@@ -29,7 +26,7 @@ class LinTs(LinearEstimator):
 
     name: ClassVar[str] = "lin-ts"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="d^2 + K d",
         learn="d^2",
         memory="d^2",
@@ -39,15 +36,8 @@ class LinTs(LinearEstimator):
     )
 
     @staticmethod
-    @jittable
-    def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """The best arm under a draw."""
+    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        """The best arm under a draw of theta."""
         dim = arms.shape[1]
         v = width(state, settings, dim)
         return best_arm(arms, draw_with_precision(mean_of(state, dim), factor_of(state, dim), v, rng))
-
-    @staticmethod
-    @jittable
-    def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """No exact form."""
-        return False

@@ -1,24 +1,20 @@
 """LinUCB with one parameter for all arms (Li, Chu, Langford and Schapire, 2010; Abbasi-Yadkori et al., 2011)."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid
-from glbandits.estimators.grids import EXPLORATIONS
-from glbandits.estimators.linear_estimator import LinearEstimator, width
-from glbandits.maths.belief import factor_of, mean_of
+from glbandits.policy import Grid, PolicyInfo
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.linear_policy import LinearPolicy, width
+from glbandits.policy_bases.posterior_policy import factor_of, mean_of
 from glbandits.maths.gaussian import best_with_bonus
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.vectors import point_mass
-from glbandits.records import Floats, Generator
+from glbandits.records import Floats
 
 
-@dataclass(frozen=True, kw_only=True)
-class LinUcb(LinearEstimator):
+class LinUcb(LinearPolicy):
     """Ridge regression, and an optimistic bonus: pull the largest x'theta_hat + beta ||x|| in V^-1.
 
-    Settings are `LinearEstimator`'s; exploration is beta. O(K d^2) to choose, O(d^2) to learn.
+    Settings are `LinearPolicy`'s; exploration is beta. O(K d^2) to choose, O(d^2) to learn.
 
     >>> from glbandits import Bandit, LinUcb
     >>> bandit = Bandit(LinUcb(), dim=2, seed=1)
@@ -29,7 +25,7 @@ class LinUcb(LinearEstimator):
 
     name: ClassVar[str] = "lin-ucb"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2",
         learn="d^2",
         memory="d^2",
@@ -39,17 +35,7 @@ class LinUcb(LinearEstimator):
     )
 
     @staticmethod
-    @jittable
-    def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """The most optimistic arm."""
+    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
+        """The arm with the largest upper confidence bound."""
         dim = arms.shape[1]
         return best_with_bonus(arms, mean_of(state, dim), factor_of(state, dim), width(state, settings, dim))
-
-    @staticmethod
-    @jittable
-    def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """All on the most optimistic arm."""
-        dim = arms.shape[1]
-        beta = width(state, settings, dim)
-        point_mass(out, best_with_bonus(arms, mean_of(state, dim), factor_of(state, dim), beta))
-        return True

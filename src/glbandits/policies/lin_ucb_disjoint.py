@@ -7,10 +7,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.compiled import borrowed, jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import borrowed, jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.estimators.grids import EXPLORATIONS
+from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.maths.cholesky import forward, solve_factorised, update
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score

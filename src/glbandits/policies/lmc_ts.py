@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import borrowed, jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import borrowed, jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.estimators.grids import EXPLORATIONS
-from glbandits.estimators.refit_estimator import (
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.refit_policy import (
     LEARNED,
     MORE,
     RIDGE,
@@ -20,9 +20,9 @@ from glbandits.estimators.refit_estimator import (
     take_in,
     theta_of,
 )
-from glbandits.maths.history import history
+from glbandits.maths.observation_history import history
 from glbandits.maths.links import LinkFunctions, find_link
-from glbandits.maths.randomness import add_normals
+from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import add_scaled, dot
 from glbandits.records import Floats, Generator
 

@@ -6,12 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import InvalidInput, number
-from glbandits.estimators.confidence import BY_THEORY
-from glbandits.estimators.grids import EXPLORATIONS
-from glbandits.estimators.mle_estimator import (
+from glbandits.policy_bases.confidence import BY_THEORY
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.mle_policy import (
     EXPLORATION,
     LEARNED,
     PRIOR_PRECISION,
@@ -24,10 +24,10 @@ from glbandits.estimators.mle_estimator import (
 )
 from glbandits.maths.constrained import fit_in_ball
 from glbandits.maths.gaussian import best_with_bonus
-from glbandits.maths.history import history, remember
+from glbandits.maths.observation_history import history, remember
 from glbandits.maths.likelihood import hessian_factor
 from glbandits.maths.links import LinkFunctions, find_link, self_concordance, slope_range
-from glbandits.maths.randomness import any_index
+from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import copy_to, point_mass
 from glbandits.records import Floats, Generator
 

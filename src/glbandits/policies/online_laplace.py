@@ -5,15 +5,15 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import look_up, number
-from glbandits.estimators.belief_estimator import BeliefEstimator
-from glbandits.estimators.grids import EXPLORATIONS
-from glbandits.maths.belief import factor_of, mean_of
+from glbandits.policy_bases.posterior_policy import BeliefEstimator
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.maths.gaussian_posterior import factor_of, mean_of
 from glbandits.maths.gaussian import best_with_bonus, draw_with_precision
 from glbandits.maths.links import Link, LinkFunctions, find_link
-from glbandits.maths.randomness import normal
+from glbandits.maths.philox import normal
 from glbandits.maths.vectors import best_arm, point_mass
 from glbandits.records import Floats, Generator
 

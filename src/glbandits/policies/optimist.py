@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import borrowed, jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import borrowed, jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.estimators.scaled_belief import (
+from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
     WEIGHT,
     assumed_noise,
@@ -23,9 +23,9 @@ from glbandits.estimators.scaled_belief import (
     sketch_of,
 )
 from glbandits.maths.covariance import levels_and_widths, most_hopeful
-from glbandits.maths.envelope import half_normal_chances
+from glbandits.maths.upper_envelope import half_normal_chances
 from glbandits.maths.links import Link, LinkFunctions, find_link
-from glbandits.maths.randomness import any_index, uniform, uniform_pair
+from glbandits.maths.philox import any_index, uniform, uniform_pair
 from glbandits.maths.sketch import levels_and_widths_sketched
 from glbandits.maths.vectors import best_arm
 from glbandits.records import Floats, Generator

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.estimators.grids import EXPLORATIONS
-from glbandits.estimators.refit_estimator import (
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.refit_policy import (
     LEARNED,
     MORE,
     RIDGE,
@@ -21,7 +21,7 @@ from glbandits.estimators.refit_estimator import (
 )
 from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
 from glbandits.maths.gaussian import draw_with_precision
-from glbandits.maths.history import history
+from glbandits.maths.observation_history import history
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.polya_gamma import polya_gamma
 from glbandits.maths.vectors import add_scaled, copy_to, dot

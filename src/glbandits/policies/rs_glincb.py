@@ -6,14 +6,14 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from glbandits.compiled import borrowed, jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import borrowed, jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.estimators.confidence import Width
-from glbandits.estimators.grids import EXPLORATIONS
+from glbandits.policy_bases.confidence import Width
+from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.maths.cholesky import inverse_norm, log_determinant, update
 from glbandits.maths.constrained import fit_in_ball
-from glbandits.maths.history import first_history, history_fits, labelled, remember, rows_labelled
+from glbandits.maths.observation_history import first_history, history_fits, labelled, remember, rows_labelled
 from glbandits.maths.links import Link, LinkFunctions, find_link, slope_range
 from glbandits.maths.vectors import copy_to, dot, point_mass
 from glbandits.records import Floats, Generator

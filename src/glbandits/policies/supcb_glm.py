@@ -6,17 +6,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import borrowed, jittable
-from glbandits.contract import Card, Grid, settle
+from glbandits.numba_support import borrowed, jittable
+from glbandits.policy import Card, Grid, settle
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.estimators.confidence import Confidence
-from glbandits.estimators.grids import EXPLORATIONS, FACTORS
-from glbandits.estimators.warm_up import warm_up_length
+from glbandits.policy_bases.confidence import Confidence
+from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS
+from glbandits.policy_bases.warm_up import warm_up_length
 from glbandits.maths.cholesky import inverse_norm, update
-from glbandits.maths.history import first_history, history_fits, labelled, remember, rows_labelled
+from glbandits.maths.observation_history import first_history, history_fits, labelled, remember, rows_labelled
 from glbandits.maths.likelihood import fit
 from glbandits.maths.links import Link, LinkFunctions, find_link, slope_range
-from glbandits.maths.randomness import any_index
+from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import copy_to, dot, point_mass
 from glbandits.records import Floats, Generator
 

@@ -1,20 +1,19 @@
-"""Uniform play: the floor that every policy must beat."""
+"""Uniform play: the baseline that every policy must beat."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-
-from glbandits.compiled import jittable
-from glbandits.contract import Card, Grid
-from glbandits.maths.links import Link, LinkFunctions, find_link
-from glbandits.maths.randomness import any_index
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.philox import any_index
+from glbandits.maths.vectors import uniform_mass
+from glbandits.policy import AnyLink, Policy, PolicyInfo, StateLayout
 from glbandits.records import Floats, Generator
 
+LAYOUT = StateLayout()
+LEARNED = LAYOUT.count("learned")
 
-@dataclass(frozen=True, kw_only=True)
-class Uniform:
-    """Pull each arm with equal chance, whatever was learned.
+
+class Uniform(Policy):
+    """Pull each arm with equal probability, whatever was learned.
 
     The state is the number of rewards seen.
 
@@ -28,9 +27,8 @@ class Uniform:
     """
 
     name: ClassVar[str] = "uniform"
-    keeps_history: ClassVar[bool] = False
-    grid: ClassVar[Grid] = {}
-    card: ClassVar[Card] = Card(
+    layout: ClassVar[StateLayout] = LAYOUT
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="1",
         learn="1",
         memory="1",
@@ -39,39 +37,21 @@ class Uniform:
         page="uniform",
     )
 
-    link: str | Link = "identity"
-
-    def __post_init__(self) -> None:
-        find_link(self.link)
-
-    def init(self, dim: int) -> Floats:
-        """No reward seen."""
-        return np.zeros(1)
-
-    def numbers(self, dim: int) -> Floats:
-        """There is nothing to set."""
-        return np.zeros(0)
-
-    def fits(self, state: Floats, dim: int) -> bool:
-        """One count."""
-        return state.shape == (1,) and bool(np.isfinite(state[0]) and state[0] >= 0)
+    link: AnyLink = "identity"
 
     @staticmethod
-    @jittable
-    def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Any arm."""
         return any_index(rng, arms.shape[0])
 
     @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Count the reward."""
-        state[0] += 1.0
+        state[LEARNED] += 1.0
         return state
 
     @staticmethod
-    @jittable
-    def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """1/K each."""
-        out[:] = 1.0 / arms.shape[0]
+        uniform_mass(out)
         return True

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from glbandits.contract import rebuild, settings_of
+from glbandits.policy import rebuild, settings_of
 from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.policies import POLICIES, Optimist, Policy
 from glbandits.serving.events import Aggregation, Mode

@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 
 from glbandits.bandit import Bandit
-from glbandits.compiled import READ_INTS, READ_VECTOR, VECTOR, compile_cached, jittable
+from glbandits.numba_support import READ_INTS, READ_VECTOR, VECTOR, compile_cached, jittable
 from glbandits.errors import InvalidInput
 from glbandits.records import Floats, Ints
 

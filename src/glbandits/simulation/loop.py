@@ -6,7 +6,7 @@ from functools import cache
 from numba import types
 
 from glbandits.bandit.entries import compile_entry
-from glbandits.compiled import GENERATOR, READ_CUBE, READ_MATRIX, READ_VECTOR, VECTOR, borrowed
+from glbandits.numba_support import GENERATOR, READ_CUBE, READ_MATRIX, READ_VECTOR, VECTOR, borrowed
 from glbandits.environments import Noise
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.policies import Policy

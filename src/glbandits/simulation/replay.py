@@ -17,13 +17,13 @@ import numpy as np
 from numba import types
 
 from glbandits.bandit.entries import compile_entry
-from glbandits.compiled import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
+from glbandits.numba_support import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
 from glbandits.environments import Events, ReadCounts, is_simulated, read_events
 from glbandits.environments.r6a import check_files
 from glbandits.environments.r6a_events import DIM
 from glbandits.errors import InvalidInput, whole
 from glbandits.maths.links import Link, LinkFunctions, find_link
-from glbandits.maths.randomness import generator
+from glbandits.maths.philox import generator
 from glbandits.maths.running_sums import RunningSums
 from glbandits.policies import Policy
 from glbandits.records import Floats, Generator, Ints

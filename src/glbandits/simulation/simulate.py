@@ -9,11 +9,11 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from glbandits.contract import Policy
+from glbandits.policy import Policy
 from glbandits.environments import Environment
 from glbandits.errors import InvalidInput, whole
 from glbandits.maths.links import find_link
-from glbandits.maths.randomness import generator, seed_list
+from glbandits.maths.philox import generator, seed_list
 from glbandits.records import Floats, Ints, Rounds
 from glbandits.simulation.loop import play_entry
 

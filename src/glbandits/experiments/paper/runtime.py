@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.contract import Policy, settings_of
+from glbandits.policy import Policy, settings_of
 from glbandits.environments import Synthetic
 from glbandits.experiments.results import RuntimeRow, RuntimeTable
 from glbandits.policies import POLICIES

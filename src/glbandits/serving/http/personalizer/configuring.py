@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from glbandits.contract import rebuild, settings_of
+from glbandits.policy import rebuild, settings_of
 from glbandits.errors import InvalidInput, look_up
 from glbandits.policies import POLICIES
 from glbandits.serving.configuration import Configuration

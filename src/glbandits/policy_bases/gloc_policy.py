@@ -6,11 +6,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.contract import Grid, settle
+from glbandits.numba_support import jittable
+from glbandits.policy import Grid, settle
 from glbandits.errors import number
-from glbandits.estimators.confidence import BY_THEORY, Confidence
-from glbandits.estimators.grids import EXPLORATIONS, STEPS
+from glbandits.policy_bases.confidence import BY_THEORY, Confidence
+from glbandits.policy_bases.grids import EXPLORATIONS, STEPS
 from glbandits.maths.cholesky import solve_factorised, update
 from glbandits.maths.links import Link, LinkFunctions, find_link, slope_range
 from glbandits.maths.projection import project_in_norm

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from glbandits.compiled import jittable
+from glbandits.numba_support import jittable
 from glbandits.errors import InvalidInput, whole
 from glbandits.records import Floats, Generator
 

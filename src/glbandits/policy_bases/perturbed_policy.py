@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glbandits.contract import settle
+from glbandits.records import set_validated
 from glbandits.errors import whole
-from glbandits.estimators.confidence import Confidence
-from glbandits.estimators.refit_estimator import MORE, RefitEstimator
+from glbandits.policy_bases.confidence import Confidence
+from glbandits.policy_bases.refit_policy import MORE, RefitEstimator
 from glbandits.records import Floats
 
 EXPLORATION = MORE
@@ -35,7 +35,7 @@ class PerturbedEstimator(RefitEstimator, Confidence):
         RefitEstimator.__post_init__(self)
         Confidence.__post_init__(self)
         if self.horizon is not None:
-            settle(self, horizon=whole("horizon", self.horizon, at_least=1))
+            set_validated(self, horizon=whole("horizon", self.horizon, at_least=1))
         self.scale(1)
 
     def scale(self, dim: int) -> float:

@@ -2,10 +2,13 @@
 
 import math
 from dataclasses import dataclass
+from typing import Annotated, Any
 
-from glbandits.compiled import jittable
-from glbandits.contract import settle
 from glbandits.errors import InvalidInput, number, whole
+from glbandits.numba_support import jittable
+from glbandits.policy import Bounds, NonNegative, Policy, Positive, PositiveInt, derived
+from glbandits.policy_bases.warm_up import warm_up_length
+from glbandits.records import set_validated
 
 
 @jittable
@@ -49,8 +52,8 @@ class TheoryConstants:
 
     def __post_init__(self) -> None:
         for name in ("noise", "c1", "c3", "sigma_0", "lambda_f", "universal_1", "universal_2"):
-            settle(self, **{name: number(name, getattr(self, name), above=0)})
-        settle(self, horizon=whole("horizon", self.horizon, at_least=5))  # the proof divides by 1/16.5 - 1/T^2
+            set_validated(self, **{name: number(name, getattr(self, name), above=0)})
+        set_validated(self, horizon=whole("horizon", self.horizon, at_least=5))  # the proof divides by 1/16.5 - 1/T^2
         if self.c3 > self.c1:
             raise InvalidInput(
                 f"c3 is the least slope over more scores than c1, so at most c1; got {self.c3} > {self.c1}"
@@ -108,3 +111,67 @@ class TheoryConstants:
         means = 2 * math.sqrt(self.c3 / alpha) * g1 + 2 * g2
         draws = u * math.sqrt(2 * self.c3 * g1**2 / alpha + 2 * g2**2) * math.sqrt(1 + math.log(blocks))
         return tau + 7 / T + lipschitz * p * math.sqrt(tau * T) * (means + draws)
+
+
+class SgdTsConstants(Policy):
+    """The block length, the step and the variance of SGD-TS: by plain settings, or by the analysis."""
+
+    block_factor: Annotated[float, Bounds(above=0, at_most=1e9)] = 10.0
+    block_length: Annotated[int, Bounds(at_least=1, at_most=1e9)] | None = None
+    horizon: PositiveInt | None = None
+    step: Positive = 1.0
+    exploration_a1: NonNegative = 0.01
+    exploration_a2: NonNegative = 0.01
+    theory: TheoryConstants | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("block_factor", "block_length", "horizon", "step", "exploration_a1", "exploration_a2"):
+            if self.theory is not None and getattr(self, name) != getattr(type(self), name):
+                raise InvalidInput(
+                    f"theory sets the block length, the step and the exploration; got {name}={getattr(self, name)!r} "
+                    "beside it. Leave out one of the two."
+                )
+
+    @derived
+    def tau(self, dim: int) -> int:
+        """The block length for features of this dimension."""
+        if self.theory is not None:
+            return self.theory.block_length(dim)
+        if self.block_length is not None:
+            return self.block_length
+        return warm_up_length(self.block_factor, self.horizon, dim)
+
+    @derived
+    def eta(self, dim: int) -> float:
+        """The step size of the first block."""
+        return self.step if self.theory is None else 1 / self.theory.alpha(dim)
+
+    @derived
+    def plain_variance(self, dim: int) -> float:
+        """The variance j A_j of Section 6; the analysis has two others in its place."""
+        return 2 * self.exploration_a1**2 + 2 * self.exploration_a2**2 if self.theory is None else 0.0
+
+    @derived
+    def mle_variance(self, dim: int) -> float:
+        """The factor of equation 6 in j A_j."""
+        theory = self.theory
+        return 0.0 if theory is None else 2 * theory.c3 * (theory.noise / theory.c1) ** 2 / theory.alpha(dim)
+
+    @derived
+    def gap_variance(self, dim: int) -> float:
+        """The factor of equation 7 in j A_j."""
+        return 0.0 if self.theory is None else 2 * (self.tau(dim) / self.theory.alpha(dim)) ** 2
+
+    @derived
+    def log_T(self, dim: int) -> float:  # noqa: N802
+        """The logarithm of the horizon, for the analysis only."""
+        return 0.0 if self.theory is None else math.log(self.theory.horizon)
+
+
+@jittable
+def variance(settings: Any, j: float, dim: int) -> float:
+    """The number on the diagonal of A_j, in either parametrisation (equations 5 to 7, or Section 6)."""
+    mle = settings.mle_variance * estimate_width_squared(j, settings.tau, dim, settings.log_T)
+    gap = settings.gap_variance * path_width_squared(j)
+    return float((settings.plain_variance + mle + gap) / j)

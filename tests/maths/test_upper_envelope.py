@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from glbandits.maths.envelope import half_normal_chances
+from glbandits.maths.upper_envelope import half_normal_chances
 from glbandits.records import Floats
 
 

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from glbandits.compiled import jittable
+from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glbandits.maths.history import first_history, history, history_fits, remember
+from glbandits.maths.observation_history import first_history, history, history_fits, remember
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.floats(-5, 5)), max_size=120), st.integers(1, 3))

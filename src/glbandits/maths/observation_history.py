@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.compiled import borrowed, jittable
+from glbandits.numba_support import borrowed, jittable
 from glbandits.maths.likelihood import fit
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import copy_to
@@ -36,14 +36,14 @@ def history_size(room: int, dim: int) -> int:
     return 2 + room * (dim + 2)
 
 
-def first_history(dim: int) -> Floats:
+def empty_history(dim: int) -> Floats:
     """No observation."""
     empty = np.zeros(history_size(FIRST_ROOM, dim))
     empty[1] = FIRST_ROOM
     return empty
 
 
-def history_fits(state: Floats, place: int, dim: int) -> bool:
+def is_valid_history(state: Floats, place: int, dim: int) -> bool:
     """Whether the rest of this state, from a place on, can be a history."""
     if state.size < place + history_size(FIRST_ROOM, dim):
         return False

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from glbandits.maths.randomness import add_normals, any_index, generator, philox, uniform, uniform_pair
+from glbandits.maths.philox import add_normals, any_index, generator, philox, uniform, uniform_pair
 
 # Known answers published with Random123, the reference implementation of Philox.
 KNOWN_ANSWERS = [

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from glbandits.compiled import borrowed, jittable
+from glbandits.numba_support import borrowed, jittable
 from glbandits.maths.covariance import renew, shrink, spread
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score

@@ -8,7 +8,7 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from glbandits import Optimist
-from glbandits.estimators.scaled_belief import (
+from glbandits.policy_bases.self_scaling_posterior import (
     CLOSED,
     COUNT,
     HEADER,
@@ -29,7 +29,7 @@ from glbandits.estimators.scaled_belief import (
     sketch_of,
 )
 from glbandits.maths.links import LinkFunctions, find_link
-from glbandits.maths.randomness import generator
+from glbandits.maths.philox import generator
 from glbandits.records import Floats
 
 

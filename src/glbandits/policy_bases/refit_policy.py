@@ -5,12 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.compiled import jittable
-from glbandits.contract import settle
+from glbandits.numba_support import jittable
+from glbandits.records import set_validated
 from glbandits.errors import number, whole
-from glbandits.maths.history import first_history, history_fits, refit, remember
+from glbandits.maths.observation_history import first_history, history_fits, refit, remember
 from glbandits.maths.links import Link, LinkFunctions, find_link
-from glbandits.maths.randomness import any_index
+from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import best_arm, point_mass
 from glbandits.records import Floats, Generator
 
@@ -41,7 +41,7 @@ class RefitEstimator:
 
     def __post_init__(self) -> None:
         find_link(self.link)
-        settle(
+        set_validated(
             self,
             warm_up=whole("warm_up", self.warm_up, at_least=0),
             ridge=number("ridge", self.ridge, at_least=0),

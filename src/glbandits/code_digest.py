@@ -1,0 +1,122 @@
+"""What compiled code is made of: a digest of every function and constant that an entry point reaches."""
+
+import dis
+from collections.abc import Iterator
+from hashlib import sha256
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
+"""Constants that are known by what they print."""
+
+
+class CodeDigest(NamedTuple):
+    """The digest of an entry point."""
+
+    value: str
+    is_complete: bool
+    """False if something was reached whose content is unknown: compiled code must then not be kept on disk."""
+    functions: tuple[FunctionType, ...]
+    """Every Python function that was reached, without the entry point."""
+
+
+def digest_of_code(function: FunctionType) -> CodeDigest:
+    """Follow all names that the function and those it calls look up, and digest what they stand for.
+
+    >>> def half(x):
+    ...     return x / 2
+    >>> def entry(x):
+    ...     return half(x) + 1
+    >>> [reached.__name__ for reached in digest_of_code(entry).functions]
+    ['half']
+    """
+    walk = _Walk()
+    walk.function(function)
+    return CodeDigest(walk.digest.hexdigest()[:16], walk.is_complete, tuple(walk.functions[1:]))
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.digest = sha256()
+        self.functions: list[FunctionType] = []
+        self.is_complete = True
+        self._seen: set[int] = set()
+
+    def function(self, function: FunctionType) -> None:
+        if id(function) in self._seen:
+            return
+        self._seen.add(id(function))
+        self.functions.append(function)
+        self._text(function.__name__)
+        self._code(function.__code__)
+        for default in function.__defaults__ or ():
+            self._value(default)
+        cells = function.__closure__ or ()
+        for name, cell in zip(function.__code__.co_freevars, cells, strict=True):
+            self._text(name)
+            self._value(cell.cell_contents)
+        for name, value in _globals_of(function):
+            self._text(name)
+            self._value(value)
+
+    def _code(self, code: CodeType) -> None:
+        self.digest.update(code.co_code)
+        self._text(" ".join(code.co_names))
+        for constant in code.co_consts:
+            if isinstance(constant, CodeType):
+                self._code(constant)
+            else:
+                self._value(constant)
+
+    def _value(self, value: Any) -> None:
+        if isinstance(value, Dispatcher):
+            value = value.py_func
+        if isinstance(value, FunctionType):
+            self.function(value)
+        elif isinstance(value, PLAIN):
+            self._text(f"{type(value).__name__} {value!r}")
+        elif isinstance(value, tuple | frozenset):
+            for item in sorted(value, key=repr) if isinstance(value, frozenset) else value:
+                self._value(item)
+        elif isinstance(value, np.ndarray):
+            self._text(f"{value.dtype} {value.shape}")
+            self.digest.update(np.ascontiguousarray(value).tobytes())
+        elif isinstance(value, type):
+            self._text(f"{value.__module__}.{value.__qualname__} {getattr(value, '_fields', '')}")
+        elif isinstance(value, ModuleType) or type(value).__name__ in ("builtin_function_or_method", "ufunc"):
+            self._text(repr(getattr(value, "__name__", "")))
+        else:
+            self._text(type(value).__qualname__)
+            self.is_complete = False
+
+    def _text(self, text: str) -> None:
+        self.digest.update(text.encode() + b"\0")
+
+
+def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """Names and values of the globals that a function's code loads; of a module, the attribute that is taken from it."""
+    codes = [function.__code__]
+    while codes:
+        code = codes.pop()
+        codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
+        loaded: Any = None
+        for instruction in dis.get_instructions(code):
+            name = instruction.argval
+            if instruction.opname == "LOAD_GLOBAL" and name in function.__globals__:
+                loaded = function.__globals__[name]
+                yield name, loaded
+            elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and isinstance(loaded, ModuleType):
+                loaded = getattr(loaded, name, None)
+                if not isinstance(loaded, ModuleType) and not _belongs_to_a_library(loaded):
+                    yield name, loaded
+            elif instruction.opname not in ("PRECALL", "CACHE", "PUSH_NULL"):
+                loaded = None
+
+
+def _belongs_to_a_library(value: Any) -> bool:
+    """Whether Numba brings its own version of this function, as for those of NumPy and the math module."""
+    module = getattr(value, "__module__", None) or ""
+    return not isinstance(value, PLAIN) and module.split(".")[0] in ("numpy", "math", "builtins", "numba", "_operator", "")

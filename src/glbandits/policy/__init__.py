@@ -1,0 +1,38 @@
+"""How a policy is written: its settings, its state, and the functions that play. See docs/write-a-policy.md."""
+
+from glbandits.numba_support import jittable
+from glbandits.policy.base import Grid, Policy, PolicyInfo, unpacker
+from glbandits.policy.plain_settings import grid_points, rebuild, settings_of
+from glbandits.policy.settings import (
+    AnyLink,
+    Bounds,
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    PositiveInt,
+    Probability,
+    declared_settings,
+    derived,
+)
+from glbandits.policy.state_layout import StateLayout
+
+__all__ = [
+    "AnyLink",
+    "Bounds",
+    "Grid",
+    "NonNegative",
+    "NonNegativeInt",
+    "Policy",
+    "PolicyInfo",
+    "Positive",
+    "PositiveInt",
+    "Probability",
+    "StateLayout",
+    "declared_settings",
+    "derived",
+    "grid_points",
+    "jittable",
+    "rebuild",
+    "settings_of",
+    "unpacker",
+]

@@ -1,0 +1,139 @@
+"""Settings of a policy, declared once: a field of the class with a type that carries its bounds.
+
+From the declaration follow the validation with its error messages, the array of numbers that compiled code gets, and
+the names under which compiled code reads them.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from glbandits.errors import LARGEST, InvalidInput, look_up, number, whole
+from glbandits.maths.links import Link, find_link
+from glbandits.records import Floats, set_validated
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The values that a number may have."""
+
+    above: float = -math.inf
+    at_least: float = -math.inf
+    at_most: float = LARGEST
+
+
+Positive: TypeAlias = Annotated[float, Bounds(above=0)]
+NonNegative: TypeAlias = Annotated[float, Bounds(at_least=0)]
+Probability: TypeAlias = Annotated[float, Bounds(at_least=0, at_most=1)]
+PositiveInt: TypeAlias = Annotated[int, Bounds(at_least=1)]
+NonNegativeInt: TypeAlias = Annotated[int, Bounds(at_least=0)]
+AnyLink: TypeAlias = str | Link
+
+Method = TypeVar("Method", bound=Callable[..., float])
+
+
+def derived(method: Method) -> Method:
+    """Mark a method `name(self, dim) -> float`, whose value compiled code reads as `settings.name`."""
+    method.is_derived = True  # type: ignore[attr-defined]
+    return method
+
+
+class Setting(NamedTuple):
+    """What the declaration of one setting says."""
+
+    name: str
+    kind: type
+    """float, int, bool, str (one of `choices`), Link, or a dataclass of more settings."""
+    bounds: Bounds
+    choices: tuple[str, ...]
+    optional: bool
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether compiled code can read it."""
+        return self.kind in (float, int, bool, str)
+
+    def validated(self, value: Any) -> Any:
+        """The value as a plain one of the declared type. Raises InvalidInput or UnknownName if it is not allowed."""
+        if value is None and self.optional:
+            return None
+        if self.kind is Link:
+            find_link(value)
+            return value
+        if self.kind is str:
+            look_up(self.name, value, dict.fromkeys(self.choices))
+            return value
+        if self.kind is int:
+            least = max(self.bounds.at_least, math.floor(self.bounds.above) + 1 if self.bounds.above > -1e18 else -(2**62))
+            return whole(self.name, value, at_least=int(least), at_most=int(min(self.bounds.at_most, 2**62)))
+        if self.kind is float:
+            bounds = self.bounds
+            return number(self.name, value, above=bounds.above, at_least=bounds.at_least, at_most=bounds.at_most)
+        if not isinstance(value, self.kind):
+            raise InvalidInput(f"{self.name} must be {self.kind.__name__}(...); got {value!r}")
+        return value
+
+    def packed(self, value: Any) -> float:
+        """The value as compiled code reads it: NaN for None, the index of a choice."""
+        if value is None:
+            return math.nan
+        return float(self.choices.index(value) if self.kind is str else value)
+
+
+@cache
+def declared_settings(kind: type) -> tuple[Setting, ...]:
+    """The settings of a policy class, in the order of its fields."""
+    hints = get_type_hints(kind, include_extras=True)
+    return tuple(_parsed(kind, field.name, hints[field.name]) for field in fields(kind))
+
+
+def _parsed(owner: type, name: str, hint: Any) -> Setting:
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    optional = NoneType in parts
+    parts = tuple(part for part in parts if part is not NoneType)
+    if Link in parts:
+        return Setting(name, Link, Bounds(), (), optional)
+    if len(parts) == 1:
+        (part,) = parts
+        if get_origin(part) is Literal:
+            return Setting(name, str, Bounds(), get_args(part), optional)
+        base, *extras = get_args(part) if get_origin(part) is Annotated else (part,)
+        bounds = next((extra for extra in extras if isinstance(extra, Bounds)), None)
+        if base in (float, int, bool) or is_dataclass(base):
+            return Setting(name, base, bounds or Bounds(), (), optional)
+    raise InvalidInput(
+        f"{owner.__name__}.{name} has the type {hint}, which a setting cannot have. Use float, int, bool, Literal[...], "
+        "a link, or one of them with None; Annotated[float, Bounds(...)] and Positive carry bounds."
+    )
+
+
+def validate_settings(policy: object) -> None:
+    """Check every setting and replace it by a plain value: a NumPy number becomes one that files can hold."""
+    for setting in declared_settings(type(policy)):
+        set_validated(policy, **{setting.name: setting.validated(getattr(policy, setting.name))})
+
+
+@cache
+def packed_names(kind: type) -> tuple[str, ...]:
+    """The names that compiled code reads: the settings that are numbers or choices, then the derived ones."""
+    settings = [setting.name for setting in declared_settings(kind) if setting.is_packed]
+    methods = [name for base in reversed(kind.__mro__) for name in vars(base) if is_derived(kind, name)]
+    return (*settings, *dict.fromkeys(methods))
+
+
+def is_derived(kind: type, name: str) -> bool:
+    """Whether this attribute of a policy class is a method under `@derived`."""
+    return getattr(getattr(kind, name, None), "is_derived", False) is True
+
+
+def packed_settings(policy: object, dim: int) -> Floats:
+    """The settings as one array, in the order of `packed_names`."""
+    kind = type(policy)
+    values = [setting.packed(getattr(policy, setting.name)) for setting in declared_settings(kind) if setting.is_packed]
+    values += [float(getattr(policy, name)(dim)) for name in packed_names(kind)[len(values) :]]
+    return np.array(values or [0.0], dtype=np.float64)
