@@ -1,5 +1,6 @@
 # make run     the main job: policies on the paper's simulation problem, with a picture at the end
 # make test    every test; sets up .venv by itself from the lock file
+# make test-safety   every policy under bounds checks and a memory check
 # make check   lint, types, architecture and tests
 # make bench   speed as ratios, and how cost grows
 # make lock    choose the newest versions of the dependencies again
@@ -8,7 +9,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks tools examples
 
-.PHONY: run test test-slow lint check bench lock clean
+.PHONY: run test test-slow test-safety lint check bench lock clean
 
 run: .venv/ready-run
 	$(BIN)/glb paper simulation --quick --out out/paper
@@ -19,6 +20,10 @@ test: .venv/ready-dev
 
 test-slow: .venv/ready-dev
 	$(BIN)/python -m pytest -m slow
+
+# Every policy with bounds checks, and with freed memory overwritten.
+test-safety: .venv/ready-dev
+	$(BIN)/python -m pytest -m safety --numprocesses=logical tests/safety
 
 lint: .venv/ready-dev
 	$(BIN)/ruff check $(SOURCES)

@@ -21,6 +21,8 @@ class CodeDigest(NamedTuple):
     """False if something was reached whose content is unknown: compiled code must then not be kept on disk."""
     functions: tuple[FunctionType, ...]
     """Every Python function that was reached, without the entry point."""
+    names: frozenset[str]
+    """Every name of a global or an attribute that is read anywhere."""
 
 
 def digest_of_code(function: FunctionType) -> CodeDigest:
@@ -35,7 +37,7 @@ def digest_of_code(function: FunctionType) -> CodeDigest:
     """
     walk = _Walk()
     walk.function(function)
-    return CodeDigest(walk.digest.hexdigest()[:16], walk.is_complete, tuple(walk.functions[1:]))
+    return CodeDigest(walk.digest.hexdigest()[:16], walk.is_complete, tuple(walk.functions[1:]), frozenset(walk.names))
 
 
 class _Walk:
@@ -43,6 +45,7 @@ class _Walk:
         self.digest = sha256()
         self.functions: list[FunctionType] = []
         self.is_complete = True
+        self.names: set[str] = set()
         self._seen: set[int] = set()
 
     def function(self, function: FunctionType) -> None:
@@ -65,6 +68,7 @@ class _Walk:
     def _code(self, code: CodeType) -> None:
         self.digest.update(code.co_code)
         self._text(" ".join(code.co_names))
+        self.names.update(code.co_names)
         for constant in code.co_consts:
             if isinstance(constant, CodeType):
                 self._code(constant)
@@ -119,4 +123,11 @@ def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
 def _belongs_to_a_library(value: Any) -> bool:
     """Whether Numba brings its own version of this function, as for those of NumPy and the math module."""
     module = getattr(value, "__module__", None) or ""
-    return not isinstance(value, PLAIN) and module.split(".")[0] in ("numpy", "math", "builtins", "numba", "_operator", "")
+    return not isinstance(value, PLAIN) and module.split(".")[0] in (
+        "numpy",
+        "math",
+        "builtins",
+        "numba",
+        "_operator",
+        "",
+    )

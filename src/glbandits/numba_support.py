@@ -11,9 +11,10 @@ out of range raises an IndexError instead of corrupting memory (docs/decisions/0
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import FunctionType
-from typing import Any, TypeVar, cast
-from weakref import WeakSet
+from typing import Any, NamedTuple, TypeVar, cast
+from weakref import WeakKeyDictionary, WeakSet
 
 import numba
 from numba import types
@@ -80,6 +81,13 @@ def is_jittable(function: FunctionType) -> bool:
     return function in _registered
 
 
+def register_python(function: Function) -> Function:
+    """Mark a function that has its own compiled form, made by `numba.extending.overload`."""
+    _registered.add(cast(FunctionType, function))
+    return function
+
+
+@register_python
 def borrowed(array: Array) -> Array:
     """The same read-only array without reference counts: a slice then costs 10 ns in compiled code, not 30.
 
@@ -111,6 +119,7 @@ def _without_owner(_typing_context: Any, array: Any) -> Any:
     return array(array), generate
 
 
+@register_python
 def fixed_tuple(values: Any, length: int) -> tuple[Any, ...]:
     """The first `length` values as a tuple; in compiled code `length` must be a constant."""
     return tuple(values[:length])
@@ -122,9 +131,6 @@ def _compiled_fixed_tuple(values: Any, length: int) -> Any:  # noqa: ARG001
         return to_fixed_tuple(values, length)  # type: ignore[no-untyped-call, call-arg]
 
     return implementation
-
-
-_registered.update(cast(list[FunctionType], [borrowed, fixed_tuple]))
 
 
 def check_reachable(function: FunctionType, owner: str) -> CodeDigest:
@@ -139,34 +145,56 @@ def check_reachable(function: FunctionType, owner: str) -> CodeDigest:
     return digest
 
 
+class EntryName(NamedTuple):
+    """What the machine code of an entry point is known by."""
+
+    text: str
+    """Its name with the digest of all code that it reaches, so that an edit of any of it gives another name."""
+    is_complete: bool
+    """Whether the digest knows all of it; if not, the machine code is not kept on disk."""
+
+
+def entry_name(function: FunctionType, name: str, check_bounds: bool) -> EntryName:
+    """Name an entry point. Raises InvalidInput if it reaches a function without `@jittable`."""
+    known = _names.get(function)
+    if known is None:
+        digest = check_reachable(function, name)
+        checked = ",checked" if check_bounds else ""
+        known = EntryName(f"{function.__qualname__}[{name}]({digest.value}{checked})", digest.is_complete)
+        _names[function] = known
+        function.__qualname__ = known.text  # by which Numba names the files of its cache
+    return known
+
+
+_names: WeakKeyDictionary[FunctionType, EntryName] = WeakKeyDictionary()
+
+
+def cache_folder(function: FunctionType) -> Path | None:
+    """Where Numba keeps the machine code of an entry point; None if no folder can be written to."""
+    try:
+        return Path(numba.njit(cache=True)(function).stats.cache_path)
+    except RuntimeError:
+        return None
+
+
 def compile_cached(
     function: Function, *, signature: Any, name: str, nogil: bool = True, check_bounds: bool = False
 ) -> Function:
     """Compile an entry point for exactly one signature, and keep the machine code on disk.
 
     An argument of any other type raises a TypeError instead of compiling a second version, so that callers can try
-    first and convert only when they must. The cache key holds a digest of all code that the function reaches, so an
-    edit of any of it misses the cache; Numba itself looks only at the file of the entry point. `nogil` lets other
-    threads run meanwhile; taking the lock back costs 0.1 microseconds, so short calls keep it.
-
-    Raises InvalidInput with Numba's text if the code cannot be compiled.
+    first and convert only when they must. `nogil` lets other threads run meanwhile; taking the lock back costs 0.1
+    microseconds, so short calls keep it. Raises InvalidInput with Numba's text if the code cannot be compiled.
     """
     assert isinstance(function, FunctionType)
-    digest = check_reachable(function, name)
-    options = {"nogil": nogil, "error_model": "numpy", "boundscheck": check_bounds}
-    function.__qualname__ = f"{function.__qualname__}[{name}]({digest.value}{',checked' if check_bounds else ''})"
+    is_cachable = entry_name(function, name, check_bounds).is_complete and cache_folder(function) is not None
+    options = {"nogil": nogil, "error_model": "numpy", "boundscheck": check_bounds, "cache": is_cachable}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaWarning)
-            try:
-                compiled: Any = numba.njit([signature], cache=digest.is_complete, **options)(function)
-            except RuntimeError as error:
-                if "cannot cache" not in str(error):  # else there is no folder that the cache may be written to
-                    raise
-                compiled = numba.njit([signature], **options)(function)
+            return cast(Function, numba.njit([signature], **options)(function))
     except NumbaError as error:
         raise InvalidInput(f"{_sentence(str(error), name)}\n\nNumba says:\n{error}") from None
-    return cast(Function, compiled)
 
 
 MESSAGE = "glbandits: "

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import secrets
 from os import PathLike
-from typing import Self, TypeGuard
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.bandit.checks import fits_entry
 from glbandits.bandit.entries import (
-    choose_entry,
-    frequencies_entry,
-    learn_batch_entry,
-    learn_entry,
-    probabilities_entry,
+    arms_check,
+    choose_recipe,
+    frequencies_recipe,
+    learn_batch_recipe,
+    learn_recipe,
+    probabilities_recipe,
 )
 from glbandits.bandit.model_file import model_bytes, parse_model, read_model, write_model
+from glbandits.compilation import EntryPoint, entry_point
 from glbandits.errors import LARGEST, InvalidInput, whole
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
-from glbandits.policies import Policy
+from glbandits.policy import Policy
+from glbandits.policy.checked import InvalidArm
+from glbandits.policy.first_use import check_policy
 from glbandits.records import Floats, Generator
 
 FIRST_PROBE_STREAM = np.uint64(1)
 """The streams of random numbers that estimate probabilities, so that asking for them changes no decision."""
+
+
+ROWS_WORTH_WAITING = 2000
+"""Rows of a batch for which waiting some seconds for machine code is quicker than learning them in plain Python."""
 
 
 class Bandit:
@@ -51,17 +58,18 @@ class Bandit:
     """
 
     def __init__(self, policy: Policy, dim: int, seed: int | None = None) -> None:
-        if not isinstance(policy, Policy) or isinstance(policy, type):
-            raise InvalidInput(f"policy must be settings such as Optimist(); got {policy!r}")
-        dim = whole("dim", dim, at_least=1)
+        check_policy(policy, dim)
         seed = secrets.randbits(62) if seed is None else whole("seed", seed, at_least=0)
-        self._take(policy, dim, policy.init(dim), generator(seed))
+        self._set(policy, dim, policy.init(dim), generator(seed))
 
-    def _take(self, policy: Policy, dim: int, state: Floats, rng: Generator) -> None:
+    def _set(self, policy: Policy, dim: int, state: Floats, rng: Generator) -> None:
         self.policy, self.dim = policy, dim
-        self._state, self._rng, self._settings = state, rng, policy.numbers(dim)
-        self._kind = type(policy), find_link(policy.link)
-        self._choose, self._learn = choose_entry(*self._kind), learn_entry(*self._kind)
+        self._state, self._rng, self._settings = state, rng, policy.packed_settings(dim)
+        self._link = find_link(policy.link)
+        self._key = policy.implementation(dim), self._link
+        self._choose, self._learn = entry_point(choose_recipe, *self._key), entry_point(learn_recipe, *self._key)
+        self._choose.start()
+        self._learn.start()
 
     @property
     def state(self) -> Floats:
@@ -73,21 +81,35 @@ class Bandit:
         if type(arms) is not np.ndarray:
             arms = self._checked_arms(arms)
         try:
-            return self._choose(self._state, self._settings, self.dim, arms, self._rng)
+            arm: int = self._choose.call(self._state, self._settings, self.dim, arms, self._rng)
+        except InvalidArm:
+            raise
+        except IndexError as error:
+            raise self._out_of_range("choose") from error
         except Exception:  # an array of another type, or one that cannot be used; nothing has changed yet
-            return self._choose(self._state, self._settings, self.dim, self._checked_arms(arms), self._rng)
+            checked = self._checked_arms(arms)
+            arm = self._choose.call(self._state, self._settings, self.dim, checked, self._rng)
+        return arm
 
     def learn(self, x: ArrayLike, reward: float) -> None:
         """Learn the reward of an arm with features `x` (dim,), which need not be the last one chosen."""
         if type(x) is not np.ndarray or not isinstance(reward, (float, int)):
             x, reward = self._checked_features(x), self._checked_reward(reward)
         try:
-            new_state = self._learn(self._state, self._settings, self.dim, x, reward, self._rng)
-        except Exception:
+            new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
+        except (InvalidInput, TypeError):
             x, reward = self._checked_features(x), self._checked_reward(reward)
-            new_state = self._learn(self._state, self._settings, self.dim, x, reward, self._rng)
+            new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
+        except IndexError as error:
+            raise self._out_of_range("learn") from error
         if new_state is not None:
             self._state = new_state
+
+    def _out_of_range(self, function: str) -> InvalidInput:
+        return InvalidInput(
+            f"policy {self.policy.name!r} used an index out of range in {function}, and its state may be damaged. Set "
+            "GLBANDITS_COMPILE=never to see the line in Python."
+        )
 
     def learn_batch(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Learn many rewards, row by row: the same as `learn` in a loop, but all of them or none."""
@@ -96,21 +118,38 @@ class Bandit:
             raise InvalidInput(
                 f"features must have shape (n, {self.dim}) and rewards (n,); got {X.shape} and {y.shape}"
             )
+        _check_usable("features", X)
+        for reward in y[(y < self._link.lowest_reward) | (y > self._link.highest_reward) | ~(np.abs(y) <= LARGEST)]:
+            self._checked_reward(reward)
+        batch = entry_point(learn_batch_recipe, *self._key)
+        batch.start()
+        before = (self._state.copy(), self._rng.copy())
         try:
-            learn_batch = learn_batch_entry(*self._kind)
-            self._state = learn_batch(self._state, self._settings, self.dim, X, y, self._rng)
-        except InvalidInput:
-            _check_usable("features", X)
-            for reward in y:
-                self._checked_reward(reward)
+            self._learn_rows(batch, X, y)
+        except BaseException:
+            self._state, self._rng = before
             raise
 
+    def _learn_rows(self, batch: EntryPoint, X: Floats, y: Floats) -> None:
+        done = 0
+        while done < len(y) and not batch.is_compiled and not self._learn_all_at_once(len(y) - done):
+            self.learn(X[done], float(y[done]))
+            done += 1
+        if done < len(y):
+            learn = batch.compiled()
+            self._state = learn(self._state, self._settings, self.dim, X[done:], y[done:], self._rng)
+
+    def _learn_all_at_once(self, rows: int) -> bool:
+        """Whether waiting for machine code beats learning so many rows one by one, while neither is compiled."""
+        return rows > ROWS_WORTH_WAITING and not self._learn.is_compiled
+
     def probabilities(self, arms: ArrayLike, *, draws: int = 10_000) -> Floats:
-        """The chance of each arm that the next `choose(arms)` gives it, (K,). Changes no later decision.
+        """The probability of each arm that the next `choose(arms)` gives it, (K,). Changes no later decision.
 
         It is exact wherever the policy's rule has an exact form. Where it has none (a fresh posterior draw for
-        each decision), it is the share of each arm among `draws` trial decisions: its standard error is
-        sqrt(p (1 - p) / draws), at most 0.005 with the default.
+        each decision), it is estimated from `draws` trial decisions: its standard error is
+        sqrt(p (1 - p) / draws), at most 0.005 with the default. An estimate is never 0: an arm that no trial decision
+        picked gets 1 / (K (draws + 1)).
         """
         checked = self._checked_arms(arms)
         draws = whole("draws", draws, at_least=1)
@@ -119,15 +158,18 @@ class Bandit:
             return exact
         # A stream for each moment, so that the errors of one estimate are not those of the next.
         probe = np.array([self._rng[KEY], FIRST_PROBE_STREAM + self._rng[COUNTER], 0], dtype=np.uint64)
-        return frequencies_entry(*self._kind)(self._state, self._settings, checked, probe, draws)
+        estimate: Floats = entry_point(frequencies_recipe, *self._key).call(
+            self._state, self._settings, checked, probe, draws
+        )
+        return estimate
 
     def exact_probabilities(self, arms: ArrayLike) -> Floats | None:
         """As `probabilities`, but only if the policy's rule has an exact form; None if it has none."""
-        return self._exact_probabilities(arms if _fits(arms, self.dim) else self._checked_arms(arms))
+        return self._exact_probabilities(arms if _is_usable(arms, self.dim) else self._checked_arms(arms))
 
     def _exact_probabilities(self, arms: Floats) -> Floats | None:
         out = np.empty(len(arms))
-        exact = probabilities_entry(*self._kind)(self._state, self._settings, arms, out)
+        exact = entry_point(probabilities_recipe, *self._key).call(self._state, self._settings, arms, out)
         return out if exact else None
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -157,14 +199,22 @@ class Bandit:
     @classmethod
     def _parsed(cls, content: bytes, name: str, policy: Policy | None) -> Self:
         bandit = cls.__new__(cls)
-        bandit._take(*parse_model(content, name, policy))
+        bandit._set(*parse_model(content, name, policy))
         return bandit
 
     def copy(self) -> Self:
         """Another Bandit that goes on from here by itself."""
         bandit = type(self).__new__(type(self))
-        bandit._take(self.policy, self.dim, self._state.copy(), self._rng.copy())
+        bandit._set(self.policy, self.dim, self._state.copy(), self._rng.copy())
         return bandit
+
+    __copy__ = copy
+
+    def __reduce__(self) -> Any:
+        return type(self).from_bytes, (self.to_bytes(), self.policy)
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self.copy()
 
     def __repr__(self) -> str:
         return f"Bandit({self.policy!r}, dim={self.dim})"
@@ -189,15 +239,15 @@ class Bandit:
         checked = _as_floats("reward", reward)
         if checked.ndim != 0:
             raise InvalidInput(f"reward must be one number; got {reward!r}")
-        self._kind[1].check_reward(float(checked))
+        self._link.check_reward(float(checked))
         _check_usable("reward", checked)
         return float(checked)
 
 
-def _fits(arms: ArrayLike, dim: int) -> TypeGuard[Floats]:
+def _is_usable(arms: ArrayLike, dim: int) -> TypeGuard[Floats]:
     """Whether arms can be used as they are; if not, it is for `_checked_arms` to say why or to make them so."""
     try:
-        return type(arms) is np.ndarray and fits_entry()(arms, dim)
+        return type(arms) is np.ndarray and arms_check().call(arms, dim)
     except TypeError:  # an array of another type
         return False
 

@@ -1,28 +1,30 @@
-"""The compiled functions behind a Bandit: a policy's own, with its link bound and its input checked.
+"""The entry points behind a Bandit: a policy's functions with its link bound and their input checked.
 
 The checks are made where they cost next to nothing, in compiled code, before anything changes. They raise a bare
 InvalidInput; `Bandit` then looks again, slowly, to say what was wrong.
 """
 
 from collections.abc import Callable
-from functools import cache
-from typing import Any
+from types import FunctionType
+from typing import Any, cast
 
 import numpy as np
 from numba import types
 
+from glbandits.compilation import EntryPoint, Recipe, entry_point
+from glbandits.errors import LARGEST, InvalidInput
+from glbandits.maths.links import Link, LinkFunctions
 from glbandits.numba_support import (
     GENERATOR,
     OPTIONAL_VECTOR,
     READ_MATRIX,
     READ_VECTOR,
     VECTOR,
-    compile_cached,
+    borrowed,
     jittable,
 )
-from glbandits.errors import LARGEST, InvalidInput
-from glbandits.maths.links import Link, LinkFunctions
-from glbandits.policies import POLICIES, Policy
+from glbandits.policy import Policy
+from glbandits.policy.checked import checked_functions
 from glbandits.records import Floats, Generator
 
 
@@ -35,57 +37,59 @@ def usable(values: Floats) -> bool:
     return fine
 
 
-def compile_entry(
+def policy_recipe(
     function: Callable[..., Any],
     signature: Any,
     policy: type[Policy],
     link: Link,
     *,
     more: str = "",
-    cached: bool = True,
+    is_ours: bool = True,
     nogil: bool = True,
-) -> Callable[..., Any]:
-    """Compile, and cache unless the code of the policy or of the link is not ours to know about."""
-    ours = cached and link.built_in and POLICIES.get(policy.name) is policy
-    name = f"{policy.name},{link.name}{more}"
-    return compile_cached(function, signature=signature, name=name, cached=ours, nogil=nogil)
+    work: Callable[..., float] | None = None,
+) -> Recipe:
+    """The recipe of an entry point around a policy; with bounds checks if the policy or the link is a user's."""
+    is_ours = is_ours and link.built_in and policy.__module__.split(".")[0] == __name__.split(".")[0]
+    name = f"{policy.name}, {link.name}{more}"
+    return Recipe(cast(FunctionType, function), signature, name, nogil=nogil, check_bounds=not is_ours, work=work)
 
 
-@cache
-def choose_entry(policy: type[Policy], link: Link) -> Callable[..., int]:
-    """The checked `choose` of a policy."""
-    policy_choose, mean, slope, antiderivative = policy.choose, link.mean, link.slope, link.antiderivative
+def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
+    """`choose` on checked arms."""
+    policy_choose, _, _ = checked_functions(policy)
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def choose(state: Floats, settings: Floats, dim: int, arms: Floats, rng: Generator) -> int:
         if arms.shape[0] == 0 or arms.shape[1] != dim or not usable(arms):
             raise InvalidInput
-        return policy_choose(state, settings, arms, rng, LinkFunctions(mean, slope, antiderivative))
+        arm: int = policy_choose(state, settings, borrowed(arms), rng, LinkFunctions(mean, slope, antiderivative))
+        return arm
 
     signature = types.int64(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, GENERATOR)
-    return compile_entry(choose, signature, policy, link, nogil=False)
+    return policy_recipe(choose, signature, policy, link, nogil=False, work=_work_of_choosing)
 
 
-@cache
-def learn_entry(policy: type[Policy], link: Link) -> Callable[..., Floats | None]:
-    """The checked `learn` of a policy. Gives the state only if it is a new array, not if it changed in place."""
-    policy_learn, mean, slope, antiderivative = policy.learn, link.mean, link.slope, link.antiderivative
+def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
+    """`learn` on a checked reward. Gives the state only if it is a new array, not if it changed in place."""
+    _, policy_learn, _ = checked_functions(policy)
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
     lowest, highest = link.lowest_reward, link.highest_reward
 
     def learn(state: Floats, settings: Floats, dim: int, x: Floats, reward: float, rng: Generator) -> Floats | None:
         if x.shape[0] != dim or not usable(x) or not lowest <= reward <= highest or not abs(reward) <= LARGEST:
             raise InvalidInput
-        learned = policy_learn(state, settings, x, reward, rng, LinkFunctions(mean, slope, antiderivative))
+        learned: Floats = policy_learn(state, settings, x, reward, rng, LinkFunctions(mean, slope, antiderivative))
         # Handing an array back to Python costs as much as learning a reward.
-        return None if learned.ctypes.data == state.ctypes.data else learned
+        return None if learned.ctypes.data == state.ctypes.data and learned.shape == state.shape else learned
 
     signature = OPTIONAL_VECTOR(VECTOR, READ_VECTOR, types.int64, READ_VECTOR, types.float64, GENERATOR)
-    return compile_entry(learn, signature, policy, link, nogil=False)
+    return policy_recipe(learn, signature, policy, link, nogil=False, work=_work_of_learning)
 
 
-@cache
-def learn_batch_entry(policy: type[Policy], link: Link) -> Callable[..., Floats]:
+def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
     """`learn` for every row in turn, after all of them were checked."""
-    policy_learn, mean, slope, antiderivative = policy.learn, link.mean, link.slope, link.antiderivative
+    _, policy_learn, _ = checked_functions(policy)
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
     lowest, highest = link.lowest_reward, link.highest_reward
 
     def learn_batch(
@@ -97,37 +101,82 @@ def learn_batch_entry(policy: type[Policy], link: Link) -> Callable[..., Floats]
             if not lowest <= reward <= highest:
                 raise InvalidInput
         link_functions = LinkFunctions(mean, slope, antiderivative)
+        features = borrowed(features)
         for row in range(rewards.shape[0]):
             state = policy_learn(state, settings, features[row], rewards[row], rng, link_functions)
         return state
 
     signature = VECTOR(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, READ_VECTOR, GENERATOR)
-    return compile_entry(learn_batch, signature, policy, link)
+    return policy_recipe(learn_batch, signature, policy, link, more=", batch")
 
 
-@cache
-def probabilities_entry(policy: type[Policy], link: Link) -> Callable[..., bool]:
-    """The exact chances of a policy, where it has them: writes them into `out` and says whether it did."""
-    policy_probabilities, mean, slope, antiderivative = policy.probabilities, link.mean, link.slope, link.antiderivative
+def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
+    """The exact probabilities of a policy, where it has them: writes them to `out` and says whether it did."""
+    _, _, policy_probabilities = checked_functions(policy)
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def probabilities(state: Floats, settings: Floats, arms: Floats, out: Floats) -> bool:
-        return policy_probabilities(state, settings, arms, LinkFunctions(mean, slope, antiderivative), out)
+        functions = LinkFunctions(mean, slope, antiderivative)
+        exact: bool = policy_probabilities(state, settings, borrowed(arms), functions, out)
+        return exact
 
     signature = types.boolean(VECTOR, READ_VECTOR, READ_MATRIX, VECTOR)
-    return compile_entry(probabilities, signature, policy, link, nogil=False)
+    return policy_recipe(probabilities, signature, policy, link, nogil=False, work=_work_of_probabilities)
 
 
-@cache
-def frequencies_entry(policy: type[Policy], link: Link) -> Callable[..., Floats]:
-    """How often `choose` picks each arm: the chances of a rule that has no exact form, by its own draws."""
-    policy_choose, mean, slope, antiderivative = policy.choose, link.mean, link.slope, link.antiderivative
+def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
+    """Estimated probabilities of a rule that has no exact form, from how often `choose` picks each arm.
+
+    An arm that was never picked gets 1 / (K (draws + 1)), because it may still be played.
+    """
+    policy_choose, _, _ = checked_functions(policy)
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def frequencies(state: Floats, settings: Floats, arms: Floats, rng: Generator, draws: int) -> Floats:
-        link_functions = LinkFunctions(mean, slope, antiderivative)
-        shares = np.zeros(arms.shape[0])
+        functions = LinkFunctions(mean, slope, antiderivative)
+        arms = borrowed(arms)
+        counts = np.full(arms.shape[0], 1.0 / arms.shape[0])
         for _ in range(draws):
-            shares[policy_choose(state, settings, arms, rng, link_functions)] += 1.0
-        return shares / draws
+            counts[policy_choose(state, settings, arms, rng, functions)] += 1.0
+        return counts / (draws + 1.0)
 
     signature = VECTOR(VECTOR, READ_VECTOR, READ_MATRIX, GENERATOR, types.int64)
-    return compile_entry(frequencies, signature, policy, link)
+    return policy_recipe(frequencies, signature, policy, link, more=", frequencies", work=_always_long)
+
+
+def arms_check_recipe() -> Recipe:
+    """Whether arms are (K, dim) of usable numbers. Arrays of another type raise a TypeError."""
+
+    def are_usable(arms: Floats, dim: int) -> bool:
+        return arms.shape[0] > 0 and arms.shape[1] == dim and usable(arms)
+
+    signature = types.boolean(READ_MATRIX, types.int64)
+    return Recipe(cast(FunctionType, are_usable), signature, "check of arms", nogil=False)
+
+
+def arms_check() -> EntryPoint:
+    """The entry point that checks arms."""
+    return entry_point(arms_check_recipe)
+
+
+def _work_of_choosing(state: Floats, settings: Floats, dim: int, arms: Floats, rng: Generator) -> float:  # noqa: ARG001
+    return float(arms.shape[0] * min(state.size, dim * dim))
+
+
+def _work_of_learning(
+    state: Floats,
+    settings: Floats,
+    dim: int,
+    x: Floats,
+    reward: float,
+    rng: Generator,  # noqa: ARG001
+) -> float:
+    return float(state.size * dim)
+
+
+def _work_of_probabilities(state: Floats, settings: Floats, arms: Floats, out: Floats) -> float:  # noqa: ARG001
+    return float(arms.shape[0] * min(state.size, arms.shape[1] ** 2))
+
+
+def _always_long(*arguments: Any) -> float:  # noqa: ARG001
+    return np.inf

@@ -12,9 +12,9 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
-from glbandits.policy import rebuild, settings_of
 from glbandits.errors import GlbanditsError, ModelFileError, look_up
-from glbandits.policies import POLICIES, Policy
+from glbandits.policies import POLICIES
+from glbandits.policy import Policy, rebuild, settings_of
 from glbandits.records import Floats, Generator
 
 FORMAT = "glbandits-model"
@@ -63,7 +63,7 @@ def parse_model(content: bytes, name: str, given: Policy | None) -> tuple[Policy
     """Policy, dimension, state and generator; a ModelFileError says why what is called `name` is refused."""
     header, state, rng = _open(content, name)
     policy = _policy(name, header, given)
-    if not policy.fits(state, header.dim):
+    if not policy.is_valid_state(state, header.dim):
         raise ModelFileError(f"{name} holds a state that {policy.name} with these settings cannot have made")
     return policy, header.dim, state, rng
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from glbandits.cli.export import export_loop
-from glbandits.policy import rebuild
 from glbandits.errors import InvalidInput
 from glbandits.policies import POLICIES
+from glbandits.policy import rebuild
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.http.personalizer.configuring import parse_arguments, policy_contract
 from glbandits.serving.http.personalizer.times import as_time

@@ -4,9 +4,9 @@ import ast
 from dataclasses import fields
 from typing import Any
 
-from glbandits.policy import rebuild
 from glbandits.errors import InvalidInput, look_up
 from glbandits.policies import POLICIES, Policy
+from glbandits.policy import rebuild
 
 
 def parse_policy(text: str, **defaults: Any) -> Policy:

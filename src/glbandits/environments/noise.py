@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.numba_support import jittable
 from glbandits.errors import number
+from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 

@@ -10,15 +10,17 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from functools import cache, lru_cache
-from typing import NamedTuple, TypeAlias
+from functools import lru_cache
+from types import FunctionType
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from glbandits.numba_support import borrowed, compile_cached, jittable
+from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import LARGEST
+from glbandits.numba_support import borrowed, jittable
 from glbandits.records import Floats, Ints
 
 Bytes: TypeAlias = NDArray[np.uint8]
@@ -197,7 +199,7 @@ class EventReader:
         self._rows = np.zeros((SLOTS, SLOT_ARTICLES), dtype=np.int64)
         self._articles = np.zeros(SLOTS, dtype=np.int64)
         self._out = np.empty((5, 0), dtype=np.int64)
-        self._scan = _scan_entry()
+        self._scan = entry_point(scan_recipe).compiled()
 
     def events(self, block: bytes) -> Events:
         """The events of whole lines."""
@@ -319,7 +321,7 @@ def _scan(
     done: int,
 ) -> tuple[int, int]:
     """Read events as long as their pools are known; say where the first other line begins, and how many are done."""
-    block, texts, here, slot = borrowed(block), borrowed(texts), start, 0
+    block, here, slot = borrowed(block), start, 0
     while here < block.shape[0]:
         timestamp, at = _whole_at(block, here)
         if at == here or block[at] != SPACE:
@@ -350,9 +352,9 @@ def _scan(
     return here, done
 
 
-@cache
-def _scan_entry() -> Callable[..., tuple[int, int]]:
+def scan_recipe() -> Recipe:
+    """The function `_scan`, compiled."""
     text, texts = types.Array(types.uint8, 1, "C", readonly=True), types.uint8[:, ::1]
     one, two, number = types.int64[::1], types.int64[:, ::1], types.int64
     signature = types.UniTuple(number, 2)(text, number, texts, one, two, two, one, two, number)  # type: ignore[no-untyped-call]
-    return compile_cached(_scan, signature=signature, name="r6a")
+    return Recipe(cast(FunctionType, _scan), signature, "R6A files")

@@ -3,16 +3,18 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from types import FunctionType
+from typing import cast
 
 import numpy as np
 from numba import types
 
-from glbandits.numba_support import READ_CUBE, READ_VECTOR, compile_cached
+from glbandits.compilation import Recipe, entry_point
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.vectors import dot
+from glbandits.numba_support import READ_CUBE, READ_VECTOR
 from glbandits.records import Floats, Rounds
 
 PIECE = 2**19
@@ -121,9 +123,14 @@ def natural_noise(link: Link) -> str:
     return "bernoulli" if link.highest_reward == 1.0 else "poisson"
 
 
-@cache
 def expected_rewards(link: Link) -> Callable[[Floats, Floats], Floats]:
-    """A compiled function of arms (rounds, K, d) and theta that gives mu(x'theta) for each arm."""
+    """The function that `expectation_recipe` describes, compiled."""
+    function: Callable[[Floats, Floats], Floats] = entry_point(expectation_recipe, link).compiled()
+    return function
+
+
+def expectation_recipe(link: Link) -> Recipe:
+    """A function of arms (rounds, K, d) and theta that gives mu(x'theta) for each arm."""
     mean = link.mean
 
     def expectation(arms: Floats, theta: Floats) -> Floats:
@@ -134,4 +141,5 @@ def expected_rewards(link: Link) -> Callable[[Floats, Floats], Floats]:
         return expected
 
     signature = types.float64[:, ::1](READ_CUBE, READ_VECTOR)
-    return compile_cached(expectation, signature=signature, name=link.name, cached=link.built_in)
+    name = f"expected rewards, {link.name}"
+    return Recipe(cast(FunctionType, expectation), signature, name, check_bounds=not link.built_in)

@@ -11,9 +11,8 @@ from typing import Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glbandits.records import set_validated
 from glbandits.errors import LARGEST, InvalidInput
-from glbandits.records import Floats, Ints
+from glbandits.records import Floats, Ints, set_validated
 
 Record = TypeVar("Record")
 Rows: TypeAlias = slice | Ints | NDArray[np.bool_]

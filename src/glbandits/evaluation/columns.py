@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 
-from glbandits.records import set_validated
 from glbandits.errors import InvalidInput
+from glbandits.records import set_validated
 
 ARM = "{arm}"
 """What stands for the name of an arm in the names of `Columns.per_arm`."""

@@ -18,10 +18,9 @@ from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from glbandits.records import set_validated
 from glbandits.errors import number
 from glbandits.evaluation.moments import Moments
-from glbandits.records import Floats
+from glbandits.records import Floats, set_validated
 
 GRID = (*(float(10.0 ** (power / 4)) for power in range(-4, 17)), math.inf)
 """Weights from which on less is believed, tried when none is given: 0.1 to 10,000, and none at all."""

@@ -6,14 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from glbandits.compilation import entry_point
 from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.evaluation.arm_features import FixedArms
 from glbandits.evaluation.learning_curve import Learn, LearningCurve, WeightedSums
 from glbandits.evaluation.logged_data import Log, LoggedData
-from glbandits.evaluation.progressive_loop import all_entry, matched_entry
+from glbandits.evaluation.progressive_loop import all_recipe, matched_recipe
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies import Policy
+from glbandits.policy.first_use import check_policy
 from glbandits.records import Floats, Ints
 
 KEEPING_STREAM = 2**62
@@ -143,9 +145,10 @@ class LogPlayer:
 
     def __init__(self, policy: Policy, dim: int, seed: int, rules: Rules) -> None:
         self._policy, self._seed, self._rules = policy, seed, rules
-        entry = matched_entry if rules.learn == "matched" else all_entry
-        self._play = entry(type(policy), find_link(policy.link))
-        self._state, self._settings, self._rng = policy.init(dim), policy.numbers(dim), generator(seed)
+        check_policy(policy, dim)
+        recipe = matched_recipe if rules.learn == "matched" else all_recipe
+        self._play = entry_point(recipe, policy.implementation(dim), find_link(policy.link)).compiled()
+        self._state, self._settings, self._rng = policy.init(dim), policy.packed_settings(dim), generator(seed)
         self._keeping = generator(seed, KEEPING_STREAM)
         self._sums, self._matched, self._below = WeightedSums(rules.points), 0, 0
 

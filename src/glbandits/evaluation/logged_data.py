@@ -7,11 +7,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.records import set_validated
 from glbandits.errors import InvalidInput, whole
 from glbandits.evaluation.arm_features import ArmFeatures, Rows, checked, part_of
 from glbandits.maths.links import Link, find_link
-from glbandits.records import Floats, Ints
+from glbandits.records import Floats, Ints, set_validated
 
 BLOCK = 65_536
 """Rows that are looked at together: enough for NumPy, and 60 MB of features at 20 arms and 6 features."""

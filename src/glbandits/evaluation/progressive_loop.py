@@ -1,28 +1,26 @@
 """The loops that offer the rows of a log to a policy. Compiled once for each kind of policy and link."""
 
-from collections.abc import Callable
-from functools import cache
-
 import numpy as np
 from numba import types
 
-from glbandits.bandit.entries import compile_entry
-from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
+from glbandits.bandit.entries import policy_recipe
+from glbandits.compilation import Recipe
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.philox import uniform
-from glbandits.policies import Policy
+from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
+from glbandits.policy import Policy
+from glbandits.policy.checked import checked_functions
 from glbandits.records import Floats, Generator, Ints
 
 
-@cache
-def matched_entry(policy: type[Policy], link: Link) -> Callable[..., Floats]:
+def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
     """A function that offers rows, teaches those that are kept, and returns the policy's state after them.
 
     A row is kept if the policy chooses as the log did, and then with the chance `keep`, which `keeping` draws. Row i
     has the arms `arms[i * apart]`: apart is 1, or 0 if all rows have the same. It writes 1 or 0 for each row to
     `matched` and to `kept`.
     """
-    choose, learn = policy.choose, policy.learn
+    choose, learn, _ = checked_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def play_matched(
@@ -55,17 +53,16 @@ def matched_entry(policy: type[Policy], link: Link) -> Callable[..., Floats]:
         VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, types.int64, READ_INTS, READ_INTS, READ_VECTOR,
         READ_VECTOR, GENERATOR, VECTOR, VECTOR,
     )  # fmt: skip
-    return compile_entry(play_matched, signature, policy, link)
+    return policy_recipe(play_matched, signature, policy, link, more=", matched rows")
 
 
-@cache
-def all_entry(policy: type[Policy], link: Link) -> Callable[..., Floats]:
+def all_recipe(policy: type[Policy], link: Link) -> Recipe:
     """A function that teaches all rows and returns the policy's state after them.
 
     It writes to `chances` the chance that the policy, before it learned the row, gave to the arm that the log chose:
     its own exact one if `exact` is true and it has one, else 1 or 0 as one decision of it agrees or not.
     """
-    choose, learn, probabilities = policy.choose, policy.learn, policy.probabilities
+    choose, learn, probabilities = checked_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def play_all(
@@ -96,4 +93,4 @@ def all_entry(policy: type[Policy], link: Link) -> Callable[..., Floats]:
         VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, types.int64, READ_INTS, READ_INTS, READ_VECTOR,
         types.boolean, VECTOR,
     )  # fmt: skip
-    return compile_entry(play_all, signature, policy, link)
+    return policy_recipe(play_all, signature, policy, link, more=", all rows")

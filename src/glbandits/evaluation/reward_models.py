@@ -4,24 +4,23 @@ A row must not be judged by a model that has seen it. So rows are dealt to folds
 learned from the other folds alone, and a row asks the model of its own fold (cross-fitting).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Protocol, runtime_checkable
+from types import FunctionType
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numba import types
 
 from glbandits.bandit import Bandit
-from glbandits.numba_support import VECTOR, compile_cached
-from glbandits.records import set_validated
+from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput, whole
-from glbandits.policy_bases.self_scaling_posterior import mean_of
 from glbandits.evaluation.arm_features import FixedArms
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.maths.links import Link, find_link
+from glbandits.numba_support import VECTOR
 from glbandits.policies import Optimist
-from glbandits.records import Floats, Ints
+from glbandits.policy_bases.self_scaling_posterior import mean_of
+from glbandits.records import Floats, Ints, set_validated
 
 STEP, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 """The constants of splitmix64, which makes random bits of consecutive numbers."""
@@ -103,7 +102,7 @@ class _Glms:
             scores = theta[:, :-1] @ block.arms.arms.T + theta[:, -1:]
         else:
             scores = np.einsum("akd,ad->ak", block.features(), theta[:, :-1]) + theta[:, -1:]
-        means_entry(self._link)(scores.reshape(-1))
+        entry_point(means_recipe, self._link).compiled()(scores.reshape(-1))
         return scores
 
 
@@ -175,8 +174,7 @@ class _Regressors:
         return out
 
 
-@cache
-def means_entry(link: Link) -> Callable[[Floats], None]:
+def means_recipe(link: Link) -> Recipe:
     """A function that puts the mean of a score in the place of each score."""
     mean = link.mean
 
@@ -184,7 +182,8 @@ def means_entry(link: Link) -> Callable[[Floats], None]:
         for place in range(scores.shape[0]):
             scores[place] = mean(scores[place])
 
-    return compile_cached(means, signature=types.void(VECTOR), name=f"means,{link.name}", cached=link.built_in)
+    name = f"means, {link.name}"
+    return Recipe(cast(FunctionType, means), types.void(VECTOR), name, check_bounds=not link.built_in)
 
 
 def chosen_features(block: LoggedData) -> Floats:

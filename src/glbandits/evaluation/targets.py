@@ -2,23 +2,23 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numba import types
 
 from glbandits.bandit import Bandit
-from glbandits.bandit.entries import compile_entry
-from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
-from glbandits.records import set_validated
+from glbandits.bandit.entries import policy_recipe
+from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.evaluation.arm_features import FixedArms, checked
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
-from glbandits.policies import Policy
-from glbandits.records import Floats, Generator, Ints
+from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
+from glbandits.policy import Policy
+from glbandits.policy.checked import checked_functions
+from glbandits.records import Floats, Generator, Ints, set_validated
 
 TOLERANCE = 1e-6
 """How far the chances of a row may be from a sum of 1."""
@@ -101,9 +101,9 @@ class FrozenTarget:
 
     def __init__(self, bandit: Bandit, seed: int = 0) -> None:
         policy = bandit.policy
-        self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.numbers(bandit.dim)
+        self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
         self._rng = generator(whole("seed", seed, at_least=0))
-        self._fill = frozen_entry(type(policy), find_link(policy.link))
+        self._fill = entry_point(frozen_recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
 
     def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
         if block.dim != self._dim:
@@ -118,10 +118,9 @@ class FrozenTarget:
         return out
 
 
-@cache
-def frozen_entry(policy: type[Policy], link: Link) -> Callable[..., bool]:
+def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
     """A function that writes the chances of every row to `out`, and says whether they are exact."""
-    choose, probabilities = policy.choose, policy.probabilities
+    choose, _, probabilities = checked_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def fill(state: Floats, settings: Floats, arms: Floats, counts: Ints, rng: Generator, out: Floats) -> bool:
@@ -131,12 +130,13 @@ def frozen_entry(policy: type[Policy], link: Link) -> Callable[..., bool]:
             here, chances = arms[row, : counts[row]], out[row, : counts[row]]
             exact = probabilities(state, settings, here, link_functions, chances)
             if not exact:
-                chances[:] = 0.0
+                for arm in range(counts[row]):
+                    chances[arm] = 0.0
                 chances[choose(state, settings, here, rng, link_functions)] = 1.0
         return exact
 
     signature = types.boolean(VECTOR, READ_VECTOR, READ_CUBE, READ_INTS, GENERATOR, types.float64[:, ::1])
-    return compile_entry(fill, signature, policy, link, more=",frozen")
+    return policy_recipe(fill, signature, policy, link, more=", frozen")
 
 
 def as_target(target: AnyTarget, arm_names: tuple[str, ...] | None = None) -> Target:

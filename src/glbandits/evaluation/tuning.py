@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.policy import Grid, Policy, grid_points
 from glbandits.errors import InvalidInput, look_up, number
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import split
@@ -15,6 +14,7 @@ from glbandits.evaluation.log_player import Rules, check_policy, play_together
 from glbandits.evaluation.logged_data import Log
 from glbandits.evaluation.progressive import warn_if_few
 from glbandits.maths.philox import seed_list
+from glbandits.policy import Grid, Policy, grid_points
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from glbandits.policy import Grid, ListedPolicy, Policy, grid_points, settings_of
 from glbandits.environments import Environment
 from glbandits.experiments.run_key import RunSpec
+from glbandits.policy import Grid, ListedPolicy, Policy, grid_points, settings_of
 
 THIN: Grid = {
     "exploration": (0.1, 1.0),

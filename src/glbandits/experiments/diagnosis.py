@@ -12,9 +12,9 @@ import numpy as np
 
 from glbandits.environments.contexts import Contexts
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.policy_bases.sgd_ts_theory import TheoryConstants
 from glbandits.maths.links import Link, find_link, slope_range
 from glbandits.policies import SgdTs, Uniform
+from glbandits.policy_bases.sgd_ts_theory import TheoryConstants
 from glbandits.records import Floats
 from glbandits.simulation import simulate
 

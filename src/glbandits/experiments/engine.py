@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, cpu_count, delayed
 
-from glbandits.policy import Policy
 from glbandits.environments import Environment
 from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.experiments.run_key import RunSpec, fingerprint
 from glbandits.experiments.store import Finished, ResultStore
+from glbandits.policy import Policy
 from glbandits.simulation import play_together, prepare, recorded_rounds
 
 POINTS = 200

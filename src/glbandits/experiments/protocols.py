@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from glbandits.policy import Grid, Policy
 from glbandits.errors import InvalidInput
 from glbandits.experiments.contest import Contestant, Experiment, in_words
 from glbandits.experiments.engine import POINTS, run_missing
 from glbandits.experiments.store import Finished, ResultStore
+from glbandits.policy import Grid, Policy
 from glbandits.records import Floats, Ints
 from glbandits.simulation import recorded_rounds
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
-from glbandits.policy import settings_of
 from glbandits.experiments.comparison import Comparison
+from glbandits.policy import settings_of
 from glbandits.version import __version__
 
 

@@ -1,20 +1,22 @@
 """The key of a run: a hash of all that made it, so that no run is computed twice and none is mistaken for another."""
 
+import ast
 import json
+import sys
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
+from types import FunctionType
+from typing import cast
 
-import glbandits
-from glbandits.policy import Policy, settings_of
-from glbandits.environments import Environment
+from glbandits.code_digest import digest_of_code
+from glbandits.environments import Environment, Noise
 from glbandits.errors import InvalidInput
 from glbandits.maths.links import find_link
+from glbandits.policy import Policy, settings_of
+from glbandits.simulation import simulate
 from glbandits.version import __version__
-
-CODE = ("compiled.py", "contract.py", "records.py", "maths", "estimators", "policies", "environments", "simulation")
-"""What of the package decides how a run goes."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,18 @@ class RunSpec:
         for text in (
             settings_digest(self.policy, self.environment.dim),
             fingerprint(self.environment),
+            noise_digest(self.environment.noise),
             f"{self.horizon},{self.seed},{self.luck}",
             __version__,
-            code_digest(),
+            self.code,
         ):
             digest.update(text.encode() + b"\n")
         return digest.hexdigest()[:32]
+
+    @property
+    def code(self) -> str:
+        """A hash of the code that plays this run."""
+        return source_digest(type(self.policy).__module__, type(self.environment).__module__, simulate.__module__)
 
     def with_own_luck(self) -> "RunSpec":
         """The same with noise of its own: other settings have other noise, the same settings always the same."""
@@ -59,7 +67,7 @@ class RunSpec:
 def settings_digest(policy: Policy, dim: int) -> str:
     """A hash of a policy as compiled code sees it."""
     digest = sha256(f"{policy.name}\n{type(policy).__qualname__}\n{find_link(policy.link).name}\n".encode())
-    for array in (policy.numbers(dim), policy.init(dim)):
+    for array in (policy.packed_settings(dim), policy.init(dim)):
         digest.update(array.tobytes() + b"\n")
     return digest.hexdigest()[:32]
 
@@ -76,11 +84,31 @@ def fingerprint(environment: Environment) -> str:
     return text
 
 
+def noise_digest(noise: Noise) -> str:
+    """What tells this noise from all others, its parameters included: they are constants of its functions."""
+    return " ".join(digest_of_code(cast(FunctionType, part)).value for part in (noise.draw, noise.reward))
+
+
 @cache
-def code_digest() -> str:
-    """A hash of the code that plays: results of other code are not taken for this one's."""
-    root, digest = Path(glbandits.__file__).parent, sha256()
-    for name in CODE:
-        for path in sorted((root / name).rglob("*.py")) if (root / name).is_dir() else [root / name]:
-            digest.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+def source_digest(*roots: str) -> str:
+    """A hash of the source of these modules and of all that they import from their own packages.
+
+    Results of other code are not taken for this code's. The modules are found by reading import statements, so nobody
+    keeps a list of them.
+    """
+    packages, waiting, sources = {root.split(".")[0] for root in roots}, list(roots), dict[str, bytes]()
+    while waiting:
+        name = waiting.pop()
+        origin = getattr(sys.modules.get(name), "__file__", None)
+        if name in sources or origin is None or name.split(".")[0] not in packages:
+            continue
+        sources[name] = Path(origin).read_bytes()
+        for node in ast.walk(ast.parse(sources[name])):
+            if isinstance(node, ast.Import):
+                waiting += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+                waiting += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    digest = sha256()
+    for name in sorted(sources):
+        digest.update(name.encode() + b"\0" + sources[name])
     return digest.hexdigest()[:16]

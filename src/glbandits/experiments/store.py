@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from glbandits.errors import GlbanditsError, InvalidInput
-from glbandits.experiments.run_key import RunSpec, code_digest, fingerprint
+from glbandits.experiments.run_key import RunSpec, fingerprint
 from glbandits.records import Floats, Ints
 from glbandits.version import __version__
 
@@ -135,7 +135,7 @@ def _row(spec: RunSpec, finished: Finished) -> list[object]:
         spec.seed,
         spec.luck,
         __version__,
-        code_digest(),
+        spec.code,
         finished.seconds,
         float(finished.regret[-1]),
         finished.rounds.tolist(),

@@ -5,11 +5,11 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from glbandits.policy import settings_of
 from glbandits.environments import Environment, ForestCover, News, Synthetic
 from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.experiments.contest import Contestant, Experiment
 from glbandits.policies import POLICIES
+from glbandits.policy import settings_of
 
 PROBLEMS: dict[str, type[Any]] = {"synthetic": Synthetic, "forest-cover": ForestCover, "news": News}
 """What `kind` may be; other keys of [problem] are settings of that class."""

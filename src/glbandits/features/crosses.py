@@ -1,14 +1,15 @@
 """Hashed features and their products, added up in vectors: the part of hashing that is compiled."""
 
-from collections.abc import Callable
-from functools import cache
+from types import FunctionType
+from typing import cast
 
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from glbandits.numba_support import READ_INTS, READ_VECTOR, compile_cached, jittable
+from glbandits.compilation import Recipe
 from glbandits.features.codes import CODED
+from glbandits.numba_support import READ_INTS, READ_VECTOR, jittable
 from glbandits.records import Floats, Ints
 
 HALF, LOWEST = np.uint64(32), np.uint64(1)
@@ -33,8 +34,7 @@ def of_pair(action: np.uint64, shared: np.uint64) -> np.uint64:
     return mixed ^ (mixed >> np.uint64(31))
 
 
-@cache
-def cross_entry() -> Callable[[NDArray[np.uint64], Floats, Ints, Floats], None]:
+def cross_recipe() -> Recipe:
     """A function that fills a row of `out` for each action.
 
     The features stand one after the other, a code and then its value: first the shared ones, then those of each action.
@@ -56,4 +56,4 @@ def cross_entry() -> Callable[[NDArray[np.uint64], Floats, Ints, Floats], None]:
 
     codes = types.Array(types.uint64, 1, "C", readonly=True)
     signature = types.void(codes, READ_VECTOR, READ_INTS, types.float64[:, ::1])
-    return compile_cached(cross, signature=signature, name="features", nogil=False)
+    return Recipe(cast(FunctionType, cross), signature, "hashed features", nogil=False)

@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from glbandits.compilation import entry_point
 from glbandits.errors import InvalidInput, whole
 from glbandits.features.codes import CODED, LARGEST_FEATURE, Codes, packed, path_of
-from glbandits.features.crosses import cross_entry
+from glbandits.features.crosses import cross_recipe
 from glbandits.records import Floats
 
 DEEPEST = 2
@@ -105,7 +106,7 @@ class Hashing:
         coded, sizes = b"".join(every), np.fromiter(map(len, every), np.int64, len(every))
         _check_products(len(every[0]) // CODED, len(coded) // CODED, len(actions))
         out = np.zeros((len(actions), self.width))
-        cross_entry()(np.frombuffer(coded, np.uint64), np.frombuffer(coded), sizes, out)
+        entry_point(cross_recipe).call(np.frombuffer(coded, np.uint64), np.frombuffer(coded), sizes, out)
         return out
 
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.numba_support import borrowed, jittable
 from glbandits.maths.likelihood import fit
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import copy_to
+from glbandits.numba_support import borrowed, jittable
 from glbandits.records import Floats
 
 FIRST_ROOM = 16

@@ -104,7 +104,7 @@ class Policy:
         """Whether the state holds past observations, and so may grow with them. All others are of constant size."""
         return self.layout.has_history
 
-    def implementation(self, dim: int) -> type["Policy"]:  # noqa: ARG002
+    def implementation(self, dim: int) -> type["Policy"]:
         """The class whose compiled functions play for this dimension: its own, unless it has several of them."""
         return type(self)
 
@@ -114,7 +114,7 @@ class Policy:
 
     def packed_settings(self, dim: int) -> Floats:
         """The settings as the array that compiled code gets."""
-        return packed_settings(self, dim)
+        return packed_settings(self, self.implementation(dim), dim)
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
         """Whether this array can be a state of this policy: asked before a loaded one is trusted."""
@@ -122,13 +122,13 @@ class Policy:
 
     @staticmethod
     @jittable
-    def is_warming_up(state: Floats, settings: Any) -> bool:  # noqa: ARG004
+    def is_warming_up(state: Floats, settings: Any) -> bool:
         """Whether arms are still pulled at random: never, unless a policy says otherwise."""
         return False
 
     @staticmethod
     @jittable
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:  # noqa: ARG004
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """Not exact, unless a policy says otherwise."""
         return False
 
@@ -150,7 +150,7 @@ def _add_deterministic_rule(kind: Any) -> None:
             point_mass(out, decide(state, settings, arms, link))
         return True
 
-    _attach(kind, choose, probabilities)
+    attach(kind, choose, probabilities)
 
 
 def _add_random_rule(kind: Any) -> None:
@@ -162,30 +162,30 @@ def _add_random_rule(kind: Any) -> None:
             return any_index(rng, arms.shape[0])
         return sample(state, settings, arms, rng, link)  # type: ignore[no-any-return]
 
-    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:  # noqa: ARG001
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """Uniform during the warm-up; no exact form after it."""
         uniform_mass(out)
         return bool(is_warming_up(state, settings))
 
-    _attach(kind, choose, probabilities)
+    attach(kind, choose, probabilities)
 
 
 def unpacker(kind: Any) -> Callable[[Floats], Any]:
     """The function that gives the packed settings of a policy class their names, in compiled code too."""
     if "unpack" not in vars(kind):
-        packed: Any = namedtuple("Packed", packed_names(kind) or ("unused",))  # noqa: PYI024
+        packed: Any = namedtuple("Packed", packed_names(kind) or ("unused",))
         packed.__module__, packed.__qualname__ = kind.__module__, f"{kind.__qualname__}.Packed"
         kind.Packed, length = packed, len(packed._fields)
 
         def unpack(settings: Floats) -> Any:
             return packed(*fixed_tuple(settings, length))
 
-        _attach(kind, unpack)
+        attach(kind, unpack)
     unpack_settings: Callable[[Floats], Any] = kind.unpack
     return unpack_settings
 
 
-def _attach(kind: type, *functions: FunctionType) -> None:
+def attach(kind: type, *functions: FunctionType) -> None:
     """Make these functions static methods of a class, found again by its name when compiled code is looked up."""
     for function in functions:
         function.__module__, function.__qualname__ = kind.__module__, f"{kind.__qualname__}.{function.__name__}"

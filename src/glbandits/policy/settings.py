@@ -8,11 +8,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
-from types import NoneType, UnionType
+from types import FunctionType, NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from glbandits.code_digest import digest_of_code
 from glbandits.errors import LARGEST, InvalidInput, look_up, number, whole
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats, set_validated
@@ -69,7 +70,9 @@ class Setting(NamedTuple):
             look_up(self.name, value, dict.fromkeys(self.choices))
             return value
         if self.kind is int:
-            least = max(self.bounds.at_least, math.floor(self.bounds.above) + 1 if self.bounds.above > -1e18 else -(2**62))
+            least = max(
+                self.bounds.at_least, math.floor(self.bounds.above) + 1 if self.bounds.above > -1e18 else -(2**62)
+            )
             return whole(self.name, value, at_least=int(least), at_most=int(min(self.bounds.at_most, 2**62)))
         if self.kind is float:
             bounds = self.bounds
@@ -120,20 +123,27 @@ def validate_settings(policy: object) -> None:
 
 @cache
 def packed_names(kind: type) -> tuple[str, ...]:
-    """The names that compiled code reads: the settings that are numbers or choices, then the derived ones."""
+    """The settings and derived values that the compiled functions of a policy class read.
+
+    Policies that differ in other settings only are the same to compiled code, and to the store of results.
+    """
+    read: set[str] = set()
+    for function in (getattr(kind, name, None) for name in ("choose", "learn", "probabilities")):
+        read |= digest_of_code(function).names if isinstance(function, FunctionType) else set()
     settings = [setting.name for setting in declared_settings(kind) if setting.is_packed]
-    methods = [name for base in reversed(kind.__mro__) for name in vars(base) if is_derived(kind, name)]
-    return (*settings, *dict.fromkeys(methods))
+    methods = [name for base in reversed(kind.__mro__) for name in vars(base) if _is_derived(kind, name)]
+    return tuple(name for name in dict.fromkeys(settings + methods) if name in read)
 
 
-def is_derived(kind: type, name: str) -> bool:
-    """Whether this attribute of a policy class is a method under `@derived`."""
+def _is_derived(kind: type, name: str) -> bool:
     return getattr(getattr(kind, name, None), "is_derived", False) is True
 
 
-def packed_settings(policy: object, dim: int) -> Floats:
-    """The settings as one array, in the order of `packed_names`."""
-    kind = type(policy)
-    values = [setting.packed(getattr(policy, setting.name)) for setting in declared_settings(kind) if setting.is_packed]
-    values += [float(getattr(policy, name)(dim)) for name in packed_names(kind)[len(values) :]]
+def packed_settings(policy: object, kind: type, dim: int) -> Floats:
+    """The values of `packed_names(kind)` as one array."""
+    declared = {setting.name: setting for setting in declared_settings(type(policy))}
+    values = [
+        declared[name].packed(getattr(policy, name)) if name in declared else float(getattr(policy, name)(dim))
+        for name in packed_names(kind)
+    ]
     return np.array(values or [0.0], dtype=np.float64)

@@ -6,15 +6,15 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from glbandits.numba_support import jittable
-from glbandits.policy import Grid, settle
 from glbandits.errors import number
-from glbandits.policy_bases.confidence import BY_THEORY, Confidence
-from glbandits.policy_bases.grids import EXPLORATIONS, STEPS
 from glbandits.maths.cholesky import solve_factorised, update
 from glbandits.maths.links import Link, LinkFunctions, find_link, slope_range
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot
+from glbandits.numba_support import jittable
+from glbandits.policy import Grid, settle
+from glbandits.policy_bases.confidence import BY_THEORY, Confidence
+from glbandits.policy_bases.grids import EXPLORATIONS, STEPS
 from glbandits.records import Floats, Generator
 
 PATH, SQUARES, VECTORS = 0, 1, 2

@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glbandits.records import set_validated
 from glbandits.errors import whole
 from glbandits.policy_bases.confidence import Confidence
 from glbandits.policy_bases.refit_policy import MORE, RefitEstimator
-from glbandits.records import Floats
+from glbandits.records import Floats, set_validated
 
 EXPLORATION = MORE
 """One more setting in compiled code."""

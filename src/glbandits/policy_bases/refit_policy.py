@@ -5,14 +5,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.numba_support import jittable
-from glbandits.records import set_validated
 from glbandits.errors import number, whole
-from glbandits.maths.observation_history import first_history, history_fits, refit, remember
 from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.maths.observation_history import first_history, history_fits, refit, remember
 from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import best_arm, point_mass
-from glbandits.records import Floats, Generator
+from glbandits.numba_support import jittable
+from glbandits.records import Floats, Generator, set_validated
 
 LEARNED, THETA = 0, 1
 """The state: rewards learned, theta, and the history."""

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from glbandits.policy import rebuild, settings_of
 from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.policies import POLICIES, Optimist, Policy
+from glbandits.policy import rebuild, settings_of
 from glbandits.serving.events import Aggregation, Mode
 
 SECOND = 1_000_000

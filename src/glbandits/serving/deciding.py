@@ -1,16 +1,19 @@
 """One decision: the chance of each action, and the draw. Nothing here reads a clock or a file."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
+from types import FunctionType
+from typing import cast
 
 import msgspec
 import numpy as np
 from numba import types
 
 from glbandits.bandit import Bandit
-from glbandits.numba_support import READ_INTS, READ_VECTOR, VECTOR, compile_cached, jittable
+from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput
+from glbandits.numba_support import READ_INTS, READ_VECTOR, VECTOR, jittable
 from glbandits.records import Floats, Ints
 
 
@@ -57,7 +60,7 @@ def decide(model: Bandit, arms: Floats, allowed: Ints, exploration: float, seed:
             f"{model.policy.name} cannot say the exact chance of an action, which a service must log; use optimist"
         )
     probabilities = np.zeros(len(arms))
-    chosen = draw_entry()(chances, allowed, exploration, share_of(seed), probabilities)
+    chosen: int = entry_point(draw_recipe).call(chances, allowed, exploration, share_of(seed), probabilities)
     return Choice(chosen, probabilities)
 
 
@@ -88,8 +91,7 @@ def draw(probabilities: Floats, share: float) -> int:
     return last
 
 
-@cache
-def draw_entry() -> Callable[[Floats, Ints, float, float, Floats], int]:
+def draw_recipe() -> Recipe:
     """A function that writes the chances of the allowed actions, with a share of exploration, to their places.
 
     Then it draws one of them.
@@ -101,4 +103,4 @@ def draw_entry() -> Callable[[Floats, Ints, float, float, Floats], int]:
         return draw(probabilities, share)
 
     signature = types.int64(READ_VECTOR, READ_INTS, types.float64, types.float64, VECTOR)
-    return compile_cached(mix_and_draw, signature=signature, name="serving", nogil=False)
+    return Recipe(cast(FunctionType, mix_and_draw), signature, "draw of an action", nogil=False)

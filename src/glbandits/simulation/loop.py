@@ -1,25 +1,33 @@
 """The loop: a policy plays consecutive rounds. Compiled once for each kind of policy, link and noise."""
 
 from collections.abc import Callable
-from functools import cache
 
 from numba import types
 
-from glbandits.bandit.entries import compile_entry
-from glbandits.numba_support import GENERATOR, READ_CUBE, READ_MATRIX, READ_VECTOR, VECTOR, borrowed
+from glbandits.bandit.entries import policy_recipe
+from glbandits.compilation import Recipe, entry_point
 from glbandits.environments import Noise
 from glbandits.maths.links import Link, LinkFunctions
-from glbandits.policies import Policy
+from glbandits.numba_support import GENERATOR, READ_CUBE, READ_MATRIX, READ_VECTOR, VECTOR, borrowed
+from glbandits.policy import Policy
+from glbandits.policy.checked import checked_functions
 from glbandits.records import Floats, Generator, Ints
 
 
-@cache
 def play_entry(policy: type[Policy], link: Link, noise: Noise, compiled: bool) -> Callable[..., Floats]:
+    """The function that `play_recipe` describes, compiled or as plain Python."""
+    entry = entry_point(play_recipe, policy, link, noise)
+    function: Callable[..., Floats] = entry.compiled() if compiled else entry.recipe.function
+    return function
+
+
+def play_recipe(policy: type[Policy], link: Link, noise: Noise) -> Recipe:
     """A function that plays rounds and returns the policy's state after them.
 
     It writes the arm of each round to `choices` and the regret so far, counted from `regret_before`, to `regret`.
     """
-    choose, learn, reward_of = policy.choose, policy.learn, noise.reward
+    choose, learn, _ = checked_functions(policy)
+    reward_of = noise.reward
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def play(
@@ -47,11 +55,9 @@ def play_entry(policy: type[Policy], link: Link, noise: Noise, compiled: bool) -
             regret[t] = total
         return state
 
-    if not compiled:
-        return play
     counts, choices = types.Array(types.int64, 1, "C", readonly=True), types.int64[::1]
     signature = VECTOR(
         VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, counts, READ_MATRIX, READ_MATRIX, READ_VECTOR, READ_VECTOR,
         types.float64, choices, VECTOR,
     )  # fmt: skip
-    return compile_entry(play, signature, policy, link, more=f",{noise.name}", cached=noise.built_in)
+    return policy_recipe(play, signature, policy, link, more=f", {noise.name}", is_ours=noise.built_in)

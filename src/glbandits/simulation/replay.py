@@ -10,22 +10,24 @@ import math
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 from numba import types
 
-from glbandits.bandit.entries import compile_entry
-from glbandits.numba_support import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
+from glbandits.bandit.entries import policy_recipe
+from glbandits.compilation import Recipe, entry_point
 from glbandits.environments import Events, ReadCounts, is_simulated, read_events
 from glbandits.environments.r6a import check_files
 from glbandits.environments.r6a_events import DIM
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import whole
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.maths.running_sums import RunningSums
-from glbandits.policies import Policy
+from glbandits.numba_support import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
+from glbandits.policy import Policy
+from glbandits.policy.checked import checked_functions
+from glbandits.policy.first_use import check_policy
 from glbandits.records import Floats, Generator, Ints
 
 
@@ -94,16 +96,15 @@ def replay(
         points: the running click rate is recorded at most at so many places.
         progress: called with the number of events just read.
     """
-    if not isinstance(policy, Policy) or isinstance(policy, type):
-        raise InvalidInput(f"policy must be settings such as SgdTs(); got {policy!r}")
+    check_policy(policy, DIM)
     link = find_link(policy.link)
     link.check_reward(0.0)
     link.check_reward(1.0)
     seed, points = whole("seed", seed, at_least=0), whole("points", points, at_least=1)
     left = whole("limit", limit, at_least=1) if limit is not None else None
     paths = check_files(files)
-    play = replay_entry(type(policy), link)
-    state, settings, rng = policy.init(DIM), policy.numbers(DIM), generator(seed)
+    play = entry_point(replay_recipe, policy.implementation(DIM), link).compiled()
+    state, settings, rng = policy.init(DIM), policy.packed_settings(DIM), generator(seed)
     counts, sums = ReadCounts(), RunningSums(columns=2, points=points)
     for batch in read_events(paths):
         counts += batch.counts
@@ -144,10 +145,9 @@ def _stacked(batch: Events) -> tuple[Floats, Ints]:
     return arms, sizes
 
 
-@cache
-def replay_entry(policy: type[Policy], link: Link) -> Callable[..., Floats]:
+def replay_recipe(policy: type[Policy], link: Link) -> Recipe:
     """A function that offers events, writes which of them matched to `matched`, and returns the policy's state."""
-    choose, learn = policy.choose, policy.learn
+    choose, learn, _ = checked_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def play(
@@ -173,4 +173,4 @@ def replay_entry(policy: type[Policy], link: Link) -> Callable[..., Floats]:
 
     ints = types.int64[::1]
     signature = VECTOR(VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, ints, ints, ints, ints, ints)
-    return compile_entry(play, signature, policy, link, more=",replay")
+    return policy_recipe(play, signature, policy, link, more=", replay")

@@ -9,11 +9,12 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from glbandits.policy import Policy
 from glbandits.environments import Environment
 from glbandits.errors import InvalidInput, whole
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
+from glbandits.policy import Policy
+from glbandits.policy.first_use import check_policy
 from glbandits.records import Floats, Ints, Rounds
 from glbandits.simulation.loop import play_entry
 
@@ -138,7 +139,8 @@ def simulate(
 def recorded_rounds(horizon: int, points: int) -> Ints:
     """So many rounds, evenly spread, the last of them the horizon."""
     horizon, points = whole("horizon", horizon, at_least=1), whole("points", points, at_least=1)
-    return np.unique(np.linspace(1, horizon, min(points, horizon)).round().astype(np.int64))
+    first = 1 if points > 1 else horizon
+    return np.unique(np.linspace(first, horizon, min(points, horizon)).round().astype(np.int64))
 
 
 def prepare(policies: Iterable[Policy], environment: Environment, *, compiled: bool = True) -> None:
@@ -146,10 +148,9 @@ def prepare(policies: Iterable[Policy], environment: Environment, *, compiled: b
     if not isinstance(environment, Environment) or isinstance(environment, type):
         raise InvalidInput(f"environment must be a problem such as Synthetic(); got {environment!r}")
     for policy in policies:
-        if not isinstance(policy, Policy) or isinstance(policy, type):
-            raise InvalidInput(f"policy must be settings such as SgdTs(); got {policy!r}")
+        check_policy(policy, environment.dim)
         _check_rewards(policy, environment)
-        play_entry(type(policy), find_link(policy.link), environment.noise, compiled)
+        play_entry(policy.implementation(environment.dim), find_link(policy.link), environment.noise, compiled)
 
 
 def play_together(
@@ -209,8 +210,8 @@ class _Player:
         dim = environment.dim
         self._noise = environment.noise
         self._own_noise = np.random.default_rng([seed, luck]) if luck else None
-        self._play = play_entry(type(policy), find_link(policy.link), environment.noise, compiled)
-        self._state, self._settings, self._rng = policy.init(dim), policy.numbers(dim), generator(seed, luck)
+        self._play = play_entry(policy.implementation(dim), find_link(policy.link), environment.noise, compiled)
+        self._state, self._settings, self._rng = policy.init(dim), policy.packed_settings(dim), generator(seed, luck)
         self._rounds, self._played, self._total = rounds, 0, 0.0
         self.regret = np.empty(len(rounds))
         self.choices = np.empty(horizon, dtype=np.int32) if keep_choices else None

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.policy import Policy, settings_of
 from glbandits.environments import Synthetic
 from glbandits.experiments.results import RuntimeRow, RuntimeTable
 from glbandits.policies import POLICIES
+from glbandits.policy import Policy, settings_of
 from glbandits.simulation import simulate
 
 NAME = "runtime"

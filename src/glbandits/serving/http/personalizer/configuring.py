@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import msgspec
 
-from glbandits.policy import rebuild, settings_of
 from glbandits.errors import InvalidInput, look_up
 from glbandits.policies import POLICIES
+from glbandits.policy import rebuild, settings_of
 from glbandits.serving.configuration import Configuration
 from glbandits.serving.http.messages import Request, Response
 from glbandits.serving.http.personalizer.ranking import loop_of

@@ -1,0 +1,115 @@
+"""Checks of a policy before it plays for the first time: a user's policy gets a sentence for each common mistake."""
+
+import inspect
+import traceback
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from glbandits.errors import GlbanditsError, InvalidInput, whole
+from glbandits.maths.links import LinkFunctions, find_link
+from glbandits.maths.philox import generator
+from glbandits.numba_support import check_reachable
+from glbandits.policy.base import Policy, unpacker
+from glbandits.policy.checked import checked_functions
+from glbandits.records import Floats
+
+PARAMETERS = {
+    "choose": ("state", "settings", "arms", "rng", "link"),
+    "decide": ("state", "settings", "arms", "link"),
+    "sample": ("state", "settings", "arms", "rng", "link"),
+    "learn": ("state", "settings", "x", "reward", "rng", "link"),
+    "probabilities": ("state", "settings", "arms", "link", "out"),
+    "is_warming_up": ("state", "settings"),
+}
+
+
+def check_policy(policy: object, dim: int) -> None:
+    """Raise InvalidInput, in one sentence, unless this policy can play with so many features.
+
+    A policy of this package is known to be sound. A user's policy makes one decision and learns one reward on a trial
+    problem, uncompiled.
+    """
+    if isinstance(policy, type) and issubclass(policy, Policy):
+        raise InvalidInput(f"policy must be settings such as {policy.__name__}(); got the class. Add parentheses.")
+    if not isinstance(policy, Policy):
+        raise InvalidInput(f"policy must be settings such as Optimist(), of a subclass of Policy; got {policy!r}.")
+    whole("dim", dim, at_least=1)
+    kind = policy.implementation(dim)
+    if kind.__module__.split(".")[0] == __name__.split(".")[0]:
+        return
+    _check_class(kind)
+    _check_trial(policy, kind, dim)
+
+
+def _check_class(kind: type[Policy]) -> None:
+    name = kind.__name__
+    if not isinstance(getattr(kind, "name", None), str):
+        raise InvalidInput(f'{name} has no name. Add a line such as `name: ClassVar[str] = "mine"`.')
+    if not hasattr(kind, "choose"):
+        raise InvalidInput(f"{name} has no rule. Define choose, decide or sample: see the docstring of Policy.")
+    if not hasattr(kind, "learn"):
+        raise InvalidInput(f"{name} has no learn. Define learn(state, settings, x, reward, rng, link) -> state.")
+    for function_name, wanted in PARAMETERS.items():
+        function = getattr(kind, function_name, None)
+        if function is None:
+            continue
+        names = tuple(inspect.signature(function).parameters)
+        if "self" in names:
+            raise InvalidInput(
+                f"{name}.{function_name} has a parameter self, but compiled code has no object. Remove it, put "
+                "@staticmethod above, and read settings from `settings`."
+            )
+        if len(names) != len(wanted):
+            raise InvalidInput(
+                f"{name}.{function_name} must take ({', '.join(wanted)}); it takes ({', '.join(names)})."
+            )
+        check_reachable(function, f"{name}.{function_name}")
+
+
+def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
+    name = type(policy).__name__
+    state = _called(f"{name}.init", policy.init, dim)
+    if not isinstance(state, np.ndarray) or state.ndim != 1 or state.dtype != np.float64:
+        got = f"{state.dtype} of shape {state.shape}" if isinstance(state, np.ndarray) else repr(state)[:60]
+        raise InvalidInput(f"{name}.init must return the state, a vector of float64; got {got}.")
+    settings = _called(f"{name}.packed_settings", policy.packed_settings, dim)
+    if not isinstance(settings, np.ndarray) or settings.ndim != 1 or settings.dtype != np.float64:
+        raise InvalidInput(f"{name}.packed_settings must return a vector of float64; got {settings!r}.")
+    named = len(unpacker(kind)(settings)._fields)
+    if len(settings) != named:
+        raise InvalidInput(f"{name}.packed_settings must return {named} numbers, one per name; got {len(settings)}.")
+    link = find_link(policy.link)
+    functions = LinkFunctions(link.mean, link.slope, link.antiderivative)
+    choose, learn, probabilities = checked_functions(kind)
+    arms = np.random.default_rng(1).uniform(-0.5, 0.5, (3, dim))
+    rng, out = generator(1), np.full(3, 1 / 3)
+    reward = min(max(link.mean(0.0), link.lowest_reward), link.highest_reward)
+    with np.errstate(all="ignore"):
+        for _ in range(2):
+            arm = _called(f"{name}.choose", choose, state, settings, arms, rng, functions)
+            _check_probabilities(name, probabilities, state, settings, arms, functions, out)
+            state = _called(f"{name}.learn", learn, state, settings, arms[arm], reward, rng, functions)
+
+
+def _check_probabilities(name: str, probabilities: Callable[..., bool], *arguments: Any) -> None:
+    exact = _called(f"{name}.probabilities", probabilities, *arguments)
+    out = cast(Floats, arguments[-1])
+    if exact and not (abs(out.sum() - 1.0) < 1e-6 and (out >= 0.0).all()):
+        raise InvalidInput(
+            f"{name}.probabilities must write numbers of at least 0 that sum to 1, or return False; it wrote {out}."
+        )
+
+
+def _called(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except GlbanditsError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise InvalidInput(
+            f"{name} failed with {type(error).__name__}: {error}, in line {frame.lineno} of {frame.filename}: "
+            f"{frame.line}"
+        ) from error

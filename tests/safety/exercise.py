@@ -1,0 +1,97 @@
+"""Play policies at many sizes and print a digest of all that they did: `python -m tests.safety.exercise NAME...`
+
+The digest must not change when freed memory is overwritten (glibc.malloc.perturb), and no index may leave its array
+(NUMBA_BOUNDSCHECK).
+"""
+
+import os
+import sys
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+
+from glbandits import POLICIES, Bandit
+from glbandits.compilation import entry_point
+from glbandits.environments import Rounds, Synthetic
+from glbandits.evaluation.progressive_loop import all_recipe, matched_recipe
+from glbandits.maths.links import find_link
+from glbandits.maths.philox import generator
+from glbandits.policy import Policy
+from glbandits.records import Floats
+from glbandits.simulation import simulate
+from glbandits.simulation.replay import replay_recipe
+
+DIMENSIONS = (1, 2, 7, 57, 116, 127, 128, 129, 300)
+ARMS = (1, 2, 3, 20, 200)
+EXTRA = {"optimist": ({"half_life": 3.0}, {"rank": 2}), "sgd-ts": ({"draw": "candidates", "candidates": 5},)}
+"""Settings that lead to other code, besides the defaults."""
+
+
+def short(kind: Any, **settings: Any) -> Policy:
+    """A policy whose warm-up is over after a few rounds."""
+    known = {field for base in kind.__mro__ for field in getattr(base, "__annotations__", {})}
+    wanted = {"block_length": 3, "warm_up": 3} | settings
+    policy: Policy = kind(**{name: value for name, value in wanted.items() if name in known})
+    return policy
+
+
+def rounds_at(dim: int, arms: int) -> int:
+    """Enough rounds that a history grows twice, fewer where a round is slow."""
+    return 40 if dim <= 7 else 20 if dim * arms <= 3000 else 6
+
+
+def play(policy: Policy, dim: int, arms: int, digest: Any) -> None:
+    """Choose, ask for probabilities, and learn."""
+    rng, bandit = np.random.default_rng(dim * 1000 + arms), Bandit(policy, dim, seed=1)
+    pool = rng.normal(size=(arms, dim)) / np.sqrt(dim)
+    for t in range(rounds_at(dim, arms)):
+        offered = pool if t % 3 == 0 else rng.normal(size=(rng.integers(1, arms + 1), dim)) / np.sqrt(dim)
+        arm = bandit.choose(offered)
+        digest.update(bandit.probabilities(offered, draws=5).tobytes() + bytes([arm % 256]))
+        bandit.learn(offered[arm], float(rng.random() < 0.5))
+    bandit.learn_batch(pool, rng.integers(0, 2, arms))
+    digest.update(bandit.state.tobytes())
+
+
+def play_logs(policy: Policy, dim: int, arms: int, digest: Any) -> None:
+    """Simulation, replay of events, and both forms of progressive replay of a log."""
+    problem = Synthetic(dim=dim, arms=arms, fewest_arms=1, link=policy.link)
+    result = simulate(policy, problem, horizon=30, seeds=2, jobs=1)
+    digest.update(result.regret.tobytes())
+    piece: Rounds = next(iter(problem.rounds(30, seed=1)))
+    rows, keys = len(piece), (policy.implementation(dim), find_link(policy.link))
+    chosen = np.array([t % count for t, count in enumerate(piece.counts)])
+    rewards, ones = (np.arange(rows) % 2).astype(float), np.ones(rows)
+    state: Floats = policy.init(dim)
+    start = (policy.packed_settings(dim), generator(1))
+    log = (piece.arms, 1, piece.counts, chosen, rewards)
+    matched, kept = np.empty(rows), np.empty(rows)
+    out = [entry_point(all_recipe, *keys).compiled()(state.copy(), *start, *log, True, matched)]
+    digest.update(matched.tobytes())
+    keep = entry_point(matched_recipe, *keys).compiled()
+    out.append(keep(state.copy(), *start, *log, ones, generator(2), matched, kept))
+    events = np.arange(rows), chosen, rewards.astype(np.int64), np.empty(rows, dtype=np.int64)
+    out.append(entry_point(replay_recipe, *keys).compiled()(state.copy(), *start, piece.arms, piece.counts, *events))
+    for learned in out:
+        digest.update(learned.tobytes())
+
+
+def main(names: list[str]) -> None:
+    """Print the digest of each policy."""
+    for name in names or list(POLICIES):
+        digest = sha256()
+        for settings in ({}, *EXTRA.get(name, ())):
+            policy = short(POLICIES[name], **settings)
+            for dim in DIMENSIONS:
+                for arms in ARMS:
+                    play(policy, dim, arms, digest)
+            for dim, arms in ((2, 3), (57, 20), (129, 3)):
+                play_logs(policy, dim, arms, digest)
+        sys.stdout.write(f"{name} {digest.hexdigest()[:16]}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("GLBANDITS_COMPILE", "now")
+    main(sys.argv[1:])
