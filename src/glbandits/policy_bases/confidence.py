@@ -1,14 +1,11 @@
 """How widely a policy explores: by a plain scale, or by the width that its theory proves."""
 
 import math
+from typing import Annotated
 
 from glbandits.errors import InvalidInput
 from glbandits.maths.links import find_link, slope_range
 from glbandits.policy import AnyLink, Bounds, NonNegative, Policy, Positive
-from typing import Annotated
-
-BY_THEORY = -1.0
-"""The exploration, in compiled code, of a policy whose width changes from round to round."""
 
 
 class Width(Policy):
