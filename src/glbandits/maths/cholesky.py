@@ -9,8 +9,8 @@ import math
 
 import numpy as np
 
-from glbandits.numba_support import jittable
 from glbandits.maths.vectors import copy_to, norm
+from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 
@@ -96,6 +96,15 @@ def update(R: Floats, weight: float, x: Floats) -> None:
 def inverse_norm(R: Floats, x: Floats, scratch: Floats) -> float:
     """The norm of x in the inverse of R'R, sqrt(x' (R'R)^-1 x). Overwrites scratch. O(d^2)."""
     copy_to(scratch, x)
+    forward(R, scratch)
+    return norm(scratch)
+
+
+@jittable
+def inverse_norm_of_row(R: Floats, A: Floats, row: int, scratch: Floats) -> float:
+    """The same norm of a row of A, without a slice of A."""
+    for i in range(scratch.shape[0]):
+        scratch[i] = A[row, i]
     forward(R, scratch)
     return norm(scratch)
 

@@ -7,12 +7,12 @@ until it descends.
 
 import numpy as np
 
-from glbandits.numba_support import borrowed, jittable
 from glbandits.maths.cholesky import add_outer, factorise, forward, solve_factorised
 from glbandits.maths.likelihood import hessian_factor, objective, set_scores
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
+from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 MAX_STEPS = 100
@@ -53,7 +53,6 @@ def descend_in_ball(
     link: LinkFunctions,
 ) -> tuple[Floats, float, bool]:
     """Newton steps in the ball: where they end, the objective there, and whether they ended because they were short."""
-    features = borrowed(features)
     theta, origin, there = into_ball(start, radius), np.zeros(start.shape[0]), np.empty(start.shape[0])
     scores = np.empty(features.shape[0])
     set_scores(scores, features, theta)
@@ -88,7 +87,6 @@ def match_means_in_ball(
     That distance is not convex in theta, so this is a stationary point: the one that descent reaches from theta_hat
     scaled back to the sphere. Inside the ball it is theta_hat.
     """
-    features = borrowed(features)
     theta, there, goal = into_ball(theta_hat, radius), np.empty(theta_hat.shape[0]), np.zeros(theta_hat.shape[0])
     if norm(theta_hat) <= radius:
         return theta

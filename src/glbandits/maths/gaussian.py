@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 
-from glbandits.numba_support import borrowed, jittable
-from glbandits.maths.cholesky import backward, inverse_norm, log_determinant
+from glbandits.maths.cholesky import backward, inverse_norm_of_row, log_determinant
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
-from glbandits.maths.vectors import add_scaled, dot
+from glbandits.maths.upper_envelope import highest_line, normal_probabilities
+from glbandits.maths.vectors import add_scaled, dot_row
+from glbandits.numba_support import jittable
 from glbandits.records import Floats, Generator
 
 
@@ -25,11 +26,10 @@ def draw_with_precision(theta: Floats, R: Floats, scale: float, rng: Generator) 
 @jittable
 def best_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float) -> int:
     """The arm with the largest x'theta + scale ||x|| in the inverse of R'R; the first of several. O(K d^2)."""
-    arms = borrowed(arms)
     scratch = np.empty(theta.shape[0])
     best, best_score = 0, -np.inf
     for a in range(arms.shape[0]):
-        score = dot(arms[a], theta) + scale * inverse_norm(R, arms[a], scratch)
+        score = dot_row(arms, a, theta) + scale * inverse_norm_of_row(R, arms, a, scratch)
         if score > best_score:
             best, best_score = a, score
     return best
@@ -38,14 +38,38 @@ def best_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float) -> int
 @jittable
 def best_mean_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float, link: LinkFunctions) -> int:
     """The same with the bonus on the scale of rewards: the largest mu(x'theta) + scale ||x||."""
-    arms = borrowed(arms)
     scratch = np.empty(theta.shape[0])
     best, best_score = 0, -np.inf
     for a in range(arms.shape[0]):
-        score = link.mean(dot(arms[a], theta)) + scale * inverse_norm(R, arms[a], scratch)
+        score = link.mean(dot_row(arms, a, theta)) + scale * inverse_norm_of_row(R, arms, a, scratch)
         if score > best_score:
             best, best_score = a, score
     return best
+
+
+@jittable
+def score_lines(arms: Floats, theta: Floats, R: Floats, scale: float, levels: Floats, slopes: Floats) -> None:
+    """Write x'theta and scale ||x|| in the inverse of R'R of each arm: its score is levels + Z slopes. O(K d^2)."""
+    scratch = np.empty(theta.shape[0])
+    for a in range(arms.shape[0]):
+        levels[a] = dot_row(arms, a, theta)
+        slopes[a] = scale * inverse_norm_of_row(R, arms, a, scratch)
+
+
+@jittable
+def best_perturbed(arms: Floats, theta: Floats, R: Floats, scale: float, z: float) -> int:
+    """The arm with the largest x'theta + z scale ||x|| in the inverse of R'R; the first of several. O(K d^2)."""
+    levels, slopes = np.empty(arms.shape[0]), np.empty(arms.shape[0])
+    score_lines(arms, theta, R, scale, levels, slopes)
+    return highest_line(levels, slopes, z)
+
+
+@jittable
+def perturbed_probabilities(arms: Floats, theta: Floats, R: Floats, scale: float, out: Floats) -> None:
+    """The probability of each arm to be `best_perturbed` for a standard normal z. O(K d^2 + K log K)."""
+    levels, slopes = np.empty(arms.shape[0]), np.empty(arms.shape[0])
+    score_lines(arms, theta, R, scale, levels, slopes)
+    normal_probabilities(levels, slopes, out)
 
 
 @jittable
@@ -59,7 +83,7 @@ def matched_width(
 
 @jittable
 def self_normalised_width(R: Floats, prior_precision: float, noise: float, failure: float) -> float:
-    """A bound, in every round at once but for a chance of failure, for the norm of sum e_s x_s in the inverse of R'R.
+    """A bound for the norm of sum e_s x_s in the inverse of R'R; with probability 1 - failure it holds in every round.
 
     Here R'R = prior_precision I + sum x_s x_s', and the e_s are sub-Gaussian with parameter noise (Abbasi-Yadkori,
     Pal and Szepesvari, 2011): noise sqrt(log(det R'R / prior_precision^d) + 2 log(1/failure)).

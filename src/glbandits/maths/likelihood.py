@@ -18,10 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.numba_support import borrowed, jittable
 from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import add_scaled, dot
+from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 RIDGE_WITHOUT_MLE = 1.0
@@ -90,7 +90,6 @@ def newton(
     link: LinkFunctions,
 ) -> tuple[Floats, bool]:
     """Newton's method, each step halved until the objective falls. False: no convergence."""
-    features = borrowed(features)
     samples, dim = features.shape
     theta = start.copy()
     scores, score_steps = np.empty(samples), np.empty(samples)
@@ -217,7 +216,6 @@ def hessian_factor(
     R: Floats, features: Floats, weights: Floats, ridge: float, theta: Floats, link: LinkFunctions
 ) -> None:
     """Overwrite R with the factor of the objective's Hessian at theta; needs ridge > 0."""
-    features = borrowed(features)
     for i in range(theta.shape[0]):
         for j in range(theta.shape[0]):
             R[i, j] = ridge if i == j else 0.0

@@ -7,8 +7,18 @@ from glbandits.numba_support import jittable
 
 @jittable
 def normal_cdf(z: float) -> float:
-    """The chance of a number below z."""
+    """The probability of a number below z."""
     return 0.5 * math.erfc(-z / math.sqrt(2.0))
+
+
+@jittable
+def interval_probability(low: float, high: float) -> float:
+    """The probability of a number between low and high, with a small relative error in both tails."""
+    if low >= 0.0:
+        return 0.5 * (math.erfc(low / math.sqrt(2.0)) - math.erfc(high / math.sqrt(2.0)))
+    if high <= 0.0:
+        return 0.5 * (math.erfc(-high / math.sqrt(2.0)) - math.erfc(-low / math.sqrt(2.0)))
+    return 0.5 * (math.erf(high / math.sqrt(2.0)) - math.erf(low / math.sqrt(2.0)))
 
 
 @jittable

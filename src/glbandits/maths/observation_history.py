@@ -13,7 +13,7 @@ import numpy as np
 from glbandits.maths.likelihood import fit
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import copy_to
-from glbandits.numba_support import borrowed, jittable
+from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 FIRST_ROOM = 16
@@ -67,7 +67,7 @@ def history(state: Floats, place: int, dim: int) -> History:
 def remember(state: Floats, place: int, x: Floats, reward: float) -> Floats:
     """Add an observation. Returns the state: a larger copy, if there was no room for a new row."""
     dim, used, start = x.shape[0], int(state[place]), place + 2
-    row = find_row(borrowed(state), start, used, x)
+    row = find_row(state, start, used, x)
     if row == used and used == int(state[place + 1]):
         state = with_more_room(state, place, dim)
     room = int(state[place + 1])

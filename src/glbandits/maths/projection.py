@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from glbandits.numba_support import jittable
 from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
-from glbandits.maths.vectors import copy_to, dot, norm
+from glbandits.maths.vectors import copy_to, dot_row, norm
+from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 
@@ -30,8 +30,10 @@ def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
         add_outer(A, 1.0, R[k])
     for i in range(dim):
         b[i] = 0.0
-        for k in range(dim):
-            b[i] += R[k, i] * dot(R[k], theta)
+    for k in range(dim):
+        product = dot_row(R, k, theta)
+        for i in range(dim):
+            b[i] += R[k, i] * product
     low, high = 0.0, norm(b) / radius
     for _ in range(100):
         nu = 0.5 * (low + high)

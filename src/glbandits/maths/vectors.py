@@ -22,6 +22,15 @@ def dot(a: Floats, b: Floats) -> float:
 
 
 @jittable
+def dot_row(A: Floats, row: int, b: Floats) -> float:
+    """The product of a row of A with b. Reading by index is faster than a slice of A in a loop over rows."""
+    total = 0.0
+    for i in range(b.shape[0]):
+        total += A[row, i] * b[i]
+    return total
+
+
+@jittable
 def norm(a: Floats) -> float:
     """The Euclidean norm."""
     return math.sqrt(dot(a, a))
@@ -32,6 +41,13 @@ def add_scaled(target: Floats, scale: float, a: Floats) -> None:
     """Do target += scale * a, in place and without a temporary array."""
     for i in range(a.shape[0]):
         target[i] += scale * a[i]
+
+
+@jittable
+def add_scaled_row(target: Floats, scale: float, A: Floats, row: int) -> None:
+    """Do target += scale * A[row], in place and without a slice of A."""
+    for i in range(target.shape[0]):
+        target[i] += scale * A[row, i]
 
 
 @jittable
@@ -86,7 +102,7 @@ def best_arm(arms: Floats, theta: Floats) -> int:
         if s3 > best_score:
             best, best_score = a + 3, s3
     for a in range(quads, K):
-        score = dot(arms[a], theta)
+        score = dot_row(arms, a, theta)
         if score > best_score:
             best, best_score = a, score
     return best

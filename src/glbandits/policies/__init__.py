@@ -1,7 +1,5 @@
 """One file an algorithm, and the table of them all."""
 
-from glbandits.policy import Grid, ListedPolicy, Policy
-from glbandits.policy_bases.sgd_ts_theory import TheoryConstants
 from glbandits.policies.ecolog import Ecolog
 from glbandits.policies.epsilon_greedy import EpsilonGreedy
 from glbandits.policies.evill import Evill
@@ -20,16 +18,16 @@ from glbandits.policies.lin_ucb_disjoint import LinUcbDisjoint, disjoint_arms
 from glbandits.policies.lmc_ts import LmcTs
 from glbandits.policies.ofuglb_e import OfuglbE
 from glbandits.policies.online_laplace import OnlineLaplace
-from glbandits.policies.optimist import Optimist
 from glbandits.policies.pg_ts import PgTs
 from glbandits.policies.rs_glincb import RsGlincb
 from glbandits.policies.sgd_ts import SgdTs
 from glbandits.policies.supcb_glm import SupCbGlm
 from glbandits.policies.ucb_glm import UcbGlm
 from glbandits.policies.uniform import Uniform
+from glbandits.policy import Grid, Policy
+from glbandits.policy_bases.sgd_ts_theory import TheoryConstants
 
-POLICIES: dict[str, type[ListedPolicy]] = {
-    Optimist.name: Optimist,
+POLICIES: dict[str, type[Policy]] = {
     SgdTs.name: SgdTs,
     OnlineLaplace.name: OnlineLaplace,
     LaplaceTs.name: LaplaceTs,
@@ -74,11 +72,9 @@ __all__ = [
     "LinTs",
     "LinUcb",
     "LinUcbDisjoint",
-    "ListedPolicy",
     "LmcTs",
     "OfuglbE",
     "OnlineLaplace",
-    "Optimist",
     "PgTs",
     "Policy",
     "RsGlincb",

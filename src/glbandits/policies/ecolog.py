@@ -1,36 +1,34 @@
-"""ECOLog: one proximal step a reward, and optimism (ada-OFU-ECOLog of Faury, Abeille, Jun and Calauzenes, 2022)."""
+"""ECOLog: one proximal step a reward, and a bonus (ada-OFU-ECOLog of Faury, Abeille, Jun and Calauzenes, 2022)."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from glbandits.numba_support import jittable
-from glbandits.policy import Card, Grid, settle
-from glbandits.errors import InvalidInput, number
-from glbandits.policy_bases.confidence import BY_THEORY, Width
-from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.errors import InvalidInput
 from glbandits.maths.cholesky import factorise, solve_factorised, update
 from glbandits.maths.constrained import match_means_in_ball
 from glbandits.maths.gaussian import best_with_bonus, matched_width
-from glbandits.maths.observation_history import first_history, history, history_fits, refit, remember
-from glbandits.maths.links import Link, LinkFunctions, find_link, slope_range
+from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.observation_history import history, refit, remember
 from glbandits.maths.proximal import proximal_step
-from glbandits.maths.vectors import copy_to, dot, point_mass
+from glbandits.maths.vectors import copy_to, dot
+from glbandits.numba_support import jittable
+from glbandits.policy import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
+from glbandits.policy_bases.confidence import Width
+from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.records import Floats, Generator
 
-LOSSES, LEVEL, VECTORS = 0, 1, 2
-"""The state: the radius' sum of losses, and the level of the set Theta; then vectors, matrices and the history."""
-THETA, THETA_WARM, CENTRE = 0, 1, 2
-"""The vectors: the estimate, that of the warm-up set, and the centre of Theta."""
-W, V, Q = 0, 1, 2
-"""The matrices: the factors of W and of the warm-up set's V, and the matrix of Theta."""
-EXPLORATION, BOUND, PRECISION, FAILURE, STEP, LEAST_SLOPE, TESTED = 0, 1, 2, 3, 4, 5, 6
-"""The settings in compiled code; TESTED says whether line 2 tests rewards."""
+LAYOUT = StateLayout()
+LOSSES, LEVEL = LAYOUT.scalar("losses"), LAYOUT.scalar("level")
+"""The radius' sum of losses, and the level of the set Theta."""
+theta_of, theta_warm_of, centre_of = LAYOUT.vector("theta"), LAYOUT.vector("theta_warm"), LAYOUT.vector("centre")
+"""The estimate, that of the warm-up set, and the centre of Theta."""
+W_of, V_of, Q_of = LAYOUT.factor("W"), LAYOUT.factor("V"), LAYOUT.matrix("Q")
+"""The factors of W and of the warm-up set's V, and the matrix of Theta."""
+history_at = LAYOUT.history()
 
 
-@dataclass(frozen=True, kw_only=True)
 class Ecolog(Width):
     """Pull the largest x'theta + c ||x|| in W^-1, and move theta by the exact minimum of one loss and a distance.
 
@@ -62,9 +60,9 @@ class Ecolog(Width):
     """
 
     name: ClassVar[str] = "ecolog"
-    keeps_history: ClassVar[bool] = True
+    layout: ClassVar[StateLayout] = LAYOUT
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2",
         learn="d^2",
         memory="d^2, and rewards put aside by theory",
@@ -73,100 +71,88 @@ class Ecolog(Width):
         page="ecolog",
     )
 
-    link: str | Link = "logistic"
-    exploration: float | None = 3.0
-    bound: float = 5.0
-    step: float | None = 1.0
-    prior_precision: float = 1.0
+    link: AnyLink = "logistic"
+    exploration: NonNegative | None = 3.0
+    bound: Annotated[float, Bounds(above=0, at_most=1e3)] = 5.0
+    step: Positive | None = 1.0
+    prior_precision: Positive = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if find_link(self.link).name != "logistic":
             raise InvalidInput(f"ecolog is made for the logistic link only; got {find_link(self.link)}")
-        settle(self, prior_precision=number("prior_precision", self.prior_precision, above=0))
-        if self.step is not None:
-            settle(self, step=number("step", self.step, above=0))
+
+    @derived
+    def is_tested(self, dim: int) -> bool:
+        """Whether line 2 tests rewards: with the theory's step only."""
+        return self.step is None or self.exploration is None
+
+    @derived
+    def eta(self, dim: int) -> float:
+        """The step. The theory's is for the widest Theta there can be: D = 2 sqrt(2) S."""
+        if self.step is None or self.exploration is None:
+            return 1.0 + math.sqrt(2.0) * self.bound
+        return self.step
+
+    @derived
+    def least_slope(self, dim: int) -> float:
+        """The least slope over |z| <= S."""
+        return slope_range(find_link(self.link), self.bound)[0]
 
     def init(self, dim: int) -> Floats:
         """Nothing learned; Theta is the ball of radius S."""
-        factor = math.sqrt(self.prior_precision) * np.eye(dim)
-        matrices = np.concatenate([factor.ravel(), factor.ravel(), np.eye(dim).ravel()])
-        return np.concatenate([[0.0, self.bound**2], np.zeros(3 * dim), matrices, first_history(dim)])
-
-    def numbers(self, dim: int) -> Floats:
-        """As the constants above name them."""
-        c = BY_THEORY if self.exploration is None else self.exploration
-        least, _ = slope_range(find_link(self.link), self.bound)
-        # The theory's step is for the widest Theta there can be: D = 2 sqrt(2) S.
-        theory = 1.0 + math.sqrt(2.0) * self.bound
-        by_theory = self.step is None or self.exploration is None
-        eta = theory if by_theory else self.step
-        return np.array([c, self.bound, self.prior_precision, self.failure, eta, least, by_theory], dtype=np.float64)
-
-    def fits(self, state: Floats, dim: int) -> bool:
-        """Numbers, vectors, matrices, and a history behind them."""
-        if state.ndim != 1 or not np.isfinite(state).all() or not history_fits(state, history_at(dim), dim):
-            return False
-        return all(bool((np.diagonal(matrix(state, dim, which)) > 0.0).all()) for which in (W, V, Q))
+        return LAYOUT.allocate(dim, level=self.bound**2, W=self.prior_precision, V=self.prior_precision, Q=1.0)
 
     @staticmethod
-    @jittable
-    def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """The most optimistic arm."""
-        return most_optimistic(state, settings, arms)
+    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
+        """The arm with the largest upper confidence bound."""
+        dim = arms.shape[1]
+        return best_with_bonus(arms, theta_of(state, dim), W_of(state, dim), width(state, settings))
 
     @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """One proximal step, or one more reward for the warm-up set."""
-        dim, eta = x.shape[0], settings[STEP]
-        theta, R = vector(state, dim, THETA), matrix(state, dim, W)
-        centre, set_matrix, level = vector(state, dim, CENTRE), matrix(state, dim, Q), state[LEVEL]
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Take one proximal step, or add the reward to the warm-up set."""
+        dim, eta = x.shape[0], settings.eta
+        theta, R = theta_of(state, dim), W_of(state, dim)
+        centre, Q, level = centre_of(state, dim), Q_of(state, dim), state[LEVEL]
         z = np.empty(3)  # line 1: the scores of theta_bar, theta_0 and theta_1
         for trial in range(3):
             times, assumed = (2.0, 0.5) if trial == 0 else (1.0, trial - 1.0)
-            z[trial] = dot(x, proximal_step(theta, R, 1.0 / eta, x, assumed, times, centre, set_matrix, level, link))
+            z[trial] = dot(x, proximal_step(theta, R, 1.0 / eta, x, assumed, times, centre, Q, level, link))
         steady = link.slope(z[0]) <= 2.0 * min(link.slope(z[1]), link.slope(z[2]))
-        if steady or settings[TESTED] == 0.0:  # line 2
-            new = proximal_step(theta, R, 1.0 / eta, x, reward, 1.0, centre, set_matrix, level, link)
+        if steady or settings.is_tested == 0.0:  # line 2
+            new = proximal_step(theta, R, 1.0 / eta, x, reward, 1.0, centre, Q, level, link)
             moved = 0.0
             for k in range(dim):
                 row = 0.0
                 for i in range(k, dim):
                     row += R[k, i] * (new[i] - theta[i])
                 moved += row * row
-            there = dot(x, new)
-            gained = link.antiderivative(z[0]) - link.antiderivative(there) - reward * (z[0] - there)
+            new_score = dot(x, new)
+            gained = link.antiderivative(z[0]) - link.antiderivative(new_score) - reward * (z[0] - new_score)
             state[LOSSES] += 2.0 * eta * gained - moved
             copy_to(theta, new)
-            update(R, link.slope(there), x)
+            update(R, link.slope(new_score), x)
             return state
         state = remember(state, history_at(dim), x, reward)  # line 3
-        update(matrix(state, dim, V), 1.0, x)
+        update(V_of(state, dim), 1.0, x)
         shrink_set(state, settings, dim, link)
         return state
 
-    @staticmethod
-    @jittable
-    def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """All on the most optimistic arm."""
-        point_mass(out, most_optimistic(state, settings, arms))
-        return True
-
 
 @jittable
-def shrink_set(state: Floats, settings: Floats, dim: int, link: LinkFunctions) -> None:
+def shrink_set(state: Floats, settings: Any, dim: int, link: LinkFunctions) -> None:
     """Theta = {||theta||^2 / S^2 + ||theta - theta_warm||^2_V / r^2 <= 2}.
 
     It is one ellipsoid, and holds all that is both in the ball and in the warm-up set's confidence set.
     """
-    bound, least, precision = settings[BOUND], settings[LEAST_SLOPE], settings[PRECISION]
-    warm, R, rows = vector(state, dim, THETA_WARM), matrix(state, dim, V), history(state, history_at(dim), dim)
+    bound, least, precision = settings.bound, settings.least_slope, settings.prior_precision
+    warm, R, rows = theta_warm_of(state, dim), V_of(state, dim), history(state, history_at(dim), dim)
     ridge = least * precision
     refit(state, history_at(dim), warm, ridge, link)
     copy_to(warm, match_means_in_ball(rows.features, rows.counts, ridge, R, bound, warm, link))
-    r = matched_width(R, precision, 0.5, 0.5 * settings[FAILURE], least, bound)
-    centre, set_matrix = vector(state, dim, CENTRE), matrix(state, dim, Q)
+    r = matched_width(R, precision, 0.5, 0.5 * settings.failure, least, bound)
+    centre, Q = centre_of(state, dim), Q_of(state, dim)
     level = 2.0
     for i in range(dim):
         pull = 0.0
@@ -174,11 +160,11 @@ def shrink_set(state: Floats, settings: Floats, dim: int, link: LinkFunctions) -
             entry = 0.0
             for k in range(min(i, j) + 1):
                 entry += R[k, i] * R[k, j] / (r * r)
-            set_matrix[i, j] = entry + (1.0 / (bound * bound) if i == j else 0.0)
+            Q[i, j] = entry + (1.0 / (bound * bound) if i == j else 0.0)
             pull += entry * warm[j]
         centre[i] = pull
         level -= warm[i] * pull
-    factor = set_matrix.copy()
+    factor = Q.copy()
     pulled = centre.copy()
     factorise(factor, 1.0 / (bound * bound), pulled)
     solve_factorised(factor, centre)
@@ -186,37 +172,11 @@ def shrink_set(state: Floats, settings: Floats, dim: int, link: LinkFunctions) -
 
 
 @jittable
-def most_optimistic(state: Floats, settings: Floats, arms: Floats) -> int:
-    """The arm with the largest x'theta + c ||x||."""
-    dim = arms.shape[1]
-    return best_with_bonus(arms, vector(state, dim, THETA), matrix(state, dim, W), width(state, settings))
-
-
-@jittable
-def width(state: Floats, settings: Floats) -> float:
+def width(state: Floats, settings: Any) -> float:
     """The width c, now; docs/theory/ecolog.md derives the theory's, with D = 2 eta - 2."""
-    if settings[EXPLORATION] >= 0.0:
-        return float(settings[EXPLORATION])
-    eta = settings[STEP]
-    chance = max(2.0 * eta - 2.0, (math.e - 2.0) * 2.0 * eta) * math.log(2.0 / settings[FAILURE])
-    squared = settings[PRECISION] * settings[BOUND] ** 2 + 2.0 * eta * chance + state[LOSSES]
+    if settings.exploration >= 0.0:
+        return float(settings.exploration)
+    eta = settings.eta
+    deviation = max(2.0 * eta - 2.0, (math.e - 2.0) * 2.0 * eta) * math.log(2.0 / settings.failure)
+    squared = settings.prior_precision * settings.bound**2 + 2.0 * eta * deviation + state[LOSSES]
     return math.sqrt(max(squared, 0.0))
-
-
-@jittable
-def vector(state: Floats, dim: int, which: int) -> Floats:
-    """One of the vectors."""
-    return state[VECTORS + which * dim : VECTORS + (which + 1) * dim]
-
-
-@jittable
-def matrix(state: Floats, dim: int, which: int) -> Floats:
-    """One of the matrices."""
-    place = VECTORS + 3 * dim + which * dim * dim
-    return state[place : place + dim * dim].reshape(dim, dim)
-
-
-@jittable
-def history_at(dim: int) -> int:
-    """Where the history begins."""
-    return VECTORS + 3 * dim + 3 * dim * dim

@@ -1,34 +1,27 @@
 """Epsilon-greedy on the maximum likelihood estimate (Auer et al., 2002; Sutton and Barto, 1998)."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-
-from glbandits.numba_support import jittable
-from glbandits.policy import Card, Grid, settle
-from glbandits.errors import number
-from glbandits.policy_bases.grids import EXPLORATIONS
-from glbandits.policy_bases.refit_policy import LEARNED, MORE, WARM_UP, RefitEstimator, theta_of
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.vectors import best_arm
+from glbandits.numba_support import jittable
+from glbandits.policy import Grid, NonNegative, NonNegativeInt, PolicyInfo
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.refit_policy import LEARNED, RefitPolicy, theta_of
 from glbandits.records import Floats, Generator
 
-EXPLORATION = MORE
 
-
-@dataclass(frozen=True, kw_only=True)
-class EpsilonGreedy(RefitEstimator):
-    """With probability min(1, a / sqrt t) any arm, else the one that the estimate from all rewards likes best.
+class EpsilonGreedy(RefitPolicy):
+    """With probability min(1, a / sqrt t) any arm, else the best arm under the estimate from all rewards.
 
     t is the number of rewards learned, plus one. O(t d^2) to learn, from a warm start; O(K d) to choose. The state
     keeps every distinct x, so with a fixed set of arms neither grows with t.
 
     Args:
         link: mu, any link.
-        exploration: a. 0 is pure greed.
+        exploration: a. 0 is greedy play.
         warm_up: pulls at random before the first estimate; the published code's 2.
         ridge: penalty of the fit; 0 is the paper's.
 
@@ -41,7 +34,7 @@ class EpsilonGreedy(RefitEstimator):
 
     name: ClassVar[str] = "epsilon-greedy"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d",
         learn="t d^2",
         memory="t d",
@@ -50,38 +43,29 @@ class EpsilonGreedy(RefitEstimator):
         page="epsilon-greedy",
     )
 
-    exploration: float = 0.3
-    warm_up: int = 2
-    ridge: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, exploration=number("exploration", self.exploration, at_least=0))
-
-    def numbers(self, dim: int) -> Floats:
-        """The estimator's, and the exploration."""
-        return np.append(super().numbers(dim), self.exploration)
+    exploration: NonNegative = 0.3
+    warm_up: NonNegativeInt = 2
+    ridge: NonNegative = 0.0
 
     @staticmethod
-    @jittable
-    def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Any arm, or the best."""
         if uniform(rng) < epsilon(state, settings):
             return any_index(rng, arms.shape[0])
         return best_arm(arms, theta_of(state, arms.shape[1]))
 
     @staticmethod
-    @jittable
-    def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Epsilon shared by all, the rest on the best."""
-        out[:] = epsilon(state, settings) / arms.shape[0]
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        """Epsilon shared by all arms, the rest on the best."""
+        for a in range(arms.shape[0]):
+            out[a] = epsilon(state, settings) / arms.shape[0]
         out[best_arm(arms, theta_of(state, arms.shape[1]))] += 1.0 - epsilon(state, settings)
         return True
 
 
 @jittable
-def epsilon(state: Floats, settings: Floats) -> float:
-    """The chance of a random arm now."""
-    if state[LEARNED] < settings[WARM_UP]:
+def epsilon(state: Floats, settings: Any) -> float:
+    """The probability of a random arm now."""
+    if state[LEARNED] < settings.warm_up:
         return 1.0
-    return float(min(1.0, settings[EXPLORATION] / math.sqrt(state[LEARNED] + 1.0)))
+    return float(min(1.0, settings.exploration / math.sqrt(state[LEARNED] + 1.0)))

@@ -1,28 +1,24 @@
 """EVILL: a linear perturbation of the loss (Janz, Liu, Ayoub and Szepesvari, 2024)."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.numba_support import jittable
-from glbandits.policy import Card, Grid, settle
-from glbandits.errors import number
-from glbandits.policy_bases.grids import EXPLORATIONS
-from glbandits.policy_bases.perturbed_policy import EXPLORATION, PerturbedEstimator
-from glbandits.policy_bases.refit_policy import LEARNED, RIDGE, WARM_UP, history_at, take_in, theta_of
-from glbandits.maths.observation_history import history
 from glbandits.maths.likelihood import fit, fit_towards
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.observation_history import history
 from glbandits.maths.philox import add_normals
-from glbandits.maths.vectors import copy_to, dot
+from glbandits.maths.vectors import copy_to, dot_row
+from glbandits.policy import Grid, PolicyInfo, Positive
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.perturbed_policy import PerturbedPolicy
+from glbandits.policy_bases.refit_policy import LEARNED, add_observation, history_at, theta_of
 from glbandits.records import Floats, Generator
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evill(PerturbedEstimator):
-    """Add a random linear function to the loss, minimise it, and pull the arm that the minimum likes best.
+class Evill(PerturbedPolicy):
+    """Add a random linear function to the loss, minimise it, and pull the best arm under the minimum.
 
     1. theta_hat = the ridge estimate from all rewards.
     2. w = a (sqrt(lambda) xi_0 + sum_s sqrt(mu'(x_s'theta_hat)) xi_s x_s), with xi_0 ~ N(0, I) and xi_s ~ N(0, 1).
@@ -50,7 +46,7 @@ class Evill(PerturbedEstimator):
 
     name: ClassVar[str] = "evill"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d",
         learn="t d^2",
         memory="t d",
@@ -59,19 +55,16 @@ class Evill(PerturbedEstimator):
         page="evill",
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, ridge=number("ridge", self.ridge, above=0))
+    ridge: Positive = 1.0
 
     @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Remember, fit, perturb, and fit again."""
-        state, dim = take_in(state, x, reward), x.shape[0]
-        if state[LEARNED] < settings[WARM_UP]:
+        state, dim = add_observation(state, x, reward), x.shape[0]
+        if state[LEARNED] < settings.warm_up:
             return state
         rows, theta = history(state, history_at(dim), dim), theta_of(state, dim)
-        ridge, a = settings[RIDGE], settings[EXPLORATION]
+        ridge, a = settings.ridge, settings.scale
         theta_hat = fit(rows.features, rows.rewards, rows.counts, ridge, theta, link).theta
         # a sqrt(lambda) xi_0'theta moves the centre of the ridge by -a xi_0 / sqrt(lambda); a sqrt(N mu') xi x'theta
         # moves the mean reward of a row seen N times by -a sqrt(mu'/N) xi. The sign of a normal number does not
@@ -80,7 +73,7 @@ class Evill(PerturbedEstimator):
         add_normals(centre, a / math.sqrt(ridge), rng)
         add_normals(perturbed, a, rng)
         for s in range(perturbed.shape[0]):
-            curvature = link.slope(dot(rows.features[s], theta_hat))
+            curvature = link.slope(dot_row(rows.features, s, theta_hat))
             perturbed[s] = rows.rewards[s] + math.sqrt(curvature / rows.counts[s]) * perturbed[s]
         copy_to(theta, fit_towards(rows.features, perturbed, rows.counts, ridge, centre, theta_hat, link).theta)
         return state

@@ -1,35 +1,25 @@
 """GLM-FP: maximum likelihood each round, and one shared perturbation of the features (Yi and Oh, 2025)."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from glbandits.numba_support import jittable
-from glbandits.policy import Card, Grid
-from glbandits.policy_bases.grids import EXPLORATIONS
-from glbandits.policy_bases.mle_policy import (
-    EXPLORATION,
-    LEARNED,
-    TAU,
-    THETA,
-    MleEstimator,
-    factor_of,
-    refit_with_curvature,
-)
-from glbandits.maths.gaussian import best_with_bonus
+from glbandits.maths.gaussian import best_perturbed, perturbed_probabilities
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index, normal
+from glbandits.maths.vectors import uniform_mass
+from glbandits.policy import Grid, NonNegative, NonNegativeInt, PolicyInfo, Positive
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.mle_policy import LEARNED, MlePolicy, factor_of, theta_of
 from glbandits.records import Floats, Generator
 
 
-@dataclass(frozen=True, kw_only=True)
-class GlmFp(MleEstimator):
+class GlmFp(MlePolicy):
     """Pull the largest x'theta_hat + c Z ||x|| in H^-1, with one normal number Z for all arms of a round.
 
     theta_hat is the maximum likelihood estimate from all rewards and H its Hessian there. The paper adds
     c ||x|| zeta / ||theta_hat|| to every x, with one zeta ~ N(0, I) a round; its product with theta_hat is c Z ||x||.
 
-    Settings are `MleEstimator`'s; exploration is c, and ridge and prior_precision are the paper's lambda, 1 by default.
-    There is no warm-up by default. O(K d^2) to choose, O(t d^2) to learn.
+    Settings and learning are `MlePolicy`'s; exploration is c, and ridge and prior_precision are the paper's lambda, 1 by
+    default. There is no warm-up by default. Probabilities are exact. O(K d^2) to choose, O(t d^2) to learn.
 
     >>> from glbandits import Bandit, GlmFp
     >>> bandit = Bandit(GlmFp(exploration=0.0), dim=1, seed=1)
@@ -40,7 +30,7 @@ class GlmFp(MleEstimator):
 
     name: ClassVar[str] = "glm-fp"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2",
         learn="t d^2",
         memory="t d",
@@ -49,29 +39,24 @@ class GlmFp(MleEstimator):
         page="glm-fp",
     )
 
-    warm_up: int | None = 0
-    ridge: float = 1.0
-    prior_precision: float = 1.0
+    warm_up: NonNegativeInt | None = 0
+    ridge: NonNegative = 1.0
+    prior_precision: Positive = 1.0
 
     @staticmethod
-    @jittable
-    def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Any arm during a warm-up, then the best with the perturbation of this round."""
         dim = arms.shape[1]
-        if state[LEARNED] < settings[TAU]:
+        if state[LEARNED] < settings.tau:
             return any_index(rng, arms.shape[0])
-        scale = settings[EXPLORATION] * normal(rng)
-        return best_with_bonus(arms, state[THETA : THETA + dim], factor_of(state, dim), scale)
+        return best_perturbed(arms, theta_of(state, dim), factor_of(state, dim), settings.scale, normal(rng))
 
     @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, fit again, and take the curvature there."""
-        return refit_with_curvature(state, settings, x, reward, link)
-
-    @staticmethod
-    @jittable
-    def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Uniform during a warm-up; no exact form after it."""
-        out[:] = 1.0 / arms.shape[0]
-        return bool(state[LEARNED] < settings[TAU])
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        """Uniform during a warm-up, then exact: scores are lines in Z."""
+        dim = arms.shape[1]
+        if state[LEARNED] < settings.tau:
+            uniform_mass(out)
+        else:
+            perturbed_probabilities(arms, theta_of(state, dim), factor_of(state, dim), settings.scale, out)
+        return True

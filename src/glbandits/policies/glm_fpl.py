@@ -1,27 +1,24 @@
 """GLM-FPL: follow the perturbed leader, by noise added to past rewards (Kveton et al., 2020)."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.numba_support import jittable
-from glbandits.policy import Card, Grid
-from glbandits.policy_bases.grids import EXPLORATIONS
-from glbandits.policy_bases.perturbed_policy import EXPLORATION, PerturbedEstimator
-from glbandits.policy_bases.refit_policy import LEARNED, RIDGE, WARM_UP, history_at, take_in, theta_of
-from glbandits.maths.observation_history import history
 from glbandits.maths.likelihood import fit
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.observation_history import history
 from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import copy_to
+from glbandits.policy import Grid, NonNegative, PolicyInfo
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.perturbed_policy import PerturbedPolicy
+from glbandits.policy_bases.refit_policy import LEARNED, add_observation, history_at, theta_of
 from glbandits.records import Floats, Generator
 
 
-@dataclass(frozen=True, kw_only=True)
-class GlmFpl(PerturbedEstimator):
-    """Add N(0, a^2) to every past reward, fit, and pull the arm that this estimate likes best.
+class GlmFpl(PerturbedPolicy):
+    """Add N(0, a^2) to every past reward, fit, and pull the best arm under this estimate.
 
     The noise of all rewards is drawn anew each time. A row that was seen N times gets the mean of N such numbers.
     O(K d) to choose, O(t d^2) to learn.
@@ -46,7 +43,7 @@ class GlmFpl(PerturbedEstimator):
 
     name: ClassVar[str] = "glm-fpl"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d",
         learn="t d^2",
         memory="t d",
@@ -55,7 +52,7 @@ class GlmFpl(PerturbedEstimator):
         page="glm-fpl",
     )
 
-    exploration: float | None = 0.5
+    exploration: NonNegative | None = 0.5
 
     def theory_scale(self, dim: int) -> float:
         """The noise that spreads x'theta as far as the estimate may be off: H <= mu'_max V."""
@@ -63,15 +60,14 @@ class GlmFpl(PerturbedEstimator):
         return steepest * self.mle_width(self.link, dim, self.horizon)
 
     @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Remember, perturb all rewards, and fit."""
-        state, dim = take_in(state, x, reward), x.shape[0]
-        if state[LEARNED] >= settings[WARM_UP]:
+        state, dim = add_observation(state, x, reward), x.shape[0]
+        if state[LEARNED] >= settings.warm_up:
             rows, theta = history(state, history_at(dim), dim), theta_of(state, dim)
             perturbed = np.zeros(rows.counts.shape[0])
-            add_normals(perturbed, settings[EXPLORATION], rng)
+            add_normals(perturbed, settings.scale, rng)
             for s in range(perturbed.shape[0]):
                 perturbed[s] = rows.rewards[s] + perturbed[s] / math.sqrt(rows.counts[s])
-            copy_to(theta, fit(rows.features, perturbed, rows.counts, settings[RIDGE], theta, link).theta)
+            copy_to(theta, fit(rows.features, perturbed, rows.counts, settings.ridge, theta, link).theta)
         return state

@@ -1,19 +1,17 @@
 """Greedy: the best arm under maximum likelihood, and no exploration at all."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-from glbandits.policy import Card, Grid
-from glbandits.policy_bases.refit_policy import RefitEstimator
+from glbandits.policy import NonNegative, NonNegativeInt, PolicyInfo
+from glbandits.policy_bases.refit_policy import RefitPolicy
 
 
-@dataclass(frozen=True, kw_only=True)
-class Greedy(RefitEstimator):
-    """After a few random pulls, always the arm that the estimate from all rewards likes best.
+class Greedy(RefitPolicy):
+    """After a few random pulls, always the best arm under the estimate from all rewards.
 
-    Where contexts are diverse enough they explore by themselves, and greed is hard to beat; with a fixed set of arms
-    it can stay with a bad one for ever. O(K d) to choose, O(t d^2) to learn, from a warm start: choosing and learning
-    are all `RefitEstimator`'s.
+    Where contexts are diverse enough they explore by themselves, and greedy play is hard to beat; with a fixed set of
+    arms it can stay with a bad one for ever. O(K d) to choose, O(t d^2) to learn, from a warm start: choosing and
+    learning are all `RefitPolicy`'s.
 
     Args:
         link: mu, any link.
@@ -28,8 +26,7 @@ class Greedy(RefitEstimator):
     """
 
     name: ClassVar[str] = "greedy"
-    grid: ClassVar[Grid] = {}
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d",
         learn="t d^2",
         memory="t d",
@@ -38,5 +35,5 @@ class Greedy(RefitEstimator):
         page="greedy",
     )
 
-    warm_up: int = 2
-    ridge: float = 0.0
+    warm_up: NonNegativeInt = 2
+    ridge: NonNegative = 0.0

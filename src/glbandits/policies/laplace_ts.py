@@ -1,25 +1,25 @@
 """Laplace-TS: Thompson sampling with a diagonal Laplace approximation (Chapelle and Li, 2011)."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.numba_support import jittable
-from glbandits.policy import Card, Grid, settle
-from glbandits.errors import number
-from glbandits.policy_bases.grids import STEPS
-from glbandits.maths.links import Link, LinkFunctions, find_link
-from glbandits.maths.proximal import proximal_pull, proximal_score
+from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
+from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.maths.vectors import best_arm, dot
+from glbandits.policy import AnyLink, Grid, NonNegative, Policy, PolicyInfo, Positive, StateLayout
+from glbandits.policy_bases.grids import STEPS
 from glbandits.records import Floats, Generator
 
+LAYOUT = StateLayout()
+means_of = LAYOUT.vector("means")
+precisions_of = LAYOUT.vector("precisions", at_least=math.ulp(0.0))
 
-@dataclass(frozen=True, kw_only=True)
-class LaplaceTs:
-    """Independent normal beliefs N(m_i, 1/q_i) about each coordinate of theta.
+
+class LaplaceTs(Policy):
+    """An independent normal posterior N(m_i, 1/q_i) for each coordinate of theta.
 
     Draw w_i ~ N(m_i, a^2/q_i) and pull the largest x'w. A reward y of x moves m to the minimum of
     (1/2) sum q_i (w_i - m_i)^2 + m(x'w) - y x'w, and adds its curvature: q_i += mu'(x'm) x_i^2. That minimum is one
@@ -38,10 +38,10 @@ class LaplaceTs:
     """
 
     name: ClassVar[str] = "laplace-ts"
-    keeps_history: ClassVar[bool] = False
+    layout: ClassVar[StateLayout] = LAYOUT
     grid: ClassVar[Grid] = {"exploration": STEPS}
     """Seven values as in the paper, which spends them on the step size of a solver that is not needed here."""
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d",
         learn="d",
         memory="d",
@@ -50,47 +50,29 @@ class LaplaceTs:
         page="laplace-ts",
     )
 
-    link: str | Link = "logistic"
-    exploration: float = 1.0
-    prior_precision: float = 1.0
-
-    def __post_init__(self) -> None:
-        find_link(self.link)
-        settle(
-            self,
-            exploration=number("exploration", self.exploration, at_least=0),
-            prior_precision=number("prior_precision", self.prior_precision, above=0),
-        )
+    link: AnyLink = "logistic"
+    exploration: NonNegative = 1.0
+    prior_precision: Positive = 1.0
 
     def init(self, dim: int) -> Floats:
-        """The means m, then the precisions q."""
-        return np.concatenate([np.zeros(dim), np.full(dim, self.prior_precision)])
-
-    def numbers(self, dim: int) -> Floats:
-        """The scale of the draw."""
-        return np.array([self.exploration])
-
-    def fits(self, state: Floats, dim: int) -> bool:
-        """Means and positive precisions."""
-        return state.shape == (2 * dim,) and bool(np.isfinite(state).all() and (state[dim:] > 0.0).all())
+        """Means of zero, precisions of the prior."""
+        return LAYOUT.allocate(dim, precisions=self.prior_precision)
 
     @staticmethod
-    @jittable
-    def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+    def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """The best arm under a draw of every coordinate."""
         dim = arms.shape[1]
-        w = np.zeros(dim)
-        add_normals(w, settings[0], rng)
+        m, q, w = means_of(state, dim), precisions_of(state, dim), np.zeros(dim)
+        add_normals(w, settings.exploration, rng)
         for i in range(dim):
-            w[i] = state[i] + w[i] / math.sqrt(state[dim + i])
+            w[i] = m[i] + w[i] / math.sqrt(q[i])
         return best_arm(arms, w)
 
     @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """The exact step of one observation, coordinate by coordinate."""
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Take the exact step of one observation, coordinate by coordinate."""
         dim = x.shape[0]
-        m, q = state[:dim], state[dim:]
+        m, q = means_of(state, dim), precisions_of(state, dim)
         variance = 0.0
         for i in range(dim):
             variance += x[i] * x[i] / q[i]
@@ -101,9 +83,3 @@ class LaplaceTs:
             m[i] += pull * x[i] / q[i]
             q[i] += curvature * x[i] * x[i]
         return state
-
-    @staticmethod
-    @jittable
-    def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """No exact form."""
-        return False

@@ -2,13 +2,13 @@
 
 from typing import Any, ClassVar
 
+from glbandits.maths.gaussian import draw_with_precision
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.vectors import best_arm
 from glbandits.policy import Grid, PolicyInfo
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.policy_bases.linear_policy import LinearPolicy, width
 from glbandits.policy_bases.posterior_policy import factor_of, mean_of
-from glbandits.maths.gaussian import draw_with_precision
-from glbandits.maths.links import LinkFunctions
-from glbandits.maths.vectors import best_arm
 from glbandits.records import Floats, Generator
 
 

@@ -2,12 +2,12 @@
 
 from typing import Any, ClassVar
 
+from glbandits.maths.gaussian import best_with_bonus
+from glbandits.maths.links import LinkFunctions
 from glbandits.policy import Grid, PolicyInfo
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.policy_bases.linear_policy import LinearPolicy, width
 from glbandits.policy_bases.posterior_policy import factor_of, mean_of
-from glbandits.maths.gaussian import best_with_bonus
-from glbandits.maths.links import LinkFunctions
 from glbandits.records import Floats
 
 

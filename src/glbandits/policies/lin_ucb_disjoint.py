@@ -1,24 +1,25 @@
 """LinUCB with a parameter of its own for each arm (Li, Chu, Langford and Schapire, 2010)."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.numba_support import borrowed, jittable
-from glbandits.policy import Card, Grid, settle
-from glbandits.errors import InvalidInput, number, whole
-from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.errors import InvalidInput
 from glbandits.maths.cholesky import forward, solve_factorised, update
-from glbandits.maths.links import Link, LinkFunctions
+from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
-from glbandits.maths.vectors import add_scaled, copy_to, dot, point_mass
+from glbandits.maths.vectors import add_scaled, copy_to, dot, square_matrix
+from glbandits.numba_support import jittable
+from glbandits.policy import Bounds, Grid, NonNegative, Policy, PolicyInfo, Positive, PositiveInt, StateLayout, derived
+from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.records import Floats, Generator
 
-EXPLORATION, CONTEXT_DIM = 0, 1
-"""The settings in compiled code."""
+LAYOUT = StateLayout()
+theta_of = LAYOUT.vector("theta")
+blocks_at = LAYOUT.end()
+"""Behind theta: the factor of V_a for each block of features."""
 
 
 def disjoint_arms(contexts: ArrayLike) -> Floats:
@@ -39,8 +40,7 @@ def disjoint_arms(contexts: ArrayLike) -> Floats:
     return arms.reshape(K, K * dim)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LinUcbDisjoint:
+class LinUcbDisjoint(Policy):
     """Ridge regression for each arm alone: pull the largest x'theta_a + alpha ||x|| in V_a^-1.
 
     The features of an arm are blocks, one for each arm there is, with its context in its own block and zeros in the
@@ -64,10 +64,9 @@ class LinUcbDisjoint:
     """
 
     name: ClassVar[str] = "lin-ucb-disjoint"
-    keeps_history: ClassVar[bool] = False
-    link: ClassVar[str | Link] = "identity"
+    layout: ClassVar[StateLayout] = LAYOUT
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K c^2 + K^2 c to look for blocks",
         learn="c^2",
         memory="K c^2",
@@ -76,101 +75,88 @@ class LinUcbDisjoint:
         page="linear",
     )
 
-    context_dim: int = 1
-    exploration: float | None = 1.0
-    prior_precision: float = 1.0
-    failure: float = 0.05
+    context_dim: PositiveInt = 1
+    exploration: NonNegative | None = 1.0
+    prior_precision: Positive = 1.0
+    failure: Annotated[float, Bounds(above=0, at_most=1)] = 0.05
 
-    def __post_init__(self) -> None:
-        settle(
-            self,
-            context_dim=whole("context_dim", self.context_dim, at_least=1),
-            prior_precision=number("prior_precision", self.prior_precision, above=0),
-            failure=number("failure", self.failure, above=0, at_most=1),
-        )
-        if self.exploration is not None:
-            settle(self, exploration=number("exploration", self.exploration, at_least=0))
+    @derived
+    def alpha(self, dim: int) -> float:
+        """The scale of the bonus."""
+        return 1.0 + math.sqrt(0.5 * math.log(2.0 / self.failure)) if self.exploration is None else self.exploration
 
     def init(self, dim: int) -> Floats:
         """Zeros, then a factor for each block."""
-        if dim % self.context_dim:
+        c = self.context_dim
+        if dim % c:
             raise InvalidInput(
-                f"the number of features must be a multiple of context_dim={self.context_dim}, a block for each arm; "
+                f"the number of features must be a multiple of context_dim={c}, a block for each arm; "
                 f"got {dim}. disjoint_arms writes such features"
             )
-        factor = math.sqrt(self.prior_precision) * np.eye(self.context_dim)
-        return np.concatenate([np.zeros(dim), np.tile(factor.ravel(), dim // self.context_dim)])
+        state = LAYOUT.allocate(dim, tail=dim * c)
+        state[dim:].reshape(-1, c, c)[:] = math.sqrt(self.prior_precision) * np.eye(c)
+        return state
 
-    def numbers(self, dim: int) -> Floats:
-        """The bonus and the length of a block."""
-        theory = 1.0 + math.sqrt(0.5 * math.log(2.0 / self.failure))
-        return np.array([theory if self.exploration is None else self.exploration, self.context_dim])
-
-    def fits(self, state: Floats, dim: int) -> bool:
+    def is_valid_state(self, state: Floats, dim: int) -> bool:
         """A vector and factors with positive diagonals."""
         c = self.context_dim
-        if dim % c or state.shape != (dim + dim * c,) or not np.isfinite(state).all():
+        if dim % c or not LAYOUT.is_valid(state, dim, tail=dim * c):
             return False
         return bool((np.diagonal(state[dim:].reshape(-1, c, c), axis1=1, axis2=2) > 0.0).all())
 
     @staticmethod
-    @jittable
-    def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """The most optimistic arm."""
-        return most_optimistic(state, settings, arms)
+    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
+        """The arm with the largest x'theta + alpha ||x||, where blocks of zeros are only read."""
+        (K, dim), c = arms.shape, int(settings.context_dim)
+        theta, scores, variances, x = theta_of(state, dim), np.zeros(K), np.zeros(K), np.empty(c)
+        for start in range(0, dim, c):
+            R = block_factor(state, start, c, dim)
+            for a in range(K):
+                score, is_zero = 0.0, True
+                for i in range(c):
+                    x[i] = arms[a, start + i]
+                    score += x[i] * theta[start + i]
+                    is_zero = is_zero and x[i] == 0.0
+                if not is_zero:
+                    scores[a] += score
+                    forward(R, x)
+                    variances[a] += dot(x, x)
+        best, best_score = 0, -np.inf
+        for a in range(K):
+            score = scores[a] + settings.alpha * math.sqrt(variances[a])
+            if score > best_score:
+                best, best_score = a, score
+        return best
 
     @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """The exact step of one observation, block by block."""
-        dim, c, here = x.shape[0], int(settings[CONTEXT_DIM]), borrowed(state)
-        direction = np.zeros(dim)
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Take the exact step of one observation, block by block."""
+        dim, c = x.shape[0], int(settings.context_dim)
+        theta, direction = theta_of(state, dim), np.zeros(dim)
         for start in range(0, dim, c):
-            if x[start : start + c].any():
+            if has_features(x, start, c):
                 block = direction[start : start + c]
                 copy_to(block, x[start : start + c])
-                solve_factorised(block_factor(here, start, c, dim), block)
-        theta = here[:dim]
+                solve_factorised(block_factor(state, start, c, dim), block)
         score, variance = dot(x, theta), dot(x, direction)
         z = proximal_score(score, variance, reward, link)
         add_scaled(theta, proximal_pull(z, score, variance, reward, link), direction)
         for start in range(0, dim, c):
-            if x[start : start + c].any():
-                update(block_factor(here, start, c, dim), 1.0, x[start : start + c])
+            if has_features(x, start, c):
+                update(block_factor(state, start, c, dim), 1.0, x[start : start + c])
         return state
-
-    @staticmethod
-    @jittable
-    def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """All on the most optimistic arm."""
-        point_mass(out, most_optimistic(state, settings, arms))
-        return True
-
-
-@jittable
-def most_optimistic(state: Floats, settings: Floats, arms: Floats) -> int:
-    """The arm with the largest x'theta + alpha ||x||, where blocks of zeros cost nothing but a look."""
-    K, dim = arms.shape
-    c, here, arms = int(settings[CONTEXT_DIM]), borrowed(state), borrowed(arms)
-    scratch = np.empty(c)
-    best, best_score = 0, -np.inf
-    for a in range(K):
-        score, variance = 0.0, 0.0
-        for start in range(0, dim, c):
-            x = arms[a, start : start + c]
-            if x.any():
-                score += dot(x, here[start : start + c])
-                copy_to(scratch, x)
-                forward(block_factor(here, start, c, dim), scratch)
-                variance += dot(scratch, scratch)
-        score += settings[EXPLORATION] * math.sqrt(variance)
-        if score > best_score:
-            best, best_score = a, score
-    return best
 
 
 @jittable
 def block_factor(state: Floats, start: int, c: int, dim: int) -> Floats:
     """The factor of the block whose features begin at start."""
-    place = dim + start * c
-    return state[place : place + c * c].reshape(c, c)
+    return square_matrix(state, blocks_at(dim) + start * c, c)
+
+
+@jittable
+def has_features(x: Floats, start: int, c: int) -> bool:
+    """Whether the block that begins at start has a number other than 0."""
+    for i in range(start, start + c):
+        if x[i] != 0.0:
+            return True
+    return False

@@ -1,37 +1,23 @@
 """LMC-TS: Thompson sampling by Langevin steps on the loss (Xu et al., 2022)."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from glbandits.numba_support import borrowed, jittable
-from glbandits.policy import Card, Grid, settle
-from glbandits.errors import InvalidInput, number, whole
-from glbandits.policy_bases.grids import EXPLORATIONS
-from glbandits.policy_bases.refit_policy import (
-    LEARNED,
-    MORE,
-    RIDGE,
-    WARM_UP,
-    RefitEstimator,
-    history_at,
-    take_in,
-    theta_of,
-)
-from glbandits.maths.observation_history import history
+from glbandits.errors import InvalidInput
 from glbandits.maths.links import LinkFunctions, find_link
+from glbandits.maths.observation_history import history
 from glbandits.maths.philox import add_normals
-from glbandits.maths.vectors import add_scaled, dot
+from glbandits.maths.vectors import add_scaled, add_scaled_row, dot, dot_row
+from glbandits.policy import Bounds, Grid, NonNegative, PolicyInfo, Positive, PositiveInt, derived
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.refit_policy import LEARNED, RefitPolicy, add_observation, history_at, theta_of
 from glbandits.records import Floats, Generator
 
-EXPLORATION, STEPS, STEP, LIPSCHITZ = MORE, MORE + 1, MORE + 2, MORE + 3
 
-
-@dataclass(frozen=True, kw_only=True)
-class LmcTs(RefitEstimator):
-    """Keep a theta that walks over the loss: n noisy gradient steps after each reward, then the arm it likes best.
+class LmcTs(RefitPolicy):
+    """Keep a theta that walks over the loss: n noisy gradient steps after each reward, then the best arm under it.
 
     A step is theta -= h gradient, plus a sqrt(2h) xi with xi ~ N(0, I), on the loss of all rewards with its ridge. Its
     size h is a share of what is safe: step / (lambda + L sum ||x_s||^2), where L is the link's largest slope and the
@@ -55,7 +41,7 @@ class LmcTs(RefitEstimator):
 
     name: ClassVar[str] = "lmc-ts"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d",
         learn="n t d",
         memory="t d",
@@ -64,47 +50,41 @@ class LmcTs(RefitEstimator):
         page="lmc-ts",
     )
 
-    exploration: float = 1.0
-    steps: int = 20
-    step: float = 1.0
+    exploration: NonNegative = 1.0
+    steps: PositiveInt = 20
+    step: Annotated[float, Bounds(above=0, at_most=1.9)] = 1.0
+    ridge: Positive = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        link = find_link(self.link)
-        if math.isinf(link.lipschitz):
-            raise InvalidInput(f"lmc-ts needs a link whose slope is bounded, for a step that is safe; got {link}")
-        settle(
-            self,
-            exploration=number("exploration", self.exploration, at_least=0),
-            steps=whole("steps", self.steps, at_least=1),
-            step=number("step", self.step, above=0, at_most=1.9),
-            ridge=number("ridge", self.ridge, above=0),
-        )
+        if math.isinf(self.lipschitz(1)):
+            raise InvalidInput(
+                f"lmc-ts needs a link whose slope is bounded, for a step that is safe; got {find_link(self.link)}"
+            )
 
-    def numbers(self, dim: int) -> Floats:
-        """The estimator's, then as the constants above name them."""
-        more = [self.exploration, self.steps, self.step, find_link(self.link).lipschitz]
-        return np.append(super().numbers(dim), more)
+    @derived
+    def lipschitz(self, dim: int) -> float:
+        """L, the link's largest slope."""
+        return find_link(self.link).lipschitz
 
     @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Remember, and walk."""
-        state, dim = take_in(state, x, reward), x.shape[0]
-        if state[LEARNED] < settings[WARM_UP]:
+        state, dim = add_observation(state, x, reward), x.shape[0]
+        if state[LEARNED] < settings.warm_up:
             return state
-        here = borrowed(state)
-        rows, theta, ridge = history(here, history_at(dim), dim), theta_of(here, dim), settings[RIDGE]
+        rows, theta, ridge = history(state, history_at(dim), dim), theta_of(state, dim), settings.ridge
         trace = ridge
         for s in range(rows.counts.shape[0]):
-            trace += settings[LIPSCHITZ] * rows.counts[s] * dot(rows.features[s], rows.features[s])
-        h, gradient = settings[STEP] / trace, np.empty(dim)
-        for _ in range(int(settings[STEPS])):
+            x_s = rows.features[s]
+            trace += settings.lipschitz * rows.counts[s] * dot(x_s, x_s)
+        h, gradient = settings.step / trace, np.empty(dim)
+        for _ in range(int(settings.steps)):
             for i in range(dim):
                 gradient[i] = ridge * theta[i]
             for s in range(rows.counts.shape[0]):
-                error = link.mean(dot(rows.features[s], theta)) - rows.rewards[s]
-                add_scaled(gradient, rows.counts[s] * error, rows.features[s])
+                error = link.mean(dot_row(rows.features, s, theta)) - rows.rewards[s]
+                add_scaled_row(gradient, rows.counts[s] * error, rows.features, s)
             add_scaled(theta, -h, gradient)
-            add_normals(theta, settings[EXPLORATION] * math.sqrt(2.0 * h), rng)
+            add_normals(theta, settings.exploration * math.sqrt(2.0 * h), rng)
         return state

@@ -1,38 +1,24 @@
 """PG-TS: Thompson sampling from the exact logistic posterior, by Polya-Gamma draws (Dumitrascu et al., 2018)."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.numba_support import jittable
-from glbandits.policy import Card, Grid, settle
-from glbandits.errors import InvalidInput, number, whole
-from glbandits.policy_bases.grids import EXPLORATIONS
-from glbandits.policy_bases.refit_policy import (
-    LEARNED,
-    MORE,
-    RIDGE,
-    WARM_UP,
-    RefitEstimator,
-    history_at,
-    take_in,
-    theta_of,
-)
+from glbandits.errors import InvalidInput
 from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
 from glbandits.maths.gaussian import draw_with_precision
-from glbandits.maths.observation_history import history
 from glbandits.maths.links import LinkFunctions, find_link
+from glbandits.maths.observation_history import history
 from glbandits.maths.polya_gamma import polya_gamma
-from glbandits.maths.vectors import add_scaled, copy_to, dot
+from glbandits.maths.vectors import add_scaled_row, copy_to, dot_row
+from glbandits.policy import Grid, NonNegative, PolicyInfo, Positive, PositiveInt
+from glbandits.policy_bases.grids import EXPLORATIONS
+from glbandits.policy_bases.refit_policy import LEARNED, RefitPolicy, add_observation, history_at, theta_of
 from glbandits.records import Floats, Generator
 
-EXPLORATION, SWEEPS = MORE, MORE + 1
 
-
-@dataclass(frozen=True, kw_only=True)
-class PgTs(RefitEstimator):
-    """Keep a draw of theta from its posterior under a normal prior, and pull the arm that it likes best.
+class PgTs(RefitPolicy):
+    """Keep a draw of theta from its posterior under a normal prior, and pull the best arm under it.
 
     After each reward, M sweeps of a Gibbs sampler from the last draw:
 
@@ -58,7 +44,7 @@ class PgTs(RefitEstimator):
 
     name: ClassVar[str] = "pg-ts"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d",
         learn="M (t d^2 + d^3)",
         memory="t d",
@@ -67,42 +53,32 @@ class PgTs(RefitEstimator):
         page="pg-ts",
     )
 
-    exploration: float = 1.0
-    sweeps: int = 1
+    exploration: NonNegative = 1.0
+    sweeps: PositiveInt = 1
+    ridge: Positive = 1.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if find_link(self.link).name != "logistic":
             raise InvalidInput(f"pg-ts draws from the posterior of the logistic link only; got {find_link(self.link)}")
-        settle(
-            self,
-            exploration=number("exploration", self.exploration, at_least=0),
-            sweeps=whole("sweeps", self.sweeps, at_least=1),
-            ridge=number("ridge", self.ridge, above=0),
-        )
-
-    def numbers(self, dim: int) -> Floats:
-        """The estimator's, the exploration and the sweeps."""
-        return np.append(super().numbers(dim), [self.exploration, self.sweeps])
 
     @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Remember, and draw theta again."""
-        state, dim = take_in(state, x, reward), x.shape[0]
-        if state[LEARNED] < settings[WARM_UP]:
+        state, dim = add_observation(state, x, reward), x.shape[0]
+        if state[LEARNED] < settings.warm_up:
             return state
         rows, theta, pull = history(state, history_at(dim), dim), theta_of(state, dim), np.zeros(dim)
         for s in range(rows.counts.shape[0]):
-            add_scaled(pull, rows.counts[s] * (rows.rewards[s] - 0.5), rows.features[s])
-        for _ in range(int(settings[SWEEPS])):
+            add_scaled_row(pull, rows.counts[s] * (rows.rewards[s] - 0.5), rows.features, s)
+        for _ in range(int(settings.sweeps)):
             P, mean = np.zeros((dim, dim)), pull.copy()
             for i in range(dim):
-                P[i, i] = settings[RIDGE]
+                P[i, i] = settings.ridge
             for s in range(rows.counts.shape[0]):  # line 1
-                omega = polya_gamma(int(rows.counts[s]), dot(rows.features[s], theta), rng)
+                omega = polya_gamma(int(rows.counts[s]), dot_row(rows.features, s, theta), rng)
                 add_outer(P, omega, rows.features[s])
-            factorise(P, settings[RIDGE], mean)  # line 2
+            factorise(P, settings.ridge, mean)  # line 2
             solve_factorised(P, mean)
-            copy_to(theta, draw_with_precision(mean, P, settings[EXPLORATION], rng))
+            copy_to(theta, draw_with_precision(mean, P, settings.exploration, rng))
         return state

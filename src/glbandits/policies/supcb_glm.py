@@ -1,34 +1,43 @@
 """SupCB-GLM: staged elimination on sets of rewards that do not depend on each other (Li, Lu and Zhou, 2017)."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from glbandits.numba_support import borrowed, jittable
-from glbandits.policy import Card, Grid, settle
-from glbandits.errors import InvalidInput, number, whole
+from glbandits.errors import InvalidInput
+from glbandits.maths.cholesky import inverse_norm, inverse_norm_of_row, update
+from glbandits.maths.likelihood import fit
+from glbandits.maths.links import LinkFunctions, find_link, slope_range
+from glbandits.maths.observation_history import empty_history, is_valid_history, labelled, remember, rows_labelled
+from glbandits.maths.vectors import copy_to, dot_row
+from glbandits.numba_support import jittable
+from glbandits.policy import (
+    AnyLink,
+    Bounds,
+    Grid,
+    NonNegative,
+    NonNegativeInt,
+    PolicyInfo,
+    Positive,
+    PositiveInt,
+    StateLayout,
+    derived,
+)
 from glbandits.policy_bases.confidence import Confidence
 from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS
 from glbandits.policy_bases.warm_up import warm_up_length
-from glbandits.maths.cholesky import inverse_norm, update
-from glbandits.maths.observation_history import first_history, history_fits, labelled, remember, rows_labelled
-from glbandits.maths.likelihood import fit
-from glbandits.maths.links import Link, LinkFunctions, find_link, slope_range
-from glbandits.maths.philox import any_index
-from glbandits.maths.vectors import copy_to, dot, point_mass
 from glbandits.records import Floats, Generator
 
-LEARNED, FIRST_STAGE = 0, 1
-"""The state: rewards learned; for each stage its theta and the factor of its V; then the history, labelled by stage."""
-ALPHA, TAU, STAGES, FINEST, RIDGE = 0, 1, 2, 3, 4
-"""The settings in compiled code; FINEST is 1/sqrt T."""
+LAYOUT, STAGE = StateLayout(), StateLayout()
+"""The state is the count of rewards, a tail of stages, and a history that is labelled by stage."""
+LEARNED = LAYOUT.count("learned")
+theta_of, factor_of = STAGE.vector("theta"), STAGE.factor("V")
+stages_at, stage_size = LAYOUT.end(), STAGE.end()
 WARM_UP_ROUNDS = 0.0
 """The label of F, the random rounds that every stage uses."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class SupCbGlm(Confidence):
     """Find the arm in stages, each twice as fine as the one before and with rewards of its own.
 
@@ -67,9 +76,9 @@ class SupCbGlm(Confidence):
     """
 
     name: ClassVar[str] = "supcb-glm"
-    keeps_history: ClassVar[bool] = True
+    layout: ClassVar[StateLayout] = LAYOUT
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
-    card: ClassVar[Card] = Card(
+    info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 log T",
         learn="t d^2",
         memory="t d + d^2 log T",
@@ -78,32 +87,25 @@ class SupCbGlm(Confidence):
         page="supcb-glm",
     )
 
-    link: str | Link = "logistic"
-    exploration: float | None = 1.0
-    horizon: int = 10_000
-    warm_up_factor: float = 1.0
-    warm_up: int | None = None
-    ridge: float = 0.0
-    prior_precision: float = 1e-6
-    arms: int | None = None
+    link: AnyLink = "logistic"
+    horizon: Annotated[int, Bounds(at_least=2)] = 10_000
+    warm_up_factor: Annotated[float, Bounds(above=0, at_most=1e9)] = 1.0
+    warm_up: NonNegativeInt | None = None
+    ridge: NonNegative = 0.0
+    prior_precision: Positive = 1e-6
+    arms: PositiveInt | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        find_link(self.link)
-        settle(
-            self,
-            horizon=whole("horizon", self.horizon, at_least=2),
-            warm_up_factor=number("warm_up_factor", self.warm_up_factor, above=0, at_most=1e9),
-            ridge=number("ridge", self.ridge, at_least=0),
-            prior_precision=number("prior_precision", self.prior_precision, above=0),
-        )
-        if self.warm_up is not None:
-            settle(self, warm_up=whole("warm_up", self.warm_up, at_least=0))
-        if self.arms is not None:
-            settle(self, arms=whole("arms", self.arms, at_least=1))
-        self.alpha()
+        self.alpha(1)
 
-    def alpha(self) -> float:
+    @property
+    def keeps_history(self) -> bool:
+        """Always."""
+        return True
+
+    @derived
+    def alpha(self, dim: int) -> float:
         """The width of an arm's interval, in units of its norm."""
         if self.exploration is not None:
             return self.exploration
@@ -114,128 +116,113 @@ class SupCbGlm(Confidence):
         kappa, _ = slope_range(find_link(self.link), self.bound + 1.0)
         return 3.0 * self.noise / kappa * math.sqrt(2.0 * math.log(self.horizon * self.arms / self.failure))
 
-    def stages(self) -> int:
+    @derived
+    def tau(self, dim: int) -> int:
+        """The number of random pulls."""
+        return self.warm_up if self.warm_up is not None else warm_up_length(self.warm_up_factor, self.horizon, dim)
+
+    @derived
+    def stages(self, dim: int) -> int:
         """S."""
         return max(1, math.floor(math.log2(self.horizon)))
 
+    @derived
+    def finest(self, dim: int) -> float:
+        """1/sqrt T."""
+        return float(self.horizon**-0.5)
+
     def init(self, dim: int) -> Floats:
         """Nothing learned at any stage."""
-        factor = math.sqrt(self.prior_precision) * np.eye(dim)
-        stage = np.concatenate([np.zeros(dim), factor.ravel()])
-        return np.concatenate([[0.0], np.tile(stage, self.stages()), first_history(dim + 1)])
+        stages = np.tile(STAGE.allocate(dim, V=self.prior_precision), self.stages(dim))
+        return np.concatenate([LAYOUT.allocate(dim), stages, empty_history(dim + 1)])
 
-    def numbers(self, dim: int) -> Floats:
-        """As the constants above name them."""
-        tau = self.warm_up if self.warm_up is not None else warm_up_length(self.warm_up_factor, self.horizon, dim)
-        return np.array([self.alpha(), tau, self.stages(), self.horizon**-0.5, self.ridge])
-
-    def fits(self, state: Floats, dim: int) -> bool:
+    def is_valid_state(self, state: Floats, dim: int) -> bool:
         """A count, the stages and a history behind them."""
-        place = history_at(dim, self.stages())
-        if state.ndim != 1 or not np.isfinite(state).all() or not history_fits(state, place, dim + 1):
+        end = history_at(dim, self.stages(dim))
+        if state.ndim != 1 or not is_valid_history(state, end, dim + 1) or not np.isfinite(state).all():
             return False
-        factors = [factor_of(state, dim, s) for s in range(1, self.stages() + 1)]
-        return bool(state[LEARNED] >= 0.0 and all((np.diagonal(factor) > 0.0).all() for factor in factors))
+        stages = state[stages_at(dim) : end].reshape(-1, stage_size(dim))
+        return LAYOUT.is_valid(state[: stages_at(dim)], dim) and all(STAGE.is_valid(stage, dim) for stage in stages)
 
     @staticmethod
-    @jittable
-    def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Any arm during the warm-up, then by stages."""
-        if state[LEARNED] < settings[TAU]:
-            return any_index(rng, arms.shape[0])
-        return staged_choice(borrowed(state), settings, borrowed(arms))
+    def is_warming_up(state: Floats, settings: Any) -> bool:
+        """Whether fewer than tau rewards are known."""
+        return bool(state[LEARNED] < settings.tau)
 
     @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Give the reward to all stages during the warm-up, then to the stage it belongs to."""
-        dim, stages = x.shape[0], int(settings[STAGES])
-        place = history_at(dim, stages)
+    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
+        """Line 2."""
+        K, dim = arms.shape
+        left, means, scratch = np.ones(K), np.empty(K), np.empty(dim)
+        width, best = 1.0, 0
+        for s in range(1, int(settings.stages) + 1):
+            width *= 0.5
+            stage = stage_of(state, dim, s)
+            theta, V = theta_of(stage, dim), factor_of(stage, dim)
+            best, best_mean, widest, largest = 0, -np.inf, 0, -np.inf
+            for a in range(K):
+                if left[a] > 0.0:
+                    means[a] = dot_row(arms, a, theta)
+                    w = settings.alpha * inverse_norm_of_row(V, arms, a, scratch)
+                    if means[a] > best_mean:
+                        best, best_mean = a, means[a]
+                    if w > largest:
+                        widest, largest = a, w
+            if largest > width:  # a
+                return widest
+            if largest <= settings.finest:  # b
+                return best
+            for a in range(K):  # c
+                if left[a] > 0.0 and means[a] < best_mean - 2.0 * width:
+                    left[a] = 0.0
+        return best
+
+    @staticmethod
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Add the reward to all stages during the warm-up, then to the stage it belongs to."""
+        dim, stages = x.shape[0], int(settings.stages)
+        rows_at = history_at(dim, stages)
         state[LEARNED] += 1.0
-        if state[LEARNED] <= settings[TAU]:
-            state = remember(state, place, labelled(x, WARM_UP_ROUNDS), reward)
+        if state[LEARNED] <= settings.tau:
+            state = remember(state, rows_at, labelled(x, WARM_UP_ROUNDS), reward)
             for s in range(1, stages + 1):
-                update(factor_of(state, dim, s), 1.0, x)
-            stage = 1
+                update(factor_of(stage_of(state, dim, s), dim), 1.0, x)
+            number = 1
         else:
-            stage = stage_of(state, settings, x)
-            if stage > 0:
-                state = remember(state, place, labelled(x, float(stage)), reward)
-                update(factor_of(state, dim, stage), 1.0, x)
-        if stage > 0 and state[LEARNED] >= settings[TAU]:
-            rows, theta = rows_labelled(state, place, dim, WARM_UP_ROUNDS, float(stage)), theta_of(state, dim, stage)
-            copy_to(theta, fit(rows.features, rows.rewards, rows.counts, settings[RIDGE], theta, link).theta)
-            if state[LEARNED] <= settings[TAU]:  # all stages begin with the estimate from F
+            number = stage_number(state, settings, x)
+            if number > 0:
+                state = remember(state, rows_at, labelled(x, float(number)), reward)
+                update(factor_of(stage_of(state, dim, number), dim), 1.0, x)
+        if number > 0 and state[LEARNED] >= settings.tau:
+            rows = rows_labelled(state, rows_at, dim, WARM_UP_ROUNDS, float(number))
+            theta = theta_of(stage_of(state, dim, number), dim)
+            copy_to(theta, fit(rows.features, rows.rewards, rows.counts, settings.ridge, theta, link).theta)
+            if state[LEARNED] <= settings.tau:  # all stages begin with the estimate from F
                 for s in range(2, stages + 1):
-                    copy_to(theta_of(state, dim, s), theta)
+                    copy_to(theta_of(stage_of(state, dim, s), dim), theta)
         return state
 
-    @staticmethod
-    @jittable
-    def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Uniform during the warm-up, then all on one arm."""
-        if state[LEARNED] < settings[TAU]:
-            out[:] = 1.0 / arms.shape[0]
-        else:
-            point_mass(out, staged_choice(borrowed(state), settings, borrowed(arms)))
-        return True
-
 
 @jittable
-def staged_choice(state: Floats, settings: Floats, arms: Floats) -> int:
-    """Line 2."""
-    K, dim = arms.shape
-    left, means, scratch = np.ones(K), np.empty(K), np.empty(dim)
-    width, best = 1.0, 0
-    for s in range(1, int(settings[STAGES]) + 1):
-        width *= 0.5
-        theta, V = theta_of(state, dim, s), factor_of(state, dim, s)
-        best, best_mean, widest, largest = 0, -np.inf, 0, -np.inf
-        for a in range(K):
-            if left[a] > 0.0:
-                means[a] = dot(arms[a], theta)
-                w = settings[ALPHA] * inverse_norm(V, arms[a], scratch)
-                if means[a] > best_mean:
-                    best, best_mean = a, means[a]
-                if w > largest:
-                    widest, largest = a, w
-        if largest > width:  # a
-            return widest
-        if largest <= settings[FINEST]:  # b
-            return best
-        for a in range(K):  # c
-            if left[a] > 0.0 and means[a] < best_mean - 2.0 * width:
-                left[a] = 0.0
-    return best
-
-
-@jittable
-def stage_of(state: Floats, settings: Floats, x: Floats) -> int:
-    """The set that a reward of x belongs to; 0 if to none."""
+def stage_number(state: Floats, settings: Any, x: Floats) -> int:
+    """The stage that a reward of x belongs to, counted from 1; 0 if to none."""
     dim, width = x.shape[0], 1.0
     scratch = np.empty(dim)
-    for s in range(1, int(settings[STAGES]) + 1):
+    for s in range(1, int(settings.stages) + 1):
         width *= 0.5
-        if settings[ALPHA] * inverse_norm(factor_of(state, dim, s), x, scratch) > width:
+        if settings.alpha * inverse_norm(factor_of(stage_of(state, dim, s), dim), x, scratch) > width:
             return s
     return 0
 
 
 @jittable
-def theta_of(state: Floats, dim: int, stage: int) -> Floats:
-    """The estimate of a stage, counted from 1."""
-    place = FIRST_STAGE + (stage - 1) * (dim + dim * dim)
-    return state[place : place + dim]
-
-
-@jittable
-def factor_of(state: Floats, dim: int, stage: int) -> Floats:
-    """The factor of its V."""
-    place = FIRST_STAGE + (stage - 1) * (dim + dim * dim) + dim
-    return state[place : place + dim * dim].reshape(dim, dim)
+def stage_of(state: Floats, dim: int, number: int) -> Floats:
+    """The part of the state for a stage, counted from 1."""
+    start = stages_at(dim) + (number - 1) * stage_size(dim)
+    return state[start : start + stage_size(dim)]
 
 
 @jittable
 def history_at(dim: int, stages: int) -> int:
-    """Where the history begins."""
-    return FIRST_STAGE + stages * (dim + dim * dim)
+    """The offset of the history."""
+    return stages_at(dim) + stages * stage_size(dim)

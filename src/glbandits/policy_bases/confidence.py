@@ -7,9 +7,6 @@ from glbandits.errors import InvalidInput
 from glbandits.maths.links import find_link, slope_range
 from glbandits.policy import AnyLink, Bounds, NonNegative, Policy, Positive
 
-BY_THEORY = -1.0
-"""The exploration, in compiled code, of a policy whose width changes from round to round."""
-
 
 class Width(Policy):
     """The scale of a bonus or of a draw, and the constants that every theory of it asks for.

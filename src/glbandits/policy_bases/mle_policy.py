@@ -5,11 +5,10 @@ from typing import Annotated, Any, ClassVar
 from glbandits.maths.likelihood import hessian_factor
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.observation_history import history, refit, remember
-from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, NonNegative, NonNegativeInt, Positive, PositiveInt, StateLayout, derived
 from glbandits.policy_bases.confidence import Confidence
 from glbandits.policy_bases.warm_up import warm_up_length
-from glbandits.records import Floats
+from glbandits.records import Floats, Generator
 
 LAYOUT = StateLayout()
 LEARNED = LAYOUT.count("learned")
@@ -77,16 +76,15 @@ class MlePolicy(Confidence):
         """Whether fewer than tau rewards are known."""
         return bool(state[LEARNED] < settings.tau)
 
-
-@jittable
-def refit_with_curvature(state: Floats, settings: Any, x: Floats, reward: float, link: LinkFunctions) -> Floats:
-    """Remember a reward; after the warm-up fit all of them again, and factorise the Hessian at the new estimate."""
-    dim = x.shape[0]
-    state = remember(state, history_at(dim), x, reward)
-    state[LEARNED] += 1.0
-    if state[LEARNED] >= settings.tau:
-        theta = theta_of(state, dim)
-        refit(state, history_at(dim), theta, settings.ridge, link)
-        rows = history(state, history_at(dim), dim)
-        hessian_factor(factor_of(state, dim), rows.features, rows.counts, settings.precision, theta, link)
-    return state
+    @staticmethod
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Remember a reward; after the warm-up fit all of them again, and factorise the Hessian at the new estimate."""
+        dim = x.shape[0]
+        state = remember(state, history_at(dim), x, reward)
+        state[LEARNED] += 1.0
+        if state[LEARNED] >= settings.tau:
+            theta = theta_of(state, dim)
+            refit(state, history_at(dim), theta, settings.ridge, link)
+            rows = history(state, history_at(dim), dim)
+            hessian_factor(factor_of(state, dim), rows.features, rows.counts, settings.precision, theta, link)
+        return state

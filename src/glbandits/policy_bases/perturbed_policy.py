@@ -1,20 +1,11 @@
 """What GLM-FPL and EVILL share: a fit with random numbers in it, and their scale."""
 
-from dataclasses import dataclass
-
-import numpy as np
-
-from glbandits.errors import whole
+from glbandits.policy import PositiveInt, derived
 from glbandits.policy_bases.confidence import Confidence
-from glbandits.policy_bases.refit_policy import MORE, RefitEstimator
-from glbandits.records import Floats, set_validated
-
-EXPLORATION = MORE
-"""One more setting in compiled code."""
+from glbandits.policy_bases.refit_policy import RefitPolicy
 
 
-@dataclass(frozen=True, kw_only=True)
-class PerturbedEstimator(RefitEstimator, Confidence):
+class PerturbedPolicy(RefitPolicy, Confidence):
     """The settings of a policy that plays the best arm under a perturbed fit of all rewards.
 
     Args:
@@ -28,15 +19,13 @@ class PerturbedEstimator(RefitEstimator, Confidence):
         failure: delta, likewise.
     """
 
-    horizon: int | None = None
+    horizon: PositiveInt | None = None
 
     def __post_init__(self) -> None:
-        RefitEstimator.__post_init__(self)
-        Confidence.__post_init__(self)
-        if self.horizon is not None:
-            set_validated(self, horizon=whole("horizon", self.horizon, at_least=1))
+        super().__post_init__()
         self.scale(1)
 
+    @derived
     def scale(self, dim: int) -> float:
         """The scale of the perturbation."""
         return self.exploration if self.exploration is not None else self.theory_scale(dim)
@@ -44,7 +33,3 @@ class PerturbedEstimator(RefitEstimator, Confidence):
     def theory_scale(self, dim: int) -> float:
         """As wide as a draw of theta in the norm of the Hessian has to be."""
         return self.weighted_width(self.link, dim, self.horizon)
-
-    def numbers(self, dim: int) -> Floats:
-        """The estimator's, and the scale."""
-        return np.append(super().numbers(dim), self.scale(dim))

@@ -1,26 +1,21 @@
-"""What greedy and perturbed policies share: all rewards, one theta fitted to them after each, the arm it likes best."""
+"""What greedy and perturbed policies share: all rewards, and the best arm under one theta fitted to them after each."""
 
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-import numpy as np
-
-from glbandits.errors import number, whole
-from glbandits.maths.links import Link, LinkFunctions, find_link
-from glbandits.maths.observation_history import first_history, history_fits, refit, remember
-from glbandits.maths.philox import any_index
-from glbandits.maths.vectors import best_arm, point_mass
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.observation_history import refit, remember
+from glbandits.maths.vectors import best_arm
 from glbandits.numba_support import jittable
-from glbandits.records import Floats, Generator, set_validated
+from glbandits.policy import AnyLink, NonNegative, NonNegativeInt, Policy, StateLayout
+from glbandits.records import Floats, Generator
 
-LEARNED, THETA = 0, 1
-"""The state: rewards learned, theta, and the history."""
-WARM_UP, RIDGE, MORE = 0, 1, 2
-"""The settings in compiled code; from MORE on, the policy's own."""
+LAYOUT = StateLayout()
+LEARNED = LAYOUT.count("learned")
+theta_of = LAYOUT.vector("theta")
+history_at = LAYOUT.history()
 
 
-@dataclass(frozen=True, kw_only=True)
-class RefitEstimator:
+class RefitPolicy(Policy):
     """The settings, the state and the choice of a policy that plays the best arm under one theta.
 
     O(K d) to choose. The state keeps every distinct x, so with a fixed set of arms it does not grow with t. Where
@@ -32,77 +27,34 @@ class RefitEstimator:
         ridge: penalty of the fit, the precision of a normal prior.
     """
 
-    keeps_history: ClassVar[bool] = True
+    layout: ClassVar[StateLayout] = LAYOUT
 
-    link: str | Link = "logistic"
-    warm_up: int = 1
-    ridge: float = 1.0
-
-    def __post_init__(self) -> None:
-        find_link(self.link)
-        set_validated(
-            self,
-            warm_up=whole("warm_up", self.warm_up, at_least=0),
-            ridge=number("ridge", self.ridge, at_least=0),
-        )
-
-    def init(self, dim: int) -> Floats:
-        """Nothing learned."""
-        return np.concatenate([np.zeros(1 + dim), first_history(dim)])
-
-    def numbers(self, dim: int) -> Floats:
-        """The warm-up and the ridge."""
-        return np.array([self.warm_up, self.ridge])
-
-    def fits(self, state: Floats, dim: int) -> bool:
-        """A count, a vector, and a history behind them."""
-        if state.ndim != 1 or not np.isfinite(state).all():
-            return False
-        return history_fits(state, history_at(dim), dim) and bool(state[LEARNED] >= 0.0)
+    link: AnyLink = "logistic"
+    warm_up: NonNegativeInt = 1
+    ridge: NonNegative = 1.0
 
     @staticmethod
-    @jittable
-    def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Any arm during the warm-up, then the best under theta."""
-        if state[LEARNED] < settings[WARM_UP]:
-            return any_index(rng, arms.shape[0])
+    def is_warming_up(state: Floats, settings: Any) -> bool:
+        """Whether fewer than `warm_up` rewards are known."""
+        return bool(state[LEARNED] < settings.warm_up)
+
+    @staticmethod
+    def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
+        """The best arm under theta."""
         return best_arm(arms, theta_of(state, arms.shape[1]))
 
     @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, and fit again: what policies do that do not perturb theta."""
-        state, dim = take_in(state, x, reward), x.shape[0]
-        if state[LEARNED] >= settings[WARM_UP]:
-            refit(state, history_at(dim), theta_of(state, dim), settings[RIDGE], link)
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Remember, and fit again: for policies that do not perturb theta."""
+        state, dim = add_observation(state, x, reward), x.shape[0]
+        if state[LEARNED] >= settings.warm_up:
+            refit(state, history_at(dim), theta_of(state, dim), settings.ridge, link)
         return state
 
-    @staticmethod
-    @jittable
-    def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Uniform during the warm-up, then all on the best under theta."""
-        if state[LEARNED] < settings[WARM_UP]:
-            out[:] = 1.0 / arms.shape[0]
-        else:
-            point_mass(out, best_arm(arms, theta_of(state, arms.shape[1])))
-        return True
-
 
 @jittable
-def theta_of(state: Floats, dim: int) -> Floats:
-    """Theta: a slice of the state."""
-    return state[THETA : THETA + dim]
-
-
-@jittable
-def history_at(dim: int) -> int:
-    """Where the history begins."""
-    return THETA + dim
-
-
-@jittable
-def take_in(state: Floats, x: Floats, reward: float) -> Floats:
-    """Remember a reward and count it."""
+def add_observation(state: Floats, x: Floats, reward: float) -> Floats:
+    """Remember a reward and count it. Returns the state, which may be a larger copy."""
     state = remember(state, history_at(x.shape[0]), x, reward)
     state[LEARNED] += 1.0
     return state
