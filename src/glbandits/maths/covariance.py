@@ -20,19 +20,26 @@ ROUNDING = 1e-9
 
 
 @jittable
-def multiply(P: Floats, x: Floats, out: Floats) -> None:
-    """Compute out = Pv for a symmetric P, row by row: no sum then waits for its previous term."""
-    dim = x.shape[0]
+def arm_variance(P: Floats, arms: Floats, a: int, product: Floats) -> float:
+    """The variance v'Pv of the score of arm a, for a symmetric P. Overwrites `product` with Pv. O(d^2).
+
+    Computes Pv row by row: no sum then waits for its previous term.
+    """
+    dim = arms.shape[1]
     for j in range(dim + 1):
-        out[j] = P[dim, j]
+        product[j] = P[dim, j]
     fours = dim - dim % 4
     for i in range(0, fours, 4):
-        x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
+        x0, x1, x2, x3 = arms[a, i], arms[a, i + 1], arms[a, i + 2], arms[a, i + 3]
         for j in range(dim + 1):
-            out[j] += x0 * P[i, j] + x1 * P[i + 1, j] + x2 * P[i + 2, j] + x3 * P[i + 3, j]
+            product[j] += x0 * P[i, j] + x1 * P[i + 1, j] + x2 * P[i + 2, j] + x3 * P[i + 3, j]
     for i in range(fours, dim):
         for j in range(dim + 1):
-            out[j] += x[i] * P[i, j]
+            product[j] += arms[a, i] * P[i, j]
+    variance = float(product[dim])
+    for i in range(dim):
+        variance += arms[a, i] * product[i]
+    return variance
 
 
 @jittable
@@ -45,14 +52,14 @@ def subtract_outer(P: Floats, weight: float, u: Floats) -> None:
 
 
 @jittable
-def levels_and_widths(arms: Floats, theta: Floats, P: Floats, levels: Floats, widths: Floats) -> None:
-    """Write the score without a bonus, x'theta, and the width sqrt(v'Pv) of each arm. O(K d^2)."""
+def score_lines(arms: Floats, theta: Floats, P: Floats, unit: float, levels: Floats, slopes: Floats) -> None:
+    """Write the score of each arm as a line in the bonus: level x'theta, slope unit sqrt(v'Pv). O(K d^2)."""
     product = np.empty(P.shape[0])
     for a in range(arms.shape[0]):
         level = 0.0
         for i in range(arms.shape[1]):
             level += arms[a, i] * theta[i]
-        levels[a], widths[a] = level, width(P, arms, a, product)
+        levels[a], slopes[a] = level, unit * math.sqrt(max(arm_variance(P, arms, a, product), 0.0))
 
 
 @jittable
@@ -71,13 +78,13 @@ def argmax_with_bonus(arms: Floats, theta: Floats, P: Floats, unit: float, bonus
     for a in range(1, K):
         if levels[a] + bonus * slopes[a] > levels[best] + bonus * slopes[best]:
             best = a
-    best_slope = unit * width(P, arms, best, product)
+    best_slope = unit * math.sqrt(max(arm_variance(P, arms, best, product), 0.0))
     slopes[best] = -1.0  # marks the arm as done
     for a in range(K):
         # Compare differences as `probabilities` does: in a sum, the slopes of close lines are lost to rounding.
         ahead = levels[a] - levels[best]
         if slopes[a] >= 0.0 and ahead >= bonus * (best_slope - slopes[a]):
-            slope = unit * width(P, arms, a, product)
+            slope = unit * math.sqrt(max(arm_variance(P, arms, a, product), 0.0))
             behind = bonus * (best_slope - slope)
             if ahead > behind or (ahead == behind and a < best):
                 best, best_slope = a, slope
@@ -92,11 +99,11 @@ def largest_stretch(P: Floats, sums: Floats, variances: Floats) -> float:
     Wielandt). Here w holds the row sums of |C|. Writes w to `sums` and D to `variances`.
     """
     n = P.shape[0]
-    scales, products = np.empty(n), np.zeros(n)
+    scales, products = np.empty(n), np.empty(n)
     for i in range(n):
         variances[i] = max(P[i, i], 1e-300)
         scales[i] = 1.0 / math.sqrt(variances[i])
-        sums[i] = 0.0
+        sums[i] = products[i] = 0.0
     for i in range(n):
         scale = scales[i]
         for j in range(n):
@@ -141,17 +148,6 @@ def levels_and_lengths(arms: Floats, theta: Floats, weights: Floats, levels: Flo
             s0 += arms[a, i] * theta[i]
             q0 += arms[a, i] * arms[a, i] * weights[i]
         levels[a], lengths[a] = s0, math.sqrt(q0)
-
-
-@jittable
-def width(P: Floats, arms: Floats, a: int, product: Floats) -> float:
-    """The width sqrt(v'Pv) of arm a. Overwrites `product`. O(d^2)."""
-    x, dim = arms[a], arms.shape[1]
-    multiply(P, x, product)
-    squared = float(product[dim])
-    for i in range(dim):
-        squared += x[i] * product[i]
-    return math.sqrt(max(squared, 0.0))
 
 
 @jittable

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from glbandits.maths.cholesky import factorise
-from glbandits.maths.vectors import add_scaled, copy_to, dot
 from glbandits.numba_support import jittable
 from glbandits.records import Floats, Ints
 
@@ -49,26 +48,42 @@ def as_sketch(values: Floats, rank: int, n: int) -> Sketch:
         values[:1],
         values[1 : 1 + n],
         values[1 + n : start],
-        values[start : start + rows * n].reshape(rows, n),
-        values[start + rows * n : start + 2 * rows * n].reshape(rows, n),
+        matrix_at(values, start, rows, n),
+        matrix_at(values, start + rows * n, rows, n),
     )
 
 
 @jittable
-def multiply_sketched(sketch: Sketch, x: Floats, out: Floats) -> None:
-    """Compute out = Pv."""
-    dim = x.shape[0]
-    for i in range(dim):
-        out[i] = sketch.variances[i] * x[i]
-    out[dim] = sketch.variances[dim]
-    for k in range(int(sketch.used[0])):
-        row = sketch.F[k]
-        add_scaled(out, -(dot(x, row) + row[dim]), row)
+def matrix_at(values: Floats, start: int, rows: int, n: int) -> Floats:
+    """The (rows, n) matrix from `start` on: a view. Compiled once, because `reshape` compiles slowly."""
+    return values[start : start + rows * n].reshape(rows, n)
 
 
 @jittable
-def levels_and_widths_sketched(arms: Floats, theta: Floats, sketch: Sketch, levels: Floats, widths: Floats) -> None:
-    """Write the score without a bonus, x'theta, and the width sqrt(v'Pv) of each arm. O(K m d)."""
+def variance_sketched(sketch: Sketch, x: Floats, product: Floats) -> float:
+    """The variance v'Pv of the score of an arm. Overwrites `product` with Pv."""
+    dim, F, variances = x.shape[0], sketch.F, sketch.variances
+    for i in range(dim):
+        product[i] = variances[i] * x[i]
+    product[dim] = variances[dim]
+    for k in range(int(sketch.used[0])):
+        scale = 0.0
+        for i in range(dim):
+            scale += x[i] * F[k, i]
+        scale = -(scale + F[k, dim])
+        for i in range(dim + 1):
+            product[i] += scale * F[k, i]
+    variance = float(product[dim])
+    for i in range(dim):
+        variance += x[i] * product[i]
+    return variance
+
+
+@jittable
+def score_lines_sketched(
+    arms: Floats, theta: Floats, sketch: Sketch, unit: float, levels: Floats, slopes: Floats
+) -> None:
+    """Write the score of each arm as a line in the bonus: level x'theta, slope unit sqrt(v'Pv). O(K m d)."""
     K, dim = arms.shape
     F, variances, used = sketch.F, sketch.variances, int(sketch.used[0])
     fours = used - used % 4
@@ -90,7 +105,7 @@ def levels_and_widths_sketched(arms: Floats, theta: Floats, sketch: Sketch, leve
             for i in range(dim):
                 s0 += F[k, i] * arms[a, i]
             squared -= s0 * s0
-        levels[a], widths[a] = level, math.sqrt(max(squared, 0.0))
+        levels[a], slopes[a] = level, unit * math.sqrt(max(squared, 0.0))
 
 
 @jittable
@@ -116,67 +131,72 @@ def replace_prior_sketched(sketch: Sketch, theta: Floats, prior: Floats, new_pri
     Updates theta to the mean under the new prior.
     """
     n, used, root = prior.shape[0], int(sketch.used[0]), math.sqrt(fade)
-    right_side = np.empty(n)
+    rest, B, F, right_side = sketch.rest, sketch.B, sketch.F, np.empty(n)
     for i in range(n):
-        right_side[i] = fade * (prior[i] + sketch.rest[i]) * theta[i]
+        right_side[i] = fade * (prior[i] + rest[i]) * theta[i]
+        rest[i] *= fade
+        prior[i] = new_prior[i]
     for k in range(used):
-        row = sketch.B[k]
-        add_scaled(right_side, fade * dot(row, theta), row)
+        score = 0.0
         for i in range(n):
-            row[i] *= root
-    for i in range(n):
-        sketch.rest[i] *= fade
-    copy_to(prior, new_prior)
+            score += B[k, i] * theta[i]
+        for i in range(n):
+            right_side[i] += fade * score * B[k, i]
+            B[k, i] *= root
     rebuild_covariance(sketch, prior)
     for i in range(n):
         theta[i] = sketch.variances[i] * right_side[i]
     for k in range(used):
-        row = sketch.F[k]
-        add_scaled(theta, -dot(row, right_side), row)
+        score = 0.0
+        for i in range(n):
+            score += F[k, i] * right_side[i]
+        for i in range(n):
+            theta[i] -= score * F[k, i]
 
 
 @jittable
 def rebuild_covariance(sketch: Sketch, prior: Floats) -> None:
     """Compute the variances and F from the curvature: F = L^-1 B G^-1, where LL' = I + B G^-1 B'."""
-    n, used = prior.shape[0], int(sketch.used[0])
+    n, used, B, F, variances = prior.shape[0], int(sketch.used[0]), sketch.B, sketch.F, sketch.variances
     for i in range(n):
-        sketch.variances[i] = 1.0 / (prior[i] + sketch.rest[i])
+        variances[i] = 1.0 / (prior[i] + sketch.rest[i])
     if used == 0:
         return
-    R = products(sketch, used)
+    R = products(B, variances, used)
     for k in range(used):
         R[k, k] += 1.0
     factorise(R, 1.0, R[0])
     for k in range(used):
-        row = sketch.F[k]
         for i in range(n):
-            row[i] = sketch.B[k, i] * sketch.variances[i]
+            F[k, i] = B[k, i] * variances[i]
         for j in range(k):
-            add_scaled(row, -R[j, k], sketch.F[j])
+            for i in range(n):
+                F[k, i] -= R[j, k] * F[j, i]
         for i in range(n):
-            row[i] /= R[k, k]
+            F[k, i] /= R[k, k]
 
 
 @jittable
 def compress(sketch: Sketch, prior: Floats) -> None:
     """Keep the stronger half of the directions, and only the diagonal of the weaker half."""
-    n, rows = prior.shape[0], sketch.B.shape[0]
-    values = products(sketch, rows)
+    B, (rows, n) = sketch.B, sketch.B.shape
+    half, values = rows // 2, products(B, sketch.variances, rows)
     vectors = eigenvectors(values)
-    kept = diagonal_order(values)[rows // 2 :]
-    mixed = np.zeros((rows // 2, n))
-    for k in range(rows // 2):
+    order = diagonal_order(values)
+    mixed = np.zeros((half, n))
+    for k in range(half):
         for j in range(rows):
-            add_scaled(mixed[k], vectors[j, kept[k]], sketch.B[j])
+            for i in range(n):
+                mixed[k, i] += vectors[j, order[half + k]] * B[j, i]
     for i in range(n):
         dropped = 0.0
         for j in range(rows):
-            dropped += sketch.B[j, i] * sketch.B[j, i]
-        for k in range(rows // 2):
+            dropped += B[j, i] * B[j, i]
+        for k in range(half):
             dropped -= mixed[k, i] * mixed[k, i]
-            sketch.B[k, i] = mixed[k, i]
+            B[k, i] = mixed[k, i]
         sketch.rest[i] += max(dropped, 0.0)
-    sketch.used[0] = rows // 2
+    sketch.used[0] = half
     rebuild_covariance(sketch, prior)
 
 
@@ -194,15 +214,18 @@ def diagonal_order(A: Floats) -> Ints:
 
 
 @jittable
-def products(sketch: Sketch, rows: int) -> Floats:
+def products(B: Floats, variances: Floats, rows: int) -> Floats:
     """The matrix B G^-1 B' of the rows in use."""
-    n = sketch.variances.shape[0]
-    A, scaled = np.empty((rows, rows)), np.empty(n)
+    n = variances.shape[0]
+    A, scaled = np.zeros((rows, rows)), np.empty(n)
     for j in range(rows):
         for i in range(n):
-            scaled[i] = sketch.B[j, i] * sketch.variances[i]
+            scaled[i] = B[j, i] * variances[i]
         for k in range(j, rows):
-            A[j, k] = A[k, j] = dot(scaled, sketch.B[k])
+            product = 0.0
+            for i in range(n):
+                product += scaled[i] * B[k, i]
+            A[j, k] = A[k, j] = product
     return A
 
 

@@ -5,16 +5,16 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.covariance import argmax_with_bonus, levels_and_widths, multiply, replace_prior, subtract_outer
+from glbandits.maths.covariance import argmax_with_bonus, arm_variance, replace_prior, score_lines, subtract_outer
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform, uniform_pair
 from glbandits.maths.sketch import (
     append_observation,
     compress,
-    levels_and_widths_sketched,
-    multiply_sketched,
     replace_prior_sketched,
+    score_lines_sketched,
     sketch_size,
+    variance_sketched,
 )
 from glbandits.maths.upper_envelope import half_normal_probabilities
 from glbandits.maths.vectors import best_arm
@@ -31,12 +31,14 @@ from glbandits.policy_bases.self_scaling_posterior import (
     covariance_of,
     discount_sums,
     dispersion,
-    fade_since_rescaling,
+    init_feature_prior,
     mean_of,
     move_mean,
+    presence_of,
     prior_of,
     rescaled_prior,
     sketch_of,
+    squares_of,
     tail_at,
     update_feature_stats,
 )
@@ -159,17 +161,18 @@ class WholeOptimist(Optimist):
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Rescale the prior if it is due, then take the exact step of one observation."""
         dim = x.shape[0]
-        P = covariance_of(state, dim)
-        update_feature_stats(state, x, tail_at(dim), dim + 2)
+        mean, prior, P = mean_of(state, dim), prior_of(state, dim), covariance_of(state, dim)
+        squares, presence = squares_of(state, dim), presence_of(state, dim)
+        if update_feature_stats(state, x, squares, presence):
+            init_feature_prior(state, x, presence, prior, tail_at(dim), dim + 2)
         if state[COUNT] >= state[NEXT]:
-            fade = fade_since_rescaling(state, settings.memory)
-            replace_prior(P, mean_of(state, dim), prior_of(state, dim), rescaled_prior(state, dim), fade)
-            discount_sums(state, dim, fade, settings.memory)
+            new_prior = rescaled_prior(state, squares, presence)
+            replace_prior(P, mean, prior, new_prior, discount_sums(state, squares, presence, settings.memory))
         direction, diagonal = np.empty(dim + 1), float(P[dim, dim])
-        multiply(P, x, direction)
+        variance = arm_variance(P, x.reshape(1, dim), 0, direction)
         for i in range(dim):
             diagonal += x[i] * x[i] * P[i, i]
-        _, shrinkage = move_mean(state, x, reward, direction, diagonal, link)
+        _, shrinkage = move_mean(state, mean, x, reward, direction, variance, diagonal, link)
         subtract_outer(P, shrinkage, direction)
         return state
 
@@ -178,8 +181,9 @@ class WholeOptimist(Optimist):
         """Exact: from the intervals of |Z| in which each arm's line is the highest, the greedy share, and the floor."""
         K, dim = arms.shape
         levels, slopes = np.empty(K), np.empty(K)
-        levels_and_widths(arms, mean_of(state, dim), covariance_of(state, dim), levels, slopes)
-        line_probabilities(state, settings, arms, levels, slopes, out)
+        score_lines(arms, mean_of(state, dim), covariance_of(state, dim), bonus_unit(state, settings), levels, slopes)
+        half_normal_probabilities(levels, slopes, out)
+        mix_probabilities(state, settings, arms, out)
         return True
 
 
@@ -197,11 +201,11 @@ class SketchedOptimist(Optimist):
             return best_arm(arms, mean_of(state, dim))
         levels, slopes = np.empty(K), np.empty(K)
         sketch = sketch_of(state, dim, int(settings.directions))
-        levels_and_widths_sketched(arms, mean_of(state, dim), sketch, levels, slopes)
-        unit, best = bonus_unit(state, settings), 0
+        score_lines_sketched(arms, mean_of(state, dim), sketch, bonus_unit(state, settings), levels, slopes)
+        best = 0
         for a in range(1, K):
             # Compare differences, as `argmax_with_bonus` does.
-            if levels[a] - levels[best] > bonus * (unit * slopes[best] - unit * slopes[a]):
+            if levels[a] - levels[best] > bonus * (slopes[best] - slopes[a]):
                 best = a
         return best
 
@@ -209,19 +213,20 @@ class SketchedOptimist(Optimist):
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Rescale the prior if it is due, then take the exact step of one observation."""
         dim = x.shape[0]
-        sketch, prior = sketch_of(state, dim, int(settings.directions)), prior_of(state, dim)
-        update_feature_stats(state, x, tail_at(dim) + dim + 2, 1)
+        mean, prior, sketch = mean_of(state, dim), prior_of(state, dim), sketch_of(state, dim, int(settings.directions))
+        squares, presence = squares_of(state, dim), presence_of(state, dim)
+        if update_feature_stats(state, x, squares, presence):
+            init_feature_prior(state, x, presence, prior, tail_at(dim) + dim + 2, 1)
         if state[COUNT] >= state[NEXT]:
-            fade = fade_since_rescaling(state, settings.memory)
-            replace_prior_sketched(sketch, mean_of(state, dim), prior, rescaled_prior(state, dim), fade)
-            discount_sums(state, dim, fade, settings.memory)
+            new_prior = rescaled_prior(state, squares, presence)
+            replace_prior_sketched(sketch, mean, prior, new_prior, discount_sums(state, squares, presence, settings.memory))
         if sketch.used[0] == sketch.B.shape[0]:
             compress(sketch, prior)
         direction, diagonal = np.empty(dim + 1), float(sketch.variances[dim])
-        multiply_sketched(sketch, x, direction)
+        variance = variance_sketched(sketch, x, direction)
         for i in range(dim):
             diagonal += x[i] * x[i] * sketch.variances[i]
-        slope, shrinkage = move_mean(state, x, reward, direction, diagonal, link)
+        slope, shrinkage = move_mean(state, mean, x, reward, direction, variance, diagonal, link)
         append_observation(sketch, slope, x, shrinkage, direction)
         return state
 
@@ -231,8 +236,9 @@ class SketchedOptimist(Optimist):
         K, dim = arms.shape
         levels, slopes = np.empty(K), np.empty(K)
         sketch = sketch_of(state, dim, int(settings.directions))
-        levels_and_widths_sketched(arms, mean_of(state, dim), sketch, levels, slopes)
-        line_probabilities(state, settings, arms, levels, slopes, out)
+        score_lines_sketched(arms, mean_of(state, dim), sketch, bonus_unit(state, settings), levels, slopes)
+        half_normal_probabilities(levels, slopes, out)
+        mix_probabilities(state, settings, arms, out)
         return True
 
 
@@ -261,16 +267,10 @@ def bonus_unit(state: Floats, settings: Any) -> float:
 
 
 @jittable
-def line_probabilities(
-    state: Floats, settings: Any, arms: Floats, levels: Floats, widths: Floats, out: Floats
-) -> None:
-    """Write the probability of each arm, given its level and its width. Overwrites the widths."""
+def mix_probabilities(state: Floats, settings: Any, arms: Floats, out: Floats) -> None:
+    """Turn the probabilities of a decision with a bonus into those of any decision: add the greedy share and floor."""
     K, dim = arms.shape
-    floor = 1.0 if state[COUNT] == 0.0 else settings.floor
-    unit, share = bonus_unit(state, settings), exploration_share(state, dim)
-    for a in range(K):
-        widths[a] *= unit
-    half_normal_probabilities(levels, widths, out)
+    floor, share = 1.0 if state[COUNT] == 0.0 else settings.floor, exploration_share(state, dim)
     for a in range(K):
         out[a] *= share
     out[best_arm(arms, mean_of(state, dim))] += 1.0 - share

@@ -88,13 +88,9 @@ def dispersion(state: Floats, noise: float) -> float:
 
 
 @jittable
-def update_feature_stats(state: Floats, x: Floats, diagonal: int, stride: int) -> None:
-    """Count a reward and its features, and initialise the prior of new features.
-
-    The variance of feature i is state[diagonal + i * stride].
-    """
+def update_feature_stats(state: Floats, x: Floats, squares: Floats, presence: Floats) -> bool:
+    """Count a reward and its features. Returns whether a feature is present for the first time."""
     dim = x.shape[0]
-    squares, presence = squares_of(state, dim), presence_of(state, dim)
     new_features = 0.0
     for i in range(dim):
         present = 1.0 if x[i] != 0.0 else 0.0
@@ -103,18 +99,17 @@ def update_feature_stats(state: Floats, x: Floats, diagonal: int, stride: int) -
         presence[i] += present
     state[COUNT] += 1.0
     state[WEIGHT] += 1.0
-    if new_features > 0.0:
-        init_feature_prior(state, x, diagonal, stride)
+    return new_features > 0.0
 
 
 @jittable
-def init_feature_prior(state: Floats, x: Floats, diagonal: int, stride: int) -> None:
-    """Set the prior of features that are seen for the first time, in their units.
+def init_feature_prior(state: Floats, x: Floats, presence: Floats, prior: Floats, diagonal: int, stride: int) -> None:
+    """Set the prior of features that are present for the first time, in their units.
 
-    Nothing was observed along such a feature, so its row of the covariance is 0 except for the diagonal.
+    Nothing was observed along such a feature i, so its row of the covariance is 0 except for the variance, which is
+    state[diagonal + i * stride].
     """
     dim = x.shape[0]
-    presence, prior = presence_of(state, dim), prior_of(state, dim)
     present = 0.0
     for i in range(dim):
         present += presence[i] / state[WEIGHT]
@@ -125,7 +120,7 @@ def init_feature_prior(state: Floats, x: Floats, diagonal: int, stride: int) -> 
 
 
 @jittable
-def rescaled_prior(state: Floats, dim: int) -> Floats:
+def rescaled_prior(state: Floats, squares: Floats, presence: Floats) -> Floats:
     """Precisions under which the score of a typical arm has variance 1.
 
     Each feature has a share of that variance: its share of the squared length of the features, limited to between a
@@ -133,8 +128,8 @@ def rescaled_prior(state: Floats, dim: int) -> Floats:
     much larger or smaller units is corrected, and a slightly larger feature counts slightly more. A feature that was
     never seen counts as a typical one.
     """
-    squares, presence, prior = squares_of(state, dim), presence_of(state, dim), np.empty(dim + 1)
-    logs, seen = 0.0, 0
+    dim = presence.shape[0]
+    prior, logs, seen = np.empty(dim + 1), 0.0, 0
     for i in range(dim):
         prior[i] = 1.0
         if presence[i] > 0.0:
@@ -156,16 +151,10 @@ def rescaled_prior(state: Floats, dim: int) -> Floats:
 
 
 @jittable
-def fade_since_rescaling(state: Floats, half_life: float) -> float:
-    """The factor by which the weight of observations has halved and halved again since the last rescaling."""
-    return math.exp(-math.log(2.0) * (state[COUNT] - state[LAST]) / half_life)
-
-
-@jittable
-def discount_sums(state: Floats, dim: int, fade: float, half_life: float) -> None:
-    """Discount the sums of a state by `fade`, and set the count at which the prior is rescaled next."""
-    squares, presence = squares_of(state, dim), presence_of(state, dim)
-    for i in range(dim):
+def discount_sums(state: Floats, squares: Floats, presence: Floats, half_life: float) -> float:
+    """Discount the sums of a state since the last rescaling, and set the count of the next one. Returns the factor."""
+    fade = math.exp(-math.log(2.0) * (state[COUNT] - state[LAST]) / half_life)
+    for i in range(presence.shape[0]):
         factor = fade if presence[i] > FORGOTTEN else 0.0
         squares[i] *= factor
         presence[i] *= factor
@@ -177,23 +166,29 @@ def discount_sums(state: Floats, dim: int, fade: float, half_life: float) -> Non
     state[RESIDUALS] *= math.sqrt(fade) * early * early  # its variance is discounted by the square
     state[LAST] = state[COUNT]
     state[NEXT] = state[COUNT] + min(state[COUNT], max(1.0, half_life / 8.0))
+    return fade
 
 
 @jittable
 def move_mean(
-    state: Floats, x: Floats, reward: float, direction: Floats, diagonal: float, link: LinkFunctions
+    state: Floats,
+    mean: Floats,
+    x: Floats,
+    reward: float,
+    direction: Floats,
+    variance: float,
+    diagonal: float,
+    link: LinkFunctions,
 ) -> tuple[float, float]:
     """Move the mean along the direction Pv by the exact step of one reward, and record its residual.
 
     Returns the curvature of the reward, and the weight with which the outer product of Pv is subtracted from P.
-    `diagonal` is the variance of the score if no two coordinates were correlated.
+    `variance` is v'Pv, and `diagonal` what it would be if no two coordinates were correlated.
     """
     dim = x.shape[0]
-    mean = mean_of(state, dim)
-    score, variance = float(mean[dim]), float(direction[dim])
+    score = float(mean[dim])
     for i in range(dim):
         score += x[i] * mean[i]
-        variance += x[i] * direction[i]
     least = RESOLUTION * diagonal
     variance = max(variance, least)
     z = proximal_score(score, variance, reward, link)
