@@ -1,67 +1,73 @@
-"""A covariance P kept whole: the inverse of a diagonal prior plus the curvature of all that was observed.
+"""A posterior covariance P kept as a full matrix: the inverse of a diagonal prior plus the observed curvature.
 
-It follows each observation by a rank-one step of O(d^2). The prior may be changed, and the past made to fade, by
-`renew`, in O(d^3). The last of its coordinates is the intercept, a feature that is 1 in every arm.
+An observation changes P by a rank-one update, O(d^2). `replace_prior` changes the prior and discounts past
+observations, O(d^3). The last coordinate is the intercept, a feature that is 1 in every arm. In this module v stands
+for the features x of an arm, followed by a 1.
 """
 
 import math
 
 import numpy as np
 
-from glbandits.numba_support import borrowed, jittable
 from glbandits.maths.vectors import copy_to, dot
+from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 RESOLUTION = 1e-15
-"""The least share of a variance that is left of it and not rounding."""
+"""A pivot below this share of its diagonal element is rounding error."""
 ROUNDING = 1e-9
-"""By what share a computed bound is raised, so that no rounding makes it less than what it bounds."""
+"""Relative margin added to a computed upper bound, so that rounding cannot make it too small."""
 
 
 @jittable
-def spread(P: Floats, x: Floats, out: Floats) -> None:
-    """Do out = Pv for a symmetric P, where v is x and a 1; by rows, so that no sum waits for itself."""
-    dim = x.shape[0]
+def arm_variance(P: Floats, arms: Floats, a: int, product: Floats) -> float:
+    """The variance v'Pv of the score of arm a, for a symmetric P. Overwrites `product` with Pv. O(d^2).
+
+    Computes Pv row by row: no sum then waits for its previous term.
+    """
+    dim = arms.shape[1]
     for j in range(dim + 1):
-        out[j] = P[dim, j]
+        product[j] = P[dim, j]
     fours = dim - dim % 4
     for i in range(0, fours, 4):
-        x0, x1, x2, x3 = x[i], x[i + 1], x[i + 2], x[i + 3]
+        x0, x1, x2, x3 = arms[a, i], arms[a, i + 1], arms[a, i + 2], arms[a, i + 3]
         for j in range(dim + 1):
-            out[j] += x0 * P[i, j] + x1 * P[i + 1, j] + x2 * P[i + 2, j] + x3 * P[i + 3, j]
+            product[j] += x0 * P[i, j] + x1 * P[i + 1, j] + x2 * P[i + 2, j] + x3 * P[i + 3, j]
     for i in range(fours, dim):
         for j in range(dim + 1):
-            out[j] += x[i] * P[i, j]
+            product[j] += arms[a, i] * P[i, j]
+    variance = float(product[dim])
+    for i in range(dim):
+        variance += arms[a, i] * product[i]
+    return variance
 
 
 @jittable
-def shrink(P: Floats, weight: float, direction: Floats) -> None:
-    """Do P -= weight vv' for v = direction."""
-    for i in range(direction.shape[0]):
-        pull = weight * direction[i]
-        for j in range(direction.shape[0]):
-            P[i, j] -= pull * direction[j]
+def subtract_outer(P: Floats, weight: float, u: Floats) -> None:
+    """Compute P -= weight uu', in place."""
+    for i in range(u.shape[0]):
+        scaled = weight * u[i]
+        for j in range(u.shape[0]):
+            P[i, j] -= scaled * u[j]
 
 
 @jittable
-def levels_and_widths(arms: Floats, theta: Floats, P: Floats, levels: Floats, widths: Floats) -> None:
-    """For each arm x'theta and the width sqrt(v'Pv), where v is its features and a 1. O(K d^2)."""
-    arms, P = borrowed(arms), borrowed(P)
+def score_lines(arms: Floats, theta: Floats, P: Floats, unit: float, levels: Floats, slopes: Floats) -> None:
+    """Write the score of each arm as a line in the bonus: level x'theta, slope unit sqrt(v'Pv). O(K d^2)."""
     product = np.empty(P.shape[0])
     for a in range(arms.shape[0]):
         level = 0.0
         for i in range(arms.shape[1]):
             level += arms[a, i] * theta[i]
-        levels[a], widths[a] = level, width(P, arms, a, product)
+        levels[a], slopes[a] = level, unit * math.sqrt(max(arm_variance(P, arms, a, product), 0.0))
 
 
 @jittable
-def most_hopeful(arms: Floats, theta: Floats, P: Floats, unit: float, hope: float) -> int:
-    """The arm with the largest x'theta + hope unit sqrt(v'Pv), where v is its features and a 1; the first of equals.
+def argmax_with_bonus(arms: Floats, theta: Floats, P: Floats, unit: float, bonus: float) -> int:
+    """The arm with the largest x'theta + bonus unit sqrt(v'Pv); the first of equal ones.
 
-    The widths that take O(d^2) are computed for those arms only that could win with the largest width they can have.
+    A width takes O(d^2). It is computed only for arms that could win if their width were at its upper bound.
     """
-    arms, P = borrowed(arms), borrowed(P)
     K, n = arms.shape[0], P.shape[0]
     levels, slopes, product, variances = np.empty(K), np.empty(K), np.empty(n), np.empty(n)
     stretch = largest_stretch(P, product, variances) * (1.0 + ROUNDING) * unit * unit
@@ -70,16 +76,16 @@ def most_hopeful(arms: Floats, theta: Floats, P: Floats, unit: float, hope: floa
     levels_and_lengths(arms, theta, variances, levels, slopes)
     best = 0
     for a in range(1, K):
-        if levels[a] + hope * slopes[a] > levels[best] + hope * slopes[best]:
+        if levels[a] + bonus * slopes[a] > levels[best] + bonus * slopes[best]:
             best = a
-    best_slope = unit * width(P, arms, best, product)
-    slopes[best] = -1.0  # it is known
+    best_slope = unit * math.sqrt(max(arm_variance(P, arms, best, product), 0.0))
+    slopes[best] = -1.0  # marks the arm as done
     for a in range(K):
-        # Differences, because a sum would drown lines that lie close: then `probabilities` would be another rule's.
+        # Compare differences as `probabilities` does: in a sum, the slopes of close lines are lost to rounding.
         ahead = levels[a] - levels[best]
-        if slopes[a] >= 0.0 and ahead >= hope * (best_slope - slopes[a]):
-            slope = unit * width(P, arms, a, product)
-            behind = hope * (best_slope - slope)
+        if slopes[a] >= 0.0 and ahead >= bonus * (best_slope - slopes[a]):
+            slope = unit * math.sqrt(max(arm_variance(P, arms, a, product), 0.0))
+            behind = bonus * (best_slope - slope)
             if ahead > behind or (ahead == behind and a < best):
                 best, best_slope = a, slope
     return best
@@ -87,17 +93,17 @@ def most_hopeful(arms: Floats, theta: Floats, P: Floats, unit: float, hope: floa
 
 @jittable
 def largest_stretch(P: Floats, sums: Floats, variances: Floats) -> float:
-    """Such a number c that v'Pv is at most c v'Dv for every v, where D is the diagonal of P. O(d^2).
+    """A number c with v'Pv <= c v'Dv for every v, where D is the diagonal of P. O(d^2).
 
     The largest eigenvalue of C = D^-1/2 P D^-1/2 is at most the largest (|C|w)_i / w_i, for any w > 0 (Collatz and
-    Wielandt). Here w is the row sums of |C|, left in `sums`; D is left in `variances`.
+    Wielandt). Here w holds the row sums of |C|. Writes w to `sums` and D to `variances`.
     """
     n = P.shape[0]
-    scales, products = np.empty(n), np.zeros(n)
+    scales, products = np.empty(n), np.empty(n)
     for i in range(n):
         variances[i] = max(P[i, i], 1e-300)
         scales[i] = 1.0 / math.sqrt(variances[i])
-        sums[i] = 0.0
+        sums[i] = products[i] = 0.0
     for i in range(n):
         scale = scales[i]
         for j in range(n):
@@ -114,9 +120,9 @@ def largest_stretch(P: Floats, sums: Floats, variances: Floats) -> float:
 
 @jittable
 def levels_and_lengths(arms: Floats, theta: Floats, weights: Floats, levels: Floats, lengths: Floats) -> None:
-    """For each arm x'theta, and the length of v with weighted squares. O(K d).
+    """Write the score without a bonus, x'theta, and the weighted length of v for each arm. O(K d).
 
-    Four arms at a time, whose sums do not wait for each other.
+    Handles four arms at a time, because their sums do not wait for each other.
     """
     K, dim = arms.shape
     quads = K - K % 4
@@ -145,41 +151,30 @@ def levels_and_lengths(arms: Floats, theta: Floats, weights: Floats, levels: Flo
 
 
 @jittable
-def width(P: Floats, arms: Floats, a: int, product: Floats) -> float:
-    """The width sqrt(v'Pv) of arm a, where v is its features and a 1. O(d^2)."""
-    x, dim = arms[a], arms.shape[1]
-    spread(P, x, product)
-    squared = float(product[dim])
-    for i in range(dim):
-        squared += x[i] * product[i]
-    return math.sqrt(max(squared, 0.0))
+def replace_prior(P: Floats, theta: Floats, prior: Floats, new_prior: Floats, fade: float) -> None:
+    """Replace the prior precisions and multiply the weight of past observations by `fade`. O(d^3).
 
-
-@jittable
-def renew(P: Floats, theta: Floats, prior: Floats, new_prior: Floats, fade: float) -> None:
-    """Put another prior under what was observed, and multiply the weight of that by fade; theta follows. O(d^3).
-
-    With H = P^-1, what the observations asked for is H theta, because the mean of the prior is 0.
+    With H = P^-1, the right-hand side of the normal equations is H theta, because the prior mean is 0.
     """
     dim = prior.shape[0]
-    H, wanted = P.copy(), np.empty(dim)
+    H, right_side = P.copy(), np.empty(dim)
     invert(H)
     for i in range(dim):
-        wanted[i] = fade * dot(H[i], theta)
+        right_side[i] = fade * dot(H[i], theta)
         for j in range(dim):
             P[i, j] = fade * H[i, j]
         P[i, i] = new_prior[i] + fade * max(H[i, i] - prior[i], 0.0)
     invert(P)
     for i in range(dim):
-        theta[i] = dot(P[i], wanted)
+        theta[i] = dot(P[i], right_side)
     copy_to(prior, new_prior)
 
 
 @jittable
 def invert(A: Floats) -> None:
-    """Overwrite a symmetric positive definite A with its inverse, a pivot at a time (Gauss and Jordan).
+    """Overwrite a symmetric positive definite A with its inverse, by Gauss-Jordan elimination.
 
-    A pivot that rounding has made smaller than it can be told from 0 is put at that size.
+    A pivot that is smaller than its rounding error is raised to that size.
     """
     dim = A.shape[0]
     pivot_row, least = np.empty(dim), np.empty(dim)

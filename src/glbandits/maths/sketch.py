@@ -1,11 +1,12 @@
-"""A covariance kept as a diagonal and a few directions, for many features: memory O(m d), and time O(m d) amortised.
+"""A posterior covariance kept as a diagonal and a few directions, for many features: O(m d) memory and amortised time.
 
-The curvature of what was observed is B'B + diag(rest). An observation adds a row to B. When 2m rows are there, the m
-directions that say most, measured against the diagonal, stay as they are, and of the others only the diagonal is kept.
-So nothing that was observed is lost from the diagonal, and what is strong is kept whole.
+The curvature of the observations is B'B + diag(rest). An observation adds a row to B. When all 2m rows are in use,
+`compress` keeps the m strongest directions, measured relative to the diagonal, and adds the diagonal of the others to
+`rest`. The diagonal of the curvature is therefore exact, and the strong directions are kept in full.
 
-With G = prior + rest, the covariance is P = G^-1 - F'F, where F has as many rows as B. An observation adds one row to F
-too, by the same rank-one step that the whole covariance takes.
+With G = prior + rest, the covariance is P = G^-1 - F'F, where F has as many rows as B. An observation adds a row to F
+too, by the same rank-one update as for the full covariance. In this module v stands for the features x of an arm,
+followed by a 1.
 """
 
 import math
@@ -13,10 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.numba_support import jittable
 from glbandits.maths.cholesky import factorise
-from glbandits.maths.vectors import add_scaled, copy_to, dot
-from glbandits.records import Floats
+from glbandits.numba_support import jittable
+from glbandits.records import Floats, Ints
 
 
 class Sketch(NamedTuple):
@@ -25,49 +25,65 @@ class Sketch(NamedTuple):
     used: Floats
     """One number: the rows of B and F that are in use."""
     rest: Floats
-    """(n) The diagonal of what B has dropped."""
+    """(n) The diagonal of the curvature that is not in B."""
     variances: Floats
     """(n) G^-1."""
     B: Floats
     """(2m, n) Rows of curvature."""
     F: Floats
-    """(2m, n) Rows that shrink the covariance."""
+    """(2m, n) Rows that reduce the covariance."""
 
 
 def sketch_size(rank: int, n: int) -> int:
-    """How many numbers a sketch takes."""
+    """The number of values in a sketch."""
     return 1 + 2 * n + 4 * rank * n
 
 
 @jittable
-def as_sketch(numbers: Floats, rank: int, n: int) -> Sketch:
-    """Name the parts."""
+def as_sketch(values: Floats, rank: int, n: int) -> Sketch:
+    """Views of the parts of a sketch."""
     rows = 2 * rank
     start = 1 + 2 * n
     return Sketch(
-        numbers[:1],
-        numbers[1 : 1 + n],
-        numbers[1 + n : start],
-        numbers[start : start + rows * n].reshape(rows, n),
-        numbers[start + rows * n : start + 2 * rows * n].reshape(rows, n),
+        values[:1],
+        values[1 : 1 + n],
+        values[1 + n : start],
+        matrix_at(values, start, rows, n),
+        matrix_at(values, start + rows * n, rows, n),
     )
 
 
 @jittable
-def spread_sketched(sketch: Sketch, x: Floats, out: Floats) -> None:
-    """Do out = Pv, where v is x and a 1."""
-    dim = x.shape[0]
-    for i in range(dim):
-        out[i] = sketch.variances[i] * x[i]
-    out[dim] = sketch.variances[dim]
-    for k in range(int(sketch.used[0])):
-        row = sketch.F[k]
-        add_scaled(out, -(dot(x, row) + row[dim]), row)
+def matrix_at(values: Floats, start: int, rows: int, n: int) -> Floats:
+    """The (rows, n) matrix from `start` on: a view. Compiled once, because `reshape` compiles slowly."""
+    return values[start : start + rows * n].reshape(rows, n)
 
 
 @jittable
-def levels_and_widths_sketched(arms: Floats, theta: Floats, sketch: Sketch, levels: Floats, widths: Floats) -> None:
-    """For each arm x'theta and the width sqrt(v'Pv), where v is its features and a 1. O(K m d)."""
+def variance_sketched(sketch: Sketch, x: Floats, product: Floats) -> float:
+    """The variance v'Pv of the score of an arm. Overwrites `product` with Pv."""
+    dim, F, variances = x.shape[0], sketch.F, sketch.variances
+    for i in range(dim):
+        product[i] = variances[i] * x[i]
+    product[dim] = variances[dim]
+    for k in range(int(sketch.used[0])):
+        scale = 0.0
+        for i in range(dim):
+            scale += x[i] * F[k, i]
+        scale = -(scale + F[k, dim])
+        for i in range(dim + 1):
+            product[i] += scale * F[k, i]
+    variance = float(product[dim])
+    for i in range(dim):
+        variance += x[i] * product[i]
+    return variance
+
+
+@jittable
+def score_lines_sketched(
+    arms: Floats, theta: Floats, sketch: Sketch, unit: float, levels: Floats, slopes: Floats
+) -> None:
+    """Write the score of each arm as a line in the bonus: level x'theta, slope unit sqrt(v'Pv). O(K m d)."""
     K, dim = arms.shape
     F, variances, used = sketch.F, sketch.variances, int(sketch.used[0])
     fours = used - used % 4
@@ -89,14 +105,14 @@ def levels_and_widths_sketched(arms: Floats, theta: Floats, sketch: Sketch, leve
             for i in range(dim):
                 s0 += F[k, i] * arms[a, i]
             squared -= s0 * s0
-        levels[a], widths[a] = level, math.sqrt(max(squared, 0.0))
+        levels[a], slopes[a] = level, unit * math.sqrt(max(squared, 0.0))
 
 
 @jittable
-def absorb_sketched(sketch: Sketch, slope: float, x: Floats, shrinkage: float, direction: Floats) -> None:
-    """Add slope vv' to the curvature, where v is x and a 1; P loses shrinkage times the outer product of Pv.
+def append_observation(sketch: Sketch, slope: float, x: Floats, shrinkage: float, direction: Floats) -> None:
+    """Add slope vv' to the curvature, and subtract shrinkage times the outer product of Pv from P.
 
-    There must be room for a row: `make_room`.
+    A row must be free: call `compress` before if none is.
     """
     used, dim, root = int(sketch.used[0]), x.shape[0], math.sqrt(slope)
     for i in range(dim):
@@ -109,101 +125,117 @@ def absorb_sketched(sketch: Sketch, slope: float, x: Floats, shrinkage: float, d
 
 
 @jittable
-def make_room(sketch: Sketch, prior: Floats) -> None:
-    """If all rows are in use, free half of them."""
-    if sketch.used[0] == sketch.B.shape[0]:
-        compress(sketch, prior)
+def replace_prior_sketched(sketch: Sketch, theta: Floats, prior: Floats, new_prior: Floats, fade: float) -> None:
+    """Replace the prior precisions and multiply the weight of past observations by `fade`. O(m^2 d).
 
-
-@jittable
-def renew_sketched(sketch: Sketch, theta: Floats, prior: Floats, new_prior: Floats, fade: float) -> None:
-    """Put another prior under what was observed, and multiply the weight of that by fade; theta follows. O(m^2 d)."""
+    Updates theta to the mean under the new prior.
+    """
     n, used, root = prior.shape[0], int(sketch.used[0]), math.sqrt(fade)
-    wanted = np.empty(n)
+    rest, B, F, right_side = sketch.rest, sketch.B, sketch.F, np.empty(n)
     for i in range(n):
-        wanted[i] = fade * (prior[i] + sketch.rest[i]) * theta[i]
+        right_side[i] = fade * (prior[i] + rest[i]) * theta[i]
+        rest[i] *= fade
+        prior[i] = new_prior[i]
     for k in range(used):
-        row = sketch.B[k]
-        add_scaled(wanted, fade * dot(row, theta), row)
+        score = 0.0
         for i in range(n):
-            row[i] *= root
+            score += B[k, i] * theta[i]
+        for i in range(n):
+            right_side[i] += fade * score * B[k, i]
+            B[k, i] *= root
+    rebuild_covariance(sketch, prior)
     for i in range(n):
-        sketch.rest[i] *= fade
-    copy_to(prior, new_prior)
-    follow(sketch, prior)
-    for i in range(n):
-        theta[i] = sketch.variances[i] * wanted[i]
+        theta[i] = sketch.variances[i] * right_side[i]
     for k in range(used):
-        row = sketch.F[k]
-        add_scaled(theta, -dot(row, wanted), row)
+        score = 0.0
+        for i in range(n):
+            score += F[k, i] * right_side[i]
+        for i in range(n):
+            theta[i] -= score * F[k, i]
 
 
 @jittable
-def follow(sketch: Sketch, prior: Floats) -> None:
-    """Make the variances and F anew from the curvature: F = L^-1 B G^-1, where LL' = I + B G^-1 B'."""
-    n, used = prior.shape[0], int(sketch.used[0])
+def rebuild_covariance(sketch: Sketch, prior: Floats) -> None:
+    """Compute the variances and F from the curvature: F = L^-1 B G^-1, where LL' = I + B G^-1 B'."""
+    n, used, B, F, variances = prior.shape[0], int(sketch.used[0]), sketch.B, sketch.F, sketch.variances
     for i in range(n):
-        sketch.variances[i] = 1.0 / (prior[i] + sketch.rest[i])
+        variances[i] = 1.0 / (prior[i] + sketch.rest[i])
     if used == 0:
         return
-    R = products(sketch, used)
+    R = products(B, variances, used)
     for k in range(used):
         R[k, k] += 1.0
     factorise(R, 1.0, R[0])
     for k in range(used):
-        row = sketch.F[k]
         for i in range(n):
-            row[i] = sketch.B[k, i] * sketch.variances[i]
+            F[k, i] = B[k, i] * variances[i]
         for j in range(k):
-            add_scaled(row, -R[j, k], sketch.F[j])
+            for i in range(n):
+                F[k, i] -= R[j, k] * F[j, i]
         for i in range(n):
-            row[i] /= R[k, k]
+            F[k, i] /= R[k, k]
 
 
 @jittable
 def compress(sketch: Sketch, prior: Floats) -> None:
-    """Keep the stronger half of the directions, and of the weaker half the diagonal."""
-    n, rows = prior.shape[0], sketch.B.shape[0]
-    values = products(sketch, rows)
-    turns = eigenvectors(values)
-    order = np.empty(rows)
-    for k in range(rows):
-        order[k] = values[k, k]
-    kept = np.argsort(order, kind="mergesort")[rows // 2 :]
-    mixed = np.zeros((rows // 2, n))
-    for k in range(rows // 2):
+    """Keep the stronger half of the directions, and only the diagonal of the weaker half."""
+    B, (rows, n) = sketch.B, sketch.B.shape
+    half, values = rows // 2, products(B, sketch.variances, rows)
+    vectors = eigenvectors(values)
+    order = diagonal_order(values)
+    mixed = np.zeros((half, n))
+    for k in range(half):
         for j in range(rows):
-            add_scaled(mixed[k], turns[j, kept[k]], sketch.B[j])
+            for i in range(n):
+                mixed[k, i] += vectors[j, order[half + k]] * B[j, i]
     for i in range(n):
-        gone = 0.0
+        dropped = 0.0
         for j in range(rows):
-            gone += sketch.B[j, i] * sketch.B[j, i]
-        for k in range(rows // 2):
-            gone -= mixed[k, i] * mixed[k, i]
-            sketch.B[k, i] = mixed[k, i]
-        sketch.rest[i] += max(gone, 0.0)
-    sketch.used[0] = rows // 2
-    follow(sketch, prior)
+            dropped += B[j, i] * B[j, i]
+        for k in range(half):
+            dropped -= mixed[k, i] * mixed[k, i]
+            B[k, i] = mixed[k, i]
+        sketch.rest[i] += max(dropped, 0.0)
+    sketch.used[0] = half
+    rebuild_covariance(sketch, prior)
 
 
 @jittable
-def products(sketch: Sketch, rows: int) -> Floats:
+def diagonal_order(A: Floats) -> Ints:
+    """The indices that sort the diagonal of a small matrix; equal values keep their order (insertion sort)."""
+    order = np.empty(A.shape[0], dtype=np.int64)
+    for k in range(A.shape[0]):
+        j = k
+        while j > 0 and A[order[j - 1], order[j - 1]] > A[k, k]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = k
+    return order
+
+
+@jittable
+def products(B: Floats, variances: Floats, rows: int) -> Floats:
     """The matrix B G^-1 B' of the rows in use."""
-    n = sketch.variances.shape[0]
-    A, scaled = np.empty((rows, rows)), np.empty(n)
+    n = variances.shape[0]
+    A, scaled = np.zeros((rows, rows)), np.empty(n)
     for j in range(rows):
         for i in range(n):
-            scaled[i] = sketch.B[j, i] * sketch.variances[i]
+            scaled[i] = B[j, i] * variances[i]
         for k in range(j, rows):
-            A[j, k] = A[k, j] = dot(scaled, sketch.B[k])
+            product = 0.0
+            for i in range(n):
+                product += scaled[i] * B[k, i]
+            A[j, k] = A[k, j] = product
     return A
 
 
 @jittable
 def eigenvectors(A: Floats) -> Floats:
-    """The eigenvectors of a small symmetric A, as columns; A becomes diagonal (Jacobi's rotations)."""
+    """The eigenvectors of a small symmetric A, as columns (Jacobi rotations). A becomes diagonal."""
     size = A.shape[0]
-    V = np.eye(size)
+    V = np.zeros((size, size))
+    for k in range(size):
+        V[k, k] = 1.0
     for _ in range(30):
         off, total = 0.0, 0.0
         for p in range(size):
@@ -222,7 +254,7 @@ def eigenvectors(A: Floats) -> Floats:
 
 @jittable
 def rotate(A: Floats, V: Floats, p: int, q: int) -> None:
-    """Turn two coordinates so that A[p, q] becomes 0."""
+    """Rotate two coordinates so that A[p, q] becomes 0."""
     ratio = (A[q, q] - A[p, p]) / (2.0 * A[p, q])
     # math.hypot differs in its last digit between Python and compiled code.
     tangent = 1.0 / (abs(ratio) + math.sqrt(ratio * ratio + 1.0))

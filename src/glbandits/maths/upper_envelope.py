@@ -1,8 +1,8 @@
-"""Who is on top: the chance of each of several lines to be the highest at a random place.
+"""The upper envelope of lines: the probability of each line to be the highest one at a random position.
 
-A rule that scores arms by level + Z slope, with one shared Z, plays the arm whose line is the highest at Z. Lines that
-are ever the highest form a convex chain, found by a sort and one pass, and each of them rules one interval: its chance
-is exact.
+A rule that scores arms by level + Z slope, with one Z for all arms, plays the arm whose line is the highest at Z. The
+lines that are the highest somewhere form a convex chain. A sort and one pass find it, and each line of the chain is
+the highest in one interval. This gives its exact probability.
 """
 
 import math
@@ -14,18 +14,18 @@ from glbandits.numba_support import jittable
 from glbandits.records import Floats, Ints
 
 ROUNDING = 2.0**-52
-"""The relative error of one operation, and the least probability that a draw of Z can decide, relative to its density."""
+"""The relative error of one operation."""
 
 
 @jittable
-def half_normal_chances(levels: Floats, slopes: Floats, out: Floats) -> None:
-    """The chance of each line to be the highest at |Z|, Z standard normal; of equal lines the first has it all.
+def half_normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> None:
+    """Write the probability of each line to be the highest at |Z|, Z standard normal.
 
-    Slopes must not be negative. O(K log K).
+    Of equal lines the first gets all of it. Slopes must not be negative. O(K log K).
     """
-    order = np.argsort(slopes, kind="mergesort")
-    chain = np.empty(order.shape[0], dtype=np.int64)  # the highest lines, from place 0 outwards
-    starts = np.empty(order.shape[0])  # where each of them begins to rule
+    order = sorted_indices(slopes)
+    chain = np.empty(order.shape[0], dtype=np.int64)  # the highest lines, by position
+    starts = np.empty(order.shape[0])  # the position from which each of them is the highest
     size = 0
     for line in order:
         out[line] = 0.0
@@ -47,7 +47,7 @@ def half_normal_chances(levels: Floats, slopes: Floats, out: Floats) -> None:
         if useful:
             chain[size], starts[size] = line, start
             size += 1
-    above = 1.0  # the chance to be beyond where the next line begins to rule
+    above = 1.0  # the probability of |Z| to be above the start of line k
     for k in range(size):
         beyond = math.erfc(starts[k + 1] / math.sqrt(2.0)) if k + 1 < size else 0.0
         out[chain[k]] = above - beyond
@@ -71,7 +71,7 @@ def highest_line(levels: Floats, slopes: Floats, z: float) -> int:
 def normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> None:
     """The probability of each line to be the highest at a standard normal Z; of equal lines the first has it all.
 
-    A line that rounding alone can make `highest_line` has `ROUNDING` times the density of Z there, not 0. O(K log K).
+    A line whose interval is shorter than rounding gets `ROUNDING` times the density of Z there, not 0. O(K log K).
     """
     order = sorted_indices(slopes)
     chain, starts = np.empty(order.shape[0] + 1, dtype=np.int64), np.empty(order.shape[0] + 1)
@@ -96,27 +96,6 @@ def normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> None:
     for k in range(size):
         least = ROUNDING * max(normal_density(starts[k]), normal_density(starts[k + 1]))
         out[chain[k]] = max(interval_probability(starts[k], starts[k + 1]), least)
-    add_rounding(levels, slopes, order, chain, starts, size, out)
-
-
-@jittable
-def add_rounding(
-    levels: Floats, slopes: Floats, order: Ints, chain: Ints, starts: Floats, size: int, out: Floats
-) -> None:
-    """Give lines that touch the chain at a corner, up to rounding, the probability of that corner."""
-    lowest, highest, k = levels[0], levels[0], 0
-    for a in range(levels.shape[0]):
-        lowest, highest = min(lowest, levels[a]), max(highest, levels[a])
-    spread = slopes[order[-1]] - slopes[order[0]]
-    for line in order:
-        while k + 1 < size and slopes[chain[k + 1]] <= slopes[line]:
-            k += 1
-        rise = slopes[line] - slopes[chain[k]]
-        if rise > 0.0 and k + 1 < size:  # nearest to the chain at the corner of lines k and k + 1
-            z = starts[k + 1]
-            gap = levels[line] - levels[chain[k]] + z * rise
-            if gap >= -16.0 * ROUNDING * (highest - lowest + abs(z) * spread):
-                out[line] = max(out[line], ROUNDING * normal_density(z))
 
 
 @jittable

@@ -1,69 +1,79 @@
-"""Optimist: the default. One pass, full curvature, a random share of hope, and nothing to tune."""
+"""Optimist: the default policy. One pass, full curvature, a random bonus in a share of decisions, nothing to tune."""
 
 import math
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from glbandits.numba_support import borrowed, jittable
-from glbandits.policy import Card, Grid, settle
-from glbandits.errors import InvalidInput, number, whole
+from glbandits.maths.covariance import argmax_with_bonus, arm_variance, replace_prior, score_lines, subtract_outer
+from glbandits.maths.links import LinkFunctions, find_link
+from glbandits.maths.philox import any_index, uniform, uniform_pair
+from glbandits.maths.sketch import (
+    append_observation,
+    compress,
+    replace_prior_sketched,
+    score_lines_sketched,
+    sketch_size,
+    variance_sketched,
+)
+from glbandits.maths.upper_envelope import half_normal_probabilities
+from glbandits.maths.vectors import best_arm
+from glbandits.numba_support import jittable
+from glbandits.policy import AnyLink, Bounds, Policy, PolicyInfo, Probability, StateLayout, derived
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
+    NEXT,
+    OFFSET,
+    SKETCHED_LAYOUT,
     WEIGHT,
+    WHOLE_LAYOUT,
     assumed_noise,
-    belief_fits,
-    belief_size,
     covariance_of,
+    discount_sums,
     dispersion,
-    first_belief,
+    init_feature_prior,
     mean_of,
-    observe,
+    move_mean,
+    presence_of,
+    prior_of,
+    rescaled_prior,
     sketch_of,
+    squares_of,
+    tail_at,
+    update_feature_stats,
 )
-from glbandits.maths.covariance import levels_and_widths, most_hopeful
-from glbandits.maths.upper_envelope import half_normal_chances
-from glbandits.maths.links import Link, LinkFunctions, find_link
-from glbandits.maths.philox import any_index, uniform, uniform_pair
-from glbandits.maths.sketch import levels_and_widths_sketched
-from glbandits.maths.vectors import best_arm
 from glbandits.records import Floats, Generator
 
-EAGERNESS, LEAST_SHARE = 24.0, 1 / 16
-"""After t rewards a decision is hopeful with chance EAGERNESS sqrt(d + 1) / t, but never less than LEAST_SHARE. The
-others are greedy, and cost no more than scoring the arms."""
-HOPE = 1.5
-"""The scale of hope, in standard deviations of the score."""
+EXPLORATION, LEAST_SHARE = 24.0, 1 / 16
+"""After t rewards a decision has a bonus with probability EXPLORATION sqrt(d + 1) / t, but at least LEAST_SHARE. All
+other decisions are greedy, which costs no more than scoring the arms."""
+BONUS = 1.5
+"""The scale of the bonus, in standard deviations of the score."""
 WHOLE_UP_TO = 128
-"""Features up to which the covariance is kept whole."""
-RANK, LARGEST_RANK = 8, 64
-"""Directions that are kept beyond that; and the most that may be asked for, because the time grows with the cube."""
-LARGEST_STATE = 5e8
-
-RANK_AT, FLOOR_AT, HALF_LIFE_AT, NOISE_AT = 0, 1, 2, 3
+"""Up to this many features the covariance is a full matrix."""
+RANK = 8
+"""Directions that the sketch keeps beyond that. The setting may be at most 64, because the time grows with its cube."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Optimist:
-    """Score arms by what is believed of them, and now and then by what may be hoped.
+class Optimist(Policy):
+    """Score arms by the posterior mean, and in a share of decisions add a random bonus for uncertainty.
 
-    1. With chance min(1, 24 sqrt(d + 1) / t), but at least 1/16, draw Z from N(0, 1), once for all arms, and play the
-       arm with the largest x'theta + 1.5 |Z| sigma ||x|| in H^-1.
+    1. With probability min(1, 24 sqrt(d + 1) / t), but at least 1/16, draw Z from N(0, 1), once for all arms, and play
+       the arm with the largest x'theta + 1.5 |Z| sigma ||x|| in H^-1.
     2. Else play the arm with the largest x'theta.
     3. Move theta by the exact step of the reward, and add its curvature to H.
 
-    An intercept, the units of the features and the size sigma of the noise are found on the way, so there is nothing to
-    choose but the link. The chance of every arm is exact: each arm's score is a line in |Z|. A hopeful decision takes
-    O(K d^2), a greedy one O(K d), learning O(d^2). With more than 128 features H is a diagonal and 8 directions, and
-    all of it is O(d). docs/theory/optimist.md tells why.
+    The policy finds an intercept, the units of the features and the size sigma of the noise itself, so only the link
+    has to be chosen. The probability of every arm is exact, because each arm's score is a line in |Z|. A decision with
+    a bonus takes O(K d^2), a greedy one O(K d), learning O(d^2). With more than 128 features H is a diagonal and 8
+    directions, and all of these are O(d). docs/theory/optimist.md gives the reasons.
 
     Args:
         link: mu, any link.
         half_life: rewards after which an observation counts half, for a world that changes; None forgets nothing.
-            Forgetting takes O(d^3) every half_life / 8 rewards; a sketch does it in O(d).
+            Forgetting takes O(d^3) every half_life / 8 rewards; O(d) with a sketch.
         floor: play a random arm with this probability, so that no arm has less than floor/K.
-        rank: how many directions of curvature are kept beside the diagonal; 0 keeps all. None decides by the dimension.
+        rank: directions of curvature that are kept beside the diagonal; 0 keeps all. None decides by the dimension.
 
     >>> from glbandits import Bandit, Optimist
     >>> bandit = Bandit(Optimist(), dim=2, seed=1)
@@ -73,127 +83,196 @@ class Optimist:
     """
 
     name: ClassVar[str] = "optimist"
-    keeps_history: ClassVar[bool] = False
-    grid: ClassVar[Grid] = {}
-    card: ClassVar[Card] = Card(
-        choose="K d; K d^2 for a hopeful share (d > 128: K d)",
+    layout: ClassVar[StateLayout] = SKETCHED_LAYOUT
+    info: ClassVar[PolicyInfo] = PolicyInfo(
+        choose="K d; K d^2 for the exploration share (d > 128: K d)",
         learn="d^2 (d > 128: d)",
         memory="d^2 (d > 128: d)",
         guarantee="none known",
-        use_when="the default: nothing to tune, exact chances",
+        use_when="the default: nothing to tune, exact probabilities",
         page="optimist",
     )
 
-    link: str | Link = "logistic"
-    half_life: float | None = None
-    floor: float = 0.0
-    rank: int | None = None
+    link: AnyLink = "logistic"
+    half_life: Annotated[float, Bounds(at_least=1)] | None = None
+    floor: Probability = 0.0
+    rank: Annotated[int, Bounds(at_least=0, at_most=64)] | None = None
 
-    def __post_init__(self) -> None:
-        find_link(self.link)
-        settle(self, floor=number("floor", self.floor, at_least=0, at_most=1))
-        if self.half_life is not None:
-            settle(self, half_life=number("half_life", self.half_life, at_least=1))
-        if self.rank is not None:
-            settle(self, rank=whole("rank", self.rank, at_least=0, at_most=LARGEST_RANK))
-
+    @derived
     def directions(self, dim: int) -> int:
         """How many directions are kept beside the diagonal; 0 is all of them."""
         if self.rank is not None:
             return self.rank
         return 0 if dim <= WHOLE_UP_TO else RANK
 
-    def numbers(self, dim: int) -> Floats:
-        """The rank, the floor, the half-life, and how much noise is assumed."""
-        half_life = math.inf if self.half_life is None else self.half_life
-        return np.array([self.directions(dim), self.floor, half_life, assumed_noise(find_link(self.link))])
+    @derived
+    def memory(self, dim: int) -> float:
+        """The half-life, infinite if nothing is forgotten."""
+        return math.inf if self.half_life is None else self.half_life
+
+    @derived
+    def noise(self, dim: int) -> float:
+        """The variance of rewards that counts as already observed."""
+        return assumed_noise(find_link(self.link))
+
+    def implementation(self, dim: int) -> type[Policy]:
+        """One class for each form of the covariance: only the code of that form is compiled."""
+        return WholeOptimist if self.directions(dim) == 0 else SketchedOptimist
 
     def init(self, dim: int) -> Floats:
-        """Nothing known."""
-        size = belief_size(dim, self.directions(dim))
-        if size > LARGEST_STATE:
-            raise InvalidInput(
-                f"the state would be {size} numbers for dim = {dim} and rank = {self.directions(dim)}; at most "
-                f"{LARGEST_STATE:g} fit. Keep fewer directions (rank=1 takes 10 numbers a feature), or fewer features"
-            )
-        return first_belief(dim, self.directions(dim))
+        """A state that has learned nothing. Any prior will do, because the first reward rescales it."""
+        rank = self.directions(dim)
+        if rank == 0:
+            return WHOLE_LAYOUT.allocate(dim, prior=1.0, covariance=1.0)
+        state = SKETCHED_LAYOUT.allocate(dim, tail=sketch_size(rank, dim + 1), prior=1.0)
+        sketch_of(state, dim, rank).variances[:] = 1.0
+        return state
 
-    def fits(self, state: Floats, dim: int) -> bool:
-        """A belief of this dimension and rank."""
-        return belief_fits(state, dim, self.directions(dim))
+    def is_valid_state(self, state: Floats, dim: int) -> bool:
+        """Whether this can be a state of this dimension and rank."""
+        rank = self.directions(dim)
+        if rank == 0:
+            return WHOLE_LAYOUT.is_valid(state, dim) and state[OFFSET] in (0.0, 1.0)
+        if not SKETCHED_LAYOUT.is_valid(state, dim, tail=sketch_size(rank, dim + 1)):
+            return False
+        sketch = sketch_of(state, dim, rank)
+        used = float(sketch.used[0])
+        valid_sketch = used.is_integer() and 0 <= used <= 2 * rank and (sketch.variances > 0.0).all()
+        return bool(valid_sketch and state[OFFSET] in (0.0, 1.0))
+
+
+class WholeOptimist(Optimist):
+    """Optimist with the full covariance."""
+
+    layout: ClassVar[StateLayout] = WHOLE_LAYOUT
 
     @staticmethod
-    @jittable
-    def choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Any arm before the first reward; then mostly the best, and sometimes the one with most reason to hope."""
-        here, (K, dim) = borrowed(state), arms.shape
-        if here[COUNT] == 0.0 or (settings[FLOOR_AT] > 0.0 and uniform(rng) < settings[FLOOR_AT]):
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        """Any arm before the first reward; then mostly the best arm, and sometimes the best with a bonus."""
+        K, dim = arms.shape
+        if state[COUNT] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
             return any_index(rng, K)
-        chance, angle = uniform_pair(rng)
-        share = hopeful_share(here, dim)
-        if chance >= share:
-            return best_arm(arms, mean_of(here, dim))
-        # Box and Muller's normal number: below the share, chance / share is uniform again.
-        hope = math.sqrt(-2.0 * math.log(1.0 - chance / share)) * abs(math.cos(2.0 * math.pi * angle))
-        if settings[RANK_AT] == 0.0:
-            unit = hope_unit(here, settings)
-            return most_hopeful(arms, mean_of(here, dim), covariance_of(here, dim), unit, hope)
-        levels, slopes = lines(here, settings, arms)
+        bonus = draw_bonus(state, dim, rng)
+        if bonus < 0.0:
+            return best_arm(arms, mean_of(state, dim))
+        return argmax_with_bonus(arms, mean_of(state, dim), covariance_of(state, dim), bonus_unit(state, settings), bonus)
+
+    @staticmethod
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Rescale the prior if it is due, then take the exact step of one observation."""
+        dim = x.shape[0]
+        mean, prior, P = mean_of(state, dim), prior_of(state, dim), covariance_of(state, dim)
+        squares, presence = squares_of(state, dim), presence_of(state, dim)
+        if update_feature_stats(state, x, squares, presence):
+            init_feature_prior(state, x, presence, prior, tail_at(dim), dim + 2)
+        if state[COUNT] >= state[NEXT]:
+            new_prior = rescaled_prior(state, squares, presence)
+            replace_prior(P, mean, prior, new_prior, discount_sums(state, squares, presence, settings.memory))
+        direction, diagonal = np.empty(dim + 1), float(P[dim, dim])
+        variance = arm_variance(P, x.reshape(1, dim), 0, direction)
+        for i in range(dim):
+            diagonal += x[i] * x[i] * P[i, i]
+        _, shrinkage = move_mean(state, mean, x, reward, direction, variance, diagonal, link)
+        subtract_outer(P, shrinkage, direction)
+        return state
+
+    @staticmethod
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        """Exact: from the intervals of |Z| in which each arm's line is the highest, the greedy share, and the floor."""
+        K, dim = arms.shape
+        levels, slopes = np.empty(K), np.empty(K)
+        score_lines(arms, mean_of(state, dim), covariance_of(state, dim), bonus_unit(state, settings), levels, slopes)
+        half_normal_probabilities(levels, slopes, out)
+        mix_probabilities(state, settings, arms, out)
+        return True
+
+
+class SketchedOptimist(Optimist):
+    """Optimist with a sketch of the covariance."""
+
+    @staticmethod
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        """Any arm before the first reward; then mostly the best arm, and sometimes the best with a bonus."""
+        K, dim = arms.shape
+        if state[COUNT] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
+            return any_index(rng, K)
+        bonus = draw_bonus(state, dim, rng)
+        if bonus < 0.0:
+            return best_arm(arms, mean_of(state, dim))
+        levels, slopes = np.empty(K), np.empty(K)
+        sketch = sketch_of(state, dim, int(settings.directions))
+        score_lines_sketched(arms, mean_of(state, dim), sketch, bonus_unit(state, settings), levels, slopes)
         best = 0
         for a in range(1, K):
-            # Differences, as in `most_hopeful`.
-            if levels[a] - levels[best] > hope * (slopes[best] - slopes[a]):
+            # Compare differences, as `argmax_with_bonus` does.
+            if levels[a] - levels[best] > bonus * (slopes[best] - slopes[a]):
                 best = a
         return best
 
     @staticmethod
-    @jittable
-    def learn(state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """The exact step of one observation, in the units that are known by now."""
-        observe(state, x, reward, link, int(settings[RANK_AT]), settings[HALF_LIFE_AT])
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Rescale the prior if it is due, then take the exact step of one observation."""
+        dim = x.shape[0]
+        mean, prior, sketch = mean_of(state, dim), prior_of(state, dim), sketch_of(state, dim, int(settings.directions))
+        squares, presence = squares_of(state, dim), presence_of(state, dim)
+        if update_feature_stats(state, x, squares, presence):
+            init_feature_prior(state, x, presence, prior, tail_at(dim) + dim + 2, 1)
+        if state[COUNT] >= state[NEXT]:
+            new_prior = rescaled_prior(state, squares, presence)
+            replace_prior_sketched(sketch, mean, prior, new_prior, discount_sums(state, squares, presence, settings.memory))
+        if sketch.used[0] == sketch.B.shape[0]:
+            compress(sketch, prior)
+        direction, diagonal = np.empty(dim + 1), float(sketch.variances[dim])
+        variance = variance_sketched(sketch, x, direction)
+        for i in range(dim):
+            diagonal += x[i] * x[i] * sketch.variances[i]
+        slope, shrinkage = move_mean(state, mean, x, reward, direction, variance, diagonal, link)
+        append_observation(sketch, slope, x, shrinkage, direction)
         return state
 
     @staticmethod
-    @jittable
-    def probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Exact: the intervals of |Z| in which each arm's line is the highest, the greedy share, and the floor."""
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        """Exact: from the intervals of |Z| in which each arm's line is the highest, the greedy share, and the floor."""
         K, dim = arms.shape
-        floor = 1.0 if state[COUNT] == 0.0 else settings[FLOOR_AT]
-        levels, slopes = lines(state, settings, arms)
-        half_normal_chances(levels, slopes, out)
-        share = hopeful_share(state, dim)
-        for a in range(K):
-            out[a] *= share
-        out[best_arm(arms, mean_of(state, dim))] += 1.0 - share
-        for a in range(K):
-            out[a] = floor / K + (1.0 - floor) * out[a]
+        levels, slopes = np.empty(K), np.empty(K)
+        sketch = sketch_of(state, dim, int(settings.directions))
+        score_lines_sketched(arms, mean_of(state, dim), sketch, bonus_unit(state, settings), levels, slopes)
+        half_normal_probabilities(levels, slopes, out)
+        mix_probabilities(state, settings, arms, out)
         return True
 
 
 @jittable
-def hopeful_share(state: Floats, dim: int) -> float:
-    """The chance that a decision is made with hope."""
+def exploration_share(state: Floats, dim: int) -> float:
+    """The probability that a decision has a bonus."""
     rewards = max(float(state[WEIGHT]), 1.0)
-    return max(LEAST_SHARE, min(1.0, EAGERNESS * math.sqrt(dim + 1.0) / rewards))
+    return max(LEAST_SHARE, min(1.0, EXPLORATION * math.sqrt(dim + 1.0) / rewards))
 
 
 @jittable
-def hope_unit(state: Floats, settings: Floats) -> float:
-    """What a standard deviation of the score counts: more where rewards are noisier than the link says."""
-    return HOPE * math.sqrt(dispersion(state, settings[NOISE_AT]))
+def draw_bonus(state: Floats, dim: int, rng: Generator) -> float:
+    """The |Z| of a decision with a bonus, or -1 for a greedy decision."""
+    u, v = uniform_pair(rng)
+    share = exploration_share(state, dim)
+    if u >= share:
+        return -1.0
+    # A normal number (Box and Muller): below the share, u / share is uniform again.
+    return math.sqrt(-2.0 * math.log(1.0 - u / share)) * abs(math.cos(2.0 * math.pi * v))
 
 
 @jittable
-def lines(state: Floats, settings: Floats, arms: Floats) -> tuple[Floats, Floats]:
-    """For each arm its score without hope, and how much a unit of hope adds."""
+def bonus_unit(state: Floats, settings: Any) -> float:
+    """The bonus per standard deviation of the score: larger if rewards are noisier than the link says."""
+    return BONUS * math.sqrt(dispersion(state, settings.noise))
+
+
+@jittable
+def mix_probabilities(state: Floats, settings: Any, arms: Floats, out: Floats) -> None:
+    """Turn the probabilities of a decision with a bonus into those of any decision: add the greedy share and floor."""
     K, dim = arms.shape
-    rank = int(settings[RANK_AT])
-    levels, slopes = np.empty(K), np.empty(K)
-    if rank == 0:
-        levels_and_widths(arms, mean_of(state, dim), covariance_of(state, dim), levels, slopes)
-    else:
-        levels_and_widths_sketched(arms, mean_of(state, dim), sketch_of(state, dim, rank), levels, slopes)
-    unit = hope_unit(state, settings)
+    floor, share = 1.0 if state[COUNT] == 0.0 else settings.floor, exploration_share(state, dim)
     for a in range(K):
-        slopes[a] *= unit
-    return levels, slopes
+        out[a] *= share
+    out[best_arm(arms, mean_of(state, dim))] += 1.0 - share
+    for a in range(K):
+        out[a] = floor / K + (1.0 - floor) * out[a]
