@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from glbandits.numba_support import jittable
 from glbandits.errors import InvalidInput, whole
+from glbandits.numba_support import jittable
 from glbandits.records import Floats, Generator
 
 KEY, STREAM, COUNTER = 0, 1, 2

@@ -7,9 +7,9 @@ draw from a logistic posterior by turns.
 
 import math
 
-from glbandits.numba_support import jittable
 from glbandits.maths.normal import normal_cdf
 from glbandits.maths.philox import normal, uniform
+from glbandits.numba_support import jittable
 from glbandits.records import Generator
 
 CUT = 0.64

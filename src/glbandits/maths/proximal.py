@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from glbandits.numba_support import jittable
 from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import add_scaled, copy_to, dot
+from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 

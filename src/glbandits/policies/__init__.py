@@ -1,5 +1,10 @@
 """One file an algorithm, and the table of them all."""
 
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from glbandits.errors import UnknownName, look_up
 from glbandits.policies.ecolog import Ecolog
 from glbandits.policies.epsilon_greedy import EpsilonGreedy
 from glbandits.policies.evill import Evill
@@ -18,6 +23,7 @@ from glbandits.policies.lin_ucb_disjoint import LinUcbDisjoint, disjoint_arms
 from glbandits.policies.lmc_ts import LmcTs
 from glbandits.policies.ofuglb_e import OfuglbE
 from glbandits.policies.online_laplace import OnlineLaplace
+from glbandits.policies.optimist import Optimist
 from glbandits.policies.pg_ts import PgTs
 from glbandits.policies.rs_glincb import RsGlincb
 from glbandits.policies.sgd_ts import SgdTs
@@ -28,6 +34,7 @@ from glbandits.policy import Grid, Policy
 from glbandits.policy_bases.sgd_ts_theory import TheoryConstants
 
 POLICIES: dict[str, type[Policy]] = {
+    Optimist.name: Optimist,
     SgdTs.name: SgdTs,
     OnlineLaplace.name: OnlineLaplace,
     LaplaceTs.name: LaplaceTs,
@@ -54,6 +61,28 @@ POLICIES: dict[str, type[Policy]] = {
     Uniform.name: Uniform,
 }
 
+
+def find_policy(name: str) -> type[Policy]:
+    """The policy class of this name in the table, or a user's own that is written `module:Class`.
+
+    The module is looked for as by `import`, and in the current folder.
+    """
+    module_name, colon, class_name = str(name).partition(":")
+    if not colon:
+        return look_up("policy", name, POLICIES)
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        kind = getattr(import_module(module_name), class_name, None)
+    except ModuleNotFoundError as error:
+        raise UnknownName(
+            f"there is no module {error.name!r}, which {name!r} names; run glb in the folder it is in."
+        ) from None
+    if not (isinstance(kind, type) and issubclass(kind, Policy)):
+        raise UnknownName(f"{name!r} must name a subclass of glbandits.Policy; {module_name}.{class_name} is {kind!r}.")
+    return kind
+
+
 __all__ = [
     "POLICIES",
     "Ecolog",
@@ -75,6 +104,7 @@ __all__ = [
     "LmcTs",
     "OfuglbE",
     "OnlineLaplace",
+    "Optimist",
     "PgTs",
     "Policy",
     "RsGlincb",
@@ -84,4 +114,5 @@ __all__ = [
     "UcbGlm",
     "Uniform",
     "disjoint_arms",
+    "find_policy",
 ]

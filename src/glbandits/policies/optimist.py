@@ -155,7 +155,9 @@ class WholeOptimist(Optimist):
         bonus = draw_bonus(state, dim, rng)
         if bonus < 0.0:
             return best_arm(arms, mean_of(state, dim))
-        return argmax_with_bonus(arms, mean_of(state, dim), covariance_of(state, dim), bonus_unit(state, settings), bonus)
+        return argmax_with_bonus(
+            arms, mean_of(state, dim), covariance_of(state, dim), bonus_unit(state, settings), bonus
+        )
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
@@ -219,7 +221,9 @@ class SketchedOptimist(Optimist):
             init_feature_prior(state, x, presence, prior, tail_at(dim) + dim + 2, 1)
         if state[COUNT] >= state[NEXT]:
             new_prior = rescaled_prior(state, squares, presence)
-            replace_prior_sketched(sketch, mean, prior, new_prior, discount_sums(state, squares, presence, settings.memory))
+            replace_prior_sketched(
+                sketch, mean, prior, new_prior, discount_sums(state, squares, presence, settings.memory)
+            )
         if sketch.used[0] == sketch.B.shape[0]:
             compress(sketch, prior)
         direction, diagonal = np.empty(dim + 1), float(sketch.variances[dim])
