@@ -1,5 +1,6 @@
-"""A policy at work: settings, state and randomness behind the online API."""
+"""The online API."""
 
 from glbandits.bandit.bandit import Bandit
+from glbandits.bandit.entries import compile_policy
 
-__all__ = ["Bandit"]
+__all__ = ["Bandit", "compile_policy"]

@@ -1,12 +1,12 @@
-"""Policies as they are written on the command line: `sgd-ts:step=0.5,draw=decision`."""
+"""Policies as they are written on the command line: `sgd-ts:step=0.5,draw=decision`, `module:Class:step=0.5`."""
 
 import ast
 from dataclasses import fields
 from typing import Any
 
 from glbandits.errors import InvalidInput, look_up
-from glbandits.policies import POLICIES, Policy
-from glbandits.policy import rebuild
+from glbandits.policies import POLICIES, find_policy
+from glbandits.policy import Policy, rebuild
 
 
 def parse_policy(text: str, **defaults: Any) -> Policy:
@@ -15,8 +15,8 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
     >>> parse_policy("sgd-ts:step=0.5,draw=decision", horizon=1000).draw
     'decision'
     """
-    name, _, listed = text.partition(":")
-    kind: Any = look_up("policy", name, POLICIES)
+    name, listed = _split(text)
+    kind: Any = find_policy(name)
     known = {field.name: field for field in fields(kind)}
     settings = _settings(name, listed)
     for key in settings:
@@ -24,6 +24,13 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
     if "theory" not in settings:  # which brings a horizon of its own
         settings = {key: value for key, value in defaults.items() if key in known} | settings
     return rebuild(kind, settings)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The name of a policy, which is `module:Class` for a user's own, and its settings."""
+    name, _, listed = text.partition(":")
+    class_name, _, rest = listed.partition(":")
+    return (f"{name}:{class_name}", rest) if name not in POLICIES and class_name.isidentifier() else (name, listed)
 
 
 def _settings(name: str, listed: str) -> dict[str, Any]:

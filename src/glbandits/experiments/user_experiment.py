@@ -8,7 +8,7 @@ from typing import Any
 from glbandits.environments import Environment, ForestCover, News, Synthetic
 from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.experiments.contest import Contestant, Experiment
-from glbandits.policies import POLICIES
+from glbandits.policies import find_policy
 from glbandits.policy import settings_of
 
 PROBLEMS: dict[str, type[Any]] = {"synthetic": Synthetic, "forest-cover": ForestCover, "news": News}
@@ -62,7 +62,7 @@ def _problem(path: Path, described: Any) -> Environment:
 
 def _contestant(path: Path, described: Any, horizon: int, environment: Environment) -> Contestant:
     _only(path, "[[policy]]", described, {"name", "settings", "grid"})
-    kind: Any = look_up("policy", described.get("name"), POLICIES)
+    kind: Any = find_policy(described.get("name"))
     known = settings_of(kind())
     fixed, grid = described.get("settings", {}), described.get("grid")
     for part in (fixed, grid or {}):

@@ -4,6 +4,8 @@ What a user's policy returns is used as an index and as a state. A wrong type is
 index when it is played; both name the policy.
 """
 
+import sys
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +13,7 @@ from numba import types
 from numba.core.errors import TypingError
 from numba.extending import overload
 
+from glbandits.code_digest import digest_of_code
 from glbandits.errors import InvalidInput
 from glbandits.maths.links import LinkFunctions
 from glbandits.numba_support import MESSAGE, register_python
@@ -63,6 +66,21 @@ def _make(kind: type[Policy]) -> None:
         return truth(probabilities(state, unpack(settings), arms, link, out))
 
     attach(kind, checked_choose, checked_learn, checked_probabilities)
+    if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+        _make_findable(kind, checked_choose, checked_learn, checked_probabilities)
+
+
+def _make_findable(kind: type[Policy], *functions: Any) -> None:
+    """Put functions of a script or a notebook into a module named for their code.
+
+    Numba's cache knows a function by its module and name. Those of `__main__` would be new in every process.
+    """
+    digest = "".join(digest_of_code(function).value for function in functions)
+    module = ModuleType(f"glbandits_{kind.__name__}_{digest}")
+    sys.modules[module.__name__] = module
+    for function in functions:
+        function.__module__, function.__qualname__ = module.__name__, function.__name__
+        setattr(module, function.__name__, function)
 
 
 @register_python
