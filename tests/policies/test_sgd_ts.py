@@ -211,7 +211,7 @@ def test_theory_and_practical_settings_do_not_mix() -> None:
 
 
 def test_a_first_block_that_cannot_fit_in_memory_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="Set block_length to a smaller tau"):
+    with pytest.raises(InvalidInput, match="at most 500,000,000 are allowed. Use fewer features"):
         Bandit(SgdTs(), dim=100_000)
 
 
@@ -227,7 +227,7 @@ def test_counts_that_would_lead_out_of_bounds_are_told(word: str, value: float) 
     bandit.learn_batch(np.eye(3).repeat(10, axis=0), np.resize([0.0, 1.0], 30))
     state = bandit.state
     state[getattr(sgd_ts, word)] = value
-    assert not policy.fits(state, 3)
+    assert not policy.is_valid_state(state, 3)
 
 
 def test_settings_become_plain_numbers_that_files_can_hold(tmp_path: Path) -> None:

@@ -6,15 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, number, whole
-from glbandits.maths.covariance import levels_and_widths, most_hopeful
-from glbandits.maths.links import Link, LinkFunctions, find_link
-from glbandits.maths.philox import any_index, uniform, uniform_pair
-from glbandits.maths.sketch import levels_and_widths_sketched
-from glbandits.maths.upper_envelope import half_normal_chances
-from glbandits.maths.vectors import best_arm
 from glbandits.numba_support import borrowed, jittable
 from glbandits.policy import Card, Grid, settle
+from glbandits.errors import InvalidInput, number, whole
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
     WEIGHT,
@@ -28,6 +22,12 @@ from glbandits.policy_bases.self_scaling_posterior import (
     observe,
     sketch_of,
 )
+from glbandits.maths.covariance import levels_and_widths, most_hopeful
+from glbandits.maths.upper_envelope import half_normal_chances
+from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.maths.philox import any_index, uniform, uniform_pair
+from glbandits.maths.sketch import levels_and_widths_sketched
+from glbandits.maths.vectors import best_arm
 from glbandits.records import Floats, Generator
 
 EAGERNESS, LEAST_SHARE = 24.0, 1 / 16

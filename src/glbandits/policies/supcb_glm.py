@@ -58,6 +58,7 @@ class SupCbGlm(MlePolicy):
 
     name: ClassVar[str] = "supcb-glm"
     layout: ClassVar[StateLayout] = LAYOUT
+    keeps_history: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 log T",
@@ -71,11 +72,6 @@ class SupCbGlm(MlePolicy):
     exploration: NonNegative | None = 1.0
     horizon: Annotated[int, Bounds(at_least=2)] = 10_000
     arms: PositiveInt | None = None
-
-    @property
-    def keeps_history(self) -> bool:
-        """Always."""
-        return True
 
     @derived
     def scale(self, dim: int) -> float:

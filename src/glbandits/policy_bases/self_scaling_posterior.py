@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from glbandits.numba_support import borrowed, jittable
 from glbandits.maths.covariance import renew, shrink, spread
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
@@ -23,7 +24,6 @@ from glbandits.maths.sketch import (
     spread_sketched,
 )
 from glbandits.maths.vectors import add_scaled
-from glbandits.numba_support import borrowed, jittable
 from glbandits.records import Floats
 
 COUNT, LAST, NEXT, WEIGHT, SQUARED_RESIDUALS, EXPECTED, RESIDUALS, OFFSET = 0, 1, 2, 3, 4, 5, 6, 7
