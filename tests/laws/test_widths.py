@@ -1,44 +1,51 @@
 """Widths that theory proves: theta* stays inside, as often as they promise and in every round."""
 
 import math
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
 from glbandits import Bandit, Ecolog, GlbOmd, GlmUcb, Gloc, InvalidInput, LinUcb, OfuglbE, UcbGlm
 from glbandits.environments import Synthetic
-from glbandits.policy_bases import gloc_estimator, linear_estimator, mle_estimator
-from glbandits.maths.gaussian_posterior import factor_of as belief_factor
 from glbandits.policies import ecolog, glb_omd, ofuglb_e
+from glbandits.policy import Policy, unpacker
+from glbandits.policy_bases import gloc_policy, linear_policy, mle_policy, posterior_policy
 from glbandits.records import Floats
 
 RUNS, ROUNDS, FAILURE = 40, 150, 0.05
 
 
-def gloc_ellipsoid(policy: Any, state: Floats) -> tuple[Floats, Floats, float]:
-    radius = gloc_estimator.width(state, gloc_estimator.read(policy.numbers(3)), 3)
-    return gloc_estimator.vector(state, 3, gloc_estimator.THETA_HAT), gloc_estimator.factor_of(state, 3), radius
+Ellipsoid: TypeAlias = tuple[Floats, Floats, float]
+"""Centre, factor and radius."""
 
 
-def linear_ellipsoid(policy: Any, state: Floats) -> tuple[Floats, Floats, float]:
-    return state[:3], belief_factor(state, 3), linear_estimator.width(state, policy.numbers(3), 3)
+def unpacked(policy: Policy, dim: int) -> Any:
+    """The settings as compiled code reads them."""
+    return unpacker(type(policy))(policy.packed_settings(dim))
 
 
-def glb_omd_ellipsoid(policy: Any, state: Floats) -> tuple[Floats, Floats, float]:
-    return state[1:4], belief_factor(state[1:], 3), glb_omd.width(state, policy.numbers(3), 3)
+def gloc_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
+    width = gloc_policy.width(state, unpacked(policy, 3), 3)
+    return gloc_policy.theta_hat_of(state, 3), gloc_policy.factor_of(state, 3), width
 
 
-def ecolog_ellipsoid(policy: Any, state: Floats) -> tuple[Floats, Floats, float]:
-    return (
-        ecolog.vector(state, 3, ecolog.THETA),
-        ecolog.matrix(state, 3, ecolog.W),
-        ecolog.width(state, policy.numbers(3)),
-    )
+def linear_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
+    width = linear_policy.width(state, unpacked(policy, 3), 3)
+    return posterior_policy.mean_of(state, 3), posterior_policy.factor_of(state, 3), width
 
 
-def ofuglb_ellipsoid(policy: Any, state: Floats) -> tuple[Floats, Floats, float]:
-    return state[1:4], mle_estimator.factor_of(state, 3), ofuglb_e.width(state, policy.numbers(3), 3)
+def glb_omd_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
+    return glb_omd.theta_of(state, 3), glb_omd.factor_of(state, 3), glb_omd.width(state, unpacked(policy, 3), 3)
+
+
+def ecolog_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
+    return ecolog.theta_of(state, 3), ecolog.W_of(state, 3), ecolog.width(state, unpacked(policy, 3))
+
+
+def ofuglb_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
+    width = ofuglb_e.width(state, unpacked(policy, 3), 3)
+    return mle_policy.theta_of(state, 3), mle_policy.factor_of(state, 3), width
 
 
 @pytest.mark.parametrize(
@@ -83,13 +90,13 @@ def test_widths_are_as_their_pages_write_them() -> None:
     bandit = Bandit(omd, dim=d, seed=1)
     bandit.learn_batch(X, y)
     beta = 4 * lam * S**2 + 2 * eta * math.log(1 / delta) + d * eta * (1 + 6 * eta) * math.log(1 + t / 4 / (lam * d))
-    assert glb_omd.width(bandit.state, omd.numbers(d), d) == pytest.approx(math.sqrt(beta), rel=1e-6)
+    assert glb_omd.width(bandit.state, unpacked(omd, d), d) == pytest.approx(math.sqrt(beta), rel=1e-6)
     ofu = OfuglbE(exploration=None, bound=S)
     bandit = Bandit(ofu, dim=d, seed=1)
     bandit.learn_batch(X, y)
     steepest = (1 + S / 2) * t  # the paper's for Bernoulli rewards
     beta = math.log(1 / delta) + d * math.log(2 * math.e * S * steepest / d)
-    assert ofuglb_e.width(bandit.state, ofu.numbers(d), d) == pytest.approx(
+    assert ofuglb_e.width(bandit.state, unpacked(ofu, d), d) == pytest.approx(
         math.sqrt(2 * (1 + R * S) * (1 + beta)), rel=1e-6
     )
     with pytest.raises(InvalidInput, match="is for noise of at most 1; got noise=3"):
@@ -98,7 +105,7 @@ def test_widths_are_as_their_pages_write_them() -> None:
     bandit = Bandit(eco, dim=d, seed=1)
     eta = 1 + math.sqrt(2) * S
     start = S**2 + 2 * eta * max(2 * eta - 2, (math.e - 2) * 2 * eta) * math.log(2 / delta)
-    assert ecolog.width(bandit.state, eco.numbers(d)) == pytest.approx(math.sqrt(start))
+    assert ecolog.width(bandit.state, unpacked(eco, d)) == pytest.approx(math.sqrt(start))
 
 
 @pytest.mark.parametrize("build", [OfuglbE, GlbOmd, GlmUcb, Gloc, UcbGlm])
@@ -111,7 +118,7 @@ def test_where_a_set_is_not_an_ellipsoid_the_width_is_as_written() -> None:
     rng, dim = np.random.default_rng(0), 3
     X, y = rng.uniform(-0.5, 0.5, (40, dim)), rng.integers(0, 2, 40).astype(float)
     kappa = math.exp(-2) / (1 + math.exp(-2)) ** 2
-    alpha = UcbGlm(exploration=None, horizon=500).numbers(dim)[0]
+    alpha = UcbGlm(exploration=None, horizon=500).scale(dim)
     assert alpha == pytest.approx(0.5 / kappa * math.sqrt(1.5 * math.log(1 + 1000 / 3) + math.log(20)))
     policy = GlmUcb(exploration=None, bound=1.0, warm_up=5)
     bandit = Bandit(policy, dim=dim, seed=1)

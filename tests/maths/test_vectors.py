@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from glbandits.maths.cholesky import factorise, solve_factorised
-from glbandits.maths.vectors import best_arm, dot, project_to_ball
+from glbandits.maths.vectors import add_scaled, add_scaled_row, best_arm, dot, dot_row, project_to_ball
 from glbandits.records import Floats
 
 numbers = st.floats(-10, 10, allow_subnormal=False)
@@ -36,6 +36,16 @@ def test_projection(theta: Floats, centre: Floats, radius: float) -> None:
 
 def test_dot_adds_in_the_order_of_the_index() -> None:
     assert dot(np.array([1e16, 1.0, -1e16]), np.ones(3)) == 0.0
+
+
+def test_functions_of_rows_give_the_bits_of_those_of_vectors() -> None:
+    A, b = np.random.default_rng(2).normal(size=(3, 7)), np.random.default_rng(3).normal(size=7)
+    by_row, by_vector = b.copy(), b.copy()
+    for row in range(3):
+        assert dot_row(A, row, b) == dot(A[row], b)
+        add_scaled_row(by_row, 0.3, A, row)
+        add_scaled(by_vector, 0.3, A[row])
+    np.testing.assert_array_equal(by_row, by_vector)
 
 
 def test_cholesky_solves() -> None:

@@ -7,7 +7,7 @@ from glbandits import Bandit, Ecolog, InvalidInput, OnlineLaplace
 from glbandits.maths.cholesky import solve_factorised
 from glbandits.maths.observation_history import history
 from glbandits.maths.proximal import excess
-from glbandits.policies.ecolog import CENTRE, LEVEL, THETA, THETA_WARM, Q, V, W, history_at, matrix, vector
+from glbandits.policies.ecolog import LEVEL, LOSSES, Q_of, V_of, W_of, centre_of, history_at, theta_of, theta_warm_of
 
 
 def test_with_step_one_in_a_wide_ball_it_is_online_laplace() -> None:
@@ -20,7 +20,7 @@ def test_with_step_one_in_a_wide_ball_it_is_online_laplace() -> None:
         reward = float(rng.random() < 0.5)
         ecolog.learn(arms[arm], reward)
         laplace.learn(arms[arm], reward)
-    np.testing.assert_allclose(vector(ecolog.state, 3, THETA), laplace.state[:3], atol=1e-12)
+    np.testing.assert_allclose(theta_of(ecolog.state, 3), laplace.state[:3], atol=1e-12)
     assert history(ecolog.state, history_at(3), 3).counts.size == 0  # no reward was surprising enough
 
 
@@ -35,15 +35,15 @@ def test_surprising_rewards_go_to_the_warm_up_set_and_shrink_theta_s_set() -> No
         state = bandit.state
         rows = history(state, history_at(2), 2).counts.sum()
         if rows > kept:  # then nothing else was learned from it
-            np.testing.assert_array_equal(vector(state, 2, THETA), vector(before, 2, THETA))
-            np.testing.assert_array_equal(matrix(state, 2, W), matrix(before, 2, W))
+            np.testing.assert_array_equal(theta_of(state, 2), theta_of(before, 2))
+            np.testing.assert_array_equal(W_of(state, 2), W_of(before, 2))
         kept = rows
-        theta, centre, set_matrix = vector(state, 2, THETA), vector(state, 2, CENTRE), matrix(state, 2, Q)
+        theta, centre, set_matrix = theta_of(state, 2), centre_of(state, 2), Q_of(state, 2)
         assert np.linalg.norm(theta) <= math.sqrt(2) * 4.0 * (1 + 1e-9)
         assert excess(truth, centre, set_matrix) <= state[LEVEL]
     assert 3 <= kept <= 200
     # The set, written out: ||theta||^2/S^2 + ||theta - theta_warm||^2_V / r^2 <= 2.
-    R, warm, least = matrix(state, 2, V), vector(state, 2, THETA_WARM), math.exp(-4) / (1 + math.exp(-4)) ** 2
+    R, warm, least = V_of(state, 2), theta_warm_of(state, 2), math.exp(-4) / (1 + math.exp(-4)) ** 2
     width = 0.5 * math.sqrt(np.linalg.slogdet(R.T @ R)[1] - 2 * math.log(0.01) + 2 * math.log(1 / 0.05))
     r = 2 / least * (width + least * 0.1 * 4.0)
     for point in rng.normal(size=(5, 2)):
@@ -56,15 +56,15 @@ def test_one_step_by_hand() -> None:
     # d = 1, theta = 0, W = 4, eta = 1/2 (weight 2): z minimises 4 z^2 + log(1 + e^z) - z, that is 8z + sigma(z) = 1.
     bandit = Bandit(Ecolog(step=0.5, prior_precision=4.0), dim=1, seed=1)
     bandit.learn([1.0], 1.0)
-    z = vector(bandit.state, 1, THETA)[0]
+    z = theta_of(bandit.state, 1)[0]
     assert 8 * z + 1 / (1 + math.exp(-z)) == pytest.approx(1.0, abs=1e-12)
     slope = math.exp(-z) / (1 + math.exp(-z)) ** 2
-    assert matrix(bandit.state, 1, W)[0, 0] ** 2 == pytest.approx(4 + slope)
+    assert W_of(bandit.state, 1)[0, 0] ** 2 == pytest.approx(4 + slope)
     # theta_bar minimises 4 z^2 + 2 log(1 + e^z) - z, which is z = 0: the loss there is log 2.
     gained = math.log(2) - (math.log1p(math.exp(z)) - z)
-    assert bandit.state[0] == pytest.approx(2 * 0.5 * gained - 4 * z * z)
+    assert bandit.state[LOSSES] == pytest.approx(2 * 0.5 * gained - 4 * z * z)
     b = np.array([1.0])
-    solve_factorised(matrix(bandit.state, 1, W), b)
+    solve_factorised(W_of(bandit.state, 1), b)
     assert b[0] == pytest.approx(1 / (4 + slope))
 
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Gloc, InvalidInput
-from glbandits.policy_bases import gloc_estimator as gloc
-from glbandits.policy_bases.gloc_policy import THETA, THETA_HAT, factor_of, read, vector, width
+from glbandits.policy import unpacker
+from glbandits.policy_bases.gloc_policy import PATH, factor_of, theta_hat_of, theta_of, width
 
 
 def test_two_rounds_by_hand() -> None:
@@ -14,17 +14,15 @@ def test_two_rounds_by_hand() -> None:
     # z = 0, g = 0 - 1 = -1; A = 1 + 4 = 5, A^-1 x = 0.4; theta = 0 + 0.5 * 0.4 = 0.2; theta_hat = 0.
     bandit.learn([2.0], 1.0)
     state = bandit.state
-    np.testing.assert_allclose([vector(state, 1, THETA)[0], vector(state, 1, THETA_HAT)[0]], [0.2, 0.0], atol=1e-15)
-    np.testing.assert_allclose(state[gloc.PATH], 1.0 * 2.0 * 0.4, atol=1e-15)
+    np.testing.assert_allclose([theta_of(state, 1)[0], theta_hat_of(state, 1)[0]], [0.2, 0.0], atol=1e-15)
+    np.testing.assert_allclose(state[PATH], 1.0 * 2.0 * 0.4, atol=1e-15)
     # x = 1: z = 0.2, g = 0.2 - 8 = -7.8; A = 6; theta = 0.2 + 0.5 * 7.8 / 6 = 0.85; theta_hat = 0.2 / 6.
     bandit.learn([1.0], 8.0)
     state = bandit.state
-    np.testing.assert_allclose(
-        [vector(state, 1, THETA)[0], vector(state, 1, THETA_HAT)[0]], [0.85, 0.2 / 6], atol=1e-14
-    )
+    np.testing.assert_allclose([theta_of(state, 1)[0], theta_hat_of(state, 1)[0]], [0.85, 0.2 / 6], atol=1e-14)
     # x = 1, y = 100: theta would be far out; the ball holds it at S = 1.
     bandit.learn([1.0], 100.0)
-    assert vector(bandit.state, 1, THETA)[0] == pytest.approx(1.0, rel=1e-12)
+    assert theta_of(bandit.state, 1)[0] == pytest.approx(1.0, rel=1e-12)
 
 
 def test_the_theory_radius_term_by_term() -> None:
@@ -40,16 +38,18 @@ def test_the_theory_radius_term_by_term() -> None:
         A += np.outer(X[i], X[i])
         path += g * g * X[i] @ np.linalg.solve(A, X[i])
         bandit.learn(X[i], y[i])
-        theta = vector(bandit.state, 2, THETA)
+        theta = theta_of(bandit.state, 2)
         assert np.linalg.norm(theta) <= 2.0 * (1 + 1e-12)
     theta_hat = np.linalg.solve(A, X.T @ z)
     B = 2 * kappa * 4 * 0.5 + path / (2 * kappa)
     root = math.sqrt(1 + 2 / kappa * B + 4 * 0.5**4 / (kappa**4 * 0.01))
     alpha = 1 + 4 / kappa * B + 8 * 0.25 / kappa**2 * math.log(2 / 0.1 * root)
     beta = alpha + 0.5 * 4 - (np.square(z).sum() - theta_hat @ (X.T @ z))
-    np.testing.assert_allclose(vector(bandit.state, 2, THETA_HAT), theta_hat, atol=1e-12)
+    np.testing.assert_allclose(theta_hat_of(bandit.state, 2), theta_hat, atol=1e-12)
     np.testing.assert_allclose(factor_of(bandit.state, 2).T @ factor_of(bandit.state, 2), A, rtol=1e-12)
-    assert width(bandit.state, read(policy.numbers(2)), 2) == pytest.approx(math.sqrt(beta), rel=1e-10)
+    assert width(bandit.state, unpacker(Gloc)(policy.packed_settings(2)), 2) == pytest.approx(
+        math.sqrt(beta), rel=1e-10
+    )
 
 
 def test_wrong_settings_are_refused() -> None:

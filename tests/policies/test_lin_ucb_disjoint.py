@@ -42,4 +42,4 @@ def test_features_that_are_no_blocks_are_refused() -> None:
         Bandit(LinUcbDisjoint(context_dim=3), dim=7)
     with pytest.raises(InvalidInput, match=r"contexts must have shape \(K, d\), a row for each arm; got \(3,\)"):
         disjoint_arms([1.0, 2.0, 3.0])
-    assert LinUcbDisjoint(exploration=None).numbers(1)[0] == pytest.approx(1 + np.sqrt(np.log(40) / 2))
+    assert LinUcbDisjoint(exploration=None).alpha(1) == pytest.approx(1 + np.sqrt(np.log(40) / 2))

@@ -120,5 +120,5 @@ def test_what_they_cannot_do_is_refused() -> None:
 def test_the_theory_scales() -> None:
     kappa = math.exp(-2) / (1 + math.exp(-2)) ** 2  # the least slope within 1 of ||theta|| <= 1
     c1 = 0.5 / kappa * math.sqrt(1.5 * math.log(1 + 2000 / 3) + math.log(20))
-    assert GlmFpl(exploration=None, horizon=1000).numbers(3)[-1] == pytest.approx(0.25 * c1)
-    assert Evill(exploration=None, horizon=1000).numbers(3)[-1] == pytest.approx(0.5 * c1)
+    assert GlmFpl(exploration=None, horizon=1000).scale(3) == pytest.approx(0.25 * c1)
+    assert Evill(exploration=None, horizon=1000).scale(3) == pytest.approx(0.5 * c1)

@@ -6,23 +6,23 @@ import pytest
 from glbandits import Bandit, InvalidInput, RsGlincb
 from glbandits.maths.cholesky import log_determinant
 from glbandits.maths.observation_history import history
-from glbandits.policies.rs_glincb import H_PLAYED, THETA, THETA_WARM, H, V, factor_of, history_at, vector
+from glbandits.policies.rs_glincb import H_of, H_played_of, V_of, history_at, theta_of, theta_warm_of
 
 
 def test_it_switches_when_the_determinant_has_doubled_and_not_before() -> None:
     bandit, rng, switches = Bandit(RsGlincb(), dim=3, seed=1), np.random.default_rng(0), 0
-    theta, played = np.zeros(3), factor_of(bandit.state, 3, H_PLAYED)
+    theta, played = np.zeros(3), H_played_of(bandit.state, 3)
     for _ in range(800):
         arms = rng.uniform(-1, 1, (8, 3))
         arm = bandit.choose(arms)
         bandit.learn(arms[arm], float(rng.random() < 1 / (1 + math.exp(-arms[arm, 0]))))
         state = bandit.state
-        new_theta, new_played = vector(state, 3, THETA), factor_of(state, 3, H_PLAYED)
-        now, then = log_determinant(factor_of(state, 3, H)), log_determinant(new_played)
+        new_theta, new_played = theta_of(state, 3), H_played_of(state, 3)
+        now, then = log_determinant(H_of(state, 3)), log_determinant(new_played)
         assert now - then <= math.log(2) + 1e-9
         if not np.array_equal(new_played, played):
             switches += 1
-            np.testing.assert_array_equal(new_played, factor_of(state, 3, H))
+            np.testing.assert_array_equal(new_played, H_of(state, 3))
         else:
             np.testing.assert_array_equal(new_theta, theta)
         theta, played = new_theta, new_played
@@ -41,14 +41,15 @@ def test_the_warm_up_set_is_what_no_arm_had_shown() -> None:
             assert arm == int(np.argmax(norms))
             V_now, warm = V_now + np.outer(arms[arm], arms[arm]), warm + 1
         bandit.learn(arms[arm], float(rng.random() < 0.5))
-    rows, R = history(bandit.state, history_at(2), 3), factor_of(bandit.state, 2, V)
+    rows, R = history(bandit.state, history_at(2), 3), V_of(bandit.state, 2)
     np.testing.assert_allclose(R.T @ R, V_now, rtol=1e-12)
     assert 0 < warm == rows.counts[rows.features[:, 2] == 0.0].sum() < 60
-    assert vector(bandit.state, 2, THETA_WARM).any()
+    assert theta_warm_of(bandit.state, 2).any()
 
 
 def test_the_paper_s_constants() -> None:
-    constants = RsGlincb(exploration=None, horizon=1000, failure=0.1, bound=2.0).constants(4)
+    policy = RsGlincb(exploration=None, horizon=1000, failure=0.1, bound=2.0)
+    constants = [policy.c(4), policy.b(4), policy.largest_known(4), policy.precision(4)]
     log, kappa = 4 * math.log(10_000), (1 + math.exp(2)) ** 2 / math.exp(2)
     gamma = 25 * 2 * math.sqrt(log)
     np.testing.assert_allclose(

@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,12 +12,17 @@ from glbandits.environments import Synthetic
 from glbandits.maths.likelihood import RIDGE_WITHOUT_MLE
 from glbandits.maths.philox import add_normals, any_index, generator
 from glbandits.policies import sgd_ts
+from glbandits.policy import unpacker
 from glbandits.records import Floats
 from glbandits.simulation import simulate
 
 
-def part(bandit: Bandit, which: int) -> Floats:
-    return sgd_ts.vector(bandit.state, bandit.dim, which)
+def part(bandit: Bandit, part_of: Callable[[Floats, int], Floats]) -> Floats:
+    return part_of(bandit.state, bandit.dim)
+
+
+def theta_ts_of(state: Floats, dim: int) -> Floats:
+    return sgd_ts.held_draw(state, dim, 0)
 
 
 def test_three_blocks_by_hand() -> None:
@@ -27,24 +33,26 @@ def test_three_blocks_by_hand() -> None:
     # Block 1, the random one: theta_hat solves x'theta = y for x = (1, 0) and (1, 1), y = 1 and 3.
     bandit.learn([1.0, 0.0], 1.0)
     bandit.learn([1.0, 1.0], 3.0)
-    for which in (sgd_ts.THETA_HAT, sgd_ts.THETA_TILDE, sgd_ts.THETA_BAR, sgd_ts.THETA_TS):
-        np.testing.assert_allclose(part(bandit, which), [1.0, 2.0], atol=1e-12)
+    for part_of in (sgd_ts.theta_hat_of, sgd_ts.theta_tilde_of, sgd_ts.theta_bar_of, theta_ts_of):
+        np.testing.assert_allclose(part(bandit, part_of), [1.0, 2.0], atol=1e-12)
     # Block 2, at theta_tilde_1 = (1, 2): errors 1 - 2 = -1 at (1, 0), and 2 - 0 = 2 at (0, 1). Gradient (-1, 2);
     # step (1/2)/2: theta_tilde_2 = (1.25, 1.5), inside the ball; theta_bar_2 = (1.125, 1.75).
     bandit.learn([1.0, 0.0], 2.0)
-    np.testing.assert_allclose(part(bandit, sgd_ts.GRADIENT), [-1.0, 0.0], atol=1e-12)
+    np.testing.assert_allclose(part(bandit, sgd_ts.gradient_of), [-1.0, 0.0], atol=1e-12)
     bandit.learn([0.0, 1.0], 0.0)
-    np.testing.assert_allclose(part(bandit, sgd_ts.THETA_TILDE), [1.25, 1.5], atol=1e-12)
-    np.testing.assert_allclose(part(bandit, sgd_ts.THETA_BAR), [1.125, 1.75], atol=1e-12)
-    np.testing.assert_allclose(part(bandit, sgd_ts.THETA_TS), [1.125, 1.75], atol=1e-12)
+    np.testing.assert_allclose(part(bandit, sgd_ts.theta_tilde_of), [1.25, 1.5], atol=1e-12)
+    np.testing.assert_allclose(part(bandit, sgd_ts.theta_bar_of), [1.125, 1.75], atol=1e-12)
+    np.testing.assert_allclose(part(bandit, theta_ts_of), [1.125, 1.75], atol=1e-12)
     # Block 3, at theta_tilde_2: errors 1.25 - 13.25 = -12 at (1, 0), 3 - 3 = 0 at (0, 2). Gradient (-12, 0); step
     # (1/2)/3: (3.25, 1.5), at (2.25, -0.5) from theta_hat; the ball pulls that back to length 2.
     bandit.learn([1.0, 0.0], 13.25)
     bandit.learn([0.0, 2.0], 3.0)
     shrink = 2.0 / math.hypot(2.25, 0.5)
     theta_tilde_3 = np.array([1.0 + 2.25 * shrink, 2.0 - 0.5 * shrink])
-    np.testing.assert_allclose(part(bandit, sgd_ts.THETA_TILDE), theta_tilde_3, atol=1e-12)
-    np.testing.assert_allclose(part(bandit, sgd_ts.THETA_BAR), (np.array([2.25, 3.5]) + theta_tilde_3) / 3, atol=1e-12)
+    np.testing.assert_allclose(part(bandit, sgd_ts.theta_tilde_of), theta_tilde_3, atol=1e-12)
+    np.testing.assert_allclose(
+        part(bandit, sgd_ts.theta_bar_of), (np.array([2.25, 3.5]) + theta_tilde_3) / 3, atol=1e-12
+    )
     assert bandit.state[sgd_ts.BLOCK] == 3
     assert bandit.choose([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]) == 2
 
@@ -113,10 +121,10 @@ def test_the_draw_is_held_for_a_block_and_varies_as_it_should() -> None:
         for j in range(3):
             for i in range(3):
                 bandit.learn(x if i else -x, float(i % 2))
-            gaps[j].append(part(bandit, sgd_ts.THETA_TS) - part(bandit, sgd_ts.THETA_BAR))
-            before = part(bandit, sgd_ts.THETA_TS)
+            gaps[j].append(part(bandit, theta_ts_of) - part(bandit, sgd_ts.theta_bar_of))
+            before = part(bandit, theta_ts_of)
             bandit.learn(x, 1.0)
-            np.testing.assert_array_equal(part(bandit, sgd_ts.THETA_TS), before)
+            np.testing.assert_array_equal(part(bandit, theta_ts_of), before)
             bandit.learn_batch([x, x], [1.0, 0.0])
     for j, gap in enumerate(gaps):
         block = 2 * j + 1  # two blocks are closed in every turn of the loop above
@@ -138,7 +146,7 @@ def test_theta_tilde_never_leaves_the_ball() -> None:
     rng = np.random.default_rng(2)
     for _ in range(300):
         bandit.learn(rng.normal(size=3), float(rng.random() < 0.5))
-        away = np.linalg.norm(part(bandit, sgd_ts.THETA_TILDE) - part(bandit, sgd_ts.THETA_HAT))
+        away = np.linalg.norm(part(bandit, sgd_ts.theta_tilde_of) - part(bandit, sgd_ts.theta_hat_of))
         assert away <= 0.5 + 1e-12
 
 
@@ -153,9 +161,9 @@ def test_separable_first_block_is_fitted_with_a_ridge_and_says_so() -> None:
 def test_theory_settings_reach_the_compiled_code() -> None:
     constants = TheoryConstants(noise=0.5, c1=0.2, c3=0.1, sigma_0=0.5, lambda_f=0.2, horizon=10**6)
     policy = SgdTs(theory=constants)
-    n = sgd_ts.read(policy.numbers(3))
+    n = unpacker(SgdTs)(policy.packed_settings(3))
     assert n.tau == constants.block_length(3)
-    assert n.step == pytest.approx(1 / constants.alpha(3), rel=1e-15)
+    assert n.eta == pytest.approx(1 / constants.alpha(3), rel=1e-15)
     for j in (1, 2, 50):
         assert sgd_ts.variance(n, float(j), 3) == pytest.approx(constants.variance(j, 3), rel=1e-12)
 
@@ -203,7 +211,7 @@ def test_theory_and_practical_settings_do_not_mix() -> None:
 
 
 def test_a_first_block_that_cannot_fit_in_memory_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="Set block_length to a smaller tau"):
+    with pytest.raises(InvalidInput, match="at most 500,000,000 are allowed. Use fewer features"):
         Bandit(SgdTs(), dim=100_000)
 
 
@@ -219,7 +227,7 @@ def test_counts_that_would_lead_out_of_bounds_are_told(word: str, value: float) 
     bandit.learn_batch(np.eye(3).repeat(10, axis=0), np.resize([0.0, 1.0], 30))
     state = bandit.state
     state[getattr(sgd_ts, word)] = value
-    assert not policy.fits(state, 3)
+    assert not policy.is_valid_state(state, 3)
 
 
 def test_settings_become_plain_numbers_that_files_can_hold(tmp_path: Path) -> None:
@@ -238,5 +246,5 @@ def test_collinear_features_of_any_size_are_fitted(scale: float, link: str) -> N
     bandits[1].learn_batch(scale * np.outer(signs, [1.0]), rewards)  # the same problem along its only direction
     assert bandits[0].state[sgd_ts.CONVERGED] == 1
     assert bandits[0].state[sgd_ts.FITTED_RIDGE] == RIDGE_WITHOUT_MLE
-    plane, line = (part(bandit, sgd_ts.THETA_HAT) for bandit in bandits)
+    plane, line = (part(bandit, sgd_ts.theta_hat_of) for bandit in bandits)
     assert scale * plane @ [0.6, 0.8] == pytest.approx(scale * line[0], rel=1e-6)

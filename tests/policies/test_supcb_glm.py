@@ -79,8 +79,8 @@ def test_it_plays_as_the_box_does(seed: int) -> None:
             reward = problem.noise.reward(piece.expected[t, arm], piece.noise[t])
             bandit.learn(arms[arm], reward)
             box.learn(arms[arm], reward)
-    rows = history(bandit.state, history_at(3, POLICY.stages()), 4)
-    for s in range(1, POLICY.stages() + 1):  # the sets are the same: disjoint, and with F and Psi_0 all rounds
+    rows = history(bandit.state, history_at(3, POLICY.stages(3)), 4)
+    for s in range(1, POLICY.stages(3) + 1):  # the sets are the same: disjoint, and with F and Psi_0 all rounds
         assert rows.counts[rows.features[:, 3] == s].sum() == len(box.psi[s])
         stages |= {s} if box.psi[s] else set()
     assert sum(len(rounds) for rounds in box.psi.values()) + TAU == 160
@@ -90,6 +90,6 @@ def test_it_plays_as_the_box_does(seed: int) -> None:
 def test_the_theory_width() -> None:
     policy = SupCbGlm(exploration=None, arms=50, horizon=1000, failure=0.1)
     kappa = math.exp(-2) / (1 + math.exp(-2)) ** 2
-    assert policy.alpha() == pytest.approx(1.5 / kappa * math.sqrt(2 * math.log(1000 * 50 / 0.1)))
+    assert policy.scale(3) == pytest.approx(1.5 / kappa * math.sqrt(2 * math.log(1000 * 50 / 0.1)))
     with pytest.raises(InvalidInput, match="needs arms, the most arms in a round"):
         SupCbGlm(exploration=None)

@@ -27,15 +27,8 @@ class Evill(PerturbedPolicy):
     The covariance of w is a^2 times the Hessian at theta_hat, so to first order theta ~ N(theta_hat, a^2 H^-1):
     Thompson sampling without a draw from H^-1. O(K d) to choose, O(t d^2) to learn.
 
-    Args:
-        link: mu, any link.
-        exploration: a. None for the theory's, `Confidence.weighted_width`, which needs a horizon.
-        warm_up: pulls at random before the first fit.
-        ridge: lambda, above 0.
-        horizon: T, for the theory's width only.
-        bound: S, likewise.
-        noise: R, likewise.
-        failure: delta, likewise.
+    Settings are `PerturbedPolicy`'s; exploration is a, and ridge is lambda, above 0. With exploration=None, a is
+    `Confidence.weighted_width`.
 
     >>> from glbandits import Bandit, Evill
     >>> bandit = Bandit(Evill(exploration=0.0), dim=1, seed=1)

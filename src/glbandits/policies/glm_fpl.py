@@ -23,16 +23,9 @@ class GlmFpl(PerturbedPolicy):
     The noise of all rewards is drawn anew each time. A row that was seen N times gets the mean of N such numbers.
     O(K d) to choose, O(t d^2) to learn.
 
-    Args:
-        link: mu, any link.
-        exploration: a; 1/2 is the worst standard deviation of a reward in [0, 1]. None for the theory's, which is
-            mu'_max times the width of `Confidence.mle_width` and needs a horizon.
-        warm_up: pulls at random before the first fit.
-        ridge: penalty of the fit. Perturbed rewards may leave the link's range, so without one there may be no fit.
-        horizon: T, for the theory's width only.
-        bound: S, likewise.
-        noise: R, likewise.
-        failure: delta, likewise.
+    Settings are `PerturbedPolicy`'s; exploration is a, and 1/2 is the worst standard deviation of a reward in [0, 1].
+    With exploration=None, a is mu'_max times `Confidence.mle_width`. Perturbed rewards may leave the link's range, so
+    without a ridge there may be no fit.
 
     >>> from glbandits import Bandit, GlmFpl
     >>> bandit = Bandit(GlmFpl(exploration=0.0), dim=1, seed=1)

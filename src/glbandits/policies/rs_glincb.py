@@ -1,7 +1,7 @@
 """RS-GLinCB: a policy that changes rarely (Sawarni, Das, Barman and Sinha, 2024)."""
 
 import math
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -26,17 +26,36 @@ WARM_UP_SET, OTHERS = 0.0, 1.0
 """The labels of the history."""
 
 
-class Constants(NamedTuple):
-    """The numbers that the algorithm adds and compares with."""
-
-    bonus: float
-    elimination: float
-    threshold: float
-    precision: float
-
-
 class RsGlincb(Width):
-    """What the algorithm compares with and adds."""
+    """Fit again only when there is much more to know than at the last fit; explore where nothing is known at all.
+
+    1. If some arm has ||x||^2 in V^-1 above a threshold, pull the one with the largest. Its reward belongs to the
+       warm-up set: V += xx', and theta_warm = maximum likelihood on that set.
+    2. Else drop the arms whose x'theta_warm + b ||x|| in V^-1 is below another's x'theta_warm - b ||x||, and pull the
+       largest x'theta + c ||x|| in the inverse of H as it was at the last switch.
+       Then H += (mu'(x'theta_warm)/e) xx'.
+    3. When det H has doubled since the last switch: switch, theta = maximum likelihood on the rewards of line 2.
+
+    Which set a reward belongs to depends on its x and on V, so rewards may come late. O(K d^2) to choose, O(d^2) to
+    learn but for O(d log T) fits of line 3 and those of the warm-up set.
+
+    Args:
+        link: mu, any link; the theory is for rewards in [0, 1].
+        exploration: c; None for the paper's constants in place of this and of the next three settings.
+        elimination: b.
+        threshold: of the squared norm in line 1.
+        prior_precision: V and H before the first reward, times I, and the ridge of the fits.
+        growth: the factor of line 3.
+        bound: S; both estimates stay in ||theta|| <= S.
+        horizon: T, for the paper's constants only.
+        failure: delta, likewise.
+
+    >>> from glbandits import Bandit, RsGlincb
+    >>> bandit = Bandit(RsGlincb(exploration=0.0), dim=1, seed=1)
+    >>> bandit.learn_batch([[1.0]] * 40, [1.0] * 30 + [0.0] * 10)
+    >>> bandit.choose([[0.2], [0.5], [-0.7]])
+    1
+    """
 
     name: ClassVar[str] = "rs-glincb"
     layout: ClassVar[StateLayout] = LAYOUT
@@ -61,12 +80,11 @@ class RsGlincb(Width):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.constants(1)
+        if self.exploration is None:
+            self.theory(1)
 
-    def constants(self, dim: int) -> Constants:
-        """The settings, or the paper's constants for rewards in [0, 1]."""
-        if self.exploration is not None:
-            return Constants(self.exploration, self.elimination, self.threshold, self.prior_precision)
+    def theory(self, dim: int) -> tuple[float, float, float]:
+        """The logarithm d log(T/delta), gamma and kappa of the paper's constants, for rewards in [0, 1]."""
         link = find_link(self.link)
         if self.horizon is None or link.highest_reward - link.lowest_reward > 1.0:
             raise InvalidInput(
@@ -75,28 +93,33 @@ class RsGlincb(Width):
             )
         log = dim * math.log(self.horizon / self.failure)
         least, _ = slope_range(link, self.bound)
-        gamma, kappa = 25.0 * self.bound * math.sqrt(log), 1.0 / least
-        return Constants(150.0 * math.sqrt(log), gamma * math.sqrt(kappa), 1.0 / (gamma * gamma * kappa), log)
+        return log, 25.0 * self.bound * math.sqrt(log), 1.0 / least
 
     @derived
     def c(self, dim: int) -> float:
         """The scale of the bonus."""
-        return self.constants(dim).bonus
+        return self.exploration if self.exploration is not None else 150.0 * math.sqrt(self.theory(dim)[0])
 
     @derived
     def b(self, dim: int) -> float:
         """The scale of the interval that drops arms."""
-        return self.constants(dim).elimination
+        if self.exploration is not None:
+            return self.elimination
+        _, gamma, kappa = self.theory(dim)
+        return gamma * math.sqrt(kappa)
 
     @derived
-    def unknown(self, dim: int) -> float:
-        """The squared norm from which on line 1 explores."""
-        return self.constants(dim).threshold
+    def largest_known(self, dim: int) -> float:
+        """The threshold of line 1."""
+        if self.exploration is not None:
+            return self.threshold
+        _, gamma, kappa = self.theory(dim)
+        return 1.0 / (gamma * gamma * kappa)
 
     @derived
     def precision(self, dim: int) -> float:
         """V and H before the first reward, times I, and the ridge of the fits."""
-        return self.constants(dim).precision
+        return self.prior_precision if self.exploration is not None else self.theory(dim)[0]
 
     @derived
     def log_growth(self, dim: int) -> float:
@@ -120,7 +143,7 @@ class RsGlincb(Width):
                 widest, largest = a, length
             upper[a] = score + settings.b * length
             floor = max(floor, score - settings.b * length)
-        if largest**2 >= settings.unknown:
+        if largest**2 >= settings.largest_known:
             return widest
         H, theta, best, best_score = H_played_of(state, dim), theta_of(state, dim), 0, -np.inf
         for a in range(K):
@@ -134,7 +157,7 @@ class RsGlincb(Width):
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Add the reward to its set, and make the fits that are due."""
         dim = x.shape[0]
-        to_warm_up = inverse_norm(V_of(state, dim), x, np.empty(dim)) ** 2 >= settings.unknown
+        to_warm_up = inverse_norm(V_of(state, dim), x, np.empty(dim)) ** 2 >= settings.largest_known
         label = WARM_UP_SET if to_warm_up else OTHERS
         state = remember(state, history_at(dim), labelled(x, label), reward)
         H_now, H_then = H_of(state, dim), H_played_of(state, dim)

@@ -12,33 +12,21 @@ from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.observation_history import empty_history, is_valid_history, labelled, remember, rows_labelled
 from glbandits.maths.vectors import copy_to, dot_row
 from glbandits.numba_support import jittable
-from glbandits.policy import (
-    AnyLink,
-    Bounds,
-    Grid,
-    NonNegative,
-    NonNegativeInt,
-    PolicyInfo,
-    Positive,
-    PositiveInt,
-    StateLayout,
-    derived,
-)
-from glbandits.policy_bases.confidence import Confidence
+from glbandits.policy import Bounds, Grid, NonNegative, PolicyInfo, PositiveInt, StateLayout, derived
 from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS
-from glbandits.policy_bases.warm_up import warm_up_length
+from glbandits.policy_bases.mle_policy import MlePolicy
 from glbandits.records import Floats, Generator
 
 LAYOUT, STAGE = StateLayout(), StateLayout()
 """The state is the count of rewards, a tail of stages, and a history that is labelled by stage."""
-LEARNED = LAYOUT.count("learned")
+LEARNED = LAYOUT.count("learned")  # at the index where `MlePolicy` reads it
 theta_of, factor_of = STAGE.vector("theta"), STAGE.factor("V")
 stages_at, stage_size = LAYOUT.end(), STAGE.end()
 WARM_UP_ROUNDS = 0.0
 """The label of F, the random rounds that every stage uses."""
 
 
-class SupCbGlm(Confidence):
+class SupCbGlm(MlePolicy):
     """Find the arm in stages, each twice as fine as the one before and with rewards of its own.
 
     1. Pull tau arms at random: the set F. Psi_1 .. Psi_S are empty, S = floor(log2 T).
@@ -55,18 +43,11 @@ class SupCbGlm(Confidence):
 
     O(log T K d^2) to choose, O(t d^2) to learn: only the stage that got the reward is fitted again.
 
+    Settings are `MlePolicy`'s. exploration is alpha; None for the theory's (3 R/kappa) sqrt(2 log(T K/delta)), which
+    needs `arms`. horizon is T, which sets the number of stages; play may go on beyond it.
+
     Args:
-        link: mu, any link.
-        exploration: alpha; None for the theory's (3 R/kappa) sqrt(2 log(T K/delta)), which needs `arms`.
-        horizon: T, which sets the number of stages. Play may go on beyond it.
-        warm_up_factor: C in tau = floor(C max(log T, d)).
-        warm_up: tau itself, instead of warm_up_factor.
-        ridge: penalty of the fits; 0 is the paper's.
-        prior_precision: V before the first reward, times I.
         arms: K, the most arms in a round; for the theory's alpha only.
-        bound: S, for the theory's alpha only.
-        noise: R, likewise.
-        failure: delta, likewise.
 
     >>> from glbandits import Bandit, SupCbGlm
     >>> bandit = Bandit(SupCbGlm(warm_up=2, exploration=0.0), dim=1, seed=1)
@@ -77,6 +58,7 @@ class SupCbGlm(Confidence):
 
     name: ClassVar[str] = "supcb-glm"
     layout: ClassVar[StateLayout] = LAYOUT
+    keeps_history: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 log T",
@@ -87,26 +69,13 @@ class SupCbGlm(Confidence):
         page="supcb-glm",
     )
 
-    link: AnyLink = "logistic"
+    exploration: NonNegative | None = 1.0
     horizon: Annotated[int, Bounds(at_least=2)] = 10_000
-    warm_up_factor: Annotated[float, Bounds(above=0, at_most=1e9)] = 1.0
-    warm_up: NonNegativeInt | None = None
-    ridge: NonNegative = 0.0
-    prior_precision: Positive = 1e-6
     arms: PositiveInt | None = None
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.alpha(1)
-
-    @property
-    def keeps_history(self) -> bool:
-        """Always."""
-        return True
-
     @derived
-    def alpha(self, dim: int) -> float:
-        """The width of an arm's interval, in units of its norm."""
+    def scale(self, dim: int) -> float:
+        """Alpha, the width of an arm's interval, in units of its norm."""
         if self.exploration is not None:
             return self.exploration
         if self.arms is None:
@@ -115,11 +84,6 @@ class SupCbGlm(Confidence):
             )
         kappa, _ = slope_range(find_link(self.link), self.bound + 1.0)
         return 3.0 * self.noise / kappa * math.sqrt(2.0 * math.log(self.horizon * self.arms / self.failure))
-
-    @derived
-    def tau(self, dim: int) -> int:
-        """The number of random pulls."""
-        return self.warm_up if self.warm_up is not None else warm_up_length(self.warm_up_factor, self.horizon, dim)
 
     @derived
     def stages(self, dim: int) -> int:
@@ -133,8 +97,9 @@ class SupCbGlm(Confidence):
 
     def init(self, dim: int) -> Floats:
         """Nothing learned at any stage."""
-        stages = np.tile(STAGE.allocate(dim, V=self.prior_precision), self.stages(dim))
-        return np.concatenate([LAYOUT.allocate(dim), stages, empty_history(dim + 1)])
+        state = LAYOUT.allocate(dim, tail=self.stages(dim) * stage_size(dim))
+        state[stages_at(dim) :] = np.tile(STAGE.allocate(dim, V=self.prior_precision), self.stages(dim))
+        return np.concatenate([state, empty_history(dim + 1)])
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
         """A count, the stages and a history behind them."""
@@ -143,11 +108,6 @@ class SupCbGlm(Confidence):
             return False
         stages = state[stages_at(dim) : end].reshape(-1, stage_size(dim))
         return LAYOUT.is_valid(state[: stages_at(dim)], dim) and all(STAGE.is_valid(stage, dim) for stage in stages)
-
-    @staticmethod
-    def is_warming_up(state: Floats, settings: Any) -> bool:
-        """Whether fewer than tau rewards are known."""
-        return bool(state[LEARNED] < settings.tau)
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
@@ -163,7 +123,7 @@ class SupCbGlm(Confidence):
             for a in range(K):
                 if left[a] > 0.0:
                     means[a] = dot_row(arms, a, theta)
-                    w = settings.alpha * inverse_norm_of_row(V, arms, a, scratch)
+                    w = settings.scale * inverse_norm_of_row(V, arms, a, scratch)
                     if means[a] > best_mean:
                         best, best_mean = a, means[a]
                     if w > largest:
@@ -210,7 +170,7 @@ def stage_number(state: Floats, settings: Any, x: Floats) -> int:
     scratch = np.empty(dim)
     for s in range(1, int(settings.stages) + 1):
         width *= 0.5
-        if settings.alpha * inverse_norm(factor_of(stage_of(state, dim, s), dim), x, scratch) > width:
+        if settings.scale * inverse_norm(factor_of(stage_of(state, dim, s), dim), x, scratch) > width:
             return s
     return 0
 
