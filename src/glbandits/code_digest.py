@@ -101,7 +101,7 @@ class _Walk:
 
 
 def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Names and values of the globals that a function's code loads; of a module, the attribute that is taken from it."""
+    """Names and values of the globals that a function loads; of a module, the attribute that is taken from it."""
     codes = [function.__code__]
     while codes:
         code = codes.pop()

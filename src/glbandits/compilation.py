@@ -15,14 +15,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from queue import SimpleQueue
-from types import FunctionType
 from typing import Any, NamedTuple
 
-import llvmlite.binding
+import llvmlite.binding  # type: ignore[import-untyped]
 import numba
 import numpy as np
 from numba import types
@@ -36,7 +34,7 @@ MODES = ("background", "now", "never")
 class Recipe(NamedTuple):
     """All that is needed to run or to compile an entry point."""
 
-    function: FunctionType
+    function: Callable[..., Any]
     signature: Any
     name: str
     """What it is called in messages and in the cache, such as "optimist, logistic"."""
@@ -163,15 +161,19 @@ def compile_mode() -> str:
     return mode
 
 
-@cache
 def entry_point(build: Callable[..., Recipe], *arguments: Any) -> EntryPoint:
     """The entry point that a module-level function `build(*arguments)` describes; one for each process."""
-    entry = EntryPoint(build, arguments)
-    _entries.append(entry)
+    key = (build, *arguments)
+    entry = _entries.get(key)
+    if entry is None:
+        with _entries_lock:
+            entry = _entries.get(key) or EntryPoint(build, arguments)
+            _entries[key] = entry
     return entry
 
 
-_entries: list[EntryPoint] = []
+_entries: dict[tuple[Any, ...], EntryPoint] = {}
+_entries_lock = threading.RLock()
 
 
 def compile_now(recipe: Recipe) -> Callable[..., Any]:
@@ -207,7 +209,7 @@ def _marker(recipe: Recipe) -> Path | None:
         name.text,
         numba.__version__,
         llvmlite.binding.get_host_cpu_name(),
-        f"{numba.config.CPU_NAME} {numba.config.CPU_FEATURES} {numba.config.BOUNDSCHECK}",
+        " ".join(str(getattr(numba.config, name)) for name in ("CPU_NAME", "CPU_FEATURES", "BOUNDSCHECK")),
         sys.implementation.cache_tag,
         f"{source.st_mtime_ns} {source.st_size}",
     )
@@ -301,12 +303,12 @@ def _background_compiler() -> _Background:
 
 def _after_fork() -> None:
     """The thread and the process of the parent do not serve its child."""
-    global _background_lock
-    _background_lock = threading.Lock()
+    global _background_lock, _entries_lock
+    _background_lock, _entries_lock = threading.Lock(), threading.RLock()
     for background in _background:
         atexit.unregister(background.stop)
     _background.clear()
-    for entry in _entries:
+    for entry in _entries.values():
         entry.forget_background()
 
 

@@ -100,7 +100,7 @@ def borrowed(array: Array) -> Array:
 @overload(borrowed)
 def _compiled_borrowed(array: Any) -> Any:
     if array.mutable:
-        raise TypingError("borrowed() takes read-only arrays only")  # type: ignore[no-untyped-call]
+        raise TypingError("borrowed() takes read-only arrays only")
 
     def implementation(array: Any) -> Any:
         return _without_owner(array)  # type: ignore[call-arg]
@@ -128,7 +128,7 @@ def fixed_tuple(values: Any, length: int) -> tuple[Any, ...]:
 @overload(fixed_tuple)
 def _compiled_fixed_tuple(values: Any, length: int) -> Any:  # noqa: ARG001
     def implementation(values: Any, length: int) -> Any:
-        return to_fixed_tuple(values, length)  # type: ignore[no-untyped-call, call-arg]
+        return to_fixed_tuple(values, length)  # type: ignore[call-arg]
 
     return implementation
 
@@ -154,8 +154,9 @@ class EntryName(NamedTuple):
     """Whether the digest knows all of it; if not, the machine code is not kept on disk."""
 
 
-def entry_name(function: FunctionType, name: str, check_bounds: bool) -> EntryName:
+def entry_name(function: Callable[..., Any], name: str, check_bounds: bool) -> EntryName:
     """Name an entry point. Raises InvalidInput if it reaches a function without `@jittable`."""
+    assert isinstance(function, FunctionType)
     known = _names.get(function)
     if known is None:
         digest = check_reachable(function, name)
@@ -169,12 +170,13 @@ def entry_name(function: FunctionType, name: str, check_bounds: bool) -> EntryNa
 _names: WeakKeyDictionary[FunctionType, EntryName] = WeakKeyDictionary()
 
 
-def cache_folder(function: FunctionType) -> Path | None:
+def cache_folder(function: Callable[..., Any]) -> Path | None:
     """Where Numba keeps the machine code of an entry point; None if no folder can be written to."""
     try:
-        return Path(numba.njit(cache=True)(function).stats.cache_path)
+        path = numba.njit(cache=True)(function).stats.cache_path
     except RuntimeError:
         return None
+    return None if path is None else Path(path)
 
 
 def compile_cached(
@@ -186,9 +188,13 @@ def compile_cached(
     first and convert only when they must. `nogil` lets other threads run meanwhile; taking the lock back costs 0.1
     microseconds, so short calls keep it. Raises InvalidInput with Numba's text if the code cannot be compiled.
     """
-    assert isinstance(function, FunctionType)
     is_cachable = entry_name(function, name, check_bounds).is_complete and cache_folder(function) is not None
-    options = {"nogil": nogil, "error_model": "numpy", "boundscheck": check_bounds, "cache": is_cachable}
+    options: dict[str, Any] = {
+        "nogil": nogil,
+        "error_model": "numpy",
+        "boundscheck": check_bounds,
+        "cache": is_cachable,
+    }
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", NumbaWarning)

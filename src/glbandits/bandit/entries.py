@@ -5,8 +5,7 @@ InvalidInput; `Bandit` then looks again, slowly, to say what was wrong.
 """
 
 from collections.abc import Callable
-from types import FunctionType
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numba import types
@@ -51,7 +50,7 @@ def policy_recipe(
     """The recipe of an entry point around a policy; with bounds checks if the policy or the link is a user's."""
     is_ours = is_ours and link.built_in and policy.__module__.split(".")[0] == __name__.split(".")[0]
     name = f"{policy.name}, {link.name}{more}"
-    return Recipe(cast(FunctionType, function), signature, name, nogil=nogil, check_bounds=not is_ours, work=work)
+    return Recipe(function, signature, name, nogil=nogil, check_bounds=not is_ours, work=work)
 
 
 def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
@@ -151,7 +150,7 @@ def arms_check_recipe() -> Recipe:
         return arms.shape[0] > 0 and arms.shape[1] == dim and usable(arms)
 
     signature = types.boolean(READ_MATRIX, types.int64)
-    return Recipe(cast(FunctionType, are_usable), signature, "check of arms", nogil=False)
+    return Recipe(are_usable, signature, "check of arms", nogil=False)
 
 
 def arms_check() -> EntryPoint:
@@ -167,24 +166,17 @@ def compile_policy(policy: Policy, dim: int) -> None:
     compile_now(arms_check_recipe())
 
 
-def _work_of_choosing(state: Floats, settings: Floats, dim: int, arms: Floats, rng: Generator) -> float:  # noqa: ARG001
+def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Floats, *_rest: Any) -> float:
     return float(arms.shape[0] * min(state.size, dim * dim))
 
 
-def _work_of_learning(
-    state: Floats,
-    settings: Floats,
-    dim: int,
-    x: Floats,
-    reward: float,
-    rng: Generator,  # noqa: ARG001
-) -> float:
+def _work_of_learning(state: Floats, _settings: Floats, dim: int, *_rest: Any) -> float:
     return float(state.size * dim)
 
 
-def _work_of_probabilities(state: Floats, settings: Floats, arms: Floats, out: Floats) -> float:  # noqa: ARG001
+def _work_of_probabilities(state: Floats, _settings: Floats, arms: Floats, *_rest: Any) -> float:
     return float(arms.shape[0] * min(state.size, arms.shape[1] ** 2))
 
 
-def _always_long(*arguments: Any) -> float:  # noqa: ARG001
+def _always_long(*_arguments: Any) -> float:
     return np.inf

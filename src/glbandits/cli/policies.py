@@ -45,7 +45,7 @@ def policies(
     table.add_column("use it when")
     table.add_column("settings (defaults)")
     for name, kind in POLICIES.items():
-        table.add_row(name, summary(kind), kind.card.use_when, settings(kind))
+        table.add_row(name, summary(kind), kind.info.use_when, settings(kind))
     console = Console()
     console.print(table)
     console.print("Set them on the command line like this: --policy sgd-ts:step=0.5,draw=decision")
@@ -55,9 +55,9 @@ def as_markdown() -> str:
     """The page docs/policies.md."""
     lines = [HEAD, *row("id", "to choose", "to learn", "memory", "links", "guarantee", "use it when", head=True)]
     for name, kind in POLICIES.items():
-        card = kind.card
-        page = f"[`{name}`](theory/{card.page}.md)"
-        lines += row(page, card.choose, card.learn, card.memory, links(kind), card.guarantee, card.use_when)
+        info = kind.info
+        page = f"[`{name}`](theory/{info.page}.md)"
+        lines += row(page, info.choose, info.learn, info.memory, links(kind), info.guarantee, info.use_when)
     lines += ["", "## Settings and grids", "", *row("id", "what it does", "settings (defaults)", "grid", head=True)]
     for name, kind in POLICIES.items():
         lines += row(f"`{name}`", summary(kind), settings(kind), grid(kind))

@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from functools import lru_cache
-from types import FunctionType
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numba import types
@@ -357,4 +356,4 @@ def scan_recipe() -> Recipe:
     text, texts = types.Array(types.uint8, 1, "C", readonly=True), types.uint8[:, ::1]
     one, two, number = types.int64[::1], types.int64[:, ::1], types.int64
     signature = types.UniTuple(number, 2)(text, number, texts, one, two, two, one, two, number)  # type: ignore[no-untyped-call]
-    return Recipe(cast(FunctionType, _scan), signature, "R6A files")
+    return Recipe(_scan, signature, "R6A files")

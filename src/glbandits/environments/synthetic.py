@@ -3,8 +3,6 @@
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from types import FunctionType
-from typing import cast
 
 import numpy as np
 from numba import types
@@ -142,4 +140,4 @@ def expectation_recipe(link: Link) -> Recipe:
 
     signature = types.float64[:, ::1](READ_CUBE, READ_VECTOR)
     name = f"expected rewards, {link.name}"
-    return Recipe(cast(FunctionType, expectation), signature, name, check_bounds=not link.built_in)
+    return Recipe(expectation, signature, name, check_bounds=not link.built_in)

@@ -53,8 +53,6 @@ def play_together(
 
     `progress` is called with the number of rows just played, summed over policies and seeds.
     """
-    for policy in policies:
-        check_policy(policy)
     smallest = _check(log, policies)
     if rules.learn == "matched" and rules.least_propensity is None:
         rules = replace(rules, least_propensity=smallest)
@@ -68,17 +66,13 @@ def play_together(
     return [[player.curve() for player in same_policy] for same_policy in players]
 
 
-def check_policy(policy: object) -> None:
-    """Refuse what is not the settings of a policy."""
-    if not isinstance(policy, Policy) or isinstance(policy, type):
-        raise InvalidInput(f"policy must be settings such as Optimist(); got {policy!r}")
-
-
 def _check(log: Log, policies: Sequence[Policy]) -> float:
     """The smallest propensity of a log that all of these policies can learn from."""
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or another Log; got {type(log).__name__}")
     whole("the number of features of the log", log.dim, at_least=1)
+    for policy in policies:
+        check_policy(policy, log.dim)
     learners = {find_link(policy.link): policy.name for policy in policies}
     smallest, first_row = 1.0, 0
     for block in log.blocks():
@@ -145,7 +139,6 @@ class LogPlayer:
 
     def __init__(self, policy: Policy, dim: int, seed: int, rules: Rules) -> None:
         self._policy, self._seed, self._rules = policy, seed, rules
-        check_policy(policy, dim)
         recipe = matched_recipe if rules.learn == "matched" else all_recipe
         self._play = entry_point(recipe, policy.implementation(dim), find_link(policy.link)).compiled()
         self._state, self._settings, self._rng = policy.init(dim), policy.packed_settings(dim), generator(seed)

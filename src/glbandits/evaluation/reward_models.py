@@ -5,8 +5,7 @@ learned from the other folds alone, and a row asks the model of its own fold (cr
 """
 
 from dataclasses import dataclass, field
-from types import FunctionType
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numba import types
@@ -183,7 +182,7 @@ def means_recipe(link: Link) -> Recipe:
             scores[place] = mean(scores[place])
 
     name = f"means, {link.name}"
-    return Recipe(cast(FunctionType, means), types.void(VECTOR), name, check_bounds=not link.built_in)
+    return Recipe(means, types.void(VECTOR), name, check_bounds=not link.built_in)
 
 
 def chosen_features(block: LoggedData) -> Floats:

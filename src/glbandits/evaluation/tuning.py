@@ -10,11 +10,12 @@ import numpy as np
 from glbandits.errors import InvalidInput, look_up, number
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import split
-from glbandits.evaluation.log_player import Rules, check_policy, play_together
+from glbandits.evaluation.log_player import Rules, play_together
 from glbandits.evaluation.logged_data import Log
 from glbandits.evaluation.progressive import warn_if_few
 from glbandits.maths.philox import seed_list
 from glbandits.policy import Grid, Policy, grid_points
+from glbandits.policy.first_use import check_is_policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +151,7 @@ def _candidates(given: Policy | Sequence[Policy], grid: Grid | None) -> list[Pol
         if len(given) < 2:
             raise InvalidInput(f"candidates must be at least two policies, or one with a grid; got {given!r}")
         return list(given)
-    check_policy(given)
+    check_is_policy(given)
     varied: Grid = getattr(given, "grid", {}) if grid is None else grid
     if not varied:
         raise InvalidInput(f"{given.name} has no grid of settings to choose among. Give one, or a list of policies")

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from glbandits.environments import Environment
 from glbandits.experiments.run_key import RunSpec
-from glbandits.policy import Grid, ListedPolicy, Policy, grid_points, settings_of
+from glbandits.policy import Grid, Policy, grid_points, settings_of
 
 THIN: Grid = {
     "exploration": (0.1, 1.0),
@@ -23,7 +23,7 @@ THIN: Grid = {
 class Contestant:
     """A policy, what is fixed of its settings, and the values among which the rest is chosen."""
 
-    kind: type[ListedPolicy]
+    kind: type[Policy]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     grid: Grid | None = None
     """The policy's own if None."""

@@ -1,8 +1,5 @@
 """Hashed features and their products, added up in vectors: the part of hashing that is compiled."""
 
-from types import FunctionType
-from typing import cast
-
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
@@ -56,4 +53,4 @@ def cross_recipe() -> Recipe:
 
     codes = types.Array(types.uint64, 1, "C", readonly=True)
     signature = types.void(codes, READ_VECTOR, READ_INTS, types.float64[:, ::1])
-    return Recipe(cast(FunctionType, cross), signature, "hashed features", nogil=False)
+    return Recipe(cross, signature, "hashed features", nogil=False)

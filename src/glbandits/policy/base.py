@@ -173,7 +173,7 @@ def _add_random_rule(kind: Any) -> None:
 def unpacker(kind: Any) -> Callable[[Floats], Any]:
     """The function that gives the packed settings of a policy class their names, in compiled code too."""
     if "unpack" not in vars(kind):
-        packed: Any = namedtuple("Packed", packed_names(kind) or ("unused",))
+        packed: Any = namedtuple("Packed", packed_names(kind) or ("unused",))  # type: ignore[misc]
         packed.__module__, packed.__qualname__ = kind.__module__, f"{kind.__qualname__}.Packed"
         kind.Packed, length = packed, len(packed._fields)
 
@@ -185,7 +185,7 @@ def unpacker(kind: Any) -> Callable[[Floats], Any]:
     return unpack_settings
 
 
-def attach(kind: type, *functions: FunctionType) -> None:
+def attach(kind: type, *functions: Any) -> None:
     """Make these functions static methods of a class, found again by its name when compiled code is looked up."""
     for function in functions:
         function.__module__, function.__qualname__ = kind.__module__, f"{kind.__qualname__}.{function.__name__}"

@@ -94,7 +94,7 @@ def integer(arm: Any) -> int:
 @overload(integer)
 def _compiled_integer(arm: Any) -> Any:
     if not isinstance(arm, types.Integer) or isinstance(arm, types.Boolean):
-        raise TypingError(  # type: ignore[no-untyped-call]
+        raise TypingError(
             f"{MESSAGE}choose must return an integer, the index of an arm; it can return {arm}. Convert it by int(...)."
         )
 
@@ -121,7 +121,7 @@ def state_array(learned: Any) -> Floats:
 @overload(state_array)
 def _compiled_state_array(learned: Any) -> Any:
     if learned != types.float64[::1]:
-        raise TypingError(  # type: ignore[no-untyped-call]
+        raise TypingError(
             f"{MESSAGE}learn must return the state, a vector of float64, on every path; it can return {learned}. "
             "End it with `return state`."
         )
@@ -143,7 +143,7 @@ def truth(exact: Any) -> bool:
 @overload(truth)
 def _compiled_truth(exact: Any) -> Any:
     if not isinstance(exact, types.Boolean):
-        raise TypingError(  # type: ignore[no-untyped-call]
+        raise TypingError(
             f"{MESSAGE}probabilities must return True if it wrote exact probabilities, else False; it can return "
             f"{exact}."
         )

@@ -25,16 +25,22 @@ PARAMETERS = {
 }
 
 
+def check_is_policy(policy: object) -> Policy:
+    """The policy itself. Raises InvalidInput if it is anything else."""
+    if isinstance(policy, type) and issubclass(policy, Policy):
+        raise InvalidInput(f"policy must be settings such as {policy.__name__}(); got the class. Add parentheses.")
+    if not isinstance(policy, Policy):
+        raise InvalidInput(f"policy must be settings such as Optimist(), of a subclass of Policy; got {policy!r}.")
+    return policy
+
+
 def check_policy(policy: object, dim: int) -> None:
     """Raise InvalidInput, in one sentence, unless this policy can play with so many features.
 
     A policy of this package is known to be sound. A user's policy makes one decision and learns one reward on a trial
     problem, uncompiled.
     """
-    if isinstance(policy, type) and issubclass(policy, Policy):
-        raise InvalidInput(f"policy must be settings such as {policy.__name__}(); got the class. Add parentheses.")
-    if not isinstance(policy, Policy):
-        raise InvalidInput(f"policy must be settings such as Optimist(), of a subclass of Policy; got {policy!r}.")
+    policy = check_is_policy(policy)
     whole("dim", dim, at_least=1)
     kind = policy.implementation(dim)
     if kind.__module__.split(".")[0] == __name__.split(".")[0]:

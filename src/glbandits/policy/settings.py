@@ -89,7 +89,7 @@ class Setting(NamedTuple):
 
 
 @cache
-def declared_settings(kind: type) -> tuple[Setting, ...]:
+def declared_settings(kind: Any) -> tuple[Setting, ...]:
     """The settings of a policy class, in the order of its fields."""
     hints = get_type_hints(kind, include_extras=True)
     return tuple(_parsed(kind, field.name, hints[field.name]) for field in fields(kind))
@@ -117,12 +117,16 @@ def _parsed(owner: type, name: str, hint: Any) -> Setting:
 
 def validate_settings(policy: object) -> None:
     """Check every setting and replace it by a plain value: a NumPy number becomes one that files can hold."""
-    for setting in declared_settings(type(policy)):
+    for setting in declared_settings(_kind(policy)):
         set_validated(policy, **{setting.name: setting.validated(getattr(policy, setting.name))})
 
 
+def _kind(policy: object) -> Any:
+    return type(policy)
+
+
 @cache
-def packed_names(kind: type) -> tuple[str, ...]:
+def packed_names(kind: Any) -> tuple[str, ...]:
     """The settings and derived values that the compiled functions of a policy class read.
 
     Policies that differ in other settings only are the same to compiled code, and to the store of results.
@@ -141,7 +145,7 @@ def _is_derived(kind: type, name: str) -> bool:
 
 def packed_settings(policy: object, kind: type, dim: int) -> Floats:
     """The values of `packed_names(kind)` as one array."""
-    declared = {setting.name: setting for setting in declared_settings(type(policy))}
+    declared = {setting.name: setting for setting in declared_settings(_kind(policy))}
     values = [
         declared[name].packed(getattr(policy, name)) if name in declared else float(getattr(policy, name)(dim))
         for name in packed_names(kind)

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
-from types import FunctionType
-from typing import cast
 
 import msgspec
 import numpy as np
@@ -103,4 +101,4 @@ def draw_recipe() -> Recipe:
         return draw(probabilities, share)
 
     signature = types.int64(READ_VECTOR, READ_INTS, types.float64, types.float64, VECTOR)
-    return Recipe(cast(FunctionType, mix_and_draw), signature, "draw of an action", nogil=False)
+    return Recipe(mix_and_draw, signature, "draw of an action", nogil=False)
