@@ -14,7 +14,7 @@ from glbandits.numba_support import jittable
 from glbandits.records import Floats, Ints
 
 ROUNDING = 2.0**-52
-"""The relative error of one operation, and the least probability that a draw of Z can decide, relative to its density."""
+"""The relative error of one operation; times the density of Z, the least probability of a line that can be chosen."""
 
 
 @jittable
