@@ -1,8 +1,9 @@
 import numpy as np
 
-from glbandits.maths.cholesky import backward, factorise, forward, inverse_norm, inverse_norm_of_row, update
-from glbandits.maths.gaussian import best_with_bonus, draw_with_precision
+from glbandits.maths.cholesky import backward, factorise, forward, inverse_norm, update
+from glbandits.maths.gaussian import best_with_bonus, draw_with_precision, score_and_norm
 from glbandits.maths.philox import generator
+from glbandits.maths.vectors import dot
 from glbandits.records import Floats
 
 RNG = np.random.default_rng(6)
@@ -19,7 +20,8 @@ def test_triangular_solves_and_norms() -> None:
     np.testing.assert_allclose(R.T @ x, b, atol=1e-12)
     np.testing.assert_allclose(R @ y, b, atol=1e-12)
     assert np.isclose(inverse_norm(R, b, np.empty(4)), np.sqrt(b @ np.linalg.solve(V, b)), rtol=1e-12)
-    assert inverse_norm_of_row(R, np.array([x, b]), 1, np.empty(4)) == inverse_norm(R, b, np.empty(4))
+    score_and_norm_of_b = score_and_norm(np.array([x, b]), 1, y, R, np.empty(4))
+    assert score_and_norm_of_b == (dot(b, y), inverse_norm(R, b, np.empty(4)))
 
 
 def test_a_rank_one_update_is_that_of_the_matrix() -> None:

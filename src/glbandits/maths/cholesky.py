@@ -101,15 +101,6 @@ def inverse_norm(R: Floats, x: Floats, scratch: Floats) -> float:
 
 
 @jittable
-def inverse_norm_of_row(R: Floats, A: Floats, row: int, scratch: Floats) -> float:
-    """The same norm of a row of A, without a slice of A."""
-    for i in range(scratch.shape[0]):
-        scratch[i] = A[row, i]
-    forward(R, scratch)
-    return norm(scratch)
-
-
-@jittable
 def log_determinant(R: Floats) -> float:
     """The logarithm of the determinant of R'R."""
     total = 0.0

@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 
-from glbandits.maths.cholesky import backward, inverse_norm_of_row, log_determinant
+from glbandits.maths.cholesky import backward, forward, log_determinant
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
 from glbandits.maths.upper_envelope import highest_line, normal_probabilities
-from glbandits.maths.vectors import add_scaled, dot_row
+from glbandits.maths.vectors import add_scaled, dot, norm
 from glbandits.numba_support import jittable
 from glbandits.records import Floats, Generator
 
@@ -24,12 +24,26 @@ def draw_with_precision(theta: Floats, R: Floats, scale: float, rng: Generator) 
 
 
 @jittable
+def score_and_norm(arms: Floats, a: int, theta: Floats, R: Floats, scratch: Floats) -> tuple[float, float]:
+    """The score x'theta and the norm of x in the inverse of R'R, where x is row a. Overwrites scratch. O(d^2).
+
+    It reads the row by index, because a slice of arms in a loop costs as much as the sums.
+    """
+    for i in range(scratch.shape[0]):
+        scratch[i] = arms[a, i]
+    score = dot(scratch, theta)
+    forward(R, scratch)
+    return score, norm(scratch)
+
+
+@jittable
 def best_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float) -> int:
     """The arm with the largest x'theta + scale ||x|| in the inverse of R'R; the first of several. O(K d^2)."""
     scratch = np.empty(theta.shape[0])
     best, best_score = 0, -np.inf
     for a in range(arms.shape[0]):
-        score = dot_row(arms, a, theta) + scale * inverse_norm_of_row(R, arms, a, scratch)
+        mean, length = score_and_norm(arms, a, theta, R, scratch)
+        score = mean + scale * length
         if score > best_score:
             best, best_score = a, score
     return best
@@ -41,7 +55,8 @@ def best_mean_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float, l
     scratch = np.empty(theta.shape[0])
     best, best_score = 0, -np.inf
     for a in range(arms.shape[0]):
-        score = link.mean(dot_row(arms, a, theta)) + scale * inverse_norm_of_row(R, arms, a, scratch)
+        mean, length = score_and_norm(arms, a, theta, R, scratch)
+        score = link.mean(mean) + scale * length
         if score > best_score:
             best, best_score = a, score
     return best
@@ -52,8 +67,8 @@ def score_lines(arms: Floats, theta: Floats, R: Floats, scale: float, levels: Fl
     """Write x'theta and scale ||x|| in the inverse of R'R of each arm: its score is levels + Z slopes. O(K d^2)."""
     scratch = np.empty(theta.shape[0])
     for a in range(arms.shape[0]):
-        levels[a] = dot_row(arms, a, theta)
-        slopes[a] = scale * inverse_norm_of_row(R, arms, a, scratch)
+        levels[a], length = score_and_norm(arms, a, theta, R, scratch)
+        slopes[a] = scale * length
 
 
 @jittable

@@ -18,8 +18,8 @@ class GlmFp(MlePolicy):
     theta_hat is the maximum likelihood estimate from all rewards and H its Hessian there. The paper adds
     c ||x|| zeta / ||theta_hat|| to every x, with one zeta ~ N(0, I) a round; its product with theta_hat is c Z ||x||.
 
-    Settings and learning are `MlePolicy`'s; exploration is c, and ridge and prior_precision are the paper's lambda, 1 by
-    default. There is no warm-up by default. Probabilities are exact. O(K d^2) to choose, O(t d^2) to learn.
+    Settings and learning are `MlePolicy`'s; exploration is c, and ridge and prior_precision are the paper's lambda, 1
+    by default. There is no warm-up by default. Probabilities are exact. O(K d^2) to choose, O(t d^2) to learn.
 
     >>> from glbandits import Bandit, GlmFp
     >>> bandit = Bandit(GlmFp(exploration=0.0), dim=1, seed=1)

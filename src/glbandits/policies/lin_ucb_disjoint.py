@@ -156,7 +156,7 @@ def block_factor(state: Floats, start: int, c: int, dim: int) -> Floats:
 @jittable
 def has_features(x: Floats, start: int, c: int) -> bool:
     """Whether the block that begins at start has a number other than 0."""
+    found = False
     for i in range(start, start + c):
-        if x[i] != 0.0:
-            return True
-    return False
+        found = found or x[i] != 0.0
+    return found

@@ -6,11 +6,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.cholesky import inverse_norm, inverse_norm_of_row, log_determinant, update
+from glbandits.maths.cholesky import inverse_norm, log_determinant, update
 from glbandits.maths.constrained import fit_in_ball
+from glbandits.maths.gaussian import score_and_norm
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.observation_history import labelled, remember, rows_labelled
-from glbandits.maths.vectors import copy_to, dot, dot_row
+from glbandits.maths.vectors import copy_to, dot
 from glbandits.policy import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
 from glbandits.policy_bases.confidence import Width
 from glbandits.policy_bases.grids import EXPLORATIONS
@@ -138,7 +139,7 @@ class RsGlincb(Width):
         V, theta_warm, scratch, upper = V_of(state, dim), theta_warm_of(state, dim), np.empty(dim), np.empty(K)
         widest, largest, floor = 0, -np.inf, -np.inf
         for a in range(K):
-            length, score = inverse_norm_of_row(V, arms, a, scratch), dot_row(arms, a, theta_warm)
+            score, length = score_and_norm(arms, a, theta_warm, V, scratch)
             if length > largest:
                 widest, largest = a, length
             upper[a] = score + settings.b * length
@@ -148,7 +149,8 @@ class RsGlincb(Width):
         H, theta, best, best_score = H_played_of(state, dim), theta_of(state, dim), 0, -np.inf
         for a in range(K):
             if upper[a] >= floor:
-                score = dot_row(arms, a, theta) + settings.c * inverse_norm_of_row(H, arms, a, scratch)
+                score, length = score_and_norm(arms, a, theta, H, scratch)
+                score += settings.c * length
                 if score > best_score:
                     best, best_score = a, score
         return best

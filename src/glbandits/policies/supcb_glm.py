@@ -6,11 +6,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.cholesky import inverse_norm, inverse_norm_of_row, update
+from glbandits.maths.cholesky import inverse_norm, update
+from glbandits.maths.gaussian import score_and_norm
 from glbandits.maths.likelihood import fit
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.observation_history import empty_history, is_valid_history, labelled, remember, rows_labelled
-from glbandits.maths.vectors import copy_to, dot_row
+from glbandits.maths.vectors import copy_to
 from glbandits.numba_support import jittable
 from glbandits.policy import Bounds, Grid, NonNegative, PolicyInfo, PositiveInt, StateLayout, derived
 from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS
@@ -122,8 +123,8 @@ class SupCbGlm(MlePolicy):
             best, best_mean, widest, largest = 0, -np.inf, 0, -np.inf
             for a in range(K):
                 if left[a] > 0.0:
-                    means[a] = dot_row(arms, a, theta)
-                    w = settings.scale * inverse_norm_of_row(V, arms, a, scratch)
+                    means[a], length = score_and_norm(arms, a, theta, V, scratch)
+                    w = settings.scale * length
                     if means[a] > best_mean:
                         best, best_mean = a, means[a]
                     if w > largest:
