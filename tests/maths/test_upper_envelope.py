@@ -8,8 +8,7 @@ from scipy.stats import chi2, norm
 from glbandits.maths.gaussian import best_perturbed, perturbed_probabilities, score_lines
 from glbandits.maths.philox import generator, normal
 from glbandits.maths.upper_envelope import (
-    ROUNDING,
-    half_normal_chances,
+    half_normal_probabilities,
     highest_line,
     normal_probabilities,
     sorted_indices,
@@ -47,14 +46,14 @@ lines = st.one_of(
 def test_chances_are_those_of_all_pairs(pairs: list[tuple[float, float]]) -> None:
     levels, slopes = np.array([level for level, _ in pairs]), np.array([slope for _, slope in pairs])
     chances = np.empty(len(pairs))
-    half_normal_chances(levels, slopes, chances)
+    half_normal_probabilities(levels, slopes, chances)
     np.testing.assert_allclose(chances, pair_by_pair(levels, slopes), atol=1e-12)
     assert abs(chances.sum() - 1.0) <= 1e-12
 
 
 def test_a_chance_far_out_keeps_its_digits() -> None:
     chances = np.empty(2)
-    half_normal_chances(np.array([20.0, 0.0]), np.array([0.0, 1.0]), chances)
+    half_normal_probabilities(np.array([20.0, 0.0]), np.array([0.0, 1.0]), chances)
     np.testing.assert_allclose(chances[1], 2 * norm.sf(20.0), rtol=1e-12)
 
 
@@ -96,20 +95,6 @@ def test_normal_probabilities_are_those_of_all_pairs(pairs: list[tuple[float, fl
     assert abs(probabilities.sum() - 1.0) <= 1e-12
 
 
-@given(any_lines)
-def test_every_line_that_can_be_the_highest_has_a_probability(pairs: list[tuple[float, float]]) -> None:
-    levels, slopes = np.array([level for level, _ in pairs]), np.array([slope for _, slope in pairs])
-    probabilities = normal_of(levels, slopes)
-    rises = np.subtract.outer(slopes, slopes)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        crossings = (np.subtract.outer(levels, levels).T / rises)[rises != 0.0]
-    for z in np.concatenate(
-        [crossings, np.nextafter(crossings, np.inf), np.nextafter(crossings, -np.inf), [0.0, -3.0]]
-    ):
-        if abs(z) < 37.0:  # beyond, probabilities underflow
-            assert probabilities[highest_line(levels, slopes, z)] > 0.0
-
-
 def test_normal_probabilities_by_quadrature() -> None:
     rng = np.random.default_rng(4)
     levels, slopes = rng.normal(size=12), rng.normal(size=12)
@@ -128,12 +113,6 @@ def test_equal_lines_give_all_to_the_first() -> None:
     probabilities = normal_of(np.array([1.0, 1.0, 0.0, 1.0]), np.array([0.5, 0.5, 2.0, 0.5]))
     np.testing.assert_array_equal(probabilities[[1, 3]], 0.0)
     assert probabilities[0] + probabilities[2] == 1.0
-
-
-def test_a_line_that_only_rounding_can_choose_has_a_tiny_probability() -> None:
-    levels, slopes = np.zeros(3), np.array([1.0, -1.0, 2.0])  # at Z = 0 all are equal, and the first is chosen
-    assert highest_line(levels, slopes, 0.0) == 0
-    np.testing.assert_allclose(normal_of(levels, slopes), [ROUNDING * norm.pdf(0.0), 0.5, 0.5], rtol=1e-12)
 
 
 def test_lines_that_lie_close_are_not_drowned_by_rounding() -> None:
