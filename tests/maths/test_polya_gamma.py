@@ -16,7 +16,7 @@ def fill(n: int, c: float, rng: Generator, out: Floats) -> None:
 
 
 compiled_fill = compile_cached(
-    fill, signature=types.void(types.int64, types.float64, GENERATOR, VECTOR), name="test", cached=False
+    fill, signature=types.void(types.int64, types.float64, GENERATOR, VECTOR), name="test"
 )
 
 

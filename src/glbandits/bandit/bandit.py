@@ -23,7 +23,7 @@ from glbandits.errors import LARGEST, InvalidInput, whole
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
 from glbandits.policy import Policy
-from glbandits.policy.checked import InvalidArm
+from glbandits.policy.checked import InvalidArm, index_errors_named, out_of_range
 from glbandits.policy.first_use import check_policy
 from glbandits.records import Floats, Generator
 
@@ -85,7 +85,7 @@ class Bandit:
         except InvalidArm:
             raise
         except IndexError as error:
-            raise self._out_of_range("choose") from error
+            raise out_of_range(self.policy, "choose") from error
         except Exception:  # an array of another type, or one that cannot be used; nothing has changed yet
             checked = self._checked_arms(arms)
             arm = self._choose.call(self._state, self._settings, self.dim, checked, self._rng)
@@ -101,15 +101,9 @@ class Bandit:
             x, reward = self._checked_features(x), self._checked_reward(reward)
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except IndexError as error:
-            raise self._out_of_range("learn") from error
+            raise out_of_range(self.policy, "learn") from error
         if new_state is not None:
             self._state = new_state
-
-    def _out_of_range(self, function: str) -> InvalidInput:
-        return InvalidInput(
-            f"policy {self.policy.name!r} used an index out of range in {function}, and its state may be damaged. Set "
-            "GLBANDITS_COMPILE=never to see the line in Python."
-        )
 
     def learn_batch(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Learn many rewards, row by row: the same as `learn` in a loop, but all of them or none."""
@@ -125,7 +119,8 @@ class Bandit:
         batch.start()
         before = (self._state.copy(), self._rng.copy())
         try:
-            self._learn_rows(batch, X, y)
+            with index_errors_named(self.policy, "learn"):
+                self._learn_rows(batch, X, y)
         except BaseException:
             self._state, self._rng = before
             raise

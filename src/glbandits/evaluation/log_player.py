@@ -15,6 +15,7 @@ from glbandits.evaluation.progressive_loop import all_recipe, matched_recipe
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies import Policy
+from glbandits.policy.checked import index_errors_named
 from glbandits.policy.first_use import check_policy
 from glbandits.records import Floats, Ints
 
@@ -148,7 +149,8 @@ class LogPlayer:
     def play(self, rows: Rows) -> None:
         """The next rows."""
         least = self._rules.least_propensity
-        weights = self._all(rows) if least is None else self._kept(rows, least)
+        with index_errors_named(self._policy, "the log"):
+            weights = self._all(rows) if least is None else self._kept(rows, least)
         self._sums.add(weights, rows.rewards, rows.clusters)
 
     def _kept(self, rows: Rows, least: float) -> Floats:

@@ -5,6 +5,8 @@ index when it is played; both name the policy.
 """
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -30,6 +32,23 @@ class InvalidArm(InvalidInput):
 
     def __reduce__(self) -> Any:
         return type(self), self.arguments
+
+
+def out_of_range(policy: Policy, doing: str) -> InvalidInput:
+    """The error for an IndexError that a user's policy caused."""
+    return InvalidInput(
+        f"policy {policy.name!r} used an index out of range in {doing}, and its state may be damaged. Set "
+        "GLBANDITS_COMPILE=never to see the line in Python."
+    )
+
+
+@contextmanager
+def index_errors_named(policy: Policy, doing: str) -> Iterator[None]:
+    """Turn an IndexError of a policy into an error that names it."""
+    try:
+        yield
+    except IndexError as error:
+        raise out_of_range(policy, doing) from error
 
 
 class CheckedFunctions(NamedTuple):

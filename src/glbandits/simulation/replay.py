@@ -26,7 +26,7 @@ from glbandits.maths.philox import generator
 from glbandits.maths.running_sums import RunningSums
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_functions
+from glbandits.policy.checked import checked_functions, index_errors_named
 from glbandits.policy.first_use import check_policy
 from glbandits.records import Floats, Generator, Ints
 
@@ -111,9 +111,10 @@ def replay(
         offered = np.flatnonzero(batch.displayed >= 0)[:left]
         matched = np.empty(len(offered), dtype=np.int64)
         clicks = batch.clicks[offered]
-        state = play(
-            state, settings, rng, *_stacked(batch), batch.pool[offered], batch.displayed[offered], clicks, matched
-        )
+        with index_errors_named(policy, "the replay"):
+            state = play(
+                state, settings, rng, *_stacked(batch), batch.pool[offered], batch.displayed[offered], clicks, matched
+            )
         sums.add(np.stack([matched, matched * clicks]).astype(np.float64))
         if progress is not None:
             progress(len(batch))

@@ -14,6 +14,7 @@ from glbandits.errors import InvalidInput, whole
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
 from glbandits.policy import Policy
+from glbandits.policy.checked import index_errors_named
 from glbandits.policy.first_use import check_policy
 from glbandits.records import Floats, Ints, Rounds
 from glbandits.simulation.loop import play_entry
@@ -207,7 +208,7 @@ class _Player:
         keep_choices: bool,
         compiled: bool,
     ) -> None:
-        dim = environment.dim
+        dim, self._policy = environment.dim, policy
         self._noise = environment.noise
         self._own_noise = np.random.default_rng([seed, luck]) if luck else None
         self._play = play_entry(policy.implementation(dim), find_link(policy.link), environment.noise, compiled)
@@ -221,10 +222,11 @@ class _Player:
         regret, choices = np.empty(len(piece)), np.empty(len(piece), dtype=np.int64)
         noise = piece.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(piece))
         start = time.thread_time()
-        self._state = self._play(
-            self._state, self._settings, self._rng, piece.arms, piece.counts, piece.expected, piece.values, best,
-            noise, self._total, choices, regret,
-        )  # fmt: skip
+        with index_errors_named(self._policy, "the simulation"):
+            self._state = self._play(
+                self._state, self._settings, self._rng, piece.arms, piece.counts, piece.expected, piece.values, best,
+                noise, self._total, choices, regret,
+            )  # fmt: skip
         self.seconds += time.thread_time() - start
         end = self._played + len(piece)
         here = slice(*np.searchsorted(self._rounds, [self._played + 1, end + 1]))
