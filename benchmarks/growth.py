@@ -55,8 +55,8 @@ def by_arms() -> None:
 
 def run_seconds(policy: Policy, dim: int, arms: int, rounds: int) -> float:
     """CPU seconds of a run over a few distinct rounds, again and again, so that large problems fit the memory."""
-    play = play_entry(type(policy), find_link(policy.link), NOISES["bernoulli"], compiled=True)
-    settings, problem = policy.numbers(dim), _few_rounds(dim, arms)
+    play = play_entry(policy.implementation(dim), find_link(policy.link), NOISES["bernoulli"], compiled=True)
+    settings, problem = policy.packed_settings(dim), _few_rounds(dim, arms)
     best, length = problem.best(), len(problem)
     choices, regret = np.empty(length, dtype=np.int64), np.empty(length)
 

@@ -21,7 +21,7 @@ def report() -> None:
     )
     best = values.max(axis=1)
     play = play_entry(SgdTs, LINKS["logistic"], problem.noise, compiled=True)
-    settings, theta = policy.numbers(6), np.full(6, 0.3)
+    settings, theta = policy.packed_settings(6), np.full(6, 0.3)
     choices, regret = np.empty(horizon, dtype=np.int64), np.empty(horizon)
 
     def compiled() -> None:

@@ -15,9 +15,9 @@ from benchmarks.regret.tables import console_table, markdown, write_csv
 from benchmarks.regret.timings import _OutOfTime, _Watched
 
 from glbandits import POLICIES, InvalidInput
-from glbandits.policy import settings_of
 from glbandits.environments import ClassificationTable, Synthetic
 from glbandits.errors import GlbanditsError
+from glbandits.policy import settings_of
 
 SIMULATION = Synthetic(dim=6, arms=100)
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from glbandits.policy import Grid, Policy, settings_of
 from glbandits.environments import Environment
 from glbandits.experiments.contest import Contestant
 from glbandits.policies import POLICIES
+from glbandits.policy import Grid, Policy, settings_of
 
 SUBJECT = "optimist"
 """The policy that is on trial: it plays its default."""

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from glbandits.policy import Policy
 from glbandits.environments import Environment, Noise
 from glbandits.experiments.run_key import RunSpec
+from glbandits.policy import Policy
 from glbandits.records import Rounds
 from glbandits.simulation import play_together, prepare, recorded_rounds
 

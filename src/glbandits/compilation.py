@@ -4,7 +4,8 @@ Compiling a policy takes seconds, once on each machine. The compiled and the pla
 may begin to decide at once with the plain form, while a background process fills Numba's cache on disk, and change
 over in the middle of a run (docs/decisions/0015-start-uncompiled.md).
 
-`GLBANDITS_COMPILE` chooses: "background" (the default), "now" (compile before the first call), "never".
+`GLBANDITS_COMPILE` chooses when: "background" (the default), "on-demand" (here, once the plain form has taken as long as
+compiling would), "now" (before the first call), or "never".
 """
 
 import atexit
@@ -13,6 +14,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from hashlib import sha256
@@ -28,7 +30,9 @@ from numba import types
 from glbandits.errors import GlbanditsError, InvalidInput
 from glbandits.numba_support import cache_folder, compile_cached, entry_name
 
-MODES = ("background", "now", "never")
+MODES = ("background", "on-demand", "now", "never")
+WORTH_COMPILING = 5.0
+"""Seconds in the plain form after which an entry point is compiled on demand."""
 
 
 class Recipe(NamedTuple):
@@ -51,15 +55,16 @@ class EntryPoint:
     It never blocks for compilation while the plain form is quick enough. Use `compiled()` where many calls follow.
     """
 
-    __slots__ = ("_is_submitted", "_lock", "_ready", "build", "call", "failure", "recipe")
+    __slots__ = ("_is_submitted", "_lock", "_ready", "_spent", "build", "call", "failure", "recipe")
 
     def __init__(self, build: Callable[..., Recipe], arguments: tuple[Any, ...]) -> None:
         self.build, self.recipe = (build, arguments), build(*arguments)
         self._lock, self._ready, self._is_submitted = threading.RLock(), threading.Event(), False
         self.failure: Exception | None = None
+        self._spent = 0.0
         self.call: Callable[..., Any] = self._plain
         mode = compile_mode()
-        if mode == "now" or (mode == "background" and (self.recipe.check_bounds or is_cached(self.recipe))):
+        if mode == "now" or (mode != "never" and (self.recipe.check_bounds or is_cached(self.recipe))):
             self.compiled()
 
     @property
@@ -120,6 +125,7 @@ class EntryPoint:
         given = [_as_typed(value, kind) for value, kind in zip(arguments, self.recipe.signature.args, strict=True)]
         if self.recipe.work is not None and self.recipe.work(*given) > LONG and compile_mode() != "never":
             return self.compiled()(*arguments)
+        began = time.perf_counter()
         saved = [(array, array.copy()) for array in given if isinstance(array, np.ndarray) and array.flags.writeable]
         try:
             with np.errstate(all="ignore"):
@@ -130,6 +136,9 @@ class EntryPoint:
             if isinstance(error, GlbanditsError) or compile_mode() == "never":
                 raise
             return self.compiled()(*arguments)
+        self._spent += time.perf_counter() - began
+        if self._spent > WORTH_COMPILING and compile_mode() == "on-demand":
+            self.compiled()
         return int(result) if isinstance(result, np.integer) else result
 
 

@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Optimist
-from glbandits.bandit.checks import fits_entry
+from glbandits.bandit.entries import arms_check
 from glbandits.errors import InvalidInput
 
 
-def test_arms_fit_if_they_have_the_width_and_usable_numbers() -> None:
-    fits = fits_entry()
+@pytest.mark.parametrize("compiled", [True, False])
+def test_arms_are_usable_with_the_right_width_and_finite_numbers(compiled: bool) -> None:
+    fits = arms_check().compiled() if compiled else arms_check()._plain
     assert fits(np.zeros((3, 2)), 2)
     assert not fits(np.zeros((3, 2)), 3)
     assert not fits(np.zeros((0, 2)), 2)

@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from glbandits import Bandit, Policy, Uniform
-from glbandits.numba_support import jittable
 from glbandits.evaluation import LoggedData, RowArms
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import best_arm
+from glbandits.numba_support import jittable
 from glbandits.records import Floats, Generator
 
 DIM = 4

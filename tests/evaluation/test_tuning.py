@@ -1,37 +1,31 @@
 import math
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from glbandits import EpsilonGreedy, InvalidInput, Optimist, Uniform, UnknownName
-from glbandits.numba_support import jittable
-from glbandits.policy import Grid
 from glbandits.evaluation import FixedArms, Log, LoggedData, LogPart, play_log, tune
 from glbandits.evaluation.log_part import split
 from glbandits.maths.links import LinkFunctions
+from glbandits.policy import Grid
 from glbandits.records import Floats, Generator, Ints
 from tests.evaluation.learning_problem import Counting, Stream, write_log
 
 few = pytest.mark.filterwarnings("ignore:the value of")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Stubborn(Uniform):
-    """Always pull the arm of this place."""
+    """Always pull the arm of this index."""
 
     name: ClassVar[str] = "stubborn"
     grid: ClassVar[Grid] = {"place": (0, 1, 2)}
     place: int = 0
 
-    def numbers(self, dim: int) -> Floats:  # noqa: ARG002
-        return np.array([float(self.place)])
-
     @staticmethod
-    @jittable
-    def choose(_state: Floats, settings: Floats, _arms: Floats, _rng: Generator, _link: LinkFunctions) -> int:
-        return int(settings[0])
+    def choose(_state: Floats, settings: Any, _arms: Floats, _rng: Generator, _link: LinkFunctions) -> int:
+        return int(settings.place)
 
 
 def changing_log(rows: int = 3000) -> LoggedData:

@@ -24,10 +24,11 @@ from glbandits import (
     SgdTs,
     SupCbGlm,
 )
-from glbandits.policy import rebuild, settings_of
 from glbandits.environments import Synthetic
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import generator
+from glbandits.policy import rebuild, settings_of
+from glbandits.policy.checked import checked_functions
 from glbandits.records import Floats
 from glbandits.simulation import simulate
 
@@ -152,7 +153,8 @@ def test_probabilities_are_those_of_the_rule_that_draws(policy: Policy, rounds: 
     # Five standard errors for each arm, those of the trial draws included if there were any: 5 arms and 80 cases
     # leave it once in 5,000 seed sets. Chances next to 0 and 1 get the standard error of one trial in so many.
     functions = LinkFunctions(*(getattr(find_link(policy.link), part) for part in LinkFunctions._fields))
-    exact = policy.probabilities(bandit.state, policy.numbers(3), arms, functions, np.empty(5))
+    checked = checked_functions(policy.implementation(3))
+    exact = checked.probabilities(bandit.state, policy.packed_settings(3), arms, functions, np.empty(5))
     p = told if exact else (40_000 * told + 1) / 40_002
     margin = 5 * np.sqrt(p * (1 - p) * (1 / draws + (0 if exact else 1 / 40_000)))
     assert (np.abs(seen - told) <= margin + 1e-12).all(), (told, seen)
@@ -272,10 +274,11 @@ def test_every_link_plays_the_same_compiled_and_not_or_is_refused(policy: Any, l
         np.random.default_rng(3),
         LinkFunctions(*(getattr(find_link(link), p) for p in LinkFunctions._fields)),
     )
-    state, numbers, draws = other.init(3), other.numbers(3), generator(3)
+    state, settings, draws = other.init(3), other.packed_settings(3), generator(3)
+    learn = checked_functions(other.implementation(3)).learn
     with np.errstate(all="ignore"):
         for reward in rng.integers(0, 2 if link == "probit" else 9, 40):
-            state = other.learn(state, numbers, 1e3 * rng.uniform(-1, 1, 3), float(reward), draws, functions)
+            state = learn(state, settings, 1e3 * rng.uniform(-1, 1, 3), float(reward), draws, functions)
     assert np.isfinite(state).all()
 
 
@@ -283,15 +286,15 @@ def test_every_link_plays_the_same_compiled_and_not_or_is_refused(policy: Any, l
 def test_a_state_that_cannot_be_is_told(policy: Policy) -> None:
     for rounds in (5, 60):
         state = exercised(policy, rounds).state
-        assert policy.fits(state, 3)
-        assert not policy.fits(state[np.newaxis], 3)
-        assert not policy.fits(state[:-1], 3)
-        assert not policy.fits(np.append(state, 0.0), 3)
+        assert policy.is_valid_state(state, 3)
+        assert not policy.is_valid_state(state[np.newaxis], 3)
+        assert not policy.is_valid_state(state[:-1], 3)
+        assert not policy.is_valid_state(np.append(state, 0.0), 3)
         for position in range(state.size):
             for wrong in (np.nan, np.inf):
                 broken = state.copy()
                 broken[position] = wrong
-                assert not policy.fits(broken, 3)
+                assert not policy.is_valid_state(broken, 3)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -304,5 +307,5 @@ def test_its_grid_holds_settings_that_it_takes(name: str) -> None:
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_its_theory_has_a_page(name: str) -> None:
-    page = Path(__file__).parents[2] / "docs/theory" / f"{POLICIES[name].card.page}.md"
+    page = Path(__file__).parents[2] / "docs/theory" / f"{POLICIES[name].info.page}.md"
     assert "policies/" in page.read_text(encoding="utf-8")  # and says where the code is

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numba import types
 
-from glbandits.numba_support import GENERATOR, VECTOR, compile_cached
-from glbandits.maths.polya_gamma import polya_gamma, polya_gamma_mean, polya_gamma_variance
 from glbandits.maths.philox import generator
+from glbandits.maths.polya_gamma import polya_gamma, polya_gamma_mean, polya_gamma_variance
+from glbandits.numba_support import GENERATOR, VECTOR, compile_cached
 from glbandits.records import Floats, Generator
 
 

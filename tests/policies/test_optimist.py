@@ -10,6 +10,9 @@ import pytest
 
 from glbandits import Bandit, Greedy, InvalidInput, Optimist, Policy, UnknownName
 from glbandits.bandit.entries import learn_batch_entry
+from glbandits.maths.links import LINKS
+from glbandits.maths.philox import generator
+from glbandits.policies.optimist import RANK, WHOLE_UP_TO, lines
 from glbandits.policy_bases.self_scaling_posterior import (
     EXPECTED,
     SQUARED_RESIDUALS,
@@ -20,9 +23,6 @@ from glbandits.policy_bases.self_scaling_posterior import (
     prior_of,
     sketch_of,
 )
-from glbandits.maths.links import LINKS
-from glbandits.maths.philox import generator
-from glbandits.policies.optimist import RANK, WHOLE_UP_TO, lines
 from glbandits.records import Floats
 from tests.maths.test_envelope import pair_by_pair
 

@@ -8,6 +8,8 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from glbandits import Optimist
+from glbandits.maths.links import LinkFunctions, find_link
+from glbandits.maths.philox import generator
 from glbandits.policy_bases.self_scaling_posterior import (
     CLOSED,
     COUNT,
@@ -28,8 +30,6 @@ from glbandits.policy_bases.self_scaling_posterior import (
     prior_of,
     sketch_of,
 )
-from glbandits.maths.links import LinkFunctions, find_link
-from glbandits.maths.philox import generator
 from glbandits.records import Floats
 
 

@@ -10,12 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from glbandits import Bandit, InvalidInput, Optimist
-from glbandits.policy import settings_of
+from glbandits.compilation import entry_point
 from glbandits.features import Hashing
+from glbandits.policy import settings_of
 from glbandits.records import Floats
 from glbandits.serving import sqlite_log
 from glbandits.serving.configuration import Configuration
-from glbandits.serving.deciding import decide, draw, draw_entry, seed_of, share_of
+from glbandits.serving.deciding import decide, draw, draw_recipe, seed_of, share_of
 from glbandits.serving.events import Activation, Aggregation, Fate, Mode, Question, Reward, Ripe
 from glbandits.serving.learning import aggregate, learn
 from glbandits.serving.loop import BASE, Loop
@@ -252,12 +253,12 @@ def test_a_draw_never_takes_what_has_no_chance() -> None:
 def test_compiled_draws_are_those_of_the_plain_function(
     chances: list[float], excluded: int, exploration: float, seed: int
 ) -> None:
-    entry: Any = draw_entry()
+    entry = entry_point(draw_recipe)
     allowed = np.arange(len(chances)) + excluded
     given_chances, count = np.array(chances), len(chances) + excluded
     compiled, plain = np.zeros(count), np.zeros(count)
-    drawn = entry(given_chances, allowed, exploration, share_of(seed), compiled)
-    assert drawn == entry.py_func(given_chances, allowed, exploration, share_of(seed), plain)
+    drawn = entry.compiled()(given_chances, allowed, exploration, share_of(seed), compiled)
+    assert drawn == entry.recipe.function(given_chances, allowed, exploration, share_of(seed), plain)
     assert compiled.tobytes() == plain.tobytes()
     assert not compiled[:excluded].any()
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, InvalidInput, Uniform
-from glbandits.numba_support import jittable
 from glbandits.environments import r6a, read_events, write_simulated_news
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import best_arm
+from glbandits.numba_support import jittable
 from glbandits.records import Floats, Generator, Ints
 from glbandits.simulation import Replay, replay
 
