@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from glbandits.maths.vectors import copy_to, dot
 from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
@@ -122,32 +121,19 @@ def largest_stretch(P: Floats, sums: Floats, variances: Floats) -> float:
 def levels_and_lengths(arms: Floats, theta: Floats, weights: Floats, levels: Floats, lengths: Floats) -> None:
     """Write the score without a bonus, x'theta, and the weighted length of v for each arm. O(K d).
 
-    Handles four arms at a time, because their sums do not wait for each other.
+    Handles two arms at a time, because their sums do not wait for each other.
     """
     K, dim = arms.shape
-    quads = K - K % 4
-    for a in range(0, quads, 4):
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        q0, q1, q2, q3 = weights[dim], weights[dim], weights[dim], weights[dim]
+    for a in range(0, K, 2):
+        b = min(a + 1, K - 1)
+        s0, s1, q0, q1 = 0.0, 0.0, weights[dim], weights[dim]
         for i in range(dim):
-            x0, x1, x2, x3 = arms[a, i], arms[a + 1, i], arms[a + 2, i], arms[a + 3, i]
+            x0, x1 = arms[a, i], arms[b, i]
             s0 += x0 * theta[i]
             s1 += x1 * theta[i]
-            s2 += x2 * theta[i]
-            s3 += x3 * theta[i]
             q0 += x0 * x0 * weights[i]
             q1 += x1 * x1 * weights[i]
-            q2 += x2 * x2 * weights[i]
-            q3 += x3 * x3 * weights[i]
-        levels[a], levels[a + 1], levels[a + 2], levels[a + 3] = s0, s1, s2, s3
-        lengths[a], lengths[a + 1] = math.sqrt(q0), math.sqrt(q1)
-        lengths[a + 2], lengths[a + 3] = math.sqrt(q2), math.sqrt(q3)
-    for a in range(quads, K):
-        s0, q0 = 0.0, weights[dim]
-        for i in range(dim):
-            s0 += arms[a, i] * theta[i]
-            q0 += arms[a, i] * arms[a, i] * weights[i]
-        levels[a], lengths[a] = s0, math.sqrt(q0)
+        levels[a], levels[b], lengths[a], lengths[b] = s0, s1, math.sqrt(q0), math.sqrt(q1)
 
 
 @jittable
@@ -157,17 +143,22 @@ def replace_prior(P: Floats, theta: Floats, prior: Floats, new_prior: Floats, fa
     With H = P^-1, the right-hand side of the normal equations is H theta, because the prior mean is 0.
     """
     dim = prior.shape[0]
-    H, right_side = P.copy(), np.empty(dim)
-    invert(H)
-    for i in range(dim):
-        right_side[i] = fade * dot(H[i], theta)
-        for j in range(dim):
-            P[i, j] = fade * H[i, j]
-        P[i, i] = new_prior[i] + fade * max(H[i, i] - prior[i], 0.0)
+    right_side = np.empty(dim)
     invert(P)
     for i in range(dim):
-        theta[i] = dot(P[i], right_side)
-    copy_to(prior, new_prior)
+        total, curvature = 0.0, max(P[i, i] - prior[i], 0.0)
+        for j in range(dim):
+            total += P[i, j] * theta[j]
+            P[i, j] *= fade
+        right_side[i] = fade * total
+        prior[i] = new_prior[i]
+        P[i, i] = prior[i] + fade * curvature
+    invert(P)
+    for i in range(dim):
+        total = 0.0
+        for j in range(dim):
+            total += P[i, j] * right_side[j]
+        theta[i] = total
 
 
 @jittable
@@ -184,18 +175,14 @@ def invert(A: Floats) -> None:
         pivot = max(A[k, k], least[k])
         for j in range(dim):
             pivot_row[j] = A[k, j] / pivot
-            A[k, j] = 0.0
         pivot_row[k] = 1.0 / pivot
-        A[k, k] = 1.0
         for i in range(dim):
-            pull = A[i, k]
-            if i == k:
-                for j in range(dim):
-                    A[k, j] = pivot_row[j]
-            else:
-                A[i, k] = 0.0
-                for j in range(dim):
-                    A[i, j] -= pull * pivot_row[j]
+            factor = A[i, k]
+            A[i, k] = 0.0
+            for j in range(dim):
+                A[i, j] -= factor * pivot_row[j]
+        for j in range(dim):
+            A[k, j] = pivot_row[j]
     for i in range(dim):
         for j in range(i):
             A[j, i] = A[i, j]

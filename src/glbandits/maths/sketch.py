@@ -60,23 +60,17 @@ def matrix_at(values: Floats, start: int, rows: int, n: int) -> Floats:
 
 
 @jittable
-def variance_sketched(sketch: Sketch, x: Floats, product: Floats) -> float:
-    """The variance v'Pv of the score of an arm. Overwrites `product` with Pv."""
-    dim, F, variances = x.shape[0], sketch.F, sketch.variances
-    for i in range(dim):
-        product[i] = variances[i] * x[i]
-    product[dim] = variances[dim]
+def multiply_sketched(sketch: Sketch, v: Floats, out: Floats) -> None:
+    """Compute out = Pv."""
+    n, F, variances = v.shape[0], sketch.F, sketch.variances
+    for i in range(n):
+        out[i] = variances[i] * v[i]
     for k in range(int(sketch.used[0])):
-        scale = 0.0
-        for i in range(dim):
-            scale += x[i] * F[k, i]
-        scale = -(scale + F[k, dim])
-        for i in range(dim + 1):
-            product[i] += scale * F[k, i]
-    variance = float(product[dim])
-    for i in range(dim):
-        variance += x[i] * product[i]
-    return variance
+        weight = 0.0
+        for i in range(n):
+            weight += v[i] * F[k, i]
+        for i in range(n):
+            out[i] -= weight * F[k, i]
 
 
 @jittable
@@ -109,49 +103,38 @@ def score_lines_sketched(
 
 
 @jittable
-def append_observation(sketch: Sketch, slope: float, x: Floats, shrinkage: float, direction: Floats) -> None:
+def append_observation(sketch: Sketch, slope: float, v: Floats, shrinkage: float, direction: Floats) -> None:
     """Add slope vv' to the curvature, and subtract shrinkage times the outer product of Pv from P.
 
     A row must be free: call `compress` before if none is.
     """
-    used, dim, root = int(sketch.used[0]), x.shape[0], math.sqrt(slope)
-    for i in range(dim):
-        sketch.B[used, i] = root * x[i]
-    sketch.B[used, dim] = root
-    root = math.sqrt(shrinkage)
-    for i in range(dim + 1):
-        sketch.F[used, i] = root * direction[i]
+    used, B, F, slope_root, root = int(sketch.used[0]), sketch.B, sketch.F, math.sqrt(slope), math.sqrt(shrinkage)
+    for i in range(v.shape[0]):
+        B[used, i] = slope_root * v[i]
+        F[used, i] = root * direction[i]
     sketch.used[0] += 1.0
 
 
 @jittable
-def replace_prior_sketched(sketch: Sketch, theta: Floats, prior: Floats, new_prior: Floats, fade: float) -> None:
-    """Replace the prior precisions and multiply the weight of past observations by `fade`. O(m^2 d).
+def discount_curvature(sketch: Sketch, theta: Floats, prior: Floats, fade: float) -> Floats:
+    """Multiply the weight of past observations by `fade`. Returns the right-hand side of their normal equations.
 
-    Updates theta to the mean under the new prior.
+    With H = P^-1, that is fade H theta, because the prior mean is 0. Call `rebuild_covariance` afterwards; the new mean
+    is P times the right-hand side.
     """
-    n, used, root = prior.shape[0], int(sketch.used[0]), math.sqrt(fade)
-    rest, B, F, right_side = sketch.rest, sketch.B, sketch.F, np.empty(n)
+    n, rest, B, root = prior.shape[0], sketch.rest, sketch.B, math.sqrt(fade)
+    right_side = np.empty(n)
     for i in range(n):
         right_side[i] = fade * (prior[i] + rest[i]) * theta[i]
         rest[i] *= fade
-        prior[i] = new_prior[i]
-    for k in range(used):
+    for k in range(int(sketch.used[0])):
         score = 0.0
         for i in range(n):
             score += B[k, i] * theta[i]
         for i in range(n):
             right_side[i] += fade * score * B[k, i]
             B[k, i] *= root
-    rebuild_covariance(sketch, prior)
-    for i in range(n):
-        theta[i] = sketch.variances[i] * right_side[i]
-    for k in range(used):
-        score = 0.0
-        for i in range(n):
-            score += F[k, i] * right_side[i]
-        for i in range(n):
-            theta[i] -= score * F[k, i]
+    return right_side
 
 
 @jittable
@@ -170,15 +153,20 @@ def rebuild_covariance(sketch: Sketch, prior: Floats) -> None:
         for i in range(n):
             F[k, i] = B[k, i] * variances[i]
         for j in range(k):
+            weight = R[j, k]
             for i in range(n):
-                F[k, i] -= R[j, k] * F[j, i]
+                F[k, i] -= weight * F[j, i]
+        root = R[k, k]
         for i in range(n):
-            F[k, i] /= R[k, k]
+            F[k, i] /= root
 
 
 @jittable
-def compress(sketch: Sketch, prior: Floats) -> None:
-    """Keep the stronger half of the directions, and only the diagonal of the weaker half."""
+def compress(sketch: Sketch) -> None:
+    """Keep the stronger half of the directions, and only the diagonal of the weaker half.
+
+    Call `rebuild_covariance` afterwards.
+    """
     B, (rows, n) = sketch.B, sketch.B.shape
     half, values = rows // 2, products(B, sketch.variances, rows)
     vectors = eigenvectors(values)
@@ -186,8 +174,9 @@ def compress(sketch: Sketch, prior: Floats) -> None:
     mixed = np.zeros((half, n))
     for k in range(half):
         for j in range(rows):
+            weight = vectors[j, order[half + k]]
             for i in range(n):
-                mixed[k, i] += vectors[j, order[half + k]] * B[j, i]
+                mixed[k, i] += weight * B[j, i]
     for i in range(n):
         dropped = 0.0
         for j in range(rows):
@@ -197,7 +186,6 @@ def compress(sketch: Sketch, prior: Floats) -> None:
             B[k, i] = mixed[k, i]
         sketch.rest[i] += max(dropped, 0.0)
     sketch.used[0] = half
-    rebuild_covariance(sketch, prior)
 
 
 @jittable

@@ -11,13 +11,14 @@ from glbandits.maths.philox import any_index, uniform, uniform_pair
 from glbandits.maths.sketch import (
     append_observation,
     compress,
-    replace_prior_sketched,
+    discount_curvature,
+    multiply_sketched,
+    rebuild_covariance,
     score_lines_sketched,
     sketch_size,
-    variance_sketched,
 )
 from glbandits.maths.upper_envelope import half_normal_probabilities
-from glbandits.maths.vectors import best_arm
+from glbandits.maths.vectors import best_arm, copy_to
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, Policy, PolicyInfo, Probability, StateLayout, derived
 from glbandits.policy_bases.self_scaling_posterior import (
@@ -219,15 +220,24 @@ class SketchedOptimist(Optimist):
             init_feature_prior(state, x, presence, prior, tail_at(dim) + dim + 2, 1)
         if state[COUNT] >= state[NEXT]:
             new_prior = rescaled_prior(state, squares, presence)
-            replace_prior_sketched(sketch, mean, prior, new_prior, discount_sums(state, squares, presence, settings.memory))
+            fade = discount_sums(state, squares, presence, settings.memory)
+            right_side = discount_curvature(sketch, mean, prior, fade)
+            copy_to(prior, new_prior)
+            rebuild_covariance(sketch, prior)
+            multiply_sketched(sketch, right_side, mean)
         if sketch.used[0] == sketch.B.shape[0]:
-            compress(sketch, prior)
-        direction, diagonal = np.empty(dim + 1), float(sketch.variances[dim])
-        variance = variance_sketched(sketch, x, direction)
+            compress(sketch)
+            rebuild_covariance(sketch, prior)
+        v, direction = np.empty(dim + 1), np.empty(dim + 1)
+        copy_to(v, x)
+        v[dim] = 1.0
+        multiply_sketched(sketch, v, direction)
+        variance, diagonal = float(direction[dim]), float(sketch.variances[dim])
         for i in range(dim):
+            variance += x[i] * direction[i]
             diagonal += x[i] * x[i] * sketch.variances[i]
         slope, shrinkage = move_mean(state, mean, x, reward, direction, variance, diagonal, link)
-        append_observation(sketch, slope, x, shrinkage, direction)
+        append_observation(sketch, slope, v, shrinkage, direction)
         return state
 
     @staticmethod
@@ -271,8 +281,7 @@ def mix_probabilities(state: Floats, settings: Any, arms: Floats, out: Floats) -
     """Turn the probabilities of a decision with a bonus into those of any decision: add the greedy share and floor."""
     K, dim = arms.shape
     floor, share = 1.0 if state[COUNT] == 0.0 else settings.floor, exploration_share(state, dim)
+    greedy = best_arm(arms, mean_of(state, dim))
     for a in range(K):
-        out[a] *= share
-    out[best_arm(arms, mean_of(state, dim))] += 1.0 - share
-    for a in range(K):
-        out[a] = floor / K + (1.0 - floor) * out[a]
+        mixed = share * out[a] + (1.0 - share if a == greedy else 0.0)
+        out[a] = floor / K + (1.0 - floor) * mixed
