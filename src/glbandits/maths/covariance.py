@@ -98,13 +98,12 @@ def largest_stretch(P: Floats, sums: Floats, variances: Floats) -> float:
     Wielandt). Here w holds the row sums of |C|. Writes w to `sums` and D to `variances`.
     """
     n = P.shape[0]
-    scales, products = np.empty(n), np.empty(n)
+    products = np.empty(n)
     for i in range(n):
         variances[i] = max(P[i, i], 1e-300)
-        scales[i] = 1.0 / math.sqrt(variances[i])
         sums[i] = products[i] = 0.0
     for i in range(n):
-        scale = scales[i]
+        scale = 1.0 / math.sqrt(variances[i])
         for j in range(n):
             sums[j] += abs(P[i, j]) * scale
     for i in range(n):
@@ -168,21 +167,20 @@ def invert(A: Floats) -> None:
     A pivot that is smaller than its rounding error is raised to that size.
     """
     dim = A.shape[0]
-    pivot_row, least = np.empty(dim), np.empty(dim)
+    least = np.empty(dim)
     for k in range(dim):
         least[k] = RESOLUTION * abs(A[k, k]) + 1e-300
     for k in range(dim):
         pivot = max(A[k, k], least[k])
+        A[k, k] = 1.0
         for j in range(dim):
-            pivot_row[j] = A[k, j] / pivot
-        pivot_row[k] = 1.0 / pivot
+            A[k, j] /= pivot
         for i in range(dim):
-            factor = A[i, k]
-            A[i, k] = 0.0
-            for j in range(dim):
-                A[i, j] -= factor * pivot_row[j]
-        for j in range(dim):
-            A[k, j] = pivot_row[j]
+            if i != k:
+                factor = A[i, k]
+                A[i, k] = 0.0
+                for j in range(dim):
+                    A[i, j] -= factor * A[k, j]
     for i in range(dim):
         for j in range(i):
             A[j, i] = A[i, j]

@@ -16,7 +16,7 @@ import numpy as np
 
 from glbandits.maths.cholesky import factorise
 from glbandits.numba_support import jittable
-from glbandits.records import Floats, Ints
+from glbandits.records import Floats
 
 
 class Sketch(NamedTuple):
@@ -40,16 +40,16 @@ def sketch_size(rank: int, n: int) -> int:
 
 
 @jittable
-def as_sketch(values: Floats, rank: int, n: int) -> Sketch:
-    """Views of the parts of a sketch."""
-    rows = 2 * rank
-    start = 1 + 2 * n
+def as_sketch(values: Floats, start: int, rank: int, n: int) -> Sketch:
+    """Views of the parts of the sketch that begins at `start`."""
+    rest, rows = start + 1, 2 * rank
+    variances, B = rest + n, rest + 2 * n
     return Sketch(
-        values[:1],
-        values[1 : 1 + n],
-        values[1 + n : start],
-        matrix_at(values, start, rows, n),
-        matrix_at(values, start + rows * n, rows, n),
+        values[start:rest],
+        values[rest:variances],
+        values[variances:B],
+        matrix_at(values, B, rows, n),
+        matrix_at(values, B + rows * n, rows, n),
     )
 
 
@@ -143,12 +143,10 @@ def rebuild_covariance(sketch: Sketch, prior: Floats) -> None:
     n, used, B, F, variances = prior.shape[0], int(sketch.used[0]), sketch.B, sketch.F, sketch.variances
     for i in range(n):
         variances[i] = 1.0 / (prior[i] + sketch.rest[i])
-    if used == 0:
-        return
     R = products(B, variances, used)
     for k in range(used):
         R[k, k] += 1.0
-    factorise(R, 1.0, R[0])
+    factorise(R, 1.0, variances)  # with a ridge the last argument is not read
     for k in range(used):
         for i in range(n):
             F[k, i] = B[k, i] * variances[i]
@@ -170,13 +168,16 @@ def compress(sketch: Sketch) -> None:
     B, (rows, n) = sketch.B, sketch.B.shape
     half, values = rows // 2, products(B, sketch.variances, rows)
     vectors = eigenvectors(values)
-    order = diagonal_order(values)
     mixed = np.zeros((half, n))
-    for k in range(half):
-        for j in range(rows):
-            weight = vectors[j, order[half + k]]
-            for i in range(n):
-                mixed[k, i] += weight * B[j, i]
+    for p in range(rows):
+        weaker = 0  # the number of directions that are weaker than p; of equal ones, the first counts as the weaker
+        for q in range(rows):
+            weaker += values[q, q] < values[p, p] or (values[q, q] == values[p, p] and q < p)
+        if weaker >= half:
+            for j in range(rows):
+                weight = vectors[j, p]
+                for i in range(n):
+                    mixed[weaker - half, i] += weight * B[j, i]
     for i in range(n):
         dropped = 0.0
         for j in range(rows):
@@ -189,30 +190,14 @@ def compress(sketch: Sketch) -> None:
 
 
 @jittable
-def diagonal_order(A: Floats) -> Ints:
-    """The indices that sort the diagonal of a small matrix; equal values keep their order (insertion sort)."""
-    order = np.empty(A.shape[0], dtype=np.int64)
-    for k in range(A.shape[0]):
-        j = k
-        while j > 0 and A[order[j - 1], order[j - 1]] > A[k, k]:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = k
-    return order
-
-
-@jittable
 def products(B: Floats, variances: Floats, rows: int) -> Floats:
     """The matrix B G^-1 B' of the rows in use."""
-    n = variances.shape[0]
-    A, scaled = np.zeros((rows, rows)), np.empty(n)
+    A = np.zeros((rows, rows))
     for j in range(rows):
-        for i in range(n):
-            scaled[i] = B[j, i] * variances[i]
         for k in range(j, rows):
             product = 0.0
-            for i in range(n):
-                product += scaled[i] * B[k, i]
+            for i in range(variances.shape[0]):
+                product += B[j, i] * variances[i] * B[k, i]
             A[j, k] = A[k, j] = product
     return A
 

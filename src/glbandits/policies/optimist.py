@@ -10,6 +10,7 @@ from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform, uniform_pair
 from glbandits.maths.sketch import (
     append_observation,
+    as_sketch,
     compress,
     discount_curvature,
     multiply_sketched,
@@ -38,7 +39,6 @@ from glbandits.policy_bases.self_scaling_posterior import (
     presence_of,
     prior_of,
     rescaled_prior,
-    sketch_of,
     squares_of,
     tail_at,
     update_feature_stats,
@@ -126,7 +126,7 @@ class Optimist(Policy):
         if rank == 0:
             return WHOLE_LAYOUT.allocate(dim, prior=1.0, covariance=1.0)
         state = SKETCHED_LAYOUT.allocate(dim, tail=sketch_size(rank, dim + 1), prior=1.0)
-        sketch_of(state, dim, rank).variances[:] = 1.0
+        as_sketch(state, tail_at(dim), rank, dim + 1).variances[:] = 1.0
         return state
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
@@ -136,7 +136,7 @@ class Optimist(Policy):
             return WHOLE_LAYOUT.is_valid(state, dim) and state[OFFSET] in (0.0, 1.0)
         if not SKETCHED_LAYOUT.is_valid(state, dim, tail=sketch_size(rank, dim + 1)):
             return False
-        sketch = sketch_of(state, dim, rank)
+        sketch = as_sketch(state, tail_at(dim), rank, dim + 1)
         used = float(sketch.used[0])
         valid_sketch = used.is_integer() and 0 <= used <= 2 * rank and (sketch.variances > 0.0).all()
         return bool(valid_sketch and state[OFFSET] in (0.0, 1.0))
@@ -184,7 +184,7 @@ class WholeOptimist(Optimist):
         levels, slopes = np.empty(K), np.empty(K)
         score_lines(arms, mean_of(state, dim), covariance_of(state, dim), bonus_unit(state, settings), levels, slopes)
         half_normal_probabilities(levels, slopes, out)
-        mix_probabilities(state, settings, arms, out)
+        mix_probabilities(state, settings, dim, best_arm(arms, mean_of(state, dim)), out)
         return True
 
 
@@ -201,7 +201,7 @@ class SketchedOptimist(Optimist):
         if bonus < 0.0:
             return best_arm(arms, mean_of(state, dim))
         levels, slopes = np.empty(K), np.empty(K)
-        sketch = sketch_of(state, dim, int(settings.directions))
+        sketch = as_sketch(state, tail_at(dim), int(settings.directions), dim + 1)
         score_lines_sketched(arms, mean_of(state, dim), sketch, bonus_unit(state, settings), levels, slopes)
         best = 0
         for a in range(1, K):
@@ -214,7 +214,8 @@ class SketchedOptimist(Optimist):
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Rescale the prior if it is due, then take the exact step of one observation."""
         dim = x.shape[0]
-        mean, prior, sketch = mean_of(state, dim), prior_of(state, dim), sketch_of(state, dim, int(settings.directions))
+        mean, prior = mean_of(state, dim), prior_of(state, dim)
+        sketch = as_sketch(state, tail_at(dim), int(settings.directions), dim + 1)
         squares, presence = squares_of(state, dim), presence_of(state, dim)
         if update_feature_stats(state, x, squares, presence):
             init_feature_prior(state, x, presence, prior, tail_at(dim) + dim + 2, 1)
@@ -245,10 +246,10 @@ class SketchedOptimist(Optimist):
         """Exact: from the intervals of |Z| in which each arm's line is the highest, the greedy share, and the floor."""
         K, dim = arms.shape
         levels, slopes = np.empty(K), np.empty(K)
-        sketch = sketch_of(state, dim, int(settings.directions))
+        sketch = as_sketch(state, tail_at(dim), int(settings.directions), dim + 1)
         score_lines_sketched(arms, mean_of(state, dim), sketch, bonus_unit(state, settings), levels, slopes)
         half_normal_probabilities(levels, slopes, out)
-        mix_probabilities(state, settings, arms, out)
+        mix_probabilities(state, settings, dim, best_arm(arms, mean_of(state, dim)), out)
         return True
 
 
@@ -277,11 +278,13 @@ def bonus_unit(state: Floats, settings: Any) -> float:
 
 
 @jittable
-def mix_probabilities(state: Floats, settings: Any, arms: Floats, out: Floats) -> None:
-    """Turn the probabilities of a decision with a bonus into those of any decision: add the greedy share and floor."""
-    K, dim = arms.shape
-    floor, share = 1.0 if state[COUNT] == 0.0 else settings.floor, exploration_share(state, dim)
-    greedy = best_arm(arms, mean_of(state, dim))
+def mix_probabilities(state: Floats, settings: Any, dim: int, greedy: int, out: Floats) -> None:
+    """Turn the probabilities of a decision with a bonus into those of any decision.
+
+    Adds the greedy share and the floor; `greedy` is the arm that a greedy decision plays.
+    """
+    K, share = out.shape[0], exploration_share(state, dim)
+    floor = 1.0 if state[COUNT] == 0.0 else settings.floor
     for a in range(K):
         mixed = share * out[a] + (1.0 - share if a == greedy else 0.0)
         out[a] = floor / K + (1.0 - floor) * mixed

@@ -16,7 +16,6 @@ import numpy as np
 
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
-from glbandits.maths.sketch import Sketch, as_sketch
 from glbandits.maths.vectors import add_scaled
 from glbandits.numba_support import jittable
 from glbandits.policy import StateLayout
@@ -44,7 +43,7 @@ squares_of = SKETCHED_LAYOUT.vector("squares")
 presence_of = SKETCHED_LAYOUT.vector("presence", at_least=0.0)
 """The number of rewards for which each feature was not 0."""
 tail_at = SKETCHED_LAYOUT.end()
-"""Behind them: the full covariance or the sketch."""
+"""The offset of what follows: the full covariance or the sketch."""
 
 WHOLE_LAYOUT = deepcopy(SKETCHED_LAYOUT)
 covariance_of = WHOLE_LAYOUT.matrix("covariance", extra=1)
@@ -72,12 +71,6 @@ def assumed_noise(link: Link) -> float:
     """
     bounded = link.lowest_reward > -math.inf and link.highest_reward < math.inf
     return 16.0 * link.slope(0.0) if bounded else 0.0
-
-
-@jittable
-def sketch_of(state: Floats, dim: int, rank: int) -> Sketch:
-    """P, if it is a sketch."""
-    return as_sketch(state[tail_at(dim) :], rank, dim + 1)
 
 
 @jittable
