@@ -120,19 +120,32 @@ def largest_stretch(P: Floats, sums: Floats, variances: Floats) -> float:
 def levels_and_lengths(arms: Floats, theta: Floats, weights: Floats, levels: Floats, lengths: Floats) -> None:
     """Write the score without a bonus, x'theta, and the weighted length of v for each arm. O(K d).
 
-    Handles two arms at a time, because their sums do not wait for each other.
+    Handles four arms at a time, because their sums do not wait for each other.
     """
     K, dim = arms.shape
-    for a in range(0, K, 2):
-        b = min(a + 1, K - 1)
-        s0, s1, q0, q1 = 0.0, 0.0, weights[dim], weights[dim]
+    fours = K - K % 4
+    for a in range(0, fours, 4):
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        q0, q1, q2, q3 = weights[dim], weights[dim], weights[dim], weights[dim]
         for i in range(dim):
-            x0, x1 = arms[a, i], arms[b, i]
+            x0, x1, x2, x3 = arms[a, i], arms[a + 1, i], arms[a + 2, i], arms[a + 3, i]
             s0 += x0 * theta[i]
             s1 += x1 * theta[i]
+            s2 += x2 * theta[i]
+            s3 += x3 * theta[i]
             q0 += x0 * x0 * weights[i]
             q1 += x1 * x1 * weights[i]
-        levels[a], levels[b], lengths[a], lengths[b] = s0, s1, math.sqrt(q0), math.sqrt(q1)
+            q2 += x2 * x2 * weights[i]
+            q3 += x3 * x3 * weights[i]
+        levels[a], levels[a + 1], levels[a + 2], levels[a + 3] = s0, s1, s2, s3
+        lengths[a], lengths[a + 1] = math.sqrt(q0), math.sqrt(q1)
+        lengths[a + 2], lengths[a + 3] = math.sqrt(q2), math.sqrt(q3)
+    for a in range(fours, K):
+        s0, q0 = 0.0, weights[dim]
+        for i in range(dim):
+            s0 += arms[a, i] * theta[i]
+            q0 += arms[a, i] * arms[a, i] * weights[i]
+        levels[a], lengths[a] = s0, math.sqrt(q0)
 
 
 @jittable
@@ -167,20 +180,21 @@ def invert(A: Floats) -> None:
     A pivot that is smaller than its rounding error is raised to that size.
     """
     dim = A.shape[0]
-    least = np.empty(dim)
+    pivot_row, least = np.empty(dim), np.empty(dim)
     for k in range(dim):
         least[k] = RESOLUTION * abs(A[k, k]) + 1e-300
     for k in range(dim):
         pivot = max(A[k, k], least[k])
         A[k, k] = 1.0
         for j in range(dim):
-            A[k, j] /= pivot
+            pivot_row[j] = A[k, j] / pivot
+            A[k, j] = pivot_row[j]
         for i in range(dim):
             if i != k:
                 factor = A[i, k]
                 A[i, k] = 0.0
                 for j in range(dim):
-                    A[i, j] -= factor * A[k, j]
+                    A[i, j] -= factor * pivot_row[j]
     for i in range(dim):
         for j in range(i):
             A[j, i] = A[i, j]

@@ -36,10 +36,8 @@ from glbandits.policy_bases.self_scaling_posterior import (
     init_feature_prior,
     mean_of,
     move_mean,
-    presence_of,
     prior_of,
     rescaled_prior,
-    squares_of,
     tail_at,
     update_feature_stats,
 )
@@ -162,13 +160,12 @@ class WholeOptimist(Optimist):
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Rescale the prior if it is due, then take the exact step of one observation."""
         dim = x.shape[0]
-        mean, prior, P = mean_of(state, dim), prior_of(state, dim), covariance_of(state, dim)
-        squares, presence = squares_of(state, dim), presence_of(state, dim)
-        if update_feature_stats(state, x, squares, presence):
-            init_feature_prior(state, x, presence, prior, tail_at(dim), dim + 2)
+        mean, P = mean_of(state, dim), covariance_of(state, dim)
+        if update_feature_stats(state, x):
+            init_feature_prior(state, x, tail_at(dim), dim + 2)
         if state[COUNT] >= state[NEXT]:
-            new_prior = rescaled_prior(state, squares, presence)
-            replace_prior(P, mean, prior, new_prior, discount_sums(state, squares, presence, settings.memory))
+            new_prior = rescaled_prior(state, dim)
+            replace_prior(P, mean, prior_of(state, dim), new_prior, discount_sums(state, dim, settings.memory))
         direction, diagonal = np.empty(dim + 1), float(P[dim, dim])
         variance = arm_variance(P, x.reshape(1, dim), 0, direction)
         for i in range(dim):
@@ -216,12 +213,11 @@ class SketchedOptimist(Optimist):
         dim = x.shape[0]
         mean, prior = mean_of(state, dim), prior_of(state, dim)
         sketch = as_sketch(state, tail_at(dim), int(settings.directions), dim + 1)
-        squares, presence = squares_of(state, dim), presence_of(state, dim)
-        if update_feature_stats(state, x, squares, presence):
-            init_feature_prior(state, x, presence, prior, tail_at(dim) + dim + 2, 1)
+        if update_feature_stats(state, x):
+            init_feature_prior(state, x, tail_at(dim) + dim + 2, 1)
         if state[COUNT] >= state[NEXT]:
-            new_prior = rescaled_prior(state, squares, presence)
-            fade = discount_sums(state, squares, presence, settings.memory)
+            new_prior = rescaled_prior(state, dim)
+            fade = discount_sums(state, dim, settings.memory)
             right_side = discount_curvature(sketch, mean, prior, fade)
             copy_to(prior, new_prior)
             rebuild_covariance(sketch, prior)
