@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from glbandits.maths.vectors import copy_to, dot
 from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
@@ -99,13 +98,12 @@ def largest_stretch(P: Floats, sums: Floats, variances: Floats) -> float:
     Wielandt). Here w holds the row sums of |C|. Writes w to `sums` and D to `variances`.
     """
     n = P.shape[0]
-    scales, products = np.empty(n), np.empty(n)
+    products = np.empty(n)
     for i in range(n):
         variances[i] = max(P[i, i], 1e-300)
-        scales[i] = 1.0 / math.sqrt(variances[i])
         sums[i] = products[i] = 0.0
     for i in range(n):
-        scale = scales[i]
+        scale = 1.0 / math.sqrt(variances[i])
         for j in range(n):
             sums[j] += abs(P[i, j]) * scale
     for i in range(n):
@@ -125,8 +123,8 @@ def levels_and_lengths(arms: Floats, theta: Floats, weights: Floats, levels: Flo
     Handles four arms at a time, because their sums do not wait for each other.
     """
     K, dim = arms.shape
-    quads = K - K % 4
-    for a in range(0, quads, 4):
+    fours = K - K % 4
+    for a in range(0, fours, 4):
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
         q0, q1, q2, q3 = weights[dim], weights[dim], weights[dim], weights[dim]
         for i in range(dim):
@@ -142,7 +140,7 @@ def levels_and_lengths(arms: Floats, theta: Floats, weights: Floats, levels: Flo
         levels[a], levels[a + 1], levels[a + 2], levels[a + 3] = s0, s1, s2, s3
         lengths[a], lengths[a + 1] = math.sqrt(q0), math.sqrt(q1)
         lengths[a + 2], lengths[a + 3] = math.sqrt(q2), math.sqrt(q3)
-    for a in range(quads, K):
+    for a in range(fours, K):
         s0, q0 = 0.0, weights[dim]
         for i in range(dim):
             s0 += arms[a, i] * theta[i]
@@ -157,17 +155,22 @@ def replace_prior(P: Floats, theta: Floats, prior: Floats, new_prior: Floats, fa
     With H = P^-1, the right-hand side of the normal equations is H theta, because the prior mean is 0.
     """
     dim = prior.shape[0]
-    H, right_side = P.copy(), np.empty(dim)
-    invert(H)
-    for i in range(dim):
-        right_side[i] = fade * dot(H[i], theta)
-        for j in range(dim):
-            P[i, j] = fade * H[i, j]
-        P[i, i] = new_prior[i] + fade * max(H[i, i] - prior[i], 0.0)
+    right_side = np.empty(dim)
     invert(P)
     for i in range(dim):
-        theta[i] = dot(P[i], right_side)
-    copy_to(prior, new_prior)
+        total, curvature = 0.0, max(P[i, i] - prior[i], 0.0)
+        for j in range(dim):
+            total += P[i, j] * theta[j]
+            P[i, j] *= fade
+        right_side[i] = fade * total
+        prior[i] = new_prior[i]
+        P[i, i] = prior[i] + fade * curvature
+    invert(P)
+    for i in range(dim):
+        total = 0.0
+        for j in range(dim):
+            total += P[i, j] * right_side[j]
+        theta[i] = total
 
 
 @jittable
@@ -182,20 +185,16 @@ def invert(A: Floats) -> None:
         least[k] = RESOLUTION * abs(A[k, k]) + 1e-300
     for k in range(dim):
         pivot = max(A[k, k], least[k])
+        A[k, k] = 1.0
         for j in range(dim):
             pivot_row[j] = A[k, j] / pivot
-            A[k, j] = 0.0
-        pivot_row[k] = 1.0 / pivot
-        A[k, k] = 1.0
+            A[k, j] = pivot_row[j]
         for i in range(dim):
-            pull = A[i, k]
-            if i == k:
-                for j in range(dim):
-                    A[k, j] = pivot_row[j]
-            else:
+            if i != k:
+                factor = A[i, k]
                 A[i, k] = 0.0
                 for j in range(dim):
-                    A[i, j] -= pull * pivot_row[j]
+                    A[i, j] -= factor * pivot_row[j]
     for i in range(dim):
         for j in range(i):
             A[j, i] = A[i, j]

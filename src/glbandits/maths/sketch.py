@@ -16,7 +16,7 @@ import numpy as np
 
 from glbandits.maths.cholesky import factorise
 from glbandits.numba_support import jittable
-from glbandits.records import Floats, Ints
+from glbandits.records import Floats
 
 
 class Sketch(NamedTuple):
@@ -40,16 +40,16 @@ def sketch_size(rank: int, n: int) -> int:
 
 
 @jittable
-def as_sketch(values: Floats, rank: int, n: int) -> Sketch:
-    """Views of the parts of a sketch."""
-    rows = 2 * rank
-    start = 1 + 2 * n
+def as_sketch(values: Floats, start: int, rank: int, n: int) -> Sketch:
+    """Views of the parts of the sketch that begins at `start`."""
+    rest, rows = start + 1, 2 * rank
+    variances, B = rest + n, rest + 2 * n
     return Sketch(
-        values[:1],
-        values[1 : 1 + n],
-        values[1 + n : start],
-        matrix_at(values, start, rows, n),
-        matrix_at(values, start + rows * n, rows, n),
+        values[start:rest],
+        values[rest:variances],
+        values[variances:B],
+        matrix_at(values, B, rows, n),
+        matrix_at(values, B + rows * n, rows, n),
     )
 
 
@@ -60,23 +60,17 @@ def matrix_at(values: Floats, start: int, rows: int, n: int) -> Floats:
 
 
 @jittable
-def variance_sketched(sketch: Sketch, x: Floats, product: Floats) -> float:
-    """The variance v'Pv of the score of an arm. Overwrites `product` with Pv."""
-    dim, F, variances = x.shape[0], sketch.F, sketch.variances
-    for i in range(dim):
-        product[i] = variances[i] * x[i]
-    product[dim] = variances[dim]
+def multiply_sketched(sketch: Sketch, v: Floats, out: Floats) -> None:
+    """Compute out = Pv."""
+    n, F, variances = v.shape[0], sketch.F, sketch.variances
+    for i in range(n):
+        out[i] = variances[i] * v[i]
     for k in range(int(sketch.used[0])):
-        scale = 0.0
-        for i in range(dim):
-            scale += x[i] * F[k, i]
-        scale = -(scale + F[k, dim])
-        for i in range(dim + 1):
-            product[i] += scale * F[k, i]
-    variance = float(product[dim])
-    for i in range(dim):
-        variance += x[i] * product[i]
-    return variance
+        weight = 0.0
+        for i in range(n):
+            weight += v[i] * F[k, i]
+        for i in range(n):
+            out[i] -= weight * F[k, i]
 
 
 @jittable
@@ -109,49 +103,38 @@ def score_lines_sketched(
 
 
 @jittable
-def append_observation(sketch: Sketch, slope: float, x: Floats, shrinkage: float, direction: Floats) -> None:
+def append_observation(sketch: Sketch, slope: float, v: Floats, shrinkage: float, direction: Floats) -> None:
     """Add slope vv' to the curvature, and subtract shrinkage times the outer product of Pv from P.
 
     A row must be free: call `compress` before if none is.
     """
-    used, dim, root = int(sketch.used[0]), x.shape[0], math.sqrt(slope)
-    for i in range(dim):
-        sketch.B[used, i] = root * x[i]
-    sketch.B[used, dim] = root
-    root = math.sqrt(shrinkage)
-    for i in range(dim + 1):
-        sketch.F[used, i] = root * direction[i]
+    used, B, F, slope_root, root = int(sketch.used[0]), sketch.B, sketch.F, math.sqrt(slope), math.sqrt(shrinkage)
+    for i in range(v.shape[0]):
+        B[used, i] = slope_root * v[i]
+        F[used, i] = root * direction[i]
     sketch.used[0] += 1.0
 
 
 @jittable
-def replace_prior_sketched(sketch: Sketch, theta: Floats, prior: Floats, new_prior: Floats, fade: float) -> None:
-    """Replace the prior precisions and multiply the weight of past observations by `fade`. O(m^2 d).
+def discount_curvature(sketch: Sketch, theta: Floats, prior: Floats, fade: float) -> Floats:
+    """Multiply the weight of past observations by `fade`. Returns the right-hand side of their normal equations.
 
-    Updates theta to the mean under the new prior.
+    With H = P^-1, that is fade H theta, because the prior mean is 0. Call `rebuild_covariance` afterwards; the new mean
+    is P times the right-hand side.
     """
-    n, used, root = prior.shape[0], int(sketch.used[0]), math.sqrt(fade)
-    rest, B, F, right_side = sketch.rest, sketch.B, sketch.F, np.empty(n)
+    n, rest, B, root = prior.shape[0], sketch.rest, sketch.B, math.sqrt(fade)
+    right_side = np.empty(n)
     for i in range(n):
         right_side[i] = fade * (prior[i] + rest[i]) * theta[i]
         rest[i] *= fade
-        prior[i] = new_prior[i]
-    for k in range(used):
+    for k in range(int(sketch.used[0])):
         score = 0.0
         for i in range(n):
             score += B[k, i] * theta[i]
         for i in range(n):
             right_side[i] += fade * score * B[k, i]
             B[k, i] *= root
-    rebuild_covariance(sketch, prior)
-    for i in range(n):
-        theta[i] = sketch.variances[i] * right_side[i]
-    for k in range(used):
-        score = 0.0
-        for i in range(n):
-            score += F[k, i] * right_side[i]
-        for i in range(n):
-            theta[i] -= score * F[k, i]
+    return right_side
 
 
 @jittable
@@ -160,34 +143,41 @@ def rebuild_covariance(sketch: Sketch, prior: Floats) -> None:
     n, used, B, F, variances = prior.shape[0], int(sketch.used[0]), sketch.B, sketch.F, sketch.variances
     for i in range(n):
         variances[i] = 1.0 / (prior[i] + sketch.rest[i])
-    if used == 0:
-        return
     R = products(B, variances, used)
     for k in range(used):
         R[k, k] += 1.0
-    factorise(R, 1.0, R[0])
+    factorise(R, 1.0, variances)  # with a ridge the last argument is not read
     for k in range(used):
         for i in range(n):
             F[k, i] = B[k, i] * variances[i]
         for j in range(k):
+            weight = R[j, k]
             for i in range(n):
-                F[k, i] -= R[j, k] * F[j, i]
+                F[k, i] -= weight * F[j, i]
+        root = R[k, k]
         for i in range(n):
-            F[k, i] /= R[k, k]
+            F[k, i] /= root
 
 
 @jittable
-def compress(sketch: Sketch, prior: Floats) -> None:
-    """Keep the stronger half of the directions, and only the diagonal of the weaker half."""
+def compress(sketch: Sketch) -> None:
+    """Keep the stronger half of the directions, and only the diagonal of the weaker half.
+
+    Call `rebuild_covariance` afterwards.
+    """
     B, (rows, n) = sketch.B, sketch.B.shape
     half, values = rows // 2, products(B, sketch.variances, rows)
     vectors = eigenvectors(values)
-    order = diagonal_order(values)
     mixed = np.zeros((half, n))
-    for k in range(half):
-        for j in range(rows):
-            for i in range(n):
-                mixed[k, i] += vectors[j, order[half + k]] * B[j, i]
+    for p in range(rows):
+        weaker = 0  # the number of directions that are weaker than p; of equal ones, the first counts as the weaker
+        for q in range(rows):
+            weaker += values[q, q] < values[p, p] or (values[q, q] == values[p, p] and q < p)
+        if weaker >= half:
+            for j in range(rows):
+                weight = vectors[j, p]
+                for i in range(n):
+                    mixed[weaker - half, i] += weight * B[j, i]
     for i in range(n):
         dropped = 0.0
         for j in range(rows):
@@ -197,34 +187,17 @@ def compress(sketch: Sketch, prior: Floats) -> None:
             B[k, i] = mixed[k, i]
         sketch.rest[i] += max(dropped, 0.0)
     sketch.used[0] = half
-    rebuild_covariance(sketch, prior)
-
-
-@jittable
-def diagonal_order(A: Floats) -> Ints:
-    """The indices that sort the diagonal of a small matrix; equal values keep their order (insertion sort)."""
-    order = np.empty(A.shape[0], dtype=np.int64)
-    for k in range(A.shape[0]):
-        j = k
-        while j > 0 and A[order[j - 1], order[j - 1]] > A[k, k]:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = k
-    return order
 
 
 @jittable
 def products(B: Floats, variances: Floats, rows: int) -> Floats:
     """The matrix B G^-1 B' of the rows in use."""
-    n = variances.shape[0]
-    A, scaled = np.zeros((rows, rows)), np.empty(n)
+    A = np.zeros((rows, rows))
     for j in range(rows):
-        for i in range(n):
-            scaled[i] = B[j, i] * variances[i]
         for k in range(j, rows):
             product = 0.0
-            for i in range(n):
-                product += scaled[i] * B[k, i]
+            for i in range(variances.shape[0]):
+                product += B[j, i] * variances[i] * B[k, i]
             A[j, k] = A[k, j] = product
     return A
 

@@ -10,14 +10,16 @@ from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform, uniform_pair
 from glbandits.maths.sketch import (
     append_observation,
+    as_sketch,
     compress,
-    replace_prior_sketched,
+    discount_curvature,
+    multiply_sketched,
+    rebuild_covariance,
     score_lines_sketched,
     sketch_size,
-    variance_sketched,
 )
 from glbandits.maths.upper_envelope import half_normal_probabilities
-from glbandits.maths.vectors import best_arm
+from glbandits.maths.vectors import best_arm, copy_to
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, Policy, PolicyInfo, Probability, StateLayout, derived
 from glbandits.policy_bases.self_scaling_posterior import (
@@ -34,11 +36,8 @@ from glbandits.policy_bases.self_scaling_posterior import (
     init_feature_prior,
     mean_of,
     move_mean,
-    presence_of,
     prior_of,
     rescaled_prior,
-    sketch_of,
-    squares_of,
     tail_at,
     update_feature_stats,
 )
@@ -125,7 +124,7 @@ class Optimist(Policy):
         if rank == 0:
             return WHOLE_LAYOUT.allocate(dim, prior=1.0, covariance=1.0)
         state = SKETCHED_LAYOUT.allocate(dim, tail=sketch_size(rank, dim + 1), prior=1.0)
-        sketch_of(state, dim, rank).variances[:] = 1.0
+        as_sketch(state, tail_at(dim), rank, dim + 1).variances[:] = 1.0
         return state
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
@@ -135,7 +134,7 @@ class Optimist(Policy):
             return WHOLE_LAYOUT.is_valid(state, dim) and state[OFFSET] in (0.0, 1.0)
         if not SKETCHED_LAYOUT.is_valid(state, dim, tail=sketch_size(rank, dim + 1)):
             return False
-        sketch = sketch_of(state, dim, rank)
+        sketch = as_sketch(state, tail_at(dim), rank, dim + 1)
         used = float(sketch.used[0])
         valid_sketch = used.is_integer() and 0 <= used <= 2 * rank and (sketch.variances > 0.0).all()
         return bool(valid_sketch and state[OFFSET] in (0.0, 1.0))
@@ -155,21 +154,18 @@ class WholeOptimist(Optimist):
         bonus = draw_bonus(state, dim, rng)
         if bonus < 0.0:
             return best_arm(arms, mean_of(state, dim))
-        return argmax_with_bonus(
-            arms, mean_of(state, dim), covariance_of(state, dim), bonus_unit(state, settings), bonus
-        )
+        return argmax_with_bonus(arms, mean_of(state, dim), covariance_of(state, dim), bonus_unit(state, settings), bonus)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Rescale the prior if it is due, then take the exact step of one observation."""
         dim = x.shape[0]
-        mean, prior, P = mean_of(state, dim), prior_of(state, dim), covariance_of(state, dim)
-        squares, presence = squares_of(state, dim), presence_of(state, dim)
-        if update_feature_stats(state, x, squares, presence):
-            init_feature_prior(state, x, presence, prior, tail_at(dim), dim + 2)
+        mean, P = mean_of(state, dim), covariance_of(state, dim)
+        if update_feature_stats(state, x):
+            init_feature_prior(state, x, tail_at(dim), dim + 2)
         if state[COUNT] >= state[NEXT]:
-            new_prior = rescaled_prior(state, squares, presence)
-            replace_prior(P, mean, prior, new_prior, discount_sums(state, squares, presence, settings.memory))
+            new_prior = rescaled_prior(state, dim)
+            replace_prior(P, mean, prior_of(state, dim), new_prior, discount_sums(state, dim, settings.memory))
         direction, diagonal = np.empty(dim + 1), float(P[dim, dim])
         variance = arm_variance(P, x.reshape(1, dim), 0, direction)
         for i in range(dim):
@@ -185,7 +181,7 @@ class WholeOptimist(Optimist):
         levels, slopes = np.empty(K), np.empty(K)
         score_lines(arms, mean_of(state, dim), covariance_of(state, dim), bonus_unit(state, settings), levels, slopes)
         half_normal_probabilities(levels, slopes, out)
-        mix_probabilities(state, settings, arms, out)
+        mix_probabilities(state, settings, dim, best_arm(arms, mean_of(state, dim)), out)
         return True
 
 
@@ -202,7 +198,7 @@ class SketchedOptimist(Optimist):
         if bonus < 0.0:
             return best_arm(arms, mean_of(state, dim))
         levels, slopes = np.empty(K), np.empty(K)
-        sketch = sketch_of(state, dim, int(settings.directions))
+        sketch = as_sketch(state, tail_at(dim), int(settings.directions), dim + 1)
         score_lines_sketched(arms, mean_of(state, dim), sketch, bonus_unit(state, settings), levels, slopes)
         best = 0
         for a in range(1, K):
@@ -215,23 +211,30 @@ class SketchedOptimist(Optimist):
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Rescale the prior if it is due, then take the exact step of one observation."""
         dim = x.shape[0]
-        mean, prior, sketch = mean_of(state, dim), prior_of(state, dim), sketch_of(state, dim, int(settings.directions))
-        squares, presence = squares_of(state, dim), presence_of(state, dim)
-        if update_feature_stats(state, x, squares, presence):
-            init_feature_prior(state, x, presence, prior, tail_at(dim) + dim + 2, 1)
+        mean, prior = mean_of(state, dim), prior_of(state, dim)
+        sketch = as_sketch(state, tail_at(dim), int(settings.directions), dim + 1)
+        if update_feature_stats(state, x):
+            init_feature_prior(state, x, tail_at(dim) + dim + 2, 1)
         if state[COUNT] >= state[NEXT]:
-            new_prior = rescaled_prior(state, squares, presence)
-            replace_prior_sketched(
-                sketch, mean, prior, new_prior, discount_sums(state, squares, presence, settings.memory)
-            )
+            new_prior = rescaled_prior(state, dim)
+            fade = discount_sums(state, dim, settings.memory)
+            right_side = discount_curvature(sketch, mean, prior, fade)
+            copy_to(prior, new_prior)
+            rebuild_covariance(sketch, prior)
+            multiply_sketched(sketch, right_side, mean)
         if sketch.used[0] == sketch.B.shape[0]:
-            compress(sketch, prior)
-        direction, diagonal = np.empty(dim + 1), float(sketch.variances[dim])
-        variance = variance_sketched(sketch, x, direction)
+            compress(sketch)
+            rebuild_covariance(sketch, prior)
+        v, direction = np.empty(dim + 1), np.empty(dim + 1)
+        copy_to(v, x)
+        v[dim] = 1.0
+        multiply_sketched(sketch, v, direction)
+        variance, diagonal = float(direction[dim]), float(sketch.variances[dim])
         for i in range(dim):
+            variance += x[i] * direction[i]
             diagonal += x[i] * x[i] * sketch.variances[i]
         slope, shrinkage = move_mean(state, mean, x, reward, direction, variance, diagonal, link)
-        append_observation(sketch, slope, x, shrinkage, direction)
+        append_observation(sketch, slope, v, shrinkage, direction)
         return state
 
     @staticmethod
@@ -239,10 +242,10 @@ class SketchedOptimist(Optimist):
         """Exact: from the intervals of |Z| in which each arm's line is the highest, the greedy share, and the floor."""
         K, dim = arms.shape
         levels, slopes = np.empty(K), np.empty(K)
-        sketch = sketch_of(state, dim, int(settings.directions))
+        sketch = as_sketch(state, tail_at(dim), int(settings.directions), dim + 1)
         score_lines_sketched(arms, mean_of(state, dim), sketch, bonus_unit(state, settings), levels, slopes)
         half_normal_probabilities(levels, slopes, out)
-        mix_probabilities(state, settings, arms, out)
+        mix_probabilities(state, settings, dim, best_arm(arms, mean_of(state, dim)), out)
         return True
 
 
@@ -271,12 +274,13 @@ def bonus_unit(state: Floats, settings: Any) -> float:
 
 
 @jittable
-def mix_probabilities(state: Floats, settings: Any, arms: Floats, out: Floats) -> None:
-    """Turn the probabilities of a decision with a bonus into those of any decision: add the greedy share and floor."""
-    K, dim = arms.shape
-    floor, share = 1.0 if state[COUNT] == 0.0 else settings.floor, exploration_share(state, dim)
+def mix_probabilities(state: Floats, settings: Any, dim: int, greedy: int, out: Floats) -> None:
+    """Turn the probabilities of a decision with a bonus into those of any decision.
+
+    Adds the greedy share and the floor; `greedy` is the arm that a greedy decision plays.
+    """
+    K, share = out.shape[0], exploration_share(state, dim)
+    floor = 1.0 if state[COUNT] == 0.0 else settings.floor
     for a in range(K):
-        out[a] *= share
-    out[best_arm(arms, mean_of(state, dim))] += 1.0 - share
-    for a in range(K):
-        out[a] = floor / K + (1.0 - floor) * out[a]
+        mixed = share * out[a] + (1.0 - share if a == greedy else 0.0)
+        out[a] = floor / K + (1.0 - floor) * mixed

@@ -16,7 +16,6 @@ import numpy as np
 
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
-from glbandits.maths.sketch import Sketch, as_sketch
 from glbandits.maths.vectors import add_scaled
 from glbandits.numba_support import jittable
 from glbandits.policy import StateLayout
@@ -39,12 +38,14 @@ mean_of = SKETCHED_LAYOUT.vector("mean", extra=1)
 """The mean of theta, then that of the intercept."""
 prior_of = SKETCHED_LAYOUT.vector("prior", extra=1, at_least=math.ulp(0.0))
 """The precisions of the prior. All are positive."""
+squares_at = SKETCHED_LAYOUT.end()
 squares_of = SKETCHED_LAYOUT.vector("squares")
 """The sum of the squares of each feature."""
+presence_at = SKETCHED_LAYOUT.end()
 presence_of = SKETCHED_LAYOUT.vector("presence", at_least=0.0)
 """The number of rewards for which each feature was not 0."""
 tail_at = SKETCHED_LAYOUT.end()
-"""Behind them: the full covariance or the sketch."""
+"""The offset of what follows: the full covariance or the sketch."""
 
 WHOLE_LAYOUT = deepcopy(SKETCHED_LAYOUT)
 covariance_of = WHOLE_LAYOUT.matrix("covariance", extra=1)
@@ -75,12 +76,6 @@ def assumed_noise(link: Link) -> float:
 
 
 @jittable
-def sketch_of(state: Floats, dim: int, rank: int) -> Sketch:
-    """P, if it is a sketch."""
-    return as_sketch(state[tail_at(dim) :], rank, dim + 1)
-
-
-@jittable
 def dispersion(state: Floats, noise: float) -> float:
     """The variance of a reward relative to the link's, with `noise` counted as observed at dispersion 1."""
     observed, expected = state[SQUARED_RESIDUALS] + noise, state[EXPECTED] + noise
@@ -88,28 +83,32 @@ def dispersion(state: Floats, noise: float) -> float:
 
 
 @jittable
-def update_feature_stats(state: Floats, x: Floats, squares: Floats, presence: Floats) -> bool:
-    """Count a reward and its features. Returns whether a feature is present for the first time."""
+def update_feature_stats(state: Floats, x: Floats) -> bool:
+    """Count a reward and its features. Returns whether a feature is present for the first time.
+
+    Runs for every reward, so it reads the state by offset: a slice takes 20 ns.
+    """
     dim = x.shape[0]
-    new_features = 0.0
+    squares, presence, new_features = squares_at(dim), presence_at(dim), 0.0
     for i in range(dim):
         present = 1.0 if x[i] != 0.0 else 0.0
-        new_features += present if presence[i] == 0.0 else 0.0
-        squares[i] += x[i] * x[i]
-        presence[i] += present
+        new_features += present if state[presence + i] == 0.0 else 0.0
+        state[squares + i] += x[i] * x[i]
+        state[presence + i] += present
     state[COUNT] += 1.0
     state[WEIGHT] += 1.0
     return new_features > 0.0
 
 
 @jittable
-def init_feature_prior(state: Floats, x: Floats, presence: Floats, prior: Floats, diagonal: int, stride: int) -> None:
+def init_feature_prior(state: Floats, x: Floats, diagonal: int, stride: int) -> None:
     """Set the prior of features that are present for the first time, in their units.
 
     Nothing was observed along such a feature i, so its row of the covariance is 0 except for the variance, which is
     state[diagonal + i * stride].
     """
     dim = x.shape[0]
+    presence, prior = presence_of(state, dim), prior_of(state, dim)
     present = 0.0
     for i in range(dim):
         present += presence[i] / state[WEIGHT]
@@ -120,7 +119,7 @@ def init_feature_prior(state: Floats, x: Floats, presence: Floats, prior: Floats
 
 
 @jittable
-def rescaled_prior(state: Floats, squares: Floats, presence: Floats) -> Floats:
+def rescaled_prior(state: Floats, dim: int) -> Floats:
     """Precisions under which the score of a typical arm has variance 1.
 
     Each feature has a share of that variance: its share of the squared length of the features, limited to between a
@@ -128,7 +127,7 @@ def rescaled_prior(state: Floats, squares: Floats, presence: Floats) -> Floats:
     much larger or smaller units is corrected, and a slightly larger feature counts slightly more. A feature that was
     never seen counts as a typical one.
     """
-    dim = presence.shape[0]
+    squares, presence = squares_of(state, dim), presence_of(state, dim)
     prior, logs, seen = np.empty(dim + 1), 0.0, 0
     for i in range(dim):
         prior[i] = 1.0
@@ -151,10 +150,11 @@ def rescaled_prior(state: Floats, squares: Floats, presence: Floats) -> Floats:
 
 
 @jittable
-def discount_sums(state: Floats, squares: Floats, presence: Floats, half_life: float) -> float:
+def discount_sums(state: Floats, dim: int, half_life: float) -> float:
     """Discount the sums of a state since the last rescaling, and set the count of the next one. Returns the factor."""
     fade = math.exp(-math.log(2.0) * (state[COUNT] - state[LAST]) / half_life)
-    for i in range(presence.shape[0]):
+    squares, presence = squares_of(state, dim), presence_of(state, dim)
+    for i in range(dim):
         factor = fade if presence[i] > FORGOTTEN else 0.0
         squares[i] *= factor
         presence[i] *= factor
