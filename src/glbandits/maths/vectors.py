@@ -25,7 +25,7 @@ def dot(a: Floats, b: Floats) -> float:
 def dot_row(A: Floats, row: int, b: Floats) -> float:
     """The product of a row of A with b. Reading by index is faster than a slice of A in a loop over rows."""
     total = 0.0
-    for i in range(b.shape[0]):
+    for i in range(A.shape[1]):
         total += A[row, i] * b[i]
     return total
 
@@ -46,7 +46,7 @@ def add_scaled(target: Floats, scale: float, a: Floats) -> None:
 @jittable
 def add_scaled_row(target: Floats, scale: float, A: Floats, row: int) -> None:
     """Do target += scale * A[row], in place and without a slice of A."""
-    for i in range(target.shape[0]):
+    for i in range(A.shape[1]):
         target[i] += scale * A[row, i]
 
 
