@@ -171,7 +171,8 @@ def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Floats, 
 
 
 def _work_of_learning(state: Floats, _settings: Floats, dim: int, *_rest: Any) -> float:
-    return float(state.size * dim)
+    """With a matrix or a history, a fit or a factorisation: O(size dim). Else a few passes over the state."""
+    return float(state.size * (dim if state.size >= dim * dim else 16))
 
 
 def _work_of_probabilities(state: Floats, _settings: Floats, arms: Floats, *_rest: Any) -> float:

@@ -15,7 +15,7 @@ from glbandits.records import Floats, Generator
 
 LAYOUT = StateLayout()
 means_of = LAYOUT.vector("means")
-precisions_of = LAYOUT.vector("precisions", at_least=math.ulp(0.0))
+precisions_of = LAYOUT.vector("precisions", positive=True)
 
 
 class LaplaceTs(Policy):

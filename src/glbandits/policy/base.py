@@ -86,10 +86,10 @@ class Policy:
             function = function.__func__ if isinstance(function, staticmethod) else function
             if isinstance(function, FunctionType):
                 setattr(cls, name, staticmethod(jittable(function)))
-        if "sample" in vars(cls):
-            _add_random_rule(cls)
-        elif "decide" in vars(cls) or ("is_warming_up" in vars(cls) and hasattr(cls, "decide")):
-            _add_deterministic_rule(cls)
+        if not {"decide", "sample", "is_warming_up"}.isdisjoint(vars(cls)):
+            defined = next((base for base in cls.__mro__ if not {"decide", "sample"}.isdisjoint(vars(base))), None)
+            if defined is not None:
+                _add_random_rule(cls) if "sample" in vars(defined) else _add_deterministic_rule(cls)
 
     def __post_init__(self) -> None:
         validate_settings(self)

@@ -78,9 +78,9 @@ class StateLayout:
             raise InvalidInput(f"declare the scalar {name!r} before vectors and matrices")
         return self._declare(name, kind, (1, 0, 0), at_least)[0]
 
-    def vector(self, name: str, extra: int = 0, at_least: float = -math.inf) -> Part:
+    def vector(self, name: str, extra: int = 0, at_least: float = -math.inf, positive: bool = False) -> Part:
         """Declare a vector of dim + extra numbers. Returns the function that compiled code gets it with."""
-        a, b, c = self._declare(name, "vector", (extra, 1, 0), at_least)
+        a, b, c = self._declare(name, "vector", (extra, 1, 0), math.ulp(0.0) if positive else at_least)
 
         @jittable
         def vector(state: Floats, dim: int) -> Floats:
