@@ -145,7 +145,7 @@ def test_a_link_of_the_users_own() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"policy": SgdTs, "dim": 2}, "policy must be settings such as Optimist"),
+        ({"policy": SgdTs, "dim": 2}, "got the class. Add parentheses"),
         ({"policy": "sgd-ts", "dim": 2}, "policy must be settings such as Optimist"),
         ({"policy": SgdTs(), "dim": 0}, "dim must be a whole number of at least 1; got 0"),
         ({"policy": SgdTs(), "dim": 2, "seed": -1}, "seed must be a whole number of at least 0; got -1"),

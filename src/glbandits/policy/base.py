@@ -2,7 +2,7 @@
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeAlias, dataclass_transform
 
@@ -81,6 +81,7 @@ class Policy:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         dataclass(frozen=True, kw_only=True)(cls)
+        del cls.__setattr__, cls.__delattr__  # those of Policy do the same, and let users write @dataclass themselves
         for name in COMPILED:
             function = vars(cls).get(name)
             function = function.__func__ if isinstance(function, staticmethod) else function
@@ -93,6 +94,12 @@ class Policy:
 
     def __post_init__(self) -> None:
         validate_settings(self)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"settings of a policy cannot be changed; make another one with replace(..., {name}=)")
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenInstanceError(f"settings of a policy cannot be deleted; got {name}")
 
     @property
     def link(self) -> AnyLink:
