@@ -9,9 +9,10 @@ import numpy as np
 
 from glbandits.compiled import borrowed, jittable
 from glbandits.maths.cholesky import add_outer, factorise, forward, solve_factorised
-from glbandits.maths.likelihood import hessian_factor, objective, set_scores
+from glbandits.maths.likelihood import hessian_factor, objective
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.projection import project_in_norm
+from glbandits.maths.rows import set_scores
 from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
 from glbandits.records import Floats
 

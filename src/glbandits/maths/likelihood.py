@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.compiled import borrowed, jittable
-from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
+from glbandits.compiled import jittable
+from glbandits.maths.cholesky import factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.rows import add_rows, set_gram, set_scores
 from glbandits.maths.vectors import add_scaled, dot
 from glbandits.records import Floats
 
@@ -90,7 +91,6 @@ def newton(
     link: LinkFunctions,
 ) -> tuple[Floats, bool]:
     """Newton's method, each step halved until the objective falls. False: no convergence."""
-    features = borrowed(features)
     samples, dim = features.shape
     theta = start.copy()
     scores, score_steps = np.empty(samples), np.empty(samples)
@@ -106,7 +106,7 @@ def newton(
         for s in range(samples):
             residuals[s] = weights[s] * (link.mean(scores[s]) - rewards[s])
             curvature[s] = weights[s] * link.slope(scores[s])
-            add_scaled(gradient, residuals[s], features[s])
+        add_rows(gradient, residuals, features)
         if samples >= dim:
             solvable = step_in_feature_space(features, gradient, curvature, least, ridge, step)
         else:
@@ -197,13 +197,11 @@ def step_in_feature_space(
     features: Floats, gradient: Floats, curvature: Floats, least: Floats, ridge: float, step: Floats
 ) -> bool:
     """Newton's step -(X'WX + ridge I)^-1 g by a d x d factor. False if that matrix is singular."""
-    samples, dim = features.shape
-    hessian = np.zeros((dim, dim))
-    for s in range(samples):
-        add_outer(hessian, curvature[s], features[s])
+    dim = features.shape[1]
+    hessian = np.empty((dim, dim))
+    set_gram(hessian, curvature, features, ridge)
     threshold = np.empty(dim)
     for i in range(dim):
-        hessian[i, i] += ridge
         threshold[i] = max(least[i], SINGULAR * hessian[i, i])
         step[i] = -gradient[i]
     if not factorise(hessian, ridge, threshold):
@@ -217,13 +215,11 @@ def hessian_factor(
     R: Floats, features: Floats, weights: Floats, ridge: float, theta: Floats, link: LinkFunctions
 ) -> None:
     """Overwrite R with the factor of the objective's Hessian at theta; needs ridge > 0."""
-    features = borrowed(features)
-    for i in range(theta.shape[0]):
-        for j in range(theta.shape[0]):
-            R[i, j] = ridge if i == j else 0.0
+    curvature = np.empty(features.shape[0])
+    set_scores(curvature, features, theta)
     for s in range(features.shape[0]):
-        curvature = min(weights[s] * link.slope(dot(features[s], theta)), STEEPEST)
-        add_outer(R, curvature, features[s])
+        curvature[s] = min(weights[s] * link.slope(curvature[s]), STEEPEST)
+    set_gram(R, curvature, features, ridge)
     factorise(R, ridge, theta)
 
 
@@ -259,15 +255,9 @@ def step_in_sample_space(
     for i in range(dim):
         step[i] = centre[i] - theta[i]
     for s in range(samples):
-        add_scaled(step, root[s] * coefficients[s], features[s])
+        coefficients[s] *= root[s]
+    add_rows(step, coefficients, features)
     return True
-
-
-@jittable
-def set_scores(scores: Floats, features: Floats, theta: Floats) -> None:
-    """Write x_s'theta for every row into scores."""
-    for s in range(features.shape[0]):
-        scores[s] = dot(features[s], theta)
 
 
 @jittable
