@@ -22,7 +22,7 @@ from glbandits.compiled import jittable
 from glbandits.maths.cholesky import factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.rows import add_rows, set_gram, set_scores
-from glbandits.maths.vectors import add_scaled, dot
+from glbandits.maths.vectors import add_scaled, copy_to, dot
 from glbandits.records import Floats
 
 RIDGE_WITHOUT_MLE = 1.0
@@ -70,10 +70,26 @@ def fit_towards(
     link: LinkFunctions,
 ) -> Fit:
     """The same with any centre, the mean of a normal prior of precision ridge."""
+    return fit_or_diverge(features, rewards, weights, ridge, centre, start, np.empty(start.shape[0]), link)
+
+
+@jittable
+def fit_or_diverge(
+    features: Floats,
+    rewards: Floats,
+    weights: Floats,
+    ridge: float,
+    centre: Floats,
+    start: Floats,
+    diverged: Floats,
+    link: LinkFunctions,
+) -> Fit:
+    """The same; if there is no minimum without a ridge, write the theta where Newton gave up into `diverged`."""
     theta, converged, used = start, False, ridge
     # From a start far off, curvature can be gone where there is a minimum elsewhere: the second try tells.
     for attempt in range(3):
         if not converged:
+            copy_to(diverged, theta)
             used = RIDGE_WITHOUT_MLE if attempt == 2 and ridge == 0.0 else ridge
             begin = start if attempt == 0 else centre
             theta, converged = newton(features, rewards, weights, used, centre, begin, link)
@@ -213,14 +229,19 @@ def step_in_feature_space(
 @jittable
 def hessian_factor(
     R: Floats, features: Floats, weights: Floats, ridge: float, theta: Floats, link: LinkFunctions
-) -> None:
-    """Overwrite R with the factor of the objective's Hessian at theta; needs ridge > 0."""
-    curvature = np.empty(features.shape[0])
+) -> bool:
+    """Overwrite R with the factor of the objective's Hessian at theta. False if it is singular; never with a ridge.
+
+    O(n d^2).
+    """
+    curvature, threshold = np.empty(features.shape[0]), np.empty(theta.shape[0])
     set_scores(curvature, features, theta)
     for s in range(features.shape[0]):
         curvature[s] = min(weights[s] * link.slope(curvature[s]), STEEPEST)
     set_gram(R, curvature, features, ridge)
-    factorise(R, ridge, theta)
+    for i in range(theta.shape[0]):
+        threshold[i] = SINGULAR * R[i, i]
+    return factorise(R, ridge, threshold)
 
 
 @jittable
