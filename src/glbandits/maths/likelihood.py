@@ -56,7 +56,8 @@ def fit(features: Floats, rewards: Floats, weights: Floats, ridge: float, start:
 
     O((n + d) min(n, d)^2) a step, so linear in d if n < d.
     """
-    return fit_towards(features, rewards, weights, ridge, np.zeros(features.shape[1]), start, link)
+    dim = features.shape[1]
+    return fit_or_diverge(features, rewards, weights, ridge, np.zeros(dim), start, np.empty(dim), link)
 
 
 @jittable
@@ -84,96 +85,71 @@ def fit_or_diverge(
     diverged: Floats,
     link: LinkFunctions,
 ) -> Fit:
-    """The same; if there is no minimum without a ridge, write the theta where Newton gave up into `diverged`."""
-    theta, converged, used = start, False, ridge
-    # From a start far off, curvature can be gone where there is a minimum elsewhere: the second try tells.
-    for attempt in range(3):
-        if not converged:
-            copy_to(diverged, theta)
-            used = RIDGE_WITHOUT_MLE if attempt == 2 and ridge == 0.0 else ridge
-            begin = start if attempt == 0 else centre
-            theta, converged = newton(features, rewards, weights, used, centre, begin, link)
-    return Fit(theta, converged, used)
+    """The same, by Newton's method, each step halved until the objective falls.
 
-
-@jittable
-def newton(
-    features: Floats,
-    rewards: Floats,
-    weights: Floats,
-    ridge: float,
-    centre: Floats,
-    start: Floats,
-    link: LinkFunctions,
-) -> tuple[Floats, bool]:
-    """Newton's method, each step halved until the objective falls. False: no convergence."""
+    If there is no minimum without a ridge, writes the theta where Newton stopped into `diverged`.
+    """
     samples, dim = features.shape
-    theta = start.copy()
+    theta, converged, used = start.copy(), False, ridge
     scores, score_steps = np.empty(samples), np.empty(samples)
     residuals, curvature = np.empty(samples), np.empty(samples)
-    gradient, step = np.empty(dim), np.empty(dim)
+    gradient, step, there, there_scores = np.empty(dim), np.empty(dim), np.empty(dim), np.empty(samples)
     gram = gram_matrix(features) if samples < dim else np.empty((0, 0))
     least = least_curvature(features, weights, link)
-    set_scores(scores, features, theta)
-    value, slope = objective(scores, theta, rewards, weights, ridge, centre, link), -np.inf
-    for _ in range(MAX_ITERATIONS):
-        for i in range(dim):
-            gradient[i] = ridge * (theta[i] - centre[i])
-        for s in range(samples):
-            residuals[s] = weights[s] * (link.mean(scores[s]) - rewards[s])
-            curvature[s] = weights[s] * link.slope(scores[s])
-        add_rows(gradient, residuals, features)
-        if samples >= dim:
-            solvable = step_in_feature_space(features, gradient, curvature, least, ridge, step)
-        else:
-            solvable = step_in_sample_space(features, gram, scores, residuals, curvature, ridge, centre, theta, step)
-        if not solvable:
-            return theta, False
-        set_scores(score_steps, features, step)
-        slope = dot(gradient, step)
-        small_step = largest(score_steps) <= TOLERANCE * (1.0 + largest(scores))
-        # -slope / 2 is how far the objective still is above its minimum, if it is nearly quadratic here.
-        if small_step and -slope <= TOLERANCE * (1.0 + abs(value)):
-            add_scaled(theta, 1.0, step)
-            return theta, True
-        size, value = descent(scores, score_steps, theta, step, value, slope, rewards, weights, ridge, centre, link)
-        if size == 0.0:
-            return theta, False
-        add_scaled(theta, size, step)
-        set_scores(scores, features, theta)  # anew: what sums of steps lose on the way from a far start would stay
-    # Where means are within rounding of 0 or 1 scores never settle, but with a ridge the objective has a minimum.
-    return theta, ridge > 0.0 and -slope <= 1e-12 * (1.0 + abs(value))
-
-
-@jittable
-def descent(
-    scores: Floats,
-    score_steps: Floats,
-    theta: Floats,
-    step: Floats,
-    value: float,
-    slope: float,
-    rewards: Floats,
-    weights: Floats,
-    ridge: float,
-    centre: Floats,
-    link: LinkFunctions,
-) -> tuple[float, float]:
-    """The first of 1, 1/2, 1/4, ... of the step that lowers the objective enough (Armijo), and the objective there.
-
-    0 if no part of the step does.
-    """
-    size = 1.0
-    while size > 1e-60:
-        there_scores, there_theta = scores.copy(), theta.copy()
-        add_scaled(there_scores, size, score_steps)
-        add_scaled(there_theta, size, step)
-        there = objective(there_scores, there_theta, rewards, weights, ridge, centre, link)
-        # The last term forgives what rounding adds to the objective next to its minimum.
-        if there <= value + 1e-4 * size * slope + 1e-12 * (1.0 + abs(value)):
-            return size, there
-        size *= 0.5
-    return 0.0, value
+    # From a start far off, curvature can be gone where there is a minimum elsewhere: the second try tells.
+    for attempt in range(3):
+        if attempt > 0:
+            copy_to(diverged, theta)
+            copy_to(theta, centre)
+            used = RIDGE_WITHOUT_MLE if attempt == 2 and ridge == 0.0 else ridge
+        set_scores(scores, features, theta)
+        value, slope, size = objective(scores, theta, rewards, weights, used, centre, link), -np.inf, 1.0
+        for _ in range(MAX_ITERATIONS):
+            for i in range(dim):
+                gradient[i] = used * (theta[i] - centre[i])
+            for s in range(samples):
+                residuals[s] = weights[s] * (link.mean(scores[s]) - rewards[s])
+                curvature[s] = weights[s] * link.slope(scores[s])
+            add_rows(gradient, residuals, features)
+            if samples >= dim:
+                solvable = step_in_feature_space(features, gradient, curvature, least, used, step)
+            else:
+                solvable = step_in_sample_space(
+                    features, gram, scores, residuals, curvature, used, centre, theta, step
+                )
+            if not solvable:
+                slope = -np.inf
+                break
+            set_scores(score_steps, features, step)
+            slope = dot(gradient, step)
+            small_step = largest(score_steps) <= TOLERANCE * (1.0 + largest(scores))
+            # -slope / 2 is how far the objective still is above its minimum, if it is nearly quadratic here.
+            converged = small_step and -slope <= TOLERANCE * (1.0 + abs(value))
+            if converged:
+                add_scaled(theta, 1.0, step)
+                break
+            # The first of 1, 1/2, 1/4, ... of the step that lowers the objective enough (Armijo).
+            size = 1.0
+            while size > 1e-60:
+                for i in range(dim):
+                    there[i] = theta[i] + size * step[i]
+                for s in range(samples):
+                    there_scores[s] = scores[s] + size * score_steps[s]
+                there_value = objective(there_scores, there, rewards, weights, used, centre, link)
+                # The last term forgives what rounding adds to the objective next to its minimum.
+                if there_value <= value + 1e-4 * size * slope + 1e-12 * (1.0 + abs(value)):
+                    break
+                size *= 0.5
+            if size <= 1e-60:
+                break
+            value = there_value
+            copy_to(theta, there)
+            set_scores(scores, features, theta)  # anew: sums of steps from a far start would keep their rounding
+        # Where means are within rounding of 0 or 1 scores never settle, but with a ridge the objective has a minimum.
+        converged = converged or (used > 0.0 and size > 1e-60 and -slope <= 1e-12 * (1.0 + abs(value)))
+        if converged:
+            break
+    return Fit(theta, converged, used)
 
 
 @jittable
