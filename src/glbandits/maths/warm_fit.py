@@ -62,7 +62,7 @@ def absorb(theta: Floats, memory: Floats, x: Floats, reward: float, link: LinkFu
     if memory[RIDGE_USED] != memory[RIDGE] and not not_contradicted(memory[DIRECTION:], x, reward, link):
         memory[CONTRADICTED] = 1.0
     R, step, z = factor_in(memory, dim), np.empty(dim), dot(x, theta)
-    residual = reward - link.mean(z)
+    residual = min(max(reward - link.mean(z), -STEEPEST), STEEPEST)
     update(R, min(link.slope(z), STEEPEST), x)
     for i in range(dim):
         step[i] = residual * x[i]
@@ -114,6 +114,8 @@ def refit(
         for i in range(dim):
             gradient[i] = used * (centre[i] - theta[i])
         add_rows(gradient, residuals, features)
+        if not largest(gradient) <= STEEPEST:
+            break
         copy_to(step, gradient)
         forward(R, step)
         length = norm(step)
