@@ -94,7 +94,9 @@ def fit_or_diverge(
     scores, score_steps = np.empty(samples), np.empty(samples)
     residuals, curvature = np.empty(samples), np.empty(samples)
     gradient, step, there, there_scores = np.empty(dim), np.empty(dim), np.empty(dim), np.empty(samples)
+    threshold = np.empty(dim)
     gram = gram_matrix(features) if samples < dim else np.empty((0, 0))
+    hessian = np.empty((dim, dim) if samples >= dim else (0, 0))
     least = least_curvature(features, weights, link)
     # From a start far off, curvature can be gone where there is a minimum elsewhere: the second try tells.
     for attempt in range(3):
@@ -112,11 +114,15 @@ def fit_or_diverge(
                 curvature[s] = weights[s] * link.slope(scores[s])
             add_rows(gradient, residuals, features)
             if samples >= dim:
-                solvable = step_in_feature_space(features, gradient, curvature, least, used, step)
+                set_gram(hessian, curvature, features, used)
+                for i in range(dim):
+                    threshold[i] = max(least[i], SINGULAR * hessian[i, i])
+                    step[i] = -gradient[i]
+                solvable = factorise(hessian, used, threshold)
+                if solvable:
+                    solve_factorised(hessian, step)
             else:
-                solvable = step_in_sample_space(
-                    features, gram, scores, residuals, curvature, used, centre, theta, step
-                )
+                solvable = step_in_sample_space(features, gram, scores, residuals, curvature, used, centre, theta, step)
             if not solvable:
                 slope = -np.inf
                 break
@@ -185,24 +191,6 @@ def least_curvature(features: Floats, weights: Floats, link: LinkFunctions) -> F
 
 
 @jittable
-def step_in_feature_space(
-    features: Floats, gradient: Floats, curvature: Floats, least: Floats, ridge: float, step: Floats
-) -> bool:
-    """Newton's step -(X'WX + ridge I)^-1 g by a d x d factor. False if that matrix is singular."""
-    dim = features.shape[1]
-    hessian = np.empty((dim, dim))
-    set_gram(hessian, curvature, features, ridge)
-    threshold = np.empty(dim)
-    for i in range(dim):
-        threshold[i] = max(least[i], SINGULAR * hessian[i, i])
-        step[i] = -gradient[i]
-    if not factorise(hessian, ridge, threshold):
-        return False
-    solve_factorised(hessian, step)
-    return True
-
-
-@jittable
 def hessian_factor(
     R: Floats, features: Floats, weights: Floats, ridge: float, theta: Floats, link: LinkFunctions
 ) -> bool:
@@ -232,7 +220,7 @@ def step_in_sample_space(
     theta: Floats,
     step: Floats,
 ) -> bool:
-    """The same step by an n x n factor, for fewer samples than features. False without a ridge.
+    """Newton's step by an n x n factor, for fewer samples than features. False without a ridge.
 
     From the centre it goes to X'W^1/2 (W^1/2 XX' W^1/2 + ridge I)^-1 (W^1/2 z - W^-1/2 r), where z are the scores less
     those of the centre, and r the residuals.
@@ -241,9 +229,10 @@ def step_in_sample_space(
     if ridge == 0.0:
         return False
     root, coefficients, inner = np.empty(samples), np.empty(samples), np.empty((samples, samples))
+    set_scores(coefficients, features, centre)
     for s in range(samples):
         root[s] = math.sqrt(max(curvature[s], 1e-300))
-        coefficients[s] = root[s] * (scores[s] - dot(features[s], centre)) - residuals[s] / root[s]
+        coefficients[s] = root[s] * (scores[s] - coefficients[s]) - residuals[s] / root[s]
         for r in range(s + 1):
             inner[r, s] = root[r] * gram[r, s] * root[s]
         inner[s, s] += ridge
@@ -264,7 +253,10 @@ def gram_matrix(features: Floats) -> Floats:
     gram = np.empty((samples, samples))
     for s in range(samples):
         for r in range(s + 1):
-            gram[r, s] = dot(features[s], features[r])
+            total = 0.0
+            for i in range(features.shape[1]):
+                total += features[s, i] * features[r, i]
+            gram[r, s] = total
     return gram
 
 

@@ -1,15 +1,15 @@
 """Fit all observations again after each new one, in O(t d) instead of O(t d^2).
 
-A policy keeps the last estimate and a `memory`: the Cholesky factor R of a Hessian, and what it belongs to. A new
-observation changes the Hessian by one outer product, and the estimate only a little. `absorb` updates R by rotations and takes
-a first step from the new observation alone. `refit` takes steps of -(R'R)^-1 times the gradient of all observations.
-Each step multiplies the error by how far R'R is from the Hessian. `refit` computes R afresh where that is cheaper than
-the steps it saves. If even that does not converge, it calls `likelihood.fit_or_diverge`.
+A policy keeps the last estimate and a `memory`: the Cholesky factor R of a Hessian, and what R belongs to. A new
+observation changes the Hessian by one outer product, and the estimate only a little. `absorb` updates R by rotations
+and takes a first step from the new observation alone. `refit` takes steps of -(R'R)^-1 times the gradient of all
+observations. The closer R'R is to the Hessian, the faster they converge. `refit` computes R afresh where that costs less
+than the steps it saves. If the steps do not converge, `refit` calls `likelihood.fit_or_diverge`.
 
-**When there is no estimate** (see `likelihood`), the fit has ridge 1. To ask again after each reward would cost two
-diverging Newton runs. Instead the memory keeps a direction v along which no loss grows: for ever along v, the score of
-an observation stays the same or approaches the end of the link's range where its reward is. While a new observation does
-not contradict v, there is still no estimate.
+**When there is no maximum likelihood estimate** (see `likelihood`), the fit has ridge 1. A test for that by two
+diverging Newton runs after each reward would be slow. Instead the memory keeps a direction v along which no loss grows:
+along v, the score of each observation is constant, or its mean tends to the limit that its reward is at. As long as no
+new observation contradicts v, there is no estimate.
 """
 
 import math
