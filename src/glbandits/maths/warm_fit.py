@@ -3,8 +3,8 @@
 A policy keeps the last estimate and a `memory`: the Cholesky factor R of a Hessian, and what R belongs to. A new
 observation changes the Hessian by one outer product, and the estimate only a little. `absorb` updates R by rotations
 and takes a first step from the new observation alone. `refit` takes steps of -(R'R)^-1 times the gradient of all
-observations. The closer R'R is to the Hessian, the faster they converge. `refit` computes R afresh where that costs less
-than the steps it saves. If the steps do not converge, `refit` calls `likelihood.fit_or_diverge`.
+observations. The closer R'R is to the Hessian, the faster they converge. `refit` computes R afresh where that costs
+less than the steps it saves. If the steps do not converge, `refit` calls `likelihood.fit_or_diverge`.
 
 **When there is no maximum likelihood estimate** (see `likelihood`), the fit has ridge 1. A test for that by two
 diverging Newton runs after each reward would be slow. Instead the memory keeps a direction v along which no loss grows:
@@ -32,6 +32,8 @@ TOLERANCE = 1e-8
 """The error of theta after the last step, in standard errors and relative to 1 + the largest coefficient."""
 SLOW = 0.5
 """A step must reduce the error by this factor, or R is computed afresh."""
+FASTEST = 0.01
+"""A smaller factor between two steps is an accident of their directions, and says nothing about the next step."""
 FAR = 1e4
 """A score at which the mean of a link counts as its limit."""
 FLAT = 1e-9
@@ -119,7 +121,7 @@ def refit(
         copy_to(step, gradient)
         forward(R, step)
         length = norm(step)
-        rate = length / last_length if last_length < np.inf else 1.0
+        rate = max(length / last_length, FASTEST) if last_length < np.inf else 1.0
         slow = last_length < np.inf and not rate <= SLOW
         if not length <= TOLERANCE:
             expensive = slow
