@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from glbandits.maths.constrained import fit_in_ball, match_means_in_ball
+from glbandits.maths.constrained import fit_in_ball, match_means_in_ball, refit_in_ball
 from glbandits.maths.likelihood import fit
 from glbandits.maths.links import LINKS, Link, LinkFunctions
+from glbandits.maths.warm_fit import absorb, memory_size
 from glbandits.records import Floats
 
 
@@ -84,3 +85,17 @@ def test_a_far_start_does_not_matter() -> None:
     near = fit_in_ball(1e3 * X, y, weights, 0.1, 50.0, np.zeros(3), functions(link))
     far = fit_in_ball(1e3 * X, y, weights, 0.1, 50.0, np.array([50.0, 0.0, 0.0]), functions(link))
     np.testing.assert_allclose(far, near, atol=1e-6)
+
+
+@pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
+@pytest.mark.parametrize("radius", [0.4, 1.5, 50.0])
+def test_refits_in_a_ball_agree_with_fits_from_scratch(link: Link, radius: float) -> None:
+    X, y, _ = data(link)
+    theta, memory = np.zeros(3), np.zeros(memory_size(3))
+    for t in range(1, 61):
+        absorb(theta, memory, X[t - 1], float(y[t - 1]), functions(link))
+        refit_in_ball(X[:t], y[:t], np.ones(t), 1e-3, radius, theta, memory, functions(link))
+        assert np.linalg.norm(theta) <= radius * (1 + 1e-12)
+        if t % 6 == 1:
+            scratch = fit_in_ball(X[:t], y[:t], np.ones(t), 1e-3, radius, np.zeros(3), functions(link))
+            np.testing.assert_allclose(theta, scratch, rtol=1e-6, atol=1e-6)

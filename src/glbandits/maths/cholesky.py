@@ -83,7 +83,7 @@ def update(R: Floats, weight: float, x: Floats) -> None:
     for i in range(dim):
         rest[i] = root * x[i]
     for k in range(dim):
-        length = math.hypot(R[k, k], rest[k])
+        length = math.sqrt(R[k, k] * R[k, k] + rest[k] * rest[k])  # hypot of Python and of C differ in the last bit
         cosine, sine = R[k, k] / length, rest[k] / length
         R[k, k] = length
         for i in range(k + 1, dim):

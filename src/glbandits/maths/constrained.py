@@ -1,23 +1,20 @@
-"""Estimates that must lie in the ball ||theta|| <= radius.
-
-Both go from point to point of the ball. Each step minimises, over the ball, a quadratic that touches what is to be
-minimised (Newton's, or Gauss and Newton's), which is an unconstrained step followed by `project_in_norm`; it is halved
-until it descends.
-"""
+"""Estimates that must lie in the ball ||theta|| <= radius."""
 
 import numpy as np
 
+from glbandits.numba_support import jittable
 from glbandits.maths.cholesky import add_outer, factorise, forward, solve_factorised
-from glbandits.maths.likelihood import hessian_factor, objective, set_scores
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
-from glbandits.numba_support import jittable
+from glbandits.maths.warm_fit import RIDGE, RIDGE_USED, VALID, factor_in, memory_size, refit
 from glbandits.records import Floats
 
 MAX_STEPS = 100
 TOLERANCE = 1e-10
 """A step shorter than this is the last, relative to the radius."""
+ON_SPHERE = 1e-8
+"""How far from the sphere an estimate on it may be, relative to the radius, before it is scaled to it."""
 SHORTEST = 1e-9
 """If even this part of a step does not descend, theta is where rounding allows no better."""
 
@@ -33,47 +30,49 @@ def fit_in_ball(
     link: LinkFunctions,
 ) -> Floats:
     """The theta of the ball that minimises `likelihood.objective`; with ridge > 0 there is exactly one."""
-    theta, value, converged = descend_in_ball(features, rewards, weights, ridge, radius, start, link)
-    if not converged:  # where curvature is gone, steps lead nowhere; from the middle of the ball they do
-        origin = np.zeros(start.shape[0])
-        other, other_value, _ = descend_in_ball(features, rewards, weights, ridge, radius, origin, link)
-        if other_value < value:
-            return other
+    theta = start.copy()
+    refit_in_ball(features, rewards, weights, ridge, radius, theta, np.zeros(memory_size(start.shape[0])), link)
     return theta
 
 
 @jittable
-def descend_in_ball(
+def refit_in_ball(
     features: Floats,
     rewards: Floats,
-    weights: Floats,
+    counts: Floats,
     ridge: float,
     radius: float,
-    start: Floats,
+    theta: Floats,
+    memory: Floats,
     link: LinkFunctions,
-) -> tuple[Floats, float, bool]:
-    """Newton steps in the ball: where they end, the objective there, and whether they ended because they were short."""
-    theta, origin, there = into_ball(start, radius), np.zeros(start.shape[0]), np.empty(start.shape[0])
-    scores = np.empty(features.shape[0])
-    set_scores(scores, features, theta)
-    value, size = objective(scores, theta, rewards, weights, ridge, origin, link), 1.0
-    step = newton_step(features, rewards, weights, ridge, radius, theta, link)
+) -> None:
+    """The same after each new observation: overwrite theta, with a memory as in `warm_fit.refit`; needs ridge > 0.
+
+    Outside the ball, the point wanted is the plain fit with ridge + nu, for the one nu > 0 that puts it on the sphere.
+    Its norm falls with nu, so Newton's method on 1/norm, kept in a bracket, finds nu. It starts from the last nu, and
+    mostly takes 2 or 3 fits of O(n d).
+    """
+    dim, length = theta.shape[0], 0.0
+    R, scratch, centre = factor_in(memory, dim), np.empty(dim), np.zeros(dim)
+    nu, low, high = max(memory[RIDGE] - ridge, 0.0) if memory[VALID] == 1.0 else 0.0, -1.0, np.inf
     for _ in range(MAX_STEPS):
-        if norm(step) <= TOLERANCE * radius:
-            return theta, value, True
-        if size <= SHORTEST:
+        memory[RIDGE] = memory[RIDGE_USED] = ridge + nu  # R is that of the last nu, and good enough to start with
+        refit(features, rewards, counts, ridge + nu, centre, False, theta, memory, link)
+        length = norm(theta)
+        if abs(length - radius) <= ON_SPHERE * radius or (nu == 0.0 and length <= radius):
             break
-        copy_to(there, theta)
-        add_scaled(there, size, step)
-        set_scores(scores, features, there)
-        there_value = objective(scores, there, rewards, weights, ridge, origin, link)
-        if there_value < value:
-            copy_to(theta, there)
-            value, size = there_value, 1.0
-            step = newton_step(features, rewards, weights, ridge, radius, theta, link)
+        if length > radius:
+            low = nu
         else:
-            size *= 0.5
-    return theta, value, norm(step) <= 1e-6 * radius
+            high = nu
+        copy_to(scratch, theta)
+        forward(R, scratch)
+        nu = max(nu + length * length / max(dot(scratch, scratch), 1e-300) * (length / radius - 1.0), 0.0)
+        if not low < nu < high:
+            nu = 0.5 * (max(low, 0.0) + high)
+    if nu > 0.0 or length > radius:
+        for i in range(dim):
+            theta[i] *= radius / length
 
 
 @jittable
@@ -85,7 +84,8 @@ def match_means_in_ball(
     Here g(theta) = sum w mu(x'theta) x + ridge theta, which at a ridge estimate is sum w y x.
 
     That distance is not convex in theta, so this is a stationary point: the one that descent reaches from theta_hat
-    scaled back to the sphere. Inside the ball it is theta_hat.
+    scaled back to the sphere. Inside the ball it is theta_hat. Each step minimises, over the ball, the distance with g
+    replaced by its linear expansion: an unconstrained step, then `project_in_norm`. It is halved until it descends.
     """
     theta, there, goal = into_ball(theta_hat, radius), np.empty(theta_hat.shape[0]), np.zeros(theta_hat.shape[0])
     if norm(theta_hat) <= radius:
@@ -116,21 +116,6 @@ def into_ball(theta: Floats, radius: float) -> Floats:
         for i in range(theta.shape[0]):
             inside[i] *= radius / length
     return inside
-
-
-@jittable
-def newton_step(
-    features: Floats, rewards: Floats, weights: Floats, ridge: float, radius: float, theta: Floats, link: LinkFunctions
-) -> Floats:
-    """From theta to the point of the ball that minimises the objective's second-order expansion."""
-    dim = theta.shape[0]
-    descent, R = np.empty(dim), np.empty((dim, dim))
-    for i in range(dim):
-        descent[i] = -ridge * theta[i]
-    for s in range(features.shape[0]):
-        add_scaled(descent, weights[s] * (rewards[s] - link.mean(dot(features[s], theta))), features[s])
-    hessian_factor(R, features, weights, ridge, theta, link)
-    return step_in_ball(descent, R, radius, theta)
 
 
 @jittable

@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
-from glbandits.maths.links import LinkFunctions
-from glbandits.maths.vectors import add_scaled, dot
 from glbandits.numba_support import jittable
+from glbandits.maths.cholesky import factorise, solve_factorised
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.rows import add_rows, set_gram, set_scores
+from glbandits.maths.vectors import add_scaled, copy_to, dot
 from glbandits.records import Floats
 
 RIDGE_WITHOUT_MLE = 1.0
@@ -55,7 +56,8 @@ def fit(features: Floats, rewards: Floats, weights: Floats, ridge: float, start:
 
     O((n + d) min(n, d)^2) a step, so linear in d if n < d.
     """
-    return fit_towards(features, rewards, weights, ridge, np.zeros(features.shape[1]), start, link)
+    dim = features.shape[1]
+    return fit_or_diverge(features, rewards, weights, ridge, np.zeros(dim), start, np.empty(dim), link)
 
 
 @jittable
@@ -69,94 +71,91 @@ def fit_towards(
     link: LinkFunctions,
 ) -> Fit:
     """The same with any centre, the mean of a normal prior of precision ridge."""
-    theta, converged, used = start, False, ridge
-    # From a start far off, curvature can be gone where there is a minimum elsewhere: the second try tells.
-    for attempt in range(3):
-        if not converged:
-            used = RIDGE_WITHOUT_MLE if attempt == 2 and ridge == 0.0 else ridge
-            begin = start if attempt == 0 else centre
-            theta, converged = newton(features, rewards, weights, used, centre, begin, link)
-    return Fit(theta, converged, used)
+    return fit_or_diverge(features, rewards, weights, ridge, centre, start, np.empty(start.shape[0]), link)
 
 
 @jittable
-def newton(
+def fit_or_diverge(
     features: Floats,
     rewards: Floats,
     weights: Floats,
     ridge: float,
     centre: Floats,
     start: Floats,
+    diverged: Floats,
     link: LinkFunctions,
-) -> tuple[Floats, bool]:
-    """Newton's method, each step halved until the objective falls. False: no convergence."""
+) -> Fit:
+    """The same, by Newton's method, each step halved until the objective falls.
+
+    If there is no minimum without a ridge, writes the theta where Newton stopped into `diverged`.
+    """
     samples, dim = features.shape
-    theta = start.copy()
+    theta, converged, used = start.copy(), False, ridge
     scores, score_steps = np.empty(samples), np.empty(samples)
     residuals, curvature = np.empty(samples), np.empty(samples)
-    gradient, step = np.empty(dim), np.empty(dim)
+    gradient, step, there, there_scores = np.empty(dim), np.empty(dim), np.empty(dim), np.empty(samples)
+    threshold = np.empty(dim)
     gram = gram_matrix(features) if samples < dim else np.empty((0, 0))
+    hessian = np.empty((dim, dim) if samples >= dim else (0, 0))
     least = least_curvature(features, weights, link)
-    set_scores(scores, features, theta)
-    value, slope = objective(scores, theta, rewards, weights, ridge, centre, link), -np.inf
-    for _ in range(MAX_ITERATIONS):
-        for i in range(dim):
-            gradient[i] = ridge * (theta[i] - centre[i])
-        for s in range(samples):
-            residuals[s] = weights[s] * (link.mean(scores[s]) - rewards[s])
-            curvature[s] = weights[s] * link.slope(scores[s])
-            add_scaled(gradient, residuals[s], features[s])
-        if samples >= dim:
-            solvable = step_in_feature_space(features, gradient, curvature, least, ridge, step)
-        else:
-            solvable = step_in_sample_space(features, gram, scores, residuals, curvature, ridge, centre, theta, step)
-        if not solvable:
-            return theta, False
-        set_scores(score_steps, features, step)
-        slope = dot(gradient, step)
-        small_step = largest(score_steps) <= TOLERANCE * (1.0 + largest(scores))
-        # -slope / 2 is how far the objective still is above its minimum, if it is nearly quadratic here.
-        if small_step and -slope <= TOLERANCE * (1.0 + abs(value)):
-            add_scaled(theta, 1.0, step)
-            return theta, True
-        size, value = descent(scores, score_steps, theta, step, value, slope, rewards, weights, ridge, centre, link)
-        if size == 0.0:
-            return theta, False
-        add_scaled(theta, size, step)
-        set_scores(scores, features, theta)  # anew: what sums of steps lose on the way from a far start would stay
-    # Where means are within rounding of 0 or 1 scores never settle, but with a ridge the objective has a minimum.
-    return theta, ridge > 0.0 and -slope <= 1e-12 * (1.0 + abs(value))
-
-
-@jittable
-def descent(
-    scores: Floats,
-    score_steps: Floats,
-    theta: Floats,
-    step: Floats,
-    value: float,
-    slope: float,
-    rewards: Floats,
-    weights: Floats,
-    ridge: float,
-    centre: Floats,
-    link: LinkFunctions,
-) -> tuple[float, float]:
-    """The first of 1, 1/2, 1/4, ... of the step that lowers the objective enough (Armijo), and the objective there.
-
-    0 if no part of the step does.
-    """
-    size = 1.0
-    while size > 1e-60:
-        there_scores, there_theta = scores.copy(), theta.copy()
-        add_scaled(there_scores, size, score_steps)
-        add_scaled(there_theta, size, step)
-        there = objective(there_scores, there_theta, rewards, weights, ridge, centre, link)
-        # The last term forgives what rounding adds to the objective next to its minimum.
-        if there <= value + 1e-4 * size * slope + 1e-12 * (1.0 + abs(value)):
-            return size, there
-        size *= 0.5
-    return 0.0, value
+    # From a start far off, curvature can be gone where there is a minimum elsewhere: the second try tells.
+    for attempt in range(3):
+        if attempt > 0:
+            copy_to(diverged, theta)
+            copy_to(theta, centre)
+            used = RIDGE_WITHOUT_MLE if attempt == 2 and ridge == 0.0 else ridge
+        set_scores(scores, features, theta)
+        value, slope, size = objective(scores, theta, rewards, weights, used, centre, link), -np.inf, 1.0
+        for _ in range(MAX_ITERATIONS):
+            for i in range(dim):
+                gradient[i] = used * (theta[i] - centre[i])
+            for s in range(samples):
+                residuals[s] = weights[s] * (link.mean(scores[s]) - rewards[s])
+                curvature[s] = weights[s] * link.slope(scores[s])
+            add_rows(gradient, residuals, features)
+            if samples >= dim:
+                set_gram(hessian, curvature, features, used)
+                for i in range(dim):
+                    threshold[i] = max(least[i], SINGULAR * hessian[i, i])
+                    step[i] = -gradient[i]
+                solvable = factorise(hessian, used, threshold)
+                if solvable:
+                    solve_factorised(hessian, step)
+            else:
+                solvable = step_in_sample_space(features, gram, scores, residuals, curvature, used, centre, theta, step)
+            if not solvable:
+                slope = -np.inf
+                break
+            set_scores(score_steps, features, step)
+            slope = dot(gradient, step)
+            small_step = largest(score_steps) <= TOLERANCE * (1.0 + largest(scores))
+            # -slope / 2 is how far the objective still is above its minimum, if it is nearly quadratic here.
+            converged = small_step and -slope <= TOLERANCE * (1.0 + abs(value))
+            if converged:
+                add_scaled(theta, 1.0, step)
+                break
+            # The first of 1, 1/2, 1/4, ... of the step that lowers the objective enough (Armijo).
+            size = 1.0
+            while size > 1e-60:
+                for i in range(dim):
+                    there[i] = theta[i] + size * step[i]
+                for s in range(samples):
+                    there_scores[s] = scores[s] + size * score_steps[s]
+                there_value = objective(there_scores, there, rewards, weights, used, centre, link)
+                # The last term forgives what rounding adds to the objective next to its minimum.
+                if there_value <= value + 1e-4 * size * slope + 1e-12 * (1.0 + abs(value)):
+                    break
+                size *= 0.5
+            if size <= 1e-60:
+                break
+            value = there_value
+            copy_to(theta, there)
+            set_scores(scores, features, theta)  # anew: sums of steps from a far start would keep their rounding
+        # Where means are within rounding of 0 or 1 scores never settle, but with a ridge the objective has a minimum.
+        converged = converged or (used > 0.0 and size > 1e-60 and -slope <= 1e-12 * (1.0 + abs(value)))
+        if converged:
+            break
+    return Fit(theta, converged, used)
 
 
 @jittable
@@ -192,37 +191,21 @@ def least_curvature(features: Floats, weights: Floats, link: LinkFunctions) -> F
 
 
 @jittable
-def step_in_feature_space(
-    features: Floats, gradient: Floats, curvature: Floats, least: Floats, ridge: float, step: Floats
-) -> bool:
-    """Newton's step -(X'WX + ridge I)^-1 g by a d x d factor. False if that matrix is singular."""
-    samples, dim = features.shape
-    hessian = np.zeros((dim, dim))
-    for s in range(samples):
-        add_outer(hessian, curvature[s], features[s])
-    threshold = np.empty(dim)
-    for i in range(dim):
-        hessian[i, i] += ridge
-        threshold[i] = max(least[i], SINGULAR * hessian[i, i])
-        step[i] = -gradient[i]
-    if not factorise(hessian, ridge, threshold):
-        return False
-    solve_factorised(hessian, step)
-    return True
-
-
-@jittable
 def hessian_factor(
     R: Floats, features: Floats, weights: Floats, ridge: float, theta: Floats, link: LinkFunctions
-) -> None:
-    """Overwrite R with the factor of the objective's Hessian at theta; needs ridge > 0."""
-    for i in range(theta.shape[0]):
-        for j in range(theta.shape[0]):
-            R[i, j] = ridge if i == j else 0.0
+) -> bool:
+    """Overwrite R with the factor of the objective's Hessian at theta. False if it is singular; never with a ridge.
+
+    O(n d^2).
+    """
+    curvature, threshold = np.empty(features.shape[0]), np.empty(theta.shape[0])
+    set_scores(curvature, features, theta)
     for s in range(features.shape[0]):
-        curvature = min(weights[s] * link.slope(dot(features[s], theta)), STEEPEST)
-        add_outer(R, curvature, features[s])
-    factorise(R, ridge, theta)
+        curvature[s] = min(weights[s] * link.slope(curvature[s]), STEEPEST)
+    set_gram(R, curvature, features, ridge)
+    for i in range(theta.shape[0]):
+        threshold[i] = SINGULAR * R[i, i]
+    return factorise(R, ridge, threshold)
 
 
 @jittable
@@ -237,7 +220,7 @@ def step_in_sample_space(
     theta: Floats,
     step: Floats,
 ) -> bool:
-    """The same step by an n x n factor, for fewer samples than features. False without a ridge.
+    """Newton's step by an n x n factor, for fewer samples than features. False without a ridge.
 
     From the centre it goes to X'W^1/2 (W^1/2 XX' W^1/2 + ridge I)^-1 (W^1/2 z - W^-1/2 r), where z are the scores less
     those of the centre, and r the residuals.
@@ -246,9 +229,10 @@ def step_in_sample_space(
     if ridge == 0.0:
         return False
     root, coefficients, inner = np.empty(samples), np.empty(samples), np.empty((samples, samples))
+    set_scores(coefficients, features, centre)
     for s in range(samples):
         root[s] = math.sqrt(max(curvature[s], 1e-300))
-        coefficients[s] = root[s] * (scores[s] - dot(features[s], centre)) - residuals[s] / root[s]
+        coefficients[s] = root[s] * (scores[s] - coefficients[s]) - residuals[s] / root[s]
         for r in range(s + 1):
             inner[r, s] = root[r] * gram[r, s] * root[s]
         inner[s, s] += ridge
@@ -257,15 +241,9 @@ def step_in_sample_space(
     for i in range(dim):
         step[i] = centre[i] - theta[i]
     for s in range(samples):
-        add_scaled(step, root[s] * coefficients[s], features[s])
+        coefficients[s] *= root[s]
+    add_rows(step, coefficients, features)
     return True
-
-
-@jittable
-def set_scores(scores: Floats, features: Floats, theta: Floats) -> None:
-    """Write x_s'theta for every row into scores."""
-    for s in range(features.shape[0]):
-        scores[s] = dot(features[s], theta)
 
 
 @jittable
@@ -275,7 +253,10 @@ def gram_matrix(features: Floats) -> Floats:
     gram = np.empty((samples, samples))
     for s in range(samples):
         for r in range(s + 1):
-            gram[r, s] = dot(features[s], features[r])
+            total = 0.0
+            for i in range(features.shape[1]):
+                total += features[s, i] * features[r, i]
+            gram[r, s] = total
     return gram
 
 
