@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numba import types
 
-from glbandits.numba_support import READ_MATRIX, READ_VECTOR, compile_cached
-from glbandits.maths.observation_history import first_history, history, remember
 from glbandits.maths.likelihood import RIDGE_WITHOUT_MLE, fit, fit_towards
 from glbandits.maths.links import LINKS, Link, LinkFunctions
+from glbandits.maths.observation_history import first_history, history, remember
 from glbandits.maths.warm_fit import REFRESHES, RIDGE_USED, absorb, memory_size, refit
+from glbandits.numba_support import READ_MATRIX, READ_VECTOR, compile_cached
 from glbandits.records import Floats
 
 Play = Callable[[Floats, Floats, float, Floats, Floats], None]

@@ -18,11 +18,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.numba_support import jittable
 from glbandits.maths.cholesky import factorise, solve_factorised
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.rows import add_rows, set_gram, set_scores
 from glbandits.maths.vectors import add_scaled, copy_to, dot
+from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 RIDGE_WITHOUT_MLE = 1.0

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.maths.likelihood import fit
-from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import copy_to
 from glbandits.numba_support import jittable
 from glbandits.records import Floats
@@ -78,13 +76,6 @@ def remember(state: Floats, place: int, x: Floats, reward: float) -> Floats:
     state[counts + row] += 1.0
     state[counts + room + row] += (reward - state[counts + room + row]) / state[counts + row]
     return state
-
-
-@jittable
-def refit(state: Floats, place: int, theta: Floats, ridge: float, link: LinkFunctions) -> None:
-    """Overwrite theta, the last estimate and the start of this one, with the fit to all observations."""
-    rows = history(state, place, theta.shape[0])
-    copy_to(theta, fit(rows.features, rows.rewards, rows.counts, ridge, theta, link).theta)
 
 
 @jittable

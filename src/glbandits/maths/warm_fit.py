@@ -16,12 +16,12 @@ import math
 
 import numpy as np
 
-from glbandits.numba_support import jittable
 from glbandits.maths.cholesky import backward, forward, solve_factorised, update
 from glbandits.maths.likelihood import STEEPEST, fit_or_diverge, hessian_factor, largest, least_curvature
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.rows import add_rows, set_scores
-from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
+from glbandits.maths.vectors import add_scaled, copy_to, dot, norm, square_matrix
+from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 VALID, RIDGE, RIDGE_USED, LAST_LENGTH, CONTRADICTED, REFRESHES, DIRECTION = 0, 1, 2, 3, 4, 5, 6
@@ -40,16 +40,20 @@ FLAT = 1e-9
 """A score below this share of its terms counts as 0."""
 
 
+MEMORY_SIZE = (DIRECTION, 1, 1)
+"""The memory has DIRECTION + d + d^2 numbers. All zeros is an empty memory."""
+
+
 @jittable
 def memory_size(dim: int) -> int:
-    """The number of floats in the memory. All zeros is an empty memory."""
+    """The number of floats in the memory."""
     return DIRECTION + dim + dim * dim
 
 
 @jittable
 def factor_in(memory: Floats, dim: int) -> Floats:
     """R: a slice of the memory."""
-    return memory[DIRECTION + dim : DIRECTION + dim + dim * dim].reshape(dim, dim)
+    return square_matrix(memory, DIRECTION + dim, dim)
 
 
 @jittable

@@ -9,8 +9,9 @@ from glbandits.errors import InvalidInput
 from glbandits.maths.cholesky import factorise, solve_factorised, update
 from glbandits.maths.constrained import match_means_in_ball
 from glbandits.maths.gaussian import best_with_bonus, matched_width
+from glbandits.maths.likelihood import fit
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
-from glbandits.maths.observation_history import history, refit, remember
+from glbandits.maths.observation_history import history, remember
 from glbandits.maths.proximal import proximal_step
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.numba_support import jittable
@@ -149,7 +150,7 @@ def shrink_set(state: Floats, settings: Any, dim: int, link: LinkFunctions) -> N
     bound, least, precision = settings.bound, settings.least_slope, settings.prior_precision
     warm, R, rows = theta_warm_of(state, dim), V_of(state, dim), history(state, history_at(dim), dim)
     ridge = least * precision
-    refit(state, history_at(dim), warm, ridge, link)
+    copy_to(warm, fit(rows.features, rows.rewards, rows.counts, ridge, warm, link).theta)
     copy_to(warm, match_means_in_ball(rows.features, rows.counts, ridge, R, bound, warm, link))
     r = matched_width(R, precision, 0.5, 0.5 * settings.failure, least, bound)
     centre, Q = centre_of(state, dim), Q_of(state, dim)

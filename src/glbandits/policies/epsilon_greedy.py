@@ -9,14 +9,14 @@ from glbandits.maths.vectors import best_arm
 from glbandits.numba_support import jittable
 from glbandits.policy import Grid, NonNegative, NonNegativeInt, PolicyInfo
 from glbandits.policy_bases.grids import EXPLORATIONS
-from glbandits.policy_bases.refit_policy import LEARNED, RefitPolicy, theta_of
+from glbandits.policy_bases.refit_policy import LEARNED, FittedPolicy, theta_of
 from glbandits.records import Floats, Generator
 
 
-class EpsilonGreedy(RefitPolicy):
+class EpsilonGreedy(FittedPolicy):
     """With probability min(1, a / sqrt t) any arm, else the best arm under the estimate from all rewards.
 
-    t is the number of rewards learned, plus one. O(t d^2) to learn, from a warm start; O(K d) to choose. The state
+    t is the number of rewards learned, plus one. O(t d) to learn, from a warm start; O(K d) to choose. The state
     keeps every distinct x, so with a fixed set of arms neither grows with t.
 
     Args:
@@ -36,7 +36,7 @@ class EpsilonGreedy(RefitPolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d",
-        learn="t d^2",
+        learn="t d",
         memory="t d",
         guarantee="none at this rate of exploration",
         use_when="a baseline that everybody knows",

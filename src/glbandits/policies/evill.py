@@ -5,15 +5,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.likelihood import fit, fit_towards
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.observation_history import history
 from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import copy_to, dot_row
+from glbandits.maths.warm_fit import refit
 from glbandits.policy import Grid, PolicyInfo, Positive
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.policy_bases.perturbed_policy import PerturbedPolicy
-from glbandits.policy_bases.refit_policy import LEARNED, add_observation, history_at, theta_of
+from glbandits.policy_bases.refit_policy import (
+    LEARNED,
+    add_observation,
+    fit_again,
+    fitted_rows_at,
+    memory_of,
+    theta_hat_of,
+    theta_of,
+)  # fmt: skip
 from glbandits.records import Floats, Generator
 
 
@@ -25,7 +33,7 @@ class Evill(PerturbedPolicy):
     3. theta = argmin of the loss plus w'theta; pull argmax x'theta.
 
     The covariance of w is a^2 times the Hessian at theta_hat, so to first order theta ~ N(theta_hat, a^2 H^-1):
-    Thompson sampling without a draw from H^-1. O(K d) to choose, O(t d^2) to learn.
+    Thompson sampling without a draw from H^-1. O(K d) to choose, O(t d) to learn.
 
     Settings are `PerturbedPolicy`'s; exploration is a, and ridge is lambda, above 0. With exploration=None, a is
     `Confidence.weighted_width`.
@@ -41,7 +49,7 @@ class Evill(PerturbedPolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d",
-        learn="t d^2",
+        learn="t d",
         memory="t d",
         guarantee="d^(3/2) sqrt(T)",
         use_when="Thompson sampling for any link, and decisions that cost nothing",
@@ -53,12 +61,12 @@ class Evill(PerturbedPolicy):
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Remember, fit, perturb, and fit again."""
-        state, dim = add_observation(state, x, reward), x.shape[0]
+        dim, ridge, a = x.shape[0], settings.ridge, settings.scale
+        state = add_observation(state, fitted_rows_at(dim), x, reward)
         if state[LEARNED] < settings.warm_up:
             return state
-        rows, theta = history(state, history_at(dim), dim), theta_of(state, dim)
-        ridge, a = settings.ridge, settings.scale
-        theta_hat = fit(rows.features, rows.rewards, rows.counts, ridge, theta, link).theta
+        rows, theta, theta_hat = history(state, fitted_rows_at(dim), dim), theta_of(state, dim), theta_hat_of(state, dim)
+        fit_again(state, settings, theta_hat, x, reward, link)
         # a sqrt(lambda) xi_0'theta moves the centre of the ridge by -a xi_0 / sqrt(lambda); a sqrt(N mu') xi x'theta
         # moves the mean reward of a row seen N times by -a sqrt(mu'/N) xi. The sign of a normal number does not
         # matter.
@@ -68,5 +76,7 @@ class Evill(PerturbedPolicy):
         for s in range(perturbed.shape[0]):
             curvature = link.slope(dot_row(rows.features, s, theta_hat))
             perturbed[s] = rows.rewards[s] + math.sqrt(curvature / rows.counts[s]) * perturbed[s]
-        copy_to(theta, fit_towards(rows.features, perturbed, rows.counts, ridge, centre, theta_hat, link).theta)
+        copy_to(theta, theta_hat)
+        memory = memory_of(state, dim).copy()  # what is kept belongs to theta_hat
+        refit(rows.features, perturbed, rows.counts, ridge, centre, True, theta, memory, link)
         return state

@@ -5,15 +5,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.likelihood import fit
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.observation_history import history
 from glbandits.maths.philox import add_normals
-from glbandits.maths.vectors import copy_to
+from glbandits.maths.warm_fit import absorb, refit
 from glbandits.policy import Grid, NonNegative, PolicyInfo
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.policy_bases.perturbed_policy import PerturbedPolicy
-from glbandits.policy_bases.refit_policy import LEARNED, add_observation, history_at, theta_of
+from glbandits.policy_bases.refit_policy import LEARNED, add_observation, fitted_rows_at, memory_of, theta_of
 from glbandits.records import Floats, Generator
 
 
@@ -21,7 +20,7 @@ class GlmFpl(PerturbedPolicy):
     """Add N(0, a^2) to every past reward, fit, and pull the best arm under this estimate.
 
     The noise of all rewards is drawn anew each time. A row that was seen N times gets the mean of N such numbers.
-    O(K d) to choose, O(t d^2) to learn.
+    O(K d) to choose, O(t d) to learn.
 
     Settings are `PerturbedPolicy`'s; exploration is a, and 1/2 is the worst standard deviation of a reward in [0, 1].
     With exploration=None, a is mu'_max times `Confidence.mle_width`. Perturbed rewards may leave the link's range, so
@@ -38,7 +37,7 @@ class GlmFpl(PerturbedPolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d",
-        learn="t d^2",
+        learn="t d",
         memory="t d",
         guarantee="d sqrt(T log K)",
         use_when="randomness without a posterior, and decisions that cost nothing",
@@ -55,12 +54,14 @@ class GlmFpl(PerturbedPolicy):
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Remember, perturb all rewards, and fit."""
-        state, dim = add_observation(state, x, reward), x.shape[0]
+        dim = x.shape[0]
+        state = add_observation(state, fitted_rows_at(dim), x, reward)
         if state[LEARNED] >= settings.warm_up:
-            rows, theta = history(state, history_at(dim), dim), theta_of(state, dim)
+            rows, theta, memory = history(state, fitted_rows_at(dim), dim), theta_of(state, dim), memory_of(state, dim)
+            absorb(theta, memory, x, reward, link)
             perturbed = np.zeros(rows.counts.shape[0])
             add_normals(perturbed, settings.scale, rng)
             for s in range(perturbed.shape[0]):
                 perturbed[s] = rows.rewards[s] + perturbed[s] / math.sqrt(rows.counts[s])
-            copy_to(theta, fit(rows.features, perturbed, rows.counts, settings.ridge, theta, link).theta)
+            refit(rows.features, perturbed, rows.counts, settings.ridge, np.zeros(dim), True, theta, memory, link)
         return state

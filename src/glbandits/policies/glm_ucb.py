@@ -7,11 +7,19 @@ from glbandits.maths.cholesky import update
 from glbandits.maths.constrained import match_means_in_ball
 from glbandits.maths.gaussian import best_mean_with_bonus, matched_width
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
-from glbandits.maths.observation_history import history, refit, remember
+from glbandits.maths.observation_history import history
 from glbandits.maths.vectors import copy_to
 from glbandits.policy import Bounds, Grid, NonNegative, PolicyInfo, Positive, derived
 from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS
-from glbandits.policy_bases.mle_policy import LEARNED, MlePolicy, factor_of, history_at, theta_of
+from glbandits.policy_bases.mle_policy import (
+    LEARNED,
+    MlePolicy,
+    factor_of,
+    history_at,
+    remember_and_fit,
+    theta_in_ball_of,
+    theta_of,
+)  # fmt: skip
 from glbandits.records import Floats, Generator
 
 
@@ -80,19 +88,17 @@ class GlmUcb(MlePolicy):
             least, precision = settings.least_slope, settings.prior_precision
             theta_width = matched_width(M, precision, settings.noise, settings.failure, least, settings.bound)
             rho = settings.largest_slope * theta_width
-        return best_mean_with_bonus(arms, theta_of(state, dim), M, rho, link)
+        return best_mean_with_bonus(arms, theta_in_ball_of(state, dim), M, rho, link)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, add to M, fit again, and bring the estimate into the ball."""
-        dim = x.shape[0]
-        state = remember(state, history_at(dim), x, reward)
+        """Remember, fit again, add to M, and bring the estimate into the ball."""
+        state, dim = remember_and_fit(state, settings, x, reward, link), x.shape[0]
         M = factor_of(state, dim)
         update(M, 1.0, x)
-        state[LEARNED] += 1.0
         if state[LEARNED] >= settings.tau:
+            rows, bound = history(state, history_at(dim), dim), settings.bound
             theta, ridge = theta_of(state, dim), settings.fit_ridge
-            refit(state, history_at(dim), theta, ridge, link)
-            rows = history(state, history_at(dim), dim)
-            copy_to(theta, match_means_in_ball(rows.features, rows.counts, ridge, M, settings.bound, theta, link))
+            inside = match_means_in_ball(rows.features, rows.counts, ridge, M, bound, theta, link)
+            copy_to(theta_in_ball_of(state, dim), inside)
         return state

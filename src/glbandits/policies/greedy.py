@@ -3,15 +3,15 @@
 from typing import ClassVar
 
 from glbandits.policy import NonNegative, NonNegativeInt, PolicyInfo
-from glbandits.policy_bases.refit_policy import RefitPolicy
+from glbandits.policy_bases.refit_policy import FittedPolicy
 
 
-class Greedy(RefitPolicy):
+class Greedy(FittedPolicy):
     """After a few random pulls, always the best arm under the estimate from all rewards.
 
     Where contexts are diverse enough they explore by themselves, and greedy play is hard to beat; with a fixed set of
-    arms it can stay with a bad one for ever. O(K d) to choose, O(t d^2) to learn, from a warm start: choosing and
-    learning are all `RefitPolicy`'s.
+    arms it can stay with a bad one for ever. O(K d) to choose, O(t d) to learn, from a warm start: choosing and
+    learning are all `FittedPolicy`'s.
 
     Args:
         link: mu, any link.
@@ -28,7 +28,7 @@ class Greedy(RefitPolicy):
     name: ClassVar[str] = "greedy"
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d",
-        learn="t d^2",
+        learn="t d",
         memory="t d",
         guarantee="none; low if contexts are diverse",
         use_when="contexts vary so much that they explore by themselves",

@@ -70,7 +70,7 @@ class LmcTs(RefitPolicy):
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Remember, and walk."""
-        state, dim = add_observation(state, x, reward), x.shape[0]
+        state, dim = add_observation(state, history_at(x.shape[0]), x, reward), x.shape[0]
         if state[LEARNED] < settings.warm_up:
             return state
         rows, theta, ridge = history(state, history_at(dim), dim), theta_of(state, dim), settings.ridge

@@ -6,16 +6,16 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.constrained import fit_in_ball
+from glbandits.maths.constrained import refit_in_ball
 from glbandits.maths.gaussian import best_with_bonus
 from glbandits.maths.likelihood import hessian_factor
 from glbandits.maths.links import LinkFunctions, find_link, self_concordance, slope_range
 from glbandits.maths.observation_history import history, remember
-from glbandits.maths.vectors import copy_to
+from glbandits.maths.warm_fit import absorb
 from glbandits.numba_support import jittable
 from glbandits.policy import Bounds, Grid, NonNegative, NonNegativeInt, PolicyInfo, Positive, derived
 from glbandits.policy_bases.grids import EXPLORATIONS
-from glbandits.policy_bases.mle_policy import LEARNED, MlePolicy, factor_of, history_at, theta_of
+from glbandits.policy_bases.mle_policy import LEARNED, MlePolicy, factor_of, history_at, memory_of, theta_of
 from glbandits.records import Floats, Generator
 
 
@@ -99,12 +99,13 @@ class OfuglbE(MlePolicy):
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Remember, fit in the ball, and take the curvature there."""
-        dim = x.shape[0]
+        dim, ridge, bound = x.shape[0], settings.ridge, settings.bound
         state = remember(state, history_at(dim), x, reward)
         state[LEARNED] += 1.0
         if state[LEARNED] >= settings.tau:
-            rows, theta, bound = history(state, history_at(dim), dim), theta_of(state, dim), settings.bound
-            copy_to(theta, fit_in_ball(rows.features, rows.rewards, rows.counts, settings.ridge, bound, theta, link))
+            rows, theta, memory = history(state, history_at(dim), dim), theta_of(state, dim), memory_of(state, dim)
+            absorb(theta, memory, x, reward, link)
+            refit_in_ball(rows.features, rows.rewards, rows.counts, ridge, bound, theta, memory, link)
             hessian_factor(factor_of(state, dim), rows.features, rows.counts, settings.precision, theta, link)
         return state
 

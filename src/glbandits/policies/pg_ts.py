@@ -65,7 +65,7 @@ class PgTs(RefitPolicy):
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Remember, and draw theta again."""
-        state, dim = add_observation(state, x, reward), x.shape[0]
+        state, dim = add_observation(state, history_at(x.shape[0]), x, reward), x.shape[0]
         if state[LEARNED] < settings.warm_up:
             return state
         rows, theta, pull = history(state, history_at(dim), dim), theta_of(state, dim), np.zeros(dim)

@@ -8,10 +8,10 @@ import numpy as np
 from glbandits.errors import InvalidInput
 from glbandits.maths.cholesky import inverse_norm, update
 from glbandits.maths.gaussian import score_and_norm
-from glbandits.maths.likelihood import fit
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
 from glbandits.maths.observation_history import empty_history, is_valid_history, labelled, remember, rows_labelled
 from glbandits.maths.vectors import copy_to
+from glbandits.maths.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.numba_support import jittable
 from glbandits.policy import Bounds, Grid, NonNegative, PolicyInfo, PositiveInt, StateLayout, derived
 from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS
@@ -21,7 +21,7 @@ from glbandits.records import Floats, Generator
 LAYOUT, STAGE = StateLayout(), StateLayout()
 """The state is the count of rewards, a tail of stages, and a history that is labelled by stage."""
 LEARNED = LAYOUT.count("learned")  # at the index where `MlePolicy` reads it
-theta_of, factor_of = STAGE.vector("theta"), STAGE.factor("V")
+theta_of, factor_of, memory_of = STAGE.vector("theta"), STAGE.factor("V"), STAGE.array("memory", MEMORY_SIZE)
 stages_at, stage_size = LAYOUT.end(), STAGE.end()
 WARM_UP_ROUNDS = 0.0
 """The label of F, the random rounds that every stage uses."""
@@ -42,7 +42,7 @@ class SupCbGlm(MlePolicy):
     rewards may come late. Such a reward of line b belongs to a later stage than its choice, where the paper discards
     it.
 
-    O(log T K d^2) to choose, O(t d^2) to learn: only the stage that got the reward is fitted again.
+    O(log T K d^2) to choose, O(t d) to learn: only the stage that got the reward is fitted again.
 
     Settings are `MlePolicy`'s. exploration is alpha; None for the theory's (3 R/kappa) sqrt(2 log(T K/delta)), which
     needs `arms`. horizon is T, which sets the number of stages; play may go on beyond it.
@@ -63,7 +63,7 @@ class SupCbGlm(MlePolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 log T",
-        learn="t d^2",
+        learn="t d",
         memory="t d + d^2 log T",
         guarantee="sqrt(d T log K), contexts drawn independently",
         use_when="the sharpest rate in K and d is wanted for a proof; it plays poorly",
@@ -156,8 +156,10 @@ class SupCbGlm(MlePolicy):
                 update(factor_of(stage_of(state, dim, number), dim), 1.0, x)
         if number > 0 and state[LEARNED] >= settings.tau:
             rows = rows_labelled(state, rows_at, dim, WARM_UP_ROUNDS, float(number))
-            theta = theta_of(stage_of(state, dim, number), dim)
-            copy_to(theta, fit(rows.features, rows.rewards, rows.counts, settings.ridge, theta, link).theta)
+            stage = stage_of(state, dim, number)
+            theta, memory = theta_of(stage, dim), memory_of(stage, dim)
+            absorb(theta, memory, x, reward, link)
+            refit(rows.features, rows.rewards, rows.counts, settings.ridge, np.zeros(dim), False, theta, memory, link)
             if state[LEARNED] <= settings.tau:  # all stages begin with the estimate from F
                 for s in range(2, stages + 1):
                     copy_to(theta_of(stage_of(state, dim, s), dim), theta)

@@ -5,10 +5,9 @@ from typing import Any, ClassVar
 from glbandits.maths.cholesky import update
 from glbandits.maths.gaussian import best_with_bonus
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.observation_history import refit, remember
 from glbandits.policy import Grid, NonNegative, PolicyInfo, derived
 from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS
-from glbandits.policy_bases.mle_policy import LEARNED, MlePolicy, factor_of, history_at, theta_of
+from glbandits.policy_bases.mle_policy import MlePolicy, factor_of, remember_and_fit, theta_of
 from glbandits.records import Floats, Generator
 
 
@@ -19,7 +18,7 @@ class UcbGlm(MlePolicy):
     2. Each round: theta_hat = maximum likelihood on all rewards; pull argmax x'theta_hat + alpha ||x|| in V^-1, on the
        linear scale; V += xx', not weighted by the link's slope.
 
-    Settings are `MlePolicy`'s; exploration is alpha. O(K d^2) to choose, O(t d^2) to learn.
+    Settings are `MlePolicy`'s; exploration is alpha. O(K d^2) to choose, O(t d) to learn.
 
     >>> from glbandits import Bandit, UcbGlm
     >>> bandit = Bandit(UcbGlm(warm_up=2, exploration=0.0), dim=1, seed=1)
@@ -32,7 +31,7 @@ class UcbGlm(MlePolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2",
-        learn="t d^2",
+        learn="t d",
         memory="t d",
         guarantee="d sqrt(T), contexts drawn independently",
         use_when="a deterministic rule, and time for an exact fit each round",
@@ -54,11 +53,7 @@ class UcbGlm(MlePolicy):
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, add to V, and fit again."""
-        dim = x.shape[0]
-        state = remember(state, history_at(dim), x, reward)
-        update(factor_of(state, dim), 1.0, x)
-        state[LEARNED] += 1.0
-        if state[LEARNED] >= settings.tau:
-            refit(state, history_at(dim), theta_of(state, dim), settings.ridge, link)
+        """Remember, fit again, and add to V."""
+        state = remember_and_fit(state, settings, x, reward, link)
+        update(factor_of(state, x.shape[0]), 1.0, x)
         return state

@@ -61,9 +61,10 @@ class StateLayout:
     False
     """
 
-    def __init__(self) -> None:
-        self._parts: list[_Declared] = []
-        self._end = (0, 0, 0)
+    def __init__(self, begins_with: "StateLayout | None" = None) -> None:
+        """An empty layout, or one that begins with the parts of another, apart from its history."""
+        self._parts: list[_Declared] = [] if begins_with is None else list(begins_with._parts)
+        self._end = (0, 0, 0) if begins_with is None else begins_with._end
         self.has_history = False
         """Whether the state ends with past observations, and so may grow."""
         self._row_extra = 0
@@ -105,6 +106,17 @@ class StateLayout:
             return square_matrix(state, a + b * dim + c * dim * dim, dim + extra)
 
         return matrix
+
+    def array(self, name: str, size: tuple[int, int, int]) -> Part:
+        """Declare a + b dim + c dim^2 numbers of any kind, where size is (a, b, c)."""
+        (a, b, c), (n0, n1, n2) = self._declare(name, "vector", size), size
+
+        @jittable
+        def array(state: Floats, dim: int) -> Floats:
+            start = a + b * dim + c * dim * dim
+            return state[start : start + n0 + n1 * dim + n2 * dim * dim]
+
+        return array
 
     def history(self, extra: int = 0) -> Offset:
         """Declare past observations of dim + extra features, as the last part. Returns the function of their offset."""

@@ -2,9 +2,13 @@
 
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
+
 from glbandits.maths.likelihood import hessian_factor
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.observation_history import history, refit, remember
+from glbandits.maths.observation_history import history, remember
+from glbandits.maths.warm_fit import MEMORY_SIZE, absorb, refit
+from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, NonNegative, NonNegativeInt, Positive, PositiveInt, StateLayout, derived
 from glbandits.policy_bases.confidence import Confidence
 from glbandits.policy_bases.warm_up import warm_up_length
@@ -13,14 +17,16 @@ from glbandits.records import Floats, Generator
 LAYOUT = StateLayout()
 LEARNED = LAYOUT.count("learned")
 theta_of = LAYOUT.vector("theta")
+theta_in_ball_of = LAYOUT.vector("theta_in_ball")  # of GLM-UCB; the others play theta
 factor_of = LAYOUT.factor("factor")
+memory_of = LAYOUT.array("memory", MEMORY_SIZE)
 history_at = LAYOUT.history()
 
 
 class MlePolicy(Confidence):
     """The settings and the state of a policy that fits all rewards again and again, and keeps a matrix beside.
 
-    O(t d^2) to learn, from a warm start. The state keeps every distinct x, so with a fixed set of arms neither grows
+    O(t d) to learn, from a warm start; O(t d^2) where the policy's matrix is the Hessian. The state keeps every distinct x, so with a fixed set of arms neither grows
     with t.
 
     Args:
@@ -63,13 +69,18 @@ class MlePolicy(Confidence):
         return self.prior_precision
 
     @derived
+    def fit_ridge(self, dim: int) -> float:
+        """The ridge of the fit."""
+        return self.ridge
+
+    @derived
     def tau(self, dim: int) -> int:
         """The number of random pulls."""
         return self.warm_up if self.warm_up is not None else warm_up_length(self.warm_up_factor, self.horizon, dim)
 
     def init(self, dim: int) -> Floats:
         """Nothing learned, and a matrix that is the prior alone."""
-        return LAYOUT.allocate(dim, factor=self.precision(dim))
+        return self.layout.allocate(dim, factor=self.precision(dim))
 
     @staticmethod
     def is_warming_up(state: Floats, settings: Any) -> bool:
@@ -79,12 +90,21 @@ class MlePolicy(Confidence):
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Remember a reward; after the warm-up fit all of them again, and factorise the Hessian at the new estimate."""
-        dim = x.shape[0]
-        state = remember(state, history_at(dim), x, reward)
-        state[LEARNED] += 1.0
+        state, dim = remember_and_fit(state, settings, x, reward, link), x.shape[0]
         if state[LEARNED] >= settings.tau:
-            theta = theta_of(state, dim)
-            refit(state, history_at(dim), theta, settings.ridge, link)
-            rows = history(state, history_at(dim), dim)
+            rows, theta = history(state, history_at(dim), dim), theta_of(state, dim)
             hessian_factor(factor_of(state, dim), rows.features, rows.counts, settings.precision, theta, link)
         return state
+
+
+@jittable
+def remember_and_fit(state: Floats, settings: Any, x: Floats, reward: float, link: LinkFunctions) -> Floats:
+    """Remember a reward, and after the warm-up fit all of them again. Returns the state, which may be a larger copy."""
+    dim = x.shape[0]
+    state = remember(state, history_at(dim), x, reward)
+    state[LEARNED] += 1.0
+    if state[LEARNED] >= settings.tau:
+        rows, theta, memory = history(state, history_at(dim), dim), theta_of(state, dim), memory_of(state, dim)
+        absorb(theta, memory, x, reward, link)
+        refit(rows.features, rows.rewards, rows.counts, settings.fit_ridge, np.zeros(dim), False, theta, memory, link)
+    return state

@@ -2,10 +2,10 @@
 
 from glbandits.policy import PositiveInt, derived
 from glbandits.policy_bases.confidence import Confidence
-from glbandits.policy_bases.refit_policy import RefitPolicy
+from glbandits.policy_bases.refit_policy import FittedPolicy
 
 
-class PerturbedPolicy(RefitPolicy, Confidence):
+class PerturbedPolicy(FittedPolicy, Confidence):
     """The settings of a policy that plays the best arm under a perturbed fit of all rewards.
 
     Args:

@@ -2,9 +2,12 @@
 
 from typing import Any, ClassVar
 
+import numpy as np
+
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.observation_history import refit, remember
+from glbandits.maths.observation_history import history, remember
 from glbandits.maths.vectors import best_arm
+from glbandits.maths.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, NonNegative, NonNegativeInt, Policy, StateLayout
 from glbandits.records import Floats, Generator
@@ -13,6 +16,11 @@ LAYOUT = StateLayout()
 LEARNED = LAYOUT.count("learned")
 theta_of = LAYOUT.vector("theta")
 history_at = LAYOUT.history()
+
+FITTED = StateLayout(LAYOUT)
+theta_hat_of = FITTED.vector("theta_hat")  # of EVILL, which plays another theta
+memory_of = FITTED.array("memory", MEMORY_SIZE)
+fitted_rows_at = FITTED.history()
 
 
 class RefitPolicy(Policy):
@@ -43,18 +51,34 @@ class RefitPolicy(Policy):
         """The best arm under theta."""
         return best_arm(arms, theta_of(state, arms.shape[1]))
 
+
+class FittedPolicy(RefitPolicy):
+    """A policy whose theta is the fit to all rewards, or begins with it. O(t d) to learn, from a warm start."""
+
+    layout: ClassVar[StateLayout] = FITTED
+
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Remember, and fit again: for policies that do not perturb theta."""
-        state, dim = add_observation(state, x, reward), x.shape[0]
+        dim = x.shape[0]
+        state = add_observation(state, fitted_rows_at(dim), x, reward)
         if state[LEARNED] >= settings.warm_up:
-            refit(state, history_at(dim), theta_of(state, dim), settings.ridge, link)
+            fit_again(state, settings, theta_of(state, dim), x, reward, link)
         return state
 
 
 @jittable
-def add_observation(state: Floats, x: Floats, reward: float) -> Floats:
+def add_observation(state: Floats, rows_at: int, x: Floats, reward: float) -> Floats:
     """Remember a reward and count it. Returns the state, which may be a larger copy."""
-    state = remember(state, history_at(x.shape[0]), x, reward)
+    state = remember(state, rows_at, x, reward)
     state[LEARNED] += 1.0
     return state
+
+
+@jittable
+def fit_again(state: Floats, settings: Any, theta: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
+    """Overwrite theta, the last estimate, with the fit to all rewards; the last of them is that of x."""
+    dim = x.shape[0]
+    rows, memory = history(state, fitted_rows_at(dim), dim), memory_of(state, dim)
+    absorb(theta, memory, x, reward, link)
+    refit(rows.features, rows.rewards, rows.counts, settings.ridge, np.zeros(dim), False, theta, memory, link)
