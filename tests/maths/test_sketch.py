@@ -3,14 +3,15 @@ import pytest
 
 from glbandits.maths.sketch import (
     Sketch,
-    absorb_sketched,
+    append_observation,
     as_sketch,
+    compress,
+    discount_curvature,
     eigenvectors,
-    levels_and_widths_sketched,
-    make_room,
-    renew_sketched,
+    multiply_sketched,
+    rebuild_covariance,
+    score_lines_sketched,
     sketch_size,
-    spread_sketched,
 )
 from glbandits.records import Floats
 
@@ -18,17 +19,18 @@ N, RANK = 7, 3
 
 
 def empty(prior: Floats) -> Sketch:
-    sketch = as_sketch(np.zeros(sketch_size(RANK, N)), RANK, N)
+    sketch = as_sketch(np.zeros(sketch_size(RANK, N)), 0, RANK, N)
     sketch.variances[:] = 1.0 / prior
     return sketch
 
 
 def observe(sketch: Sketch, prior: Floats, slope: float, x: Floats) -> None:
-    direction = np.empty(N)
-    make_room(sketch, prior)
-    spread_sketched(sketch, x, direction)
-    variance = float(np.append(x, 1.0) @ direction)
-    absorb_sketched(sketch, slope, x, slope / (1.0 + slope * variance), direction)
+    v, direction = np.append(x, 1.0), np.empty(N)
+    if sketch.used[0] == 2 * RANK:
+        compress(sketch)
+        rebuild_covariance(sketch, prior)
+    multiply_sketched(sketch, v, direction)
+    append_observation(sketch, slope, v, slope / (1.0 + slope * float(v @ direction)), direction)
 
 
 def curvature(sketch: Sketch) -> Floats:
@@ -48,7 +50,7 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(5)
 
 
-def test_it_is_exact_until_it_must_drop_something(rng: np.random.Generator) -> None:
+def test_sketch_is_exact_until_it_is_full(rng: np.random.Generator) -> None:
     prior = rng.uniform(0.5, 2.0, N)
     sketch, H = empty(prior), np.diag(prior)
     for _ in range(2 * RANK):
@@ -58,7 +60,7 @@ def test_it_is_exact_until_it_must_drop_something(rng: np.random.Generator) -> N
     np.testing.assert_allclose(covariance(sketch), np.linalg.inv(H), rtol=1e-10, atol=1e-12)
 
 
-def test_the_diagonal_and_the_strongest_direction_are_never_lost(rng: np.random.Generator) -> None:
+def test_diagonal_and_strongest_direction_are_kept(rng: np.random.Generator) -> None:
     prior, along = np.ones(N), rng.normal(size=N - 1)
     sketch, S, strong = empty(prior), np.zeros((N, N)), np.append(along, 0.0)
     for _ in range(200):
@@ -68,36 +70,40 @@ def test_the_diagonal_and_the_strongest_direction_are_never_lost(rng: np.random.
     kept = curvature(sketch)
     np.testing.assert_allclose(np.diagonal(kept), np.diagonal(S), rtol=1e-10)
     assert strong @ kept @ strong == pytest.approx(strong @ S @ strong, rel=0.01)
-    # What it keeps and the covariance that it plays by stay inverse to each other.
+    # The curvature and the covariance stay inverse to each other.
     np.testing.assert_allclose(covariance(sketch) @ (kept + np.diag(prior)), np.eye(N), atol=1e-9)
 
 
-def test_levels_and_widths_are_those_of_the_formula(rng: np.random.Generator) -> None:
+def test_score_lines_match_the_formula(rng: np.random.Generator) -> None:
     prior, theta = rng.uniform(0.5, 2.0, N), rng.normal(size=N)
     sketch, arms = empty(prior), rng.normal(size=(5, N - 1))
     for _ in range(9):
         observe(sketch, prior, 0.3, rng.normal(size=N - 1))
-        levels, widths = np.empty(5), np.empty(5)
-        levels_and_widths_sketched(arms, theta, sketch, levels, widths)
+        levels, slopes = np.empty(5), np.empty(5)
+        score_lines_sketched(arms, theta, sketch, 1.5, levels, slopes)
         v = np.hstack([arms, np.ones((5, 1))])
         np.testing.assert_allclose(levels, arms @ theta[:-1], rtol=1e-12)
-        np.testing.assert_allclose(widths, np.sqrt(np.einsum("ai,ij,aj->a", v, covariance(sketch), v)), rtol=1e-9)
+        widths = np.sqrt(np.einsum("ai,ij,aj->a", v, covariance(sketch), v))
+        np.testing.assert_allclose(slopes, 1.5 * widths, rtol=1e-9)
 
 
-def test_another_prior_is_put_under_the_same_observations(rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("rounds", [0, 20])
+def test_replacing_the_prior_keeps_the_observations(rng: np.random.Generator, rounds: int) -> None:
     prior, new, fade = rng.uniform(0.5, 2.0, N), rng.uniform(0.5, 2.0, N), 0.7
     sketch, theta = empty(prior), rng.normal(size=N)
-    for _ in range(20):
+    for _ in range(rounds):
         observe(sketch, prior, 0.3, rng.normal(size=N - 1))
     S = curvature(sketch)
-    asked = (S + np.diag(prior)) @ theta
-    renew_sketched(sketch, theta, prior, new, fade)
+    right_side = discount_curvature(sketch, theta, prior, fade)
+    np.testing.assert_allclose(right_side, fade * (S + np.diag(prior)) @ theta, rtol=1e-10)
+    rebuild_covariance(sketch, new)
+    multiply_sketched(sketch, right_side, theta)
     H = np.diag(new) + fade * S
     np.testing.assert_allclose(covariance(sketch) @ H, np.eye(N), atol=1e-10)
-    np.testing.assert_allclose(H @ theta, fade * asked, atol=1e-10)
+    np.testing.assert_allclose(H @ theta, right_side, atol=1e-10)
 
 
-def test_eigenvectors(rng: np.random.Generator) -> None:
+def test_eigenvectors_diagonalise_the_matrix(rng: np.random.Generator) -> None:
     A = rng.normal(size=(8, 8))
     A = A @ A.T
     diagonal = A.copy()

@@ -62,58 +62,31 @@ def score_lines(arms: Floats, theta: Floats, P: Floats, unit: float, levels: Flo
 
 
 @jittable
-def argmax_with_bonus(arms: Floats, theta: Floats, P: Floats, unit: float, bonus: float) -> int:
-    """The arm with the largest x'theta + bonus unit sqrt(v'Pv); the first of equal ones.
+def bound_variances(P: Floats, unit: float, bounds: Floats) -> None:
+    """Write weights with unit^2 v'Pv <= sum_i bounds[i] v_i^2 for every v. O(d^2).
 
-    A width takes O(d^2). It is computed only for arms that could win if their width were at its upper bound.
-    """
-    K, n = arms.shape[0], P.shape[0]
-    levels, slopes, product, variances = np.empty(K), np.empty(K), np.empty(n), np.empty(n)
-    stretch = largest_stretch(P, product, variances) * (1.0 + ROUNDING) * unit * unit
-    for i in range(n):
-        variances[i] *= stretch
-    levels_and_lengths(arms, theta, variances, levels, slopes)
-    best = 0
-    for a in range(1, K):
-        if levels[a] + bonus * slopes[a] > levels[best] + bonus * slopes[best]:
-            best = a
-    best_slope = unit * math.sqrt(max(arm_variance(P, arms, best, product), 0.0))
-    slopes[best] = -1.0  # marks the arm as done
-    for a in range(K):
-        # Compare differences as `probabilities` does: in a sum, the slopes of close lines are lost to rounding.
-        ahead = levels[a] - levels[best]
-        if slopes[a] >= 0.0 and ahead >= bonus * (best_slope - slopes[a]):
-            slope = unit * math.sqrt(max(arm_variance(P, arms, a, product), 0.0))
-            behind = bonus * (best_slope - slope)
-            if ahead > behind or (ahead == behind and a < best):
-                best, best_slope = a, slope
-    return best
-
-
-@jittable
-def largest_stretch(P: Floats, sums: Floats, variances: Floats) -> float:
-    """A number c with v'Pv <= c v'Dv for every v, where D is the diagonal of P. O(d^2).
-
-    The largest eigenvalue of C = D^-1/2 P D^-1/2 is at most the largest (|C|w)_i / w_i, for any w > 0 (Collatz and
-    Wielandt). Here w holds the row sums of |C|. Writes w to `sums` and D to `variances`.
+    With D the diagonal of P, the largest eigenvalue of C = D^-1/2 P D^-1/2 is at most the largest (|C|w)_i / w_i, for
+    any w > 0 (Collatz and Wielandt). Here w holds the row sums of |C|. The bounds are D times that number.
     """
     n = P.shape[0]
-    products = np.empty(n)
+    sums, products = np.empty(n), np.empty(n)
     for i in range(n):
-        variances[i] = max(P[i, i], 1e-300)
+        bounds[i] = max(P[i, i], 1e-300)
         sums[i] = products[i] = 0.0
     for i in range(n):
-        scale = 1.0 / math.sqrt(variances[i])
+        scale = 1.0 / math.sqrt(bounds[i])
         for j in range(n):
             sums[j] += abs(P[i, j]) * scale
     for i in range(n):
-        scale = sums[i] / variances[i]
+        scale = sums[i] / bounds[i]
         for j in range(n):
             products[j] += abs(P[i, j]) * scale
     largest = 1.0
     for j in range(n):
         largest = max(largest, products[j] / sums[j])
-    return largest
+    stretch = largest * (1.0 + ROUNDING) * unit * unit
+    for i in range(n):
+        bounds[i] *= stretch
 
 
 @jittable
@@ -146,6 +119,31 @@ def levels_and_lengths(arms: Floats, theta: Floats, weights: Floats, levels: Flo
             s0 += arms[a, i] * theta[i]
             q0 += arms[a, i] * arms[a, i] * weights[i]
         levels[a], lengths[a] = s0, math.sqrt(q0)
+
+
+@jittable
+def argmax_with_bonus(arms: Floats, P: Floats, unit: float, bonus: float, levels: Floats, slopes: Floats) -> int:
+    """The arm with the largest level + bonus unit sqrt(v'Pv); the first of equal ones. Overwrites the slopes.
+
+    A width sqrt(v'Pv) takes O(d^2). `slopes` holds upper bounds of unit sqrt(v'Pv): only for arms that could win with
+    their bound is the width computed.
+    """
+    K, product = arms.shape[0], np.empty(P.shape[0])
+    best = 0
+    for a in range(1, K):
+        if levels[a] + bonus * slopes[a] > levels[best] + bonus * slopes[best]:
+            best = a
+    best_slope = unit * math.sqrt(max(arm_variance(P, arms, best, product), 0.0))
+    slopes[best] = -1.0  # marks the arm as done
+    for a in range(K):
+        # Compare differences as `probabilities` does: in a sum, the slopes of close lines are lost to rounding.
+        ahead = levels[a] - levels[best]
+        if slopes[a] >= 0.0 and ahead >= bonus * (best_slope - slopes[a]):
+            slope = unit * math.sqrt(max(arm_variance(P, arms, a, product), 0.0))
+            behind = bonus * (best_slope - slope)
+            if ahead > behind or (ahead == behind and a < best):
+                best, best_slope = a, slope
+    return best
 
 
 @jittable

@@ -220,26 +220,22 @@ def eigenvectors(A: Floats) -> Floats:
             break
         for p in range(size):
             for q in range(p + 1, size):
-                if A[p, q] != 0.0:
-                    rotate(A, V, p, q)
+                if A[p, q] == 0.0:
+                    continue
+                # Rotate the coordinates p and q so that A[p, q] becomes 0. math.hypot would differ in its last digit
+                # between Python and compiled code.
+                ratio = (A[q, q] - A[p, p]) / (2.0 * A[p, q])
+                tangent = 1.0 / (abs(ratio) + math.sqrt(ratio * ratio + 1.0))
+                if ratio < 0.0:
+                    tangent = -tangent
+                cosine = 1.0 / math.sqrt(tangent * tangent + 1.0)
+                sine = tangent * cosine
+                for k in range(size):
+                    kp, kq = A[k, p], A[k, q]
+                    A[k, p], A[k, q] = cosine * kp - sine * kq, sine * kp + cosine * kq
+                for k in range(size):
+                    pk, qk = A[p, k], A[q, k]
+                    A[p, k], A[q, k] = cosine * pk - sine * qk, sine * pk + cosine * qk
+                    kp, kq = V[k, p], V[k, q]
+                    V[k, p], V[k, q] = cosine * kp - sine * kq, sine * kp + cosine * kq
     return V
-
-
-@jittable
-def rotate(A: Floats, V: Floats, p: int, q: int) -> None:
-    """Rotate two coordinates so that A[p, q] becomes 0."""
-    ratio = (A[q, q] - A[p, p]) / (2.0 * A[p, q])
-    # math.hypot differs in its last digit between Python and compiled code.
-    tangent = 1.0 / (abs(ratio) + math.sqrt(ratio * ratio + 1.0))
-    if ratio < 0.0:
-        tangent = -tangent
-    cosine = 1.0 / math.sqrt(tangent * tangent + 1.0)
-    sine = tangent * cosine
-    for k in range(A.shape[0]):
-        kp, kq = A[k, p], A[k, q]
-        A[k, p], A[k, q] = cosine * kp - sine * kq, sine * kp + cosine * kq
-    for k in range(A.shape[0]):
-        pk, qk = A[p, k], A[q, k]
-        A[p, k], A[q, k] = cosine * pk - sine * qk, sine * pk + cosine * qk
-        kp, kq = V[k, p], V[k, q]
-        V[k, p], V[k, q] = cosine * kp - sine * kq, sine * kp + cosine * kq

@@ -5,7 +5,15 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.covariance import argmax_with_bonus, arm_variance, replace_prior, score_lines, subtract_outer
+from glbandits.maths.covariance import (
+    argmax_with_bonus,
+    arm_variance,
+    bound_variances,
+    levels_and_lengths,
+    replace_prior,
+    score_lines,
+    subtract_outer,
+)
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform, uniform_pair
 from glbandits.maths.sketch import (
@@ -154,7 +162,11 @@ class WholeOptimist(Optimist):
         bonus = draw_bonus(state, dim, rng)
         if bonus < 0.0:
             return best_arm(arms, mean_of(state, dim))
-        return argmax_with_bonus(arms, mean_of(state, dim), covariance_of(state, dim), bonus_unit(state, settings), bonus)
+        P, unit = covariance_of(state, dim), bonus_unit(state, settings)
+        bounds, levels, slopes = np.empty(dim + 1), np.empty(K), np.empty(K)
+        bound_variances(P, unit, bounds)
+        levels_and_lengths(arms, mean_of(state, dim), bounds, levels, slopes)
+        return argmax_with_bonus(arms, P, unit, bonus, levels, slopes)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:

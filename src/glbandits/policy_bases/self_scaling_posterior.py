@@ -16,7 +16,6 @@ import numpy as np
 
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
-from glbandits.maths.vectors import add_scaled
 from glbandits.numba_support import jittable
 from glbandits.policy import StateLayout
 from glbandits.records import Floats
@@ -193,9 +192,10 @@ def move_mean(
     variance = max(variance, least)
     z = proximal_score(score, variance, reward, link)
     pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
-    add_scaled(mean, pull, direction)
-    # The residual before the step, computed with the slope at z from the residual after it: at the score itself, a first
-    # reward of 1000 under the log link would look like noise.
+    for i in range(dim + 1):
+        mean[i] += pull * direction[i]
+    # The residual before the step, computed from the residual after it with the slope at z: with the slope at the score,
+    # a first reward of 1000 under the log link would look like noise.
     leverage = 1.0 + slope * variance
     residual = min(max(pull * leverage, -1e50), 1e50)
     state[RESIDUALS] += residual
