@@ -62,7 +62,7 @@ def test_a_link_may_be_a_builtin_or_be_beyond_numba() -> None:
     Bandit(Uniform(link=expo), dim=1, seed=1).learn([1.0], 2.0)
     table = {"half": 0.5}
     odd = own_link(name="odd", mean=lambda z: table["half"] + math.atan(z) / math.pi)
-    with pytest.raises(InvalidInput, match="must be written so that Numba can compile it; sgd-ts,odd is not"):
+    with pytest.raises(InvalidInput, match="sgd-ts, odd cannot be compiled: Untyped global name"):
         Bandit(SgdTs(link=odd), dim=1)
 
 

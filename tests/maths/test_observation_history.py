@@ -2,16 +2,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glbandits.maths.observation_history import first_history, history, history_fits, remember
+from glbandits.maths.observation_history import empty_history, history, is_valid_history, remember
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.floats(-5, 5)), max_size=120), st.integers(1, 3))
 def test_a_history_is_counts_and_means_of_distinct_rows(seen: list[tuple[int, float]], dim: int) -> None:
     table = np.random.default_rng(0).normal(size=(41, dim))
-    state = np.concatenate([[7.0, 8.0], first_history(dim)])  # two numbers of somebody else in front
+    state = np.concatenate([[7.0, 8.0], empty_history(dim)])  # two numbers of somebody else in front
     for row, reward in seen:
         state = remember(state, 2, table[row], reward)
-        assert history_fits(state, 2, dim)
+        assert is_valid_history(state, 2, dim)
     rows = history(state, 2, dim)
     order = list(dict.fromkeys(row for row, _ in seen))
     np.testing.assert_array_equal(state[:2], [7.0, 8.0])

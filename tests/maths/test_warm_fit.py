@@ -11,7 +11,7 @@ from numba import types
 
 from glbandits.maths.likelihood import RIDGE_WITHOUT_MLE, fit, fit_towards
 from glbandits.maths.links import LINKS, Link, LinkFunctions
-from glbandits.maths.observation_history import first_history, history, remember
+from glbandits.maths.observation_history import empty_history, history, remember
 from glbandits.maths.warm_fit import REFRESHES, RIDGE_USED, absorb, memory_size, refit
 from glbandits.numba_support import READ_MATRIX, READ_VECTOR, compile_cached
 from glbandits.records import Floats
@@ -280,5 +280,5 @@ def test_changed_ridge_is_noticed() -> None:
         np.testing.assert_allclose(theta, fit(X, y, weights, ridge, 0 * theta, link).theta, atol=1e-7)
 
 
-def test_first_history_is_what_the_player_starts_from() -> None:
-    np.testing.assert_array_equal(first_history(3), [0.0, 16.0, *np.zeros(16 * 5)])
+def test_empty_history_is_what_the_player_starts_from() -> None:
+    np.testing.assert_array_equal(empty_history(3), [0.0, 16.0, *np.zeros(16 * 5)])

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Greedy, InvalidInput, Optimist, Policy, UnknownName
-from glbandits.bandit.entries import learn_batch_entry
+from glbandits.bandit.entries import learn_batch_recipe
+from glbandits.compilation import entry_point
 from glbandits.maths.links import LINKS
 from glbandits.maths.philox import generator
 from glbandits.maths.sketch import Sketch, as_sketch
@@ -211,7 +212,7 @@ def test_covariance_does_not_drift() -> None:
     X = rng.normal(size=(rounds, dim)) * np.geomspace(1.0, 1e-3, dim)
     y = X @ rng.normal(size=dim) + rng.normal(size=rounds)
     policy = Optimist(link="identity")
-    learn_batch = learn_batch_entry(policy.implementation(dim), LINKS["identity"])  # a Bandit would compile more
+    learn_batch = entry_point(learn_batch_recipe, policy.implementation(dim), LINKS["identity"]).compiled()  # a Bandit would compile more
     state = learn_batch(policy.init(dim), policy.packed_settings(dim), dim, X, y, generator(1))
     V = np.hstack([X, np.ones((rounds, 1))])
     H = np.diag(prior_of(state, dim)) + V.T @ V
