@@ -1,4 +1,4 @@
-"""The compiled code on disk: found again, and never stale."""
+"""The compiled code on disk: found again, and never stale; bounds checks reach all code of users."""
 
 import os
 import shutil
@@ -6,48 +6,79 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
+import numpy as np
+import pytest
+
 import glbandits
+import glbandits.records
+from glbandits.numba_support import jittable
 
 PROGRAM = """
 import numpy as np
 from glbandits import Bandit, Uniform
-from glbandits.bandit.entries import choose_entry
 bandit = Bandit(Uniform(), dim=2, seed=1)
-print(bandit.choose(np.ones((50, 2))), sum(bandit._choose.stats.cache_hits.values()))
+print(bandit.choose(np.ones((50, 2))), sum(bandit._choose.compiled().stats.cache_hits.values()))
 """
 
 
-def run(source: Path) -> list[int]:
-    environment = os.environ | {"PYTHONPATH": str(source)}
-    out = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True)
-    return [int(word) for word in out.stdout.split()]
+def run(program: str, **environment: str) -> list[int]:
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return [int(word) for word in done.stdout.split()]
 
 
-def test_a_second_process_finds_the_code_and_an_edit_below_does_not(tmp_path: Path) -> None:
-    source = tmp_path / "src"
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
     ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(Path(glbandits.__file__).parent, source / "glbandits", ignore=ignore)
-    arm, hits = run(source)
+    shutil.copytree(Path(glbandits.__file__).parent, tmp_path / "src/glbandits", ignore=ignore)
+    return tmp_path / "src"
+
+
+def test_second_process_loads_the_code_and_an_edit_in_reach_compiles_again(source: Path, tmp_path: Path) -> None:
+    environment = {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "GLBANDITS_COMPILE": "now"}
+    arm, hits = run(PROGRAM, **environment)
     assert hits == 0
-    assert run(source) == [arm, 1]
-    randomness = source / "glbandits/maths/randomness.py"
-    text = randomness.read_text()
-    assert "int(uniform(rng) * size)" in text
-    randomness.write_text(text.replace("int(uniform(rng) * size)", "size - 1 - int(uniform(rng) * size)"))
-    assert run(source) == [49 - arm, 0]
+    assert run(PROGRAM, **environment) == [arm, 1]
+    for path, old, new, expected in (
+        ("policies/lin_ucb.py", "The arm with", "An arm with", [arm, 1]),  # Uniform does not reach it
+        ("maths/philox.py", "int(uniform(rng) * size)", "size - 1 - int(uniform(rng) * size)", [49 - arm, 0]),
+    ):
+        text = (source / "glbandits" / path).read_text()
+        assert old in text
+        (source / "glbandits" / path).write_text(text.replace(old, new))
+        assert run(PROGRAM, **environment) == expected
 
 
-def test_a_folder_that_cannot_be_written_to_is_no_obstacle(tmp_path: Path) -> None:
-    source = tmp_path / "src"
-    shutil.copytree(Path(glbandits.__file__).parent, source / "glbandits", ignore=shutil.ignore_patterns("__pycache__"))
+def test_cache_folder_that_cannot_be_written_to_is_no_obstacle(source: Path) -> None:
     program = "import os; os.environ['NUMBA_CACHE_LOCATOR_CLASSES'] = 'IPythonCacheLocator'\n" + PROGRAM
-    environment = os.environ | {"PYTHONPATH": str(source)}
-    out = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert out.stdout.split()[1] == "0"
+    assert run(program, PYTHONPATH=str(source), GLBANDITS_COMPILE="now")[1] == 0
 
 
-def test_the_import_is_light() -> None:
+def test_import_loads_no_heavy_package() -> None:
     heavy = ("matplotlib", "polars", "typer", "joblib")
-    program = f"import sys, glbandits; print([name for name in {heavy} if name in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
+    program = f"import sys, glbandits; print(sum(name in sys.modules for name in {heavy}))"
+    assert run(program) == [0]
+
+
+def test_bounds_checks_reach_called_functions() -> None:
+    @jittable
+    def inner(values: glbandits.records.Floats, index: int) -> float:
+        return float(values[index])
+
+    @jittable
+    def outer(values: glbandits.records.Floats, index: int) -> float:
+        return inner(values, index)
+
+    def entry(values: glbandits.records.Floats, index: int) -> float:
+        return outer(values, index)
+
+    values = np.zeros(3)
+    unchecked = numba.njit(entry)
+    assert unchecked(values, 2) == 0.0  # compiled first without checks, which must not be taken for the other kind
+    checked = numba.njit(boundscheck=True)(entry)
+    assert checked(values, 2) == 0.0
+    with pytest.raises(IndexError):
+        checked(values, 7)

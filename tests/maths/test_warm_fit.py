@@ -68,7 +68,7 @@ def player(link: Link) -> Play:
 def compiled_player(link_name: str) -> Play:
     matrix: Any = types.float64[:, ::1]
     signature = types.void(READ_MATRIX, READ_VECTOR, types.float64, matrix, matrix)
-    return compile_cached(player(LINKS[link_name]), signature=signature, name=link_name, cached=False)
+    return compile_cached(player(LINKS[link_name]), signature=signature, name=link_name)
 
 
 def played(play: Play, problem: Problem) -> Run:

@@ -90,7 +90,7 @@ def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
     functions = LinkFunctions(link.mean, link.slope, link.antiderivative)
     choose, learn, probabilities = checked_functions(kind)
     arms = np.random.default_rng(1).uniform(-0.5, 0.5, (3, dim))
-    rng, out = generator(1), np.full(3, 1 / 3)
+    rng, out = generator(1), np.zeros(3)
     reward = min(max(link.mean(0.0), link.lowest_reward), link.highest_reward)
     with np.errstate(all="ignore"):
         for _ in range(2):

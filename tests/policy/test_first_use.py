@@ -1,0 +1,208 @@
+"""Mistakes in a user's policy: each gets one sentence, and none ends the process."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from glbandits import Bandit, GlbanditsError, Uniform
+from glbandits.environments import Synthetic
+from glbandits.maths.vectors import add_scaled, best_arm, dot
+from glbandits.policy import Policy, Positive, StateLayout, jittable
+from glbandits.records import Floats, Generator
+from glbandits.simulation import simulate
+
+LAYOUT = StateLayout()
+LEARNED = LAYOUT.count("learned")
+theta_of = LAYOUT.vector("theta")
+
+
+class Good(Policy):
+    """A policy that works, for others to spoil."""
+
+    name: ClassVar[str] = "good"
+    layout: ClassVar[StateLayout] = LAYOUT
+
+    step: Positive = 1.0
+
+    @staticmethod
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: Any) -> Any:  # noqa: ARG004
+        return best_arm(arms, theta_of(state, arms.shape[1]))
+
+    @staticmethod
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: Any) -> Any:  # noqa: ARG004
+        theta = theta_of(state, x.shape[0])
+        state[LEARNED] += 1.0
+        add_scaled(theta, settings.step * (reward - dot(x, theta)), x)
+        return state
+
+
+def undecorated(x: float) -> float:
+    return 2.0 * x
+
+
+@jittable
+def decorated(x: float) -> float:
+    return undecorated(x)
+
+
+def play(policy: Any, rounds: int = 60) -> Bandit:
+    bandit, rng = Bandit(policy, dim=3, seed=1), np.random.default_rng(0)
+    for _ in range(rounds):
+        arms = rng.normal(size=(4, 3))
+        bandit.learn(arms[bandit.choose(arms)], 1.0)
+    return bandit
+
+
+def spoiled(**functions: Any) -> Any:
+    """The good policy with some functions replaced."""
+    return type("Mine", (Good,), {"__module__": __name__, **functions})
+
+
+def no_name() -> Any:
+    class Mine(Policy):
+        choose: ClassVar[Any] = Good.choose
+        learn: ClassVar[Any] = Good.learn
+
+    return Mine()
+
+
+def no_learn() -> Any:
+    class Mine(Policy):
+        name: ClassVar[str] = "mine"
+        choose: ClassVar[Any] = Good.choose
+
+    return Mine()
+
+
+MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
+    "the class instead of settings": (lambda: Good, r"settings such as Good\(\); got the class. Add parentheses"),
+    "no policy at all": (lambda: "good", "must be settings such as Optimist.*; got 'good'"),
+    "no name": (no_name, "Mine has no name"),
+    "no learn": (no_learn, "Mine has no learn. Define learn"),
+    "a rule without an object": (
+        spoiled(choose=lambda self, state, settings, arms, rng, link: 0),  # noqa: ARG005
+        "Mine.choose has a parameter self",
+    ),
+    "too few parameters": (spoiled(choose=lambda state, arms: 0), r"must take \(state, settings, arms, rng, link\)"),  # noqa: ARG005
+    "no return value": (
+        spoiled(learn=lambda state, settings, x, reward, rng, link: None),  # noqa: ARG005
+        "learn must return the state.*; got None. End it with `return state`",
+    ),
+    "a state of another type": (
+        spoiled(learn=lambda state, settings, x, reward, rng, link: state.astype(np.float32)),  # noqa: ARG005
+        r"learn must return the state.*; got float32 of shape \(4,\)",
+    ),
+    "an arm that is a float": (
+        spoiled(choose=lambda state, settings, arms, rng, link: 1.0),  # noqa: ARG005
+        "choose must return an integer, the index of an arm; got 1.0",
+    ),
+    "an arm that is True": (
+        spoiled(choose=lambda state, settings, arms, rng, link: True),  # noqa: ARG005
+        "choose must return an integer, the index of an arm; got True",
+    ),
+    "an arm that does not exist": (
+        spoiled(choose=lambda state, settings, arms, rng, link: 5_000_000),  # noqa: ARG005
+        "policy 'good' chose arm 5000000; choose must return an integer from 0 to 2",
+    ),
+    "an integer state": (spoiled(init=lambda self, dim: np.zeros(dim + 1, dtype=int)), "a vector of float64; got int64"),  # noqa: ARG005
+    "a state with two axes": (
+        spoiled(init=lambda self, dim: np.zeros((dim, dim))),  # noqa: ARG005
+        r"a vector of float64; got float64 of shape \(3, 3\)",
+    ),
+    "a list as state": (spoiled(init=lambda self, dim: [0.0] * dim), r"a vector of float64; got \[0.0, 0.0, 0.0\]"),  # noqa: ARG005
+    "a setting that does not exist": (
+        spoiled(choose=lambda state, settings, arms, rng, link: int(settings.stpe)),  # noqa: ARG005
+        "Mine.choose failed with AttributeError: .* has no attribute 'stpe', in line",
+    ),
+    "a helper without decorator": (
+        spoiled(choose=lambda state, settings, arms, rng, link: int(undecorated(0.2))),  # noqa: ARG005
+        "Mine.choose calls undecorated, which compiled code cannot call. Put @jittable",
+    ),
+    "a helper of a helper without decorator": (
+        spoiled(choose=lambda state, settings, arms, rng, link: int(decorated(0.2))),  # noqa: ARG005
+        "Mine.choose calls undecorated",
+    ),
+    "probabilities that do not sum to 1": (
+        spoiled(probabilities=lambda state, settings, arms, link, out: out[0] > -1.0),  # noqa: ARG005
+        "Mine.probabilities must write numbers of at least 0 that sum to 1",
+    ),
+    "a setting out of bounds": (lambda: Good(step=-1.0), "step must be a finite number above 0; got -1.0"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake_is_reported_before_the_policy_plays(mistake: str) -> None:
+    make, message = MISTAKES[mistake]
+    with pytest.raises(GlbanditsError, match=message):
+        Bandit(make(), dim=3, seed=1)
+
+
+def late_arm(state: Floats, settings: Any, arms: Floats, rng: Generator, link: Any) -> int:  # noqa: ARG001
+    return arms.shape[0] if state[LEARNED] > 20.0 else 0
+
+
+def negative_arm(state: Floats, settings: Any, arms: Floats, rng: Generator, link: Any) -> int:  # noqa: ARG001
+    return -1 if state[LEARNED] > 20.0 else 0
+
+
+def late_index(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: Any) -> Floats:  # noqa: ARG001
+    state[LEARNED] += 1.0
+    if state[LEARNED] > 20.0:
+        state[int(state[LEARNED]) * 10**6] = 1.0
+    return state
+
+
+def short_theta(state: Floats, settings: Any, arms: Floats, rng: Generator, link: Any) -> int:  # noqa: ARG001
+    return best_arm(arms, state[:1] if state[LEARNED] > 20.0 else theta_of(state, arms.shape[1]))
+
+
+def sometimes_float(state: Floats, settings: Any, arms: Floats, rng: Generator, link: Any) -> float:  # noqa: ARG001
+    if state[LEARNED] > 20.0:
+        return 0.0
+    return 0
+
+
+def unsupported(state: Floats, settings: Any, arms: Floats, rng: Generator, link: Any) -> int:  # noqa: ARG001
+    return int(np.einsum("ij->i", arms).argmax())
+
+
+LATE = {
+    "an arm that does not exist": (spoiled(choose=late_arm), "policy 'good' chose arm 4; .* from 0 to 3"),
+    "a negative arm": (spoiled(choose=negative_arm), "policy 'good' chose arm -1"),
+    "an index out of range": (spoiled(learn=late_index), "policy 'good' used an index out of range"),
+    "a vector too short for our code": (spoiled(choose=short_theta), "policy 'good' used an index out of range"),
+    "a float on one path": (spoiled(choose=sometimes_float), r"it can return float64. Convert it by int\(...\)"),
+    "NumPy that Numba lacks": (spoiled(choose=unsupported), "unsupported NumPy function 'numpy.einsum'.* Write this step"),
+}
+
+
+@pytest.mark.parametrize("mistake", LATE)
+def test_mistake_that_shows_later_is_an_error_not_a_crash(mistake: str) -> None:
+    make, message = LATE[mistake]
+    with pytest.raises(GlbanditsError, match=message):
+        play(make())
+
+
+@pytest.mark.parametrize("mistake", ["a negative arm", "an index out of range"])
+def test_mistake_is_an_error_in_a_simulation_too(mistake: str) -> None:
+    make, message = LATE[mistake]
+    with pytest.raises(GlbanditsError, match=message):
+        simulate(make(), Synthetic(dim=3, arms=4), 60, [1])
+
+
+def test_the_good_policy_works() -> None:
+    assert play(Good()).state[LEARNED] == 60.0
+
+
+def test_dataclass_decorators_of_habit_do_no_harm() -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Habit(Uniform):
+        name: ClassVar[str] = "habit"
+        extra: Positive = 2.0
+
+    assert Habit(extra=3.0).extra == 3.0
+    with pytest.raises(GlbanditsError, match="extra must be"):
+        Habit(extra=0.0)
