@@ -195,8 +195,8 @@ def move_mean(
     pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
     for i in range(dim + 1):
         state[MEAN + i] += pull * direction[i]
-    # The residual before the step, computed from the residual after it with the slope at z: with the slope at the score,
-    # a first reward of 1000 under the log link would look like noise.
+    # The residual before the step, computed from the residual after it with the slope at z. With the slope at the old
+    # score, a first reward of 1000 under the log link would look like noise.
     leverage = 1.0 + slope * variance
     residual = min(max(pull * leverage, -1e50), 1e50)
     state[RESIDUALS] += residual
