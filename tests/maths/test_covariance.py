@@ -40,7 +40,7 @@ def test_observation_is_a_rank_one_update_of_the_inverse(dim: int) -> None:
     H, x, weight = positive_definite(dim + 1), RNG.normal(size=dim), 0.7
     v = np.append(x, 1.0)
     P, direction = inverse(H), np.empty(dim + 1)
-    variance = arm_variance(P, x[np.newaxis], 0, direction)
+    variance = arm_variance(P, x, 0, direction)
     np.testing.assert_allclose(direction, P @ v, rtol=1e-10)
     assert variance == pytest.approx(v @ P @ v, rel=1e-10)
     subtract_outer(P, weight / (1.0 + weight * variance), direction)

@@ -19,25 +19,26 @@ ROUNDING = 1e-9
 
 
 @jittable
-def arm_variance(P: Floats, arms: Floats, a: int, product: Floats) -> float:
-    """The variance v'Pv of the score of arm a, for a symmetric P. Overwrites `product` with Pv. O(d^2).
+def arm_variance(P: Floats, features: Floats, start: int, product: Floats) -> float:
+    """The variance v'Pv of the score of an arm, for a symmetric P. Overwrites `product` with Pv. O(d^2).
 
-    Computes Pv row by row: no sum then waits for its previous term.
+    The arm is features[start : start + dim]. Computes Pv row by row: no sum then waits for its previous term.
     """
-    dim = arms.shape[1]
+    dim = P.shape[0] - 1
     for j in range(dim + 1):
         product[j] = P[dim, j]
     fours = dim - dim % 4
     for i in range(0, fours, 4):
-        x0, x1, x2, x3 = arms[a, i], arms[a, i + 1], arms[a, i + 2], arms[a, i + 3]
+        at = start + i
+        x0, x1, x2, x3 = features[at], features[at + 1], features[at + 2], features[at + 3]
         for j in range(dim + 1):
             product[j] += x0 * P[i, j] + x1 * P[i + 1, j] + x2 * P[i + 2, j] + x3 * P[i + 3, j]
     for i in range(fours, dim):
         for j in range(dim + 1):
-            product[j] += arms[a, i] * P[i, j]
+            product[j] += features[start + i] * P[i, j]
     variance = float(product[dim])
     for i in range(dim):
-        variance += arms[a, i] * product[i]
+        variance += features[start + i] * product[i]
     return variance
 
 
@@ -53,12 +54,12 @@ def subtract_outer(P: Floats, weight: float, u: Floats) -> None:
 @jittable
 def score_lines(arms: Floats, theta: Floats, P: Floats, unit: float, levels: Floats, slopes: Floats) -> None:
     """Write the score of each arm as a line in the bonus: level x'theta, slope unit sqrt(v'Pv). O(K d^2)."""
-    product = np.empty(P.shape[0])
-    for a in range(arms.shape[0]):
+    (K, dim), features, product = arms.shape, arms.ravel(), np.empty(P.shape[0])
+    for a in range(K):
         level = 0.0
-        for i in range(arms.shape[1]):
+        for i in range(dim):
             level += arms[a, i] * theta[i]
-        levels[a], slopes[a] = level, unit * math.sqrt(max(arm_variance(P, arms, a, product), 0.0))
+        levels[a], slopes[a] = level, unit * math.sqrt(max(arm_variance(P, features, a * dim, product), 0.0))
 
 
 @jittable
@@ -128,18 +129,18 @@ def argmax_with_bonus(arms: Floats, P: Floats, unit: float, bonus: float, levels
     A width sqrt(v'Pv) takes O(d^2). `slopes` holds upper bounds of unit sqrt(v'Pv): only for arms that could win with
     their bound is the width computed.
     """
-    K, product = arms.shape[0], np.empty(P.shape[0])
+    (K, dim), features, product = arms.shape, arms.ravel(), np.empty(P.shape[0])
     best = 0
     for a in range(1, K):
         if levels[a] + bonus * slopes[a] > levels[best] + bonus * slopes[best]:
             best = a
-    best_slope = unit * math.sqrt(max(arm_variance(P, arms, best, product), 0.0))
+    best_slope = unit * math.sqrt(max(arm_variance(P, features, best * dim, product), 0.0))
     slopes[best] = -1.0  # marks the arm as done
     for a in range(K):
         # Compare differences as `probabilities` does: in a sum, the slopes of close lines are lost to rounding.
         ahead = levels[a] - levels[best]
         if slopes[a] >= 0.0 and ahead >= bonus * (best_slope - slopes[a]):
-            slope = unit * math.sqrt(max(arm_variance(P, arms, a, product), 0.0))
+            slope = unit * math.sqrt(max(arm_variance(P, features, a * dim, product), 0.0))
             behind = bonus * (best_slope - slope)
             if ahead > behind or (ahead == behind and a < best):
                 best, best_slope = a, slope

@@ -172,17 +172,18 @@ class WholeOptimist(Optimist):
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Rescale the prior if it is due, then take the exact step of one observation."""
         dim = x.shape[0]
-        mean, P = mean_of(state, dim), covariance_of(state, dim)
+        P = covariance_of(state, dim)
         if update_feature_stats(state, x):
             init_feature_prior(state, x, tail_at(dim), dim + 2)
         if state[COUNT] >= state[NEXT]:
             new_prior = rescaled_prior(state, dim)
-            replace_prior(P, mean, prior_of(state, dim), new_prior, discount_sums(state, dim, settings.memory))
+            fade = discount_sums(state, dim, settings.memory)
+            replace_prior(P, mean_of(state, dim), prior_of(state, dim), new_prior, fade)
         direction, diagonal = np.empty(dim + 1), float(P[dim, dim])
-        variance = arm_variance(P, x.reshape(1, dim), 0, direction)
+        variance = arm_variance(P, x, 0, direction)
         for i in range(dim):
             diagonal += x[i] * x[i] * P[i, i]
-        _, shrinkage = move_mean(state, mean, x, reward, direction, variance, diagonal, link)
+        _, shrinkage = move_mean(state, x, reward, direction, variance, diagonal, link)
         subtract_outer(P, shrinkage, direction)
         return state
 
@@ -223,13 +224,14 @@ class SketchedOptimist(Optimist):
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Rescale the prior if it is due, then take the exact step of one observation."""
         dim = x.shape[0]
-        mean, prior = mean_of(state, dim), prior_of(state, dim)
+        prior = prior_of(state, dim)
         sketch = as_sketch(state, tail_at(dim), int(settings.directions), dim + 1)
         if update_feature_stats(state, x):
             init_feature_prior(state, x, tail_at(dim) + dim + 2, 1)
         if state[COUNT] >= state[NEXT]:
             new_prior = rescaled_prior(state, dim)
             fade = discount_sums(state, dim, settings.memory)
+            mean = mean_of(state, dim)
             right_side = discount_curvature(sketch, mean, prior, fade)
             copy_to(prior, new_prior)
             rebuild_covariance(sketch, prior)
@@ -245,7 +247,7 @@ class SketchedOptimist(Optimist):
         for i in range(dim):
             variance += x[i] * direction[i]
             diagonal += x[i] * x[i] * sketch.variances[i]
-        slope, shrinkage = move_mean(state, mean, x, reward, direction, variance, diagonal, link)
+        slope, shrinkage = move_mean(state, x, reward, direction, variance, diagonal, link)
         append_observation(sketch, slope, v, shrinkage, direction)
         return state
 

@@ -33,6 +33,7 @@ EXPECTED = SKETCHED_LAYOUT.scalar("expected", at_least=0.0)
 RESIDUALS = SKETCHED_LAYOUT.scalar("residuals")
 OFFSET = SKETCHED_LAYOUT.scalar("offset")
 """1 if the rewards need an intercept, else 0."""
+MEAN = OFFSET + 1
 mean_of = SKETCHED_LAYOUT.vector("mean", extra=1)
 """The mean of theta, then that of the intercept."""
 prior_of = SKETCHED_LAYOUT.vector("prior", extra=1, at_least=math.ulp(0.0))
@@ -171,7 +172,6 @@ def discount_sums(state: Floats, dim: int, half_life: float) -> float:
 @jittable
 def move_mean(
     state: Floats,
-    mean: Floats,
     x: Floats,
     reward: float,
     direction: Floats,
@@ -182,20 +182,21 @@ def move_mean(
     """Move the mean along the direction Pv by the exact step of one reward, and record its residual.
 
     Returns the curvature of the reward, and the weight with which the outer product of Pv is subtracted from P.
-    `variance` is v'Pv, and `diagonal` what it would be if no two coordinates were correlated.
+    `variance` is v'Pv, and `diagonal` what it would be if no two coordinates were correlated. Reads the mean by offset,
+    because a slice takes 20 ns.
     """
     dim = x.shape[0]
-    score = float(mean[dim])
+    score = float(state[MEAN + dim])
     for i in range(dim):
-        score += x[i] * mean[i]
+        score += x[i] * state[MEAN + i]
     least = RESOLUTION * diagonal
     variance = max(variance, least)
     z = proximal_score(score, variance, reward, link)
     pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
     for i in range(dim + 1):
-        mean[i] += pull * direction[i]
-    # The residual before the step, computed from the residual after it with the slope at z: with the slope at the score,
-    # a first reward of 1000 under the log link would look like noise.
+        state[MEAN + i] += pull * direction[i]
+    # The residual before the step, computed from the residual after it with the slope at z. With the slope at the old
+    # score, a first reward of 1000 under the log link would look like noise.
     leverage = 1.0 + slope * variance
     residual = min(max(pull * leverage, -1e50), 1e50)
     state[RESIDUALS] += residual
