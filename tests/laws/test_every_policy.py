@@ -28,7 +28,7 @@ from glbandits.environments import Synthetic
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.policy import rebuild, settings_of
-from glbandits.policy.checked import checked_functions
+from glbandits.policy.checked import policy_functions
 from glbandits.records import Floats
 from glbandits.simulation import simulate
 
@@ -153,8 +153,8 @@ def test_probabilities_are_those_of_the_rule_that_draws(policy: Policy, rounds: 
     # Five standard errors for each arm, those of the trial draws included if there were any: 5 arms and 80 cases
     # leave it once in 5,000 seed sets. Chances next to 0 and 1 get the standard error of one trial in so many.
     functions = LinkFunctions(*(getattr(find_link(policy.link), part) for part in LinkFunctions._fields))
-    checked = checked_functions(policy.implementation(3))
-    exact = checked.probabilities(bandit.state, policy.packed_settings(3), arms, functions, np.empty(5))
+    _, _, probabilities, unpack, _ = policy_functions(policy.implementation(3))
+    exact = probabilities(bandit.state, unpack(policy.packed_settings(3)), arms, functions, np.empty(5))
     p = told if exact else (40_000 * told + 1) / 40_002
     margin = 5 * np.sqrt(p * (1 - p) * (1 / draws + (0 if exact else 1 / 40_000)))
     assert (np.abs(seen - told) <= margin + 1e-12).all(), (told, seen)
@@ -274,8 +274,8 @@ def test_every_link_plays_the_same_compiled_and_not_or_is_refused(policy: Any, l
         np.random.default_rng(3),
         LinkFunctions(*(getattr(find_link(link), p) for p in LinkFunctions._fields)),
     )
-    state, settings, draws = other.init(3), other.packed_settings(3), generator(3)
-    learn = checked_functions(other.implementation(3)).learn
+    _, learn, _, unpack, _ = policy_functions(other.implementation(3))
+    state, settings, draws = other.init(3), unpack(other.packed_settings(3)), generator(3)
     with np.errstate(all="ignore"):
         for reward in rng.integers(0, 2 if link == "probit" else 9, 40):
             state = learn(state, settings, 1e3 * rng.uniform(-1, 1, 3), float(reward), draws, functions)

@@ -13,6 +13,7 @@ from numba import types
 from glbandits.compilation import EntryPoint, Recipe, compile_now, entry_point
 from glbandits.errors import LARGEST, InvalidInput
 from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.maths.vectors import uniform_mass
 from glbandits.numba_support import (
     GENERATOR,
     OPTIONAL_VECTOR,
@@ -23,7 +24,7 @@ from glbandits.numba_support import (
     jittable,
 )
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_functions
+from glbandits.policy.checked import checked_arm, policy_functions, state_array, truth
 from glbandits.records import Floats, Generator
 
 
@@ -55,14 +56,14 @@ def policy_recipe(
 
 def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
     """`choose` on checked arms."""
-    policy_choose, _, _ = checked_functions(policy)
+    policy_choose, _, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def choose(state: Floats, settings: Floats, dim: int, arms: Floats, rng: Generator) -> int:
         if arms.shape[0] == 0 or arms.shape[1] != dim or not usable(arms):
             raise InvalidInput
-        arm: int = policy_choose(state, settings, borrowed(arms), rng, LinkFunctions(mean, slope, antiderivative))
-        return arm
+        functions = LinkFunctions(mean, slope, antiderivative)
+        return checked_arm(policy_choose(state, unpack(settings), borrowed(arms), rng, functions), arms.shape[0], name)
 
     signature = types.int64(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, GENERATOR)
     return policy_recipe(choose, signature, policy, link, nogil=False, work=_work_of_choosing)
@@ -70,14 +71,15 @@ def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
     """`learn` on a checked reward. Gives the state only if it is a new array, not if it changed in place."""
-    _, policy_learn, _ = checked_functions(policy)
+    _, policy_learn, _, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
     lowest, highest = link.lowest_reward, link.highest_reward
 
     def learn(state: Floats, settings: Floats, dim: int, x: Floats, reward: float, rng: Generator) -> Floats | None:
         if x.shape[0] != dim or not usable(x) or not lowest <= reward <= highest or not abs(reward) <= LARGEST:
             raise InvalidInput
-        learned: Floats = policy_learn(state, settings, x, reward, rng, LinkFunctions(mean, slope, antiderivative))
+        functions = LinkFunctions(mean, slope, antiderivative)
+        learned = state_array(policy_learn(state, unpack(settings), x, reward, rng, functions))
         # Handing an array back to Python costs as much as learning a reward.
         return None if learned.ctypes.data == state.ctypes.data and learned.shape == state.shape else learned
 
@@ -87,7 +89,7 @@ def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
     """`learn` for every row in turn, after all of them were checked."""
-    _, policy_learn, _ = checked_functions(policy)
+    _, policy_learn, _, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
     lowest, highest = link.lowest_reward, link.highest_reward
 
@@ -99,10 +101,10 @@ def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
         for reward in rewards:
             if not lowest <= reward <= highest:
                 raise InvalidInput
-        link_functions = LinkFunctions(mean, slope, antiderivative)
+        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         features = borrowed(features)
         for row in range(rewards.shape[0]):
-            state = policy_learn(state, settings, features[row], rewards[row], rng, link_functions)
+            state = state_array(policy_learn(state, named, features[row], rewards[row], rng, functions))
         return state
 
     signature = VECTOR(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, READ_VECTOR, GENERATOR)
@@ -111,13 +113,12 @@ def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
     """The exact probabilities of a policy, where it has them: writes them to `out` and says whether it did."""
-    _, _, policy_probabilities = checked_functions(policy)
+    _, _, policy_probabilities, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def probabilities(state: Floats, settings: Floats, arms: Floats, out: Floats) -> bool:
         functions = LinkFunctions(mean, slope, antiderivative)
-        exact: bool = policy_probabilities(state, settings, borrowed(arms), functions, out)
-        return exact
+        return truth(policy_probabilities(state, unpack(settings), borrowed(arms), functions, out))
 
     signature = types.boolean(VECTOR, READ_VECTOR, READ_MATRIX, VECTOR)
     return policy_recipe(probabilities, signature, policy, link, nogil=False, work=_work_of_probabilities)
@@ -128,16 +129,19 @@ def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
 
     An arm that was never picked gets 1 / (K (draws + 1)), because it may still be played.
     """
-    policy_choose, _, _ = checked_functions(policy)
+    policy_choose, _, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def frequencies(state: Floats, settings: Floats, arms: Floats, rng: Generator, draws: int) -> Floats:
-        functions = LinkFunctions(mean, slope, antiderivative)
-        arms = borrowed(arms)
-        counts = np.full(arms.shape[0], 1.0 / arms.shape[0])
+        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
+        arms, count = borrowed(arms), arms.shape[0]
+        counts = np.empty(count)
+        uniform_mass(counts)
         for _ in range(draws):
-            counts[policy_choose(state, settings, arms, rng, functions)] += 1.0
-        return counts / (draws + 1.0)
+            counts[checked_arm(policy_choose(state, named, arms, rng, functions), count, name)] += 1.0
+        for a in range(count):
+            counts[a] /= draws + 1.0
+        return counts
 
     signature = VECTOR(VECTOR, READ_VECTOR, READ_MATRIX, GENERATOR, types.int64)
     return policy_recipe(frequencies, signature, policy, link, more=", frequencies", work=_always_long)

@@ -9,7 +9,7 @@ from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.philox import uniform
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_functions
+from glbandits.policy.checked import checked_arm, policy_functions, state_array, truth
 from glbandits.records import Floats, Generator, Ints
 
 
@@ -20,7 +20,7 @@ def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
     has the arms `arms[i * apart]`: apart is 1, or 0 if all rows have the same. It writes 1 or 0 for each row to
     `matched` and to `kept`.
     """
-    choose, learn, _ = checked_functions(policy)
+    choose, learn, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def play_matched(
@@ -37,14 +37,15 @@ def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
         matched: Floats,
         kept: Floats,
     ) -> Floats:
-        link_functions = LinkFunctions(mean, slope, antiderivative)
+        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         arms = borrowed(arms)
         for row in range(chosen.shape[0]):
             here, arm = row * apart, chosen[row]
-            agrees = choose(state, settings, arms[here, : counts[row]], rng, link_functions) == arm
+            offered, count = arms[here, : counts[row]], counts[row]
+            agrees = checked_arm(choose(state, named, offered, rng, functions), count, name) == arm
             stays = agrees and (keep[row] >= 1.0 or uniform(keeping) < keep[row])
             if stays:
-                state = learn(state, settings, arms[here, arm], rewards[row], rng, link_functions)
+                state = state_array(learn(state, named, arms[here, arm], rewards[row], rng, functions))
             matched[row] = agrees
             kept[row] = stays
         return state
@@ -62,7 +63,7 @@ def all_recipe(policy: type[Policy], link: Link) -> Recipe:
     It writes to `chances` the chance that the policy, before it learned the row, gave to the arm that the log chose:
     its own exact one if `exact` is true and it has one, else 1 or 0 as one decision of it agrees or not.
     """
-    choose, learn, probabilities = checked_functions(policy)
+    choose, learn, probabilities, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def play_all(
@@ -77,16 +78,16 @@ def all_recipe(policy: type[Policy], link: Link) -> Recipe:
         exact: bool,
         chances: Floats,
     ) -> Floats:
-        link_functions = LinkFunctions(mean, slope, antiderivative)
+        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         arms, every = borrowed(arms), np.empty(arms.shape[1])
         for row in range(chosen.shape[0]):
             here, arm, count = row * apart, chosen[row], counts[row]
             offered = arms[here, :count]
-            if exact and probabilities(state, settings, offered, link_functions, every[:count]):
+            if exact and truth(probabilities(state, named, offered, functions, every[:count])):
                 chances[row] = every[arm]
             else:
-                chances[row] = choose(state, settings, offered, rng, link_functions) == arm
-            state = learn(state, settings, arms[here, arm], rewards[row], rng, link_functions)
+                chances[row] = checked_arm(choose(state, named, offered, rng, functions), count, name) == arm
+            state = state_array(learn(state, named, arms[here, arm], rewards[row], rng, functions))
         return state
 
     signature = VECTOR(

@@ -17,7 +17,7 @@ from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_functions
+from glbandits.policy.checked import checked_arm, policy_functions, truth
 from glbandits.records import Floats, Generator, Ints, set_validated
 
 TOLERANCE = 1e-6
@@ -120,19 +120,19 @@ class FrozenTarget:
 
 def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
     """A function that writes the chances of every row to `out`, and says whether they are exact."""
-    choose, _, probabilities = checked_functions(policy)
+    choose, _, probabilities, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def fill(state: Floats, settings: Floats, arms: Floats, counts: Ints, rng: Generator, out: Floats) -> bool:
-        link_functions = LinkFunctions(mean, slope, antiderivative)
+        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         arms, exact = borrowed(arms), True
         for row in range(arms.shape[0]):
             here, chances = arms[row, : counts[row]], out[row, : counts[row]]
-            exact = probabilities(state, settings, here, link_functions, chances)
+            exact = truth(probabilities(state, named, here, functions, chances))
             if not exact:
                 for arm in range(counts[row]):
                     chances[arm] = 0.0
-                chances[choose(state, settings, here, rng, link_functions)] = 1.0
+                chances[checked_arm(choose(state, named, here, rng, functions), counts[row], name)] = 1.0
         return exact
 
     signature = types.boolean(VECTOR, READ_VECTOR, READ_CUBE, READ_INTS, GENERATOR, types.float64[:, ::1])

@@ -1,14 +1,16 @@
-"""The functions of a policy as entry points call them: settings unpacked, and what they return checked.
+"""What entry points call of a policy, and checks of what it returns.
 
-What a user's policy returns is used as an index and as a state. A wrong type is an error when it is compiled, a wrong
-index when it is played; both name the policy.
+A policy returns an index and a state, which compiled code trusts. So an entry point takes each through a check here: a
+wrong type is an error when it is compiled, a wrong index when it is played. The checks are leaves, not wrappers around
+the policy, because Numba optimises a policy again at every level of calls.
 """
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numba import types
@@ -17,10 +19,9 @@ from numba.extending import overload
 
 from glbandits.code_digest import digest_of_code
 from glbandits.errors import InvalidInput
-from glbandits.maths.links import LinkFunctions
-from glbandits.numba_support import MESSAGE, register_python
-from glbandits.policy.base import Policy, attach, unpacker
-from glbandits.records import Floats, Generator
+from glbandits.numba_support import MESSAGE, jittable, register_python
+from glbandits.policy.base import Policy, unpacker
+from glbandits.records import Floats
 
 
 class InvalidArm(InvalidInput):
@@ -51,73 +52,67 @@ def index_errors_named(policy: Policy, doing: str) -> Iterator[None]:
         raise out_of_range(policy, doing) from error
 
 
-class CheckedFunctions(NamedTuple):
-    """The functions of a policy on packed settings."""
+class PolicyFunctions(NamedTuple):
+    """What entry points call of a policy class."""
 
     choose: Any
     learn: Any
     probabilities: Any
+    unpack: Any
+    """Gives the packed settings their names."""
+    name: str
 
 
-def checked_functions(kind: Any) -> CheckedFunctions:
-    """The functions of a policy class, made once for each class."""
-    if "checked_choose" not in vars(kind):
-        _make(kind)
-    return CheckedFunctions(kind.checked_choose, kind.checked_learn, kind.checked_probabilities)
+def policy_functions(kind: Any) -> PolicyFunctions:
+    """The functions of a policy class, for entry points to close over."""
+    if kind not in _functions:
+        functions = (kind.choose, kind.learn, kind.probabilities, unpacker(kind))
+        if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
+            functions = _findable_copies(kind.__name__, functions)
+        _functions[kind] = PolicyFunctions(*functions, kind.name)
+    return _functions[kind]
 
 
-def _make(kind: type[Policy]) -> None:
-    choose, learn, probabilities = kind.choose, kind.learn, kind.probabilities
-    unpack, name = unpacker(kind), kind.name
-
-    def checked_choose(state: Floats, settings: Floats, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        arm = integer(choose(state, unpack(settings), arms, rng, link))
-        if arm < 0 or arm >= arms.shape[0]:
-            raise InvalidArm(name, arm, arms.shape[0])
-        return arm
-
-    def checked_learn(
-        state: Floats, settings: Floats, x: Floats, reward: float, rng: Generator, link: LinkFunctions
-    ) -> Floats:
-        return state_array(learn(state, unpack(settings), x, reward, rng, link))
-
-    def checked_probabilities(state: Floats, settings: Floats, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        return truth(probabilities(state, unpack(settings), arms, link, out))
-
-    attach(kind, checked_choose, checked_learn, checked_probabilities)
-    if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
-        _make_findable(kind, checked_choose, checked_learn, checked_probabilities)
+_functions: WeakKeyDictionary[type, PolicyFunctions] = WeakKeyDictionary()
 
 
-def _make_findable(kind: type[Policy], *functions: Any) -> None:
-    """Put functions of a script or a notebook into a module named for their code.
+def _findable_copies(name: str, functions: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Copies of functions of a script or a notebook, in a module named for their code.
 
     Numba's cache knows a function by its module and name. Those of `__main__` would be new in every process.
     """
     digest = "".join(digest_of_code(function).value for function in functions)
-    module = ModuleType(f"glbandits_{kind.__name__}_{digest}")
+    module = ModuleType(f"glbandits_{name}_{digest}")
     sys.modules[module.__name__] = module
-    for function in functions:
-        function.__module__, function.__qualname__ = module.__name__, function.__name__
-        setattr(module, function.__name__, function)
+    for original in functions:
+        copy = FunctionType(
+            original.__code__, original.__globals__, original.__name__, original.__defaults__, original.__closure__
+        )
+        copy.__module__, copy.__qualname__ = module.__name__, original.__name__
+        setattr(module, original.__name__, jittable(copy))
+    return tuple(getattr(module, function.__name__) for function in functions)
 
 
 @register_python
-def integer(arm: Any) -> int:
-    """The arm itself; an error if it is not an integer."""
-    if isinstance(arm, int | np.integer) and not isinstance(arm, bool):
-        return int(arm)
-    raise InvalidInput(f"choose must return an integer, the index of an arm; got {arm!r}.")
+def checked_arm(arm: Any, count: int, policy: str) -> int:
+    """The arm itself; an error that names the policy if it is not an integer from 0 to count - 1."""
+    if not isinstance(arm, int | np.integer) or isinstance(arm, bool):
+        raise InvalidInput(f"choose must return an integer, the index of an arm; got {arm!r}.")
+    if arm < 0 or arm >= count:
+        raise InvalidArm(policy, int(arm), count)
+    return int(arm)
 
 
-@overload(integer)
-def _compiled_integer(arm: Any) -> Any:
+@overload(checked_arm)
+def _compiled_checked_arm(arm: Any, count: int, policy: str) -> Any:  # noqa: ARG001
     if not isinstance(arm, types.Integer) or isinstance(arm, types.Boolean):
         raise TypingError(
             f"{MESSAGE}choose must return an integer, the index of an arm; it can return {arm}. Convert it by int(...)."
         )
 
-    def implementation(arm: Any) -> Any:
+    def implementation(arm: Any, count: int, policy: str) -> Any:
+        if arm < 0 or arm >= count:
+            raise InvalidArm(policy, arm, count)
         return arm
 
     return implementation

@@ -11,8 +11,9 @@ from glbandits.errors import GlbanditsError, InvalidInput, whole
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.numba_support import check_reachable
-from glbandits.policy.base import Policy, unpacker
-from glbandits.policy.checked import checked_functions
+from glbandits.policy.base import Policy
+from glbandits.policy.checked import checked_arm, policy_functions, state_array, truth
+from glbandits.policy.settings import packed_names
 from glbandits.records import Floats
 
 PARAMETERS = {
@@ -83,24 +84,25 @@ def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
     settings = _called(f"{name}.packed_settings", policy.packed_settings, dim)
     if not isinstance(settings, np.ndarray) or settings.ndim != 1 or settings.dtype != np.float64:
         raise InvalidInput(f"{name}.packed_settings must return a vector of float64; got {settings!r}.")
-    named = len(unpacker(kind)(settings)._fields)
-    if len(settings) != named:
-        raise InvalidInput(f"{name}.packed_settings must return {named} numbers, one per name; got {len(settings)}.")
+    names = max(len(packed_names(kind)), 1)
+    if len(settings) != names:
+        raise InvalidInput(f"{name}.packed_settings must return {names} numbers, one per name; got {len(settings)}.")
     link = find_link(policy.link)
     functions = LinkFunctions(link.mean, link.slope, link.antiderivative)
-    choose, learn, probabilities = checked_functions(kind)
+    choose, learn, probabilities, unpack, _ = policy_functions(kind)
+    named = unpack(settings)
     arms = np.random.default_rng(1).uniform(-0.5, 0.5, (3, dim))
     rng, out = generator(1), np.zeros(3)
     reward = min(max(link.mean(0.0), link.lowest_reward), link.highest_reward)
     with np.errstate(all="ignore"):
         for _ in range(2):
-            arm = _called(f"{name}.choose", choose, state, settings, arms, rng, functions)
-            _check_probabilities(name, probabilities, state, settings, arms, functions, out)
-            state = _called(f"{name}.learn", learn, state, settings, arms[arm], reward, rng, functions)
+            arm = checked_arm(_called(f"{name}.choose", choose, state, named, arms, rng, functions), 3, kind.name)
+            _check_probabilities(name, probabilities, state, named, arms, functions, out)
+            state = state_array(_called(f"{name}.learn", learn, state, named, arms[arm], reward, rng, functions))
 
 
 def _check_probabilities(name: str, probabilities: Callable[..., bool], *arguments: Any) -> None:
-    exact = _called(f"{name}.probabilities", probabilities, *arguments)
+    exact = truth(_called(f"{name}.probabilities", probabilities, *arguments))
     out = cast(Floats, arguments[-1])
     if exact and not (abs(out.sum() - 1.0) < 1e-6 and (out >= 0.0).all()):
         raise InvalidInput(

@@ -10,7 +10,6 @@ forms share.
 """
 
 import math
-from copy import deepcopy
 
 import numpy as np
 
@@ -36,7 +35,7 @@ OFFSET = SKETCHED_LAYOUT.scalar("offset")
 MEAN = OFFSET + 1
 mean_of = SKETCHED_LAYOUT.vector("mean", extra=1)
 """The mean of theta, then that of the intercept."""
-prior_of = SKETCHED_LAYOUT.vector("prior", extra=1, at_least=math.ulp(0.0))
+prior_of = SKETCHED_LAYOUT.vector("prior", extra=1, positive=True)
 """The precisions of the prior. All are positive."""
 squares_at = SKETCHED_LAYOUT.end()
 squares_of = SKETCHED_LAYOUT.vector("squares")
@@ -47,7 +46,7 @@ presence_of = SKETCHED_LAYOUT.vector("presence", at_least=0.0)
 tail_at = SKETCHED_LAYOUT.end()
 """The offset of what follows: the full covariance or the sketch."""
 
-WHOLE_LAYOUT = deepcopy(SKETCHED_LAYOUT)
+WHOLE_LAYOUT = StateLayout(SKETCHED_LAYOUT)
 covariance_of = WHOLE_LAYOUT.matrix("covariance", extra=1)
 """P, if it is a full matrix."""
 

@@ -10,7 +10,7 @@ from glbandits.environments import Noise
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_MATRIX, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_functions
+from glbandits.policy.checked import checked_arm, policy_functions, state_array
 from glbandits.records import Floats, Generator, Ints
 
 
@@ -26,7 +26,7 @@ def play_recipe(policy: type[Policy], link: Link, noise: Noise) -> Recipe:
 
     It writes the arm of each round to `choices` and the regret so far, counted from `regret_before`, to `regret`.
     """
-    choose, learn, _ = checked_functions(policy)
+    choose, learn, _, unpack, name = policy_functions(policy)
     reward_of = noise.reward
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -44,12 +44,12 @@ def play_recipe(policy: type[Policy], link: Link, noise: Noise) -> Recipe:
         choices: Ints,
         regret: Floats,
     ) -> Floats:
-        link_functions = LinkFunctions(mean, slope, antiderivative)
+        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         arms, total = borrowed(arms), regret_before
         for t in range(counts.shape[0]):
-            arm = choose(state, settings, arms[t, : counts[t]], rng, link_functions)
+            arm = checked_arm(choose(state, named, arms[t, : counts[t]], rng, functions), counts[t], name)
             reward = reward_of(expected[t, arm], noise_numbers[t])
-            state = learn(state, settings, arms[t, arm], reward, rng, link_functions)
+            state = state_array(learn(state, named, arms[t, arm], reward, rng, functions))
             total += best[t] - values[t, arm]
             choices[t] = arm
             regret[t] = total

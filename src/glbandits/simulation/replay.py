@@ -26,7 +26,7 @@ from glbandits.maths.philox import generator
 from glbandits.maths.running_sums import RunningSums
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_functions, index_errors_named
+from glbandits.policy.checked import checked_arm, index_errors_named, policy_functions, state_array
 from glbandits.policy.first_use import check_policy
 from glbandits.records import Floats, Generator, Ints
 
@@ -148,7 +148,7 @@ def _stacked(batch: Events) -> tuple[Floats, Ints]:
 
 def replay_recipe(policy: type[Policy], link: Link) -> Recipe:
     """A function that offers events, writes which of them matched to `matched`, and returns the policy's state."""
-    choose, learn, _ = checked_functions(policy)
+    choose, learn, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def play(
@@ -162,13 +162,14 @@ def replay_recipe(policy: type[Policy], link: Link) -> Recipe:
         clicks: Ints,
         matched: Ints,
     ) -> Floats:
-        link_functions = LinkFunctions(mean, slope, antiderivative)
+        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         arms = borrowed(arms)
         for event in range(pool.shape[0]):
             here, row = pool[event], displayed[event]
-            agrees = choose(state, settings, arms[here, : sizes[here]], rng, link_functions) == row
+            arm = checked_arm(choose(state, named, arms[here, : sizes[here]], rng, functions), sizes[here], name)
+            agrees = arm == row
             if agrees:
-                state = learn(state, settings, arms[here, row], float(clicks[event]), rng, link_functions)
+                state = state_array(learn(state, named, arms[here, row], float(clicks[event]), rng, functions))
             matched[event] = agrees
         return state
 
