@@ -63,7 +63,11 @@ def test_borrowed_is_called_on_parameters_of_entry_points_only() -> None:
 
 def test_the_check_sees_a_local_array(tmp_path: Path) -> None:
     source = tmp_path / "bad.py"
-    source.write_text("def play_recipe():\n    def play(arms):\n        room = np.empty(3)\n        here = borrowed(room)\n")
+    source.write_text(
+        "def play_recipe():\n    def play(arms):\n        room = np.empty(3)\n        here = borrowed(room)\n"
+    )
     assert list(problems(source)) == ["bad.py:4 takes room, which is no parameter of play"]
-    source.write_text("def play_recipe():\n    def play(arms):\n        arms = arms.copy()\n        return borrowed(arms)\n")
+    source.write_text(
+        "def play_recipe():\n    def play(arms):\n        arms = arms.copy()\n        return borrowed(arms)\n"
+    )
     assert list(problems(source)) == ["bad.py:4: play assigns its parameter arms another array"]

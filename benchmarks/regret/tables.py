@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.regret.contestants import SUBJECT, Effort
 from benchmarks.regret.play import SLOW, TOO_SLOW
 from benchmarks.regret.results import Player, ProblemResult
-from glbandits.experiments.run_key import code_digest
+from glbandits.experiments.run_key import source_digest
 from glbandits.version import __version__
 
 READING = (
@@ -46,7 +46,7 @@ def markdown(results: Sequence[ProblemResult], full: Effort, less: Effort) -> st
         "# Regret",
         _how(full, less),
         READING,
-        f"glbandits {__version__}, code {code_digest()}; `python -m benchmarks.regret` makes this page.",
+        f"glbandits {__version__}, code {source_digest('glbandits.policies', 'glbandits.simulation.simulate')}; `python -m benchmarks.regret` makes this page.",
         "## Problem by problem",
         _problems(results),
         _headline(results),

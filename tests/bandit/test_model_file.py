@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from glbandits import Bandit, GlbanditsError, ModelFileError, SgdTs
+from glbandits import Bandit, GlbanditsError, LaplaceTs, ModelFileError, SgdTs
 from glbandits.bandit.model_file import FORMAT_VERSION, _digest
 from tests.maths.test_links import own_link
 
@@ -103,12 +103,12 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(saved: Path) -> Non
 
 
 def test_a_link_of_the_users_own_is_given_again(tmp_path: Path) -> None:
-    policy = SgdTs(link=own_link(), block_length=5)
+    policy = LaplaceTs(link=own_link())
     Bandit(policy, dim=2, seed=1).save(tmp_path / "own")
     with pytest.raises(ModelFileError, match="unknown link 'cauchit'.*link of your own, pass it"):
         Bandit.load(tmp_path / "own")
     with pytest.raises(ModelFileError, match="Pass the same settings"):
-        Bandit.load(tmp_path / "own", policy=SgdTs(block_length=5))
+        Bandit.load(tmp_path / "own", policy=LaplaceTs())
     assert Bandit.load(tmp_path / "own", policy=policy).policy is policy
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from glbandits import Bandit, EpsilonGreedy, InvalidInput, Optimist, Policy, SgdTs, Uniform, UnknownName
+from glbandits import Bandit, EpsilonGreedy, Greedy, InvalidInput, Optimist, Policy, SgdTs, Uniform, UnknownName
 from glbandits.evaluation import CrossedArms, FixedArms, LearningCurve, LoggedData, RowArms, play_log
 from glbandits.evaluation.log_player import KEEPING_STREAM
 from glbandits.maths.philox import generator, uniform
@@ -276,3 +276,10 @@ def test_wrong_input_is_refused_before_anything_is_played() -> None:
     with pytest.raises(InvalidInput, match='exact belongs to learn="all"'):
         play_log(Uniform(), log, seed=1, exact=True)
     assert not played
+
+
+def test_a_policy_that_would_take_hours_is_refused_with_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = write_log(400, seed=2)
+    monkeypatch.setattr("glbandits.evaluation.log_player.SECONDS_PER_STEP", 10.0)
+    with pytest.raises(InvalidInput, match=r"greedy fits all rewards again .* about [0-9.]+ hours for .* such as optimist"):
+        play_log(Greedy(), log, seed=3)

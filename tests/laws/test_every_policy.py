@@ -31,6 +31,7 @@ from glbandits.policy import rebuild, settings_of
 from glbandits.policy.checked import policy_functions
 from glbandits.records import Floats
 from glbandits.simulation import simulate
+from glbandits.simulation.loop import play_entry
 
 HORIZON = 150
 PROBLEM = Synthetic(dim=3, arms=9, fewest_arms=1)
@@ -244,42 +245,58 @@ def test_settings_survive_the_way_to_plain_values_and_back(policy: Policy) -> No
 
 @every_policy
 def test_the_state_stops_growing(policy: Policy) -> None:
-    bandit, rng = exercised(policy, rounds=60), np.random.default_rng(0)
-    size = bandit.state.size
-    arms = rng.uniform(-0.5, 0.5, (4, 3))
-    rewards = 4000 if policy.keeps_history else 100_000
-    features = arms[rng.integers(0, 4, rewards)] if policy.keeps_history else rng.uniform(-0.5, 0.5, (rewards, 3))
-    bandit.learn_batch(features, rng.integers(0, 2, rewards))
+    problem = Synthetic(dim=3, arms=9, fewest_arms=1, fixed_arms=policy.keeps_history)
+    play = play_entry(policy.implementation(3), find_link(policy.link), problem.noise, compiled=True)
+    state, rng, sizes = policy.init(3), generator(1), []
+    for piece in problem.rounds(4000 if policy.keeps_history else 100_000, seed=1):
+        regret, choices = np.empty(len(piece)), np.empty(len(piece), dtype=np.int64)
+        rounds = (piece.arms, piece.counts, piece.expected, piece.values, piece.best(), piece.noise)
+        state = play(state, policy.packed_settings(3), rng, *rounds, 0.0, choices, regret)
+        sizes.append(state.size)
     # With history a fixed set of arms adds a row for each arm, in each set of rewards that a policy keeps apart.
-    assert bandit.state.size <= (2 * size if policy.keeps_history else size)
+    assert sizes[-1] == sizes[0]
+    assert sizes[-1] <= (2 if policy.keeps_history else 1) * exercised(policy, rounds=60).state.size
 
 
-@pytest.mark.parametrize("link", ["identity", "probit", "log"])
-@pytest.mark.parametrize(
-    "policy", in_groups({n: p for n, p in VARIANTS.items() if "link" in settings_of(p) and n in POLICIES})
-)
-def test_every_link_plays_the_same_compiled_and_not_or_is_refused(policy: Any, link: str) -> None:
+def with_link(policy: Any, link: str) -> Policy:
+    """The policy with another link; the test is over if it takes none but its own, and says so."""
     if not allows(policy, link):
         with pytest.raises(InvalidInput, match=f"got <{link} link>"):
             replace(policy, link=link)
-        return
+        pytest.skip(f"{policy.name} refuses the {link} link, as it should")
     other: Policy = replace(policy, link=link)
-    problem = Synthetic(dim=3, arms=5, link=link)
-    compiled, plain = (simulate(other, problem, 120, [1], compiled=compiled).choices for compiled in (True, False))
-    assert compiled is not None
-    assert plain is not None
-    np.testing.assert_array_equal(compiled, plain)
-    # Features and counts such as nobody scaled; uncompiled, because compiling for every link takes minutes.
-    rng, functions = (
-        np.random.default_rng(3),
-        LinkFunctions(*(getattr(find_link(link), p) for p in LinkFunctions._fields)),
-    )
+    return other
+
+
+other_links = pytest.mark.parametrize("link", ["identity", "probit", "log"])
+policies_with_links = pytest.mark.parametrize(
+    "policy", in_groups({n: p for n, p in VARIANTS.items() if "link" in settings_of(p) and n in POLICIES})
+)
+
+
+@other_links
+@policies_with_links
+def test_unscaled_features_and_counts_leave_a_finite_state_under_every_link(policy: Any, link: str) -> None:
+    other, found = with_link(policy, link), find_link(link)
+    functions = LinkFunctions(found.mean, found.slope, found.antiderivative)
     _, learn, _, unpack, _ = policy_functions(other.implementation(3))
-    state, settings, draws = other.init(3), unpack(other.packed_settings(3)), generator(3)
+    state, settings = other.init(3), unpack(other.packed_settings(3))
+    rng, draws = np.random.default_rng(3), generator(3)
     with np.errstate(all="ignore"):
         for reward in rng.integers(0, 2 if link == "probit" else 9, 40):
             state = learn(state, settings, 1e3 * rng.uniform(-1, 1, 3), float(reward), draws, functions)
     assert np.isfinite(state).all()
+
+
+@pytest.mark.slow  # tests/maths/test_links.py compares the functions of every link, compiled and not
+@other_links
+@policies_with_links
+def test_every_link_plays_the_same_compiled_and_not(policy: Any, link: str) -> None:
+    other, problem = with_link(policy, link), Synthetic(dim=3, arms=5, link=link)
+    compiled, plain = (simulate(other, problem, 120, [1], compiled=compiled).choices for compiled in (True, False))
+    assert compiled is not None
+    assert plain is not None
+    np.testing.assert_array_equal(compiled, plain)
 
 
 @every_policy

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numba import types
 
-from glbandits import LINKS, Bandit, InvalidInput, Link, SgdTs, Uniform, UnknownName
+from glbandits import LINKS, Bandit, InvalidInput, LaplaceTs, Link, Uniform, UnknownName
 from glbandits.maths.links import find_link
+from glbandits.numba_support import READ_VECTOR, compile_cached
+from glbandits.records import Floats
 
 every_link = pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 
@@ -62,8 +65,8 @@ def test_a_link_may_be_a_builtin_or_be_beyond_numba() -> None:
     Bandit(Uniform(link=expo), dim=1, seed=1).learn([1.0], 2.0)
     table = {"half": 0.5}
     odd = own_link(name="odd", mean=lambda z: table["half"] + math.atan(z) / math.pi)
-    with pytest.raises(InvalidInput, match="sgd-ts, odd cannot be compiled: Untyped global name"):
-        Bandit(SgdTs(link=odd), dim=1)
+    with pytest.raises(InvalidInput, match="laplace-ts, odd cannot be compiled: Untyped global name"):
+        Bandit(LaplaceTs(link=odd), dim=1)
 
 
 @every_link
@@ -126,3 +129,20 @@ def test_a_wrong_link_is_refused(changes: dict[str, object], message: str) -> No
 def test_rewards_outside_the_domain_are_refused(name: str, reward: float) -> None:
     with pytest.raises(InvalidInput, match=f"a reward under the {name} link must be a finite number"):
         LINKS[name].check_reward(reward)
+
+
+@pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
+def test_compiled_functions_have_the_bits_of_plain_ones(link: Link) -> None:
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def fill(scores: Floats, out: Floats) -> None:
+        for i in range(scores.shape[0]):
+            out[i, 0], out[i, 1], out[i, 2] = mean(scores[i]), slope(scores[i]), antiderivative(scores[i])
+
+    rng = np.random.default_rng(5)
+    scores = np.concatenate([rng.normal(0.0, scale, 2000) for scale in (1.0, 10.0, 1e3)] + [[0.0, -0.0, 1e4, -1e4]])
+    compiled, plain = np.empty((len(scores), 3)), np.empty((len(scores), 3))
+    signature = types.void(READ_VECTOR, types.float64[:, ::1])
+    compile_cached(fill, signature=signature, name=link.name)(scores, compiled)
+    fill(scores, plain)
+    assert compiled.tobytes() == plain.tobytes()

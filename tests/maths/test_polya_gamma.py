@@ -15,9 +15,7 @@ def fill(n: int, c: float, rng: Generator, out: Floats) -> None:
         out[i] = polya_gamma(n, c, rng)
 
 
-compiled_fill = compile_cached(
-    fill, signature=types.void(types.int64, types.float64, GENERATOR, VECTOR), name="test"
-)
+compiled_fill = compile_cached(fill, signature=types.void(types.int64, types.float64, GENERATOR, VECTOR), name="test")
 
 
 @pytest.mark.parametrize("c", [0.0, 0.7, 1.6, 4.0, 30.0, 500.0])

@@ -107,7 +107,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         spoiled(choose=lambda state, settings, arms, rng, link: 5_000_000),  # noqa: ARG005
         "policy 'good' chose arm 5000000; choose must return an integer from 0 to 2",
     ),
-    "an integer state": (spoiled(init=lambda self, dim: np.zeros(dim + 1, dtype=int)), "a vector of float64; got int64"),  # noqa: ARG005
+    "an integer state": (
+        spoiled(init=lambda self, dim: np.zeros(dim + 1, dtype=int)),
+        "a vector of float64; got int64",
+    ),  # noqa: ARG005
     "a state with two axes": (
         spoiled(init=lambda self, dim: np.zeros((dim, dim))),  # noqa: ARG005
         r"a vector of float64; got float64 of shape \(3, 3\)",
@@ -175,7 +178,10 @@ LATE = {
     "an index out of range": (spoiled(learn=late_index), "policy 'good' used an index out of range"),
     "a vector too short for our code": (spoiled(choose=short_theta), "policy 'good' used an index out of range"),
     "a float on one path": (spoiled(choose=sometimes_float), r"it can return float64. Convert it by int\(...\)"),
-    "NumPy that Numba lacks": (spoiled(choose=unsupported), "unsupported NumPy function 'numpy.einsum'.* Write this step"),
+    "NumPy that Numba lacks": (
+        spoiled(choose=unsupported),
+        "unsupported NumPy function 'numpy.einsum'.* Write this step",
+    ),
 }
 
 

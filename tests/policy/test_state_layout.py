@@ -33,7 +33,14 @@ def test_parts_follow_each_other_without_gaps() -> None:
 
 @pytest.mark.parametrize(
     ("part", "index", "value"),
-    [("learned", 0, 1.5), ("learned", 0, -1.0), ("energy", 0, -2.0), ("R", 0, 0.0), ("P", 5, -1.0), ("theta", 2, np.nan)],
+    [
+        ("learned", 0, 1.5),
+        ("learned", 0, -1.0),
+        ("energy", 0, -2.0),
+        ("R", 0, 0.0),
+        ("P", 5, -1.0),
+        ("theta", 2, np.nan),
+    ],
 )
 def test_state_with_an_impossible_value_is_invalid(part: str, index: int, value: float) -> None:
     layout = example()

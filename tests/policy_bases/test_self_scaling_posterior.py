@@ -43,7 +43,10 @@ def functions(link: str) -> LinkFunctions:
 def learned(link: str, X: Floats, y: Floats, *, rank: int = 0, half_life: float | None = None) -> Floats:
     """The state of an Optimist that has learned these rewards, uncompiled."""
     policy, dim = Optimist(link=link, rank=rank, half_life=half_life), X.shape[1]
-    learn, settings = policy.implementation(dim).learn, unpacker(policy.implementation(dim))(policy.packed_settings(dim))
+    learn, settings = (
+        policy.implementation(dim).learn,
+        unpacker(policy.implementation(dim))(policy.packed_settings(dim)),
+    )
     state, known, rng = policy.init(dim), functions(link), generator(1)
     for x, reward in zip(X, y, strict=True):
         state = learn(state, settings, x, float(reward), rng, known)
@@ -129,7 +132,10 @@ def test_share_of_each_feature_in_the_prior_is_limited(units: list[float]) -> No
 def choices(link: str, arms: Floats, scores: Floats, noise: Floats, reward_unit: float = 1.0) -> list[int]:
     """Play Optimist by hand: rewards are 0 and 1 under the logistic link, else in this unit."""
     policy, known, rng, dim = Optimist(link=link), functions(link), generator(7), arms.shape[2]
-    functions_of, settings = policy.implementation(dim), unpacker(policy.implementation(dim))(policy.packed_settings(dim))
+    functions_of, settings = (
+        policy.implementation(dim),
+        unpacker(policy.implementation(dim))(policy.packed_settings(dim)),
+    )
     state, played = policy.init(dim), []
     for now, score, error in zip(arms, scores, noise, strict=True):
         arm = functions_of.choose(state, settings, now, rng, known)

@@ -13,12 +13,12 @@ import numpy as np
 
 from glbandits import POLICIES, Bandit
 from glbandits.compilation import entry_point
-from glbandits.environments import Rounds, Synthetic
+from glbandits.environments import Synthetic
 from glbandits.evaluation.progressive_loop import all_recipe, matched_recipe
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policy import Policy
-from glbandits.records import Floats
+from glbandits.records import Floats, Rounds
 from glbandits.simulation import simulate
 from glbandits.simulation.replay import replay_recipe
 

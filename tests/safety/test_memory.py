@@ -45,7 +45,12 @@ def overwriting(byte: int) -> dict[str, str]:
 
 def output(arguments: list[str], **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, *arguments], env=os.environ | environment, cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, *arguments],
+        env=os.environ | environment,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout

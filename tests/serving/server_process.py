@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import os
 import re
 import signal
 import subprocess
@@ -88,7 +89,10 @@ def running(folder: Path, *flags: str) -> Iterator[Running]:
     """A server with its store in this folder. It is killed if it still runs at the end."""
     command = [*GLB, "serve", "--port", "0", "--store", str(folder / "store.db"), *flags]
     with (folder / "stderr").open("a") as errors:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder)
+        environment = os.environ | {"GLBANDITS_COMPILE": "now"}  # plain learning would fall behind six callers
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder, env=environment
+        )
     try:
         yield Running(process, folder)
     finally:

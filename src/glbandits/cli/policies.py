@@ -89,7 +89,7 @@ def grid(kind: Any) -> str:
 def links(kind: Any) -> str:
     """The built-in links that it takes: found by trying them."""
     if "link" not in {field.name for field in fields(kind)}:
-        return find_link(kind.link).name
+        return find_link(kind().link).name
     allowed = [name for name in LINKS if _takes(kind(), name)]
     return "any" if len(allowed) == len(LINKS) else ", ".join(allowed)
 

@@ -1,6 +1,6 @@
 """Policies that play a log, any number of them in one reading of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from glbandits.compilation import entry_point
 from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.evaluation.arm_features import FixedArms
 from glbandits.evaluation.learning_curve import Learn, LearningCurve, WeightedSums
-from glbandits.evaluation.logged_data import Log, LoggedData
+from glbandits.evaluation.logged_data import Log, LoggedData, chosen_features
 from glbandits.evaluation.progressive_loop import all_recipe, matched_recipe
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.philox import generator
@@ -18,6 +18,12 @@ from glbandits.policies import Policy
 from glbandits.policy.checked import index_errors_named
 from glbandits.policy.first_use import check_policy
 from glbandits.records import Floats, Ints
+
+LONGEST = 3600.0
+"""Seconds that a policy may take for a log."""
+SECONDS_PER_STEP = 4e-9
+"""Of a fit, for each row and feature, after a warm start."""
+SAMPLED_ROWS = 5000
 
 KEEPING_STREAM = 2**62
 """The stream of random numbers that keeps rows, so that they take none from the policy."""
@@ -54,7 +60,8 @@ def play_together(
 
     `progress` is called with the number of rows just played, summed over policies and seeds.
     """
-    smallest = _check(log, policies)
+    smallest, rows = _check(log, policies)
+    check_duration(policies, log, rows * len(seeds), rules.learn)
     if rules.learn == "matched" and rules.least_propensity is None:
         rules = replace(rules, least_propensity=smallest)
     players = [[LogPlayer(policy, log.dim, seed, rules) for seed in seeds] for policy in policies]
@@ -67,8 +74,8 @@ def play_together(
     return [[player.curve() for player in same_policy] for same_policy in players]
 
 
-def _check(log: Log, policies: Sequence[Policy]) -> float:
-    """The smallest propensity of a log that all of these policies can learn from."""
+def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
+    """The smallest propensity of a log that all of these policies can learn from, and the number of its rows."""
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or another Log; got {type(log).__name__}")
     whole("the number of features of the log", log.dim, at_least=1)
@@ -83,7 +90,29 @@ def _check(log: Log, policies: Sequence[Policy]) -> float:
         first_row += len(block)
     if not first_row:
         raise InvalidInput("log must have at least one row; got none")
-    return smallest
+    return smallest, first_row
+
+
+def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn) -> None:
+    """Refuse a policy that fits all rewards again after each of them, if so many rows would take hours.
+
+    A fit takes O(distinct rows x features); how many rows are distinct is taken from the first ones of the log.
+    """
+    policy = next((policy for policy in policies if policy.keeps_history), None)
+    if policy is None:
+        return
+    block = next(iter(log.blocks()))
+    rewards = rows if learn == "all" else rows // block.arms.most
+    sample = chosen_features(block)[:SAMPLED_ROWS]
+    distinct = len(np.unique(sample, axis=0))
+    if distinct > len(sample) // 2:  # nearly every row is new, so the next ones will be too
+        distinct = max(distinct, rewards * distinct // (2 * len(sample)))
+    seconds = SECONDS_PER_STEP * rewards * distinct * log.dim
+    if seconds > LONGEST:
+        raise InvalidInput(
+            f"{policy.name} fits all rewards again after each of them: about {seconds / 3600:.1f} hours for {rewards:,} "
+            f"rewards with {log.dim} features. Use a policy of constant cost, such as optimist, or fewer rows."
+        )
 
 
 def propensities_of(block: LoggedData) -> Floats:

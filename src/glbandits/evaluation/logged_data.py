@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.errors import InvalidInput, whole
-from glbandits.evaluation.arm_features import ArmFeatures, Rows, checked, part_of
+from glbandits.evaluation.arm_features import ArmFeatures, FixedArms, Rows, checked, part_of
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats, Ints, set_validated
 
@@ -175,3 +175,11 @@ def whole_numbers(name: str, values: ArrayLike) -> Ints:
     if given.ndim != 1 or not (numbers == np.floor(numbers)).all():
         raise InvalidInput(f"{name} must be whole numbers on one axis; got {given.dtype} of shape {given.shape}")
     return np.ascontiguousarray(numbers, dtype=np.int64)
+
+
+def chosen_features(block: LoggedData) -> Floats:
+    """The features of the chosen arms, (m, dim)."""
+    if isinstance(block.arms, FixedArms):
+        return block.arms.arms[block.chosen]
+    picked: Floats = block.features()[np.arange(len(block)), block.chosen]
+    return picked

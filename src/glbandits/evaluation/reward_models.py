@@ -14,7 +14,7 @@ from glbandits.bandit import Bandit
 from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput, whole
 from glbandits.evaluation.arm_features import FixedArms
-from glbandits.evaluation.logged_data import LoggedData
+from glbandits.evaluation.logged_data import LoggedData, chosen_features
 from glbandits.maths.links import Link, find_link
 from glbandits.numba_support import VECTOR
 from glbandits.policies import Optimist
@@ -183,11 +183,3 @@ def means_recipe(link: Link) -> Recipe:
 
     name = f"means, {link.name}"
     return Recipe(means, types.void(VECTOR), name, check_bounds=not link.built_in)
-
-
-def chosen_features(block: LoggedData) -> Floats:
-    """The features of the chosen arms, (m, dim)."""
-    if isinstance(block.arms, FixedArms):
-        return block.arms.arms[block.chosen]
-    picked: Floats = block.features()[np.arange(len(block)), block.chosen]
-    return picked

@@ -9,9 +9,9 @@ from glbandits.errors import InvalidInput, number, whole
 from glbandits.evaluation import Evaluation, Log, Target, evaluate
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import LogPart, split
-from glbandits.evaluation.log_player import Rules, play_together
+from glbandits.evaluation.log_player import Rules, check_duration, play_together
+from glbandits.evaluation.logged_data import chosen_features
 from glbandits.evaluation.progressive import ENOUGH
-from glbandits.evaluation.reward_models import chosen_features
 from glbandits.evaluation.targets import FrozenTarget, GivenTarget
 from glbandits.policies import Policy
 
@@ -159,6 +159,7 @@ class _Study:
         """All learning curves, in one reading of the log."""
         if not learners:
             return {}
+        check_duration(learners.values(), self._log, len(self._log if self._parts is None else self._parts[0]), "all")
         done, total = 0, len(self._log) * len(learners)
 
         def report(rows: int) -> None:

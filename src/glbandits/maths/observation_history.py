@@ -46,7 +46,9 @@ def is_valid_history(state: Floats, place: int, dim: int) -> bool:
     if state.size < place + history_size(FIRST_ROOM, dim):
         return False
     used, room = float(state[place]), float(state[place + 1])
-    return used.is_integer() and 0 <= used <= room and state.size == place + history_size(int(room), dim)
+    if not (used.is_integer() and room.is_integer() and 0 <= used <= room):
+        return False
+    return state.size == place + history_size(int(room), dim)
 
 
 @jittable

@@ -65,7 +65,11 @@ class Evill(PerturbedPolicy):
         state = add_observation(state, fitted_rows_at(dim), x, reward)
         if state[LEARNED] < settings.warm_up:
             return state
-        rows, theta, theta_hat = history(state, fitted_rows_at(dim), dim), theta_of(state, dim), theta_hat_of(state, dim)
+        rows, theta, theta_hat = (
+            history(state, fitted_rows_at(dim), dim),
+            theta_of(state, dim),
+            theta_hat_of(state, dim),
+        )
         fit_again(state, settings, theta_hat, x, reward, link)
         # a sqrt(lambda) xi_0'theta moves the centre of the ridge by -a xi_0 / sqrt(lambda); a sqrt(N mu') xi x'theta
         # moves the mean reward of a row seen N times by -a sqrt(mu'/N) xi. The sign of a normal number does not

@@ -96,7 +96,9 @@ class Policy:
         validate_settings(self)
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise FrozenInstanceError(f"settings of a policy cannot be changed; make another one with replace(..., {name}=)")
+        raise FrozenInstanceError(
+            f"settings of a policy cannot be changed; make another one with replace(..., {name}=)"
+        )
 
     def __delattr__(self, name: str) -> None:
         raise FrozenInstanceError(f"settings of a policy cannot be deleted; got {name}")

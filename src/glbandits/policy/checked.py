@@ -104,7 +104,7 @@ def checked_arm(arm: Any, count: int, policy: str) -> int:
 
 
 @overload(checked_arm)
-def _compiled_checked_arm(arm: Any, count: int, policy: str) -> Any:  # noqa: ARG001
+def _compiled_checked_arm(arm: Any, count: int, policy: str) -> Any:
     if not isinstance(arm, types.Integer) or isinstance(arm, types.Boolean):
         raise TypingError(
             f"{MESSAGE}choose must return an integer, the index of an arm; it can return {arm}. Convert it by int(...)."

@@ -1,0 +1,164 @@
+"""Entry points start as plain Python and become machine code, with the same results."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numba import types
+
+from glbandits import Bandit, InvalidInput, LinUcb, Uniform
+from glbandits.compilation import Recipe, compile_mode, entry_point
+from glbandits.errors import GlbanditsError
+from glbandits.numba_support import VECTOR
+from glbandits.records import Floats
+
+CHANGE_OVER = """
+import time
+import numpy as np
+from glbandits import Bandit, Uniform
+from glbandits.compilation import _background
+bandit, choices, started = Bandit(Uniform(), dim=2, seed=1), [], time.monotonic()
+arms = np.ones((50, 2))
+plain = not bandit._choose.is_compiled
+while not (bandit._choose.is_compiled and bandit._learn.is_compiled) and time.monotonic() < started + 100:
+    choices.append(bandit.choose(arms))
+    bandit.learn(arms[0], 1.0)
+choices += [bandit.choose(arms) for _ in range(20)]
+other = Bandit(Uniform(), dim=2, seed=1)  # compiled from the start
+print(plain, bandit._choose.is_compiled, choices == [other.choose(arms) for _ in choices], bandit.state[0] > 0)
+{more}
+"""
+
+
+def printed(program: str, cache: Path, **environment: str) -> list[str]:
+    given = os.environ | {"GLBANDITS_COMPILE": "background", "NUMBA_CACHE_DIR": str(cache)} | environment
+    done = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return done.stdout.split()
+
+
+def test_bandit_starts_plain_and_changes_over_in_the_middle(tmp_path: Path) -> None:
+    assert printed(CHANGE_OVER.format(more=""), tmp_path) == ["True", "True", "True", "True"]
+
+
+def test_without_a_background_process_the_thread_compiles(tmp_path: Path) -> None:
+    program = "import sys; sys.executable = '/bin/false'\n" + CHANGE_OVER.format(more="")
+    assert printed(program, tmp_path) == ["True", "True", "True", "True"]
+
+
+def test_child_of_a_fork_compiles_by_itself(tmp_path: Path) -> None:
+    program = """
+import os, sys, warnings
+import numpy as np
+warnings.simplefilter("ignore")  # newer Pythons warn of forks beside threads
+from glbandits import Bandit, Uniform
+bandit, arms = Bandit(Uniform(), dim=2, seed=1), np.ones((50, 2))
+expected = bandit.copy()
+child = os.fork()
+if not child:
+    choose = bandit._choose.compiled()
+    os._exit(0 if bandit.choose(arms) == expected.choose(arms) else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    assert printed(program, tmp_path) == ["0"]
+
+
+def test_nothing_is_printed_in_a_pipe_and_no_process_is_left(tmp_path: Path) -> None:
+    program = (
+        "import numpy as np; from glbandits import Bandit, Uniform\n"
+        "from glbandits.compilation import _background\n"
+        "bandit = Bandit(Uniform(), dim=2, seed=1); bandit.choose(np.ones((3, 2)))\n"
+        "import time; time.sleep(1.0); print(_background[0]._process.pid)"
+    )
+    (pid,) = printed(program, tmp_path)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+
+
+def fragile_recipe() -> Recipe:
+    """1 / x in place, where plain Python raises for 0 and compiled code does not."""
+
+    def invert(values: Floats) -> int:
+        values[0] += 1.0
+        for i in range(values.shape[0]):
+            values[i] = 1.0 / float(values[i])
+        return 7
+
+    return Recipe(invert, types.int64(VECTOR), "test of a division", nogil=False)
+
+
+def test_an_overflow_in_plain_python_is_left_to_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
+    entry, values = entry_point(fragile_recipe), np.array([0.0, 2.0, 0.0])
+    assert entry._plain(values) == 7
+    np.testing.assert_array_equal(values, [1.0, 0.5, np.inf])  # the first number was raised once, not twice
+
+
+def test_plain_form_takes_only_what_the_compiled_form_takes() -> None:
+    entry = entry_point(fragile_recipe)
+    read_only = np.ones(2)
+    read_only.flags.writeable = False
+    for wrong in (np.ones(2, dtype=np.float32), np.ones((2, 1)), np.ones(4)[::2], [1.0], read_only):
+        for form in (entry._plain, entry.compiled()):
+            with pytest.raises(TypeError):
+                form(wrong)
+
+
+@pytest.mark.parametrize("mode", ["now", "on-demand", "never"])
+def test_modes_give_the_same_decisions(mode: str, tmp_path: Path) -> None:
+    program = """
+import numpy as np
+from glbandits import Bandit, LinUcb
+bandit, rng = Bandit(LinUcb(), dim=3, seed=1), np.random.default_rng(1)
+for _ in range(50):
+    arms = rng.normal(size=(5, 3))
+    bandit.learn(arms[bandit.choose(arms)], float(rng.random()))
+print(bandit.state.tobytes().hex(), bandit._choose.is_compiled)
+"""
+    state, compiled = printed(program, tmp_path, GLBANDITS_COMPILE=mode)
+    assert compiled == str(mode == "now")
+    expected = Bandit(LinUcb(), dim=3, seed=1)
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        arms = rng.normal(size=(5, 3))
+        expected.learn(arms[expected.choose(arms)], float(rng.random()))
+    assert state == expected.state.tobytes().hex()
+
+
+def test_an_unknown_mode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "later")
+    with pytest.raises(InvalidInput, match="GLBANDITS_COMPILE must be one of .*; got 'later'"):
+        compile_mode()
+
+
+def failing_recipe() -> Recipe:
+    def fail(values: Floats) -> int:
+        return int(np.einsum("i->", values))
+
+    return Recipe(fail, types.int64(VECTOR), "test of a failure", nogil=False)
+
+
+def test_a_failed_compilation_is_reported_at_every_call() -> None:
+    entry: Any = entry_point(failing_recipe)
+    for _ in range(2):
+        with pytest.raises(GlbanditsError, match="test of a failure cannot be compiled"):
+            entry.compiled()(np.ones(2))
+    with pytest.raises(GlbanditsError, match="test of a failure cannot be compiled"):
+        entry.call(np.ones(2))
+
+
+def test_copies_of_a_bandit_go_on_by_themselves() -> None:
+    import copy
+    import pickle
+
+    bandit = Bandit(Uniform(), dim=2, seed=1)
+    bandit.learn([1.0, 0.0], 1.0)
+    for other in (copy.copy(bandit), copy.deepcopy(bandit), pickle.loads(pickle.dumps(bandit))):
+        other.learn([0.0, 1.0], 1.0)
+        assert other.state[0] == 2.0
+    assert bandit.state[0] == 1.0
