@@ -281,5 +281,7 @@ def test_wrong_input_is_refused_before_anything_is_played() -> None:
 def test_a_policy_that_would_take_hours_is_refused_with_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     log = write_log(400, seed=2)
     monkeypatch.setattr("glbandits.evaluation.log_player.SECONDS_PER_STEP", 10.0)
-    with pytest.raises(InvalidInput, match=r"greedy fits all rewards again .* about [0-9.]+ hours for .* such as optimist"):
+    with pytest.raises(
+        InvalidInput, match=r"greedy fits all rewards again .* about [0-9.]+ hours for .* such as optimist"
+    ):
         play_log(Greedy(), log, seed=3)

@@ -324,5 +324,5 @@ def test_its_grid_holds_settings_that_it_takes(name: str) -> None:
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_its_theory_has_a_page(name: str) -> None:
-    page = Path(__file__).parents[2] / "docs/theory" / f"{POLICIES[name].info.page}.md"
+    page = Path(__file__).parents[2] / "docs/theory" / f"{POLICIES[name].info.page or name}.md"
     assert "policies/" in page.read_text(encoding="utf-8")  # and says where the code is

@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 COMMANDS = {
     "backup": Entry("backup", "backup_command", "serve"),
     "compare": Entry("compare", "compare_command", "lab"),
-    "compile": Entry("compile", "compile_command", "lab"),
+    "compile": Entry("compile", "compile_command", "serve"),
     "diagnose": Entry("diagnose", "diagnose_command", "lab"),
     "evaluate": Entry("evaluate", "evaluate_command", "lab"),
     "export": Entry("export", "export_command", "serve"),

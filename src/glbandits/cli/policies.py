@@ -56,7 +56,7 @@ def as_markdown() -> str:
     lines = [HEAD, *row("id", "to choose", "to learn", "memory", "links", "guarantee", "use it when", head=True)]
     for name, kind in POLICIES.items():
         info = kind.info
-        page = f"[`{name}`](theory/{info.page}.md)"
+        page = f"[`{name}`](theory/{info.page or name}.md)"
         lines += row(page, info.choose, info.learn, info.memory, links(kind), info.guarantee, info.use_when)
     lines += ["", "## Settings and grids", "", *row("id", "what it does", "settings (defaults)", "grid", head=True)]
     for name, kind in POLICIES.items():

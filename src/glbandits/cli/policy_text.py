@@ -5,8 +5,9 @@ from dataclasses import fields
 from typing import Any
 
 from glbandits.errors import InvalidInput, look_up
-from glbandits.policies import POLICIES, find_policy
+from glbandits.policies import POLICIES
 from glbandits.policy import Policy, rebuild
+from glbandits.policy_names import find_policy
 
 
 def parse_policy(text: str, **defaults: Any) -> Policy:

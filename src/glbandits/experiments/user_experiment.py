@@ -8,8 +8,8 @@ from typing import Any
 from glbandits.environments import Environment, ForestCover, News, Synthetic
 from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.experiments.contest import Contestant, Experiment
-from glbandits.policies import find_policy
 from glbandits.policy import settings_of
+from glbandits.policy_names import find_policy
 
 PROBLEMS: dict[str, type[Any]] = {"synthetic": Synthetic, "forest-cover": ForestCover, "news": News}
 """What `kind` may be; other keys of [problem] are settings of that class."""

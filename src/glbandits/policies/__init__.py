@@ -1,10 +1,5 @@
 """One file an algorithm, and the table of them all."""
 
-import sys
-from importlib import import_module
-from pathlib import Path
-
-from glbandits.errors import UnknownName, look_up
 from glbandits.policies.ecolog import Ecolog
 from glbandits.policies.epsilon_greedy import EpsilonGreedy
 from glbandits.policies.evill import Evill
@@ -61,28 +56,6 @@ POLICIES: dict[str, type[Policy]] = {
     Uniform.name: Uniform,
 }
 
-
-def find_policy(name: str) -> type[Policy]:
-    """The policy class of this name in the table, or a user's own that is written `module:Class`.
-
-    The module is looked for as by `import`, and in the current folder.
-    """
-    module_name, colon, class_name = str(name).partition(":")
-    if not colon:
-        return look_up("policy", name, POLICIES)
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        kind = getattr(import_module(module_name), class_name, None)
-    except ModuleNotFoundError as error:
-        raise UnknownName(
-            f"there is no module {error.name!r}, which {name!r} names; run glb in the folder it is in."
-        ) from None
-    if not (isinstance(kind, type) and issubclass(kind, Policy)):
-        raise UnknownName(f"{name!r} must name a subclass of glbandits.Policy; {module_name}.{class_name} is {kind!r}.")
-    return kind
-
-
 __all__ = [
     "POLICIES",
     "Ecolog",
@@ -114,5 +87,4 @@ __all__ = [
     "UcbGlm",
     "Uniform",
     "disjoint_arms",
-    "find_policy",
 ]

@@ -64,13 +64,9 @@ class Ecolog(Width):
     layout: ClassVar[StateLayout] = LAYOUT
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2",
-        learn="d^2",
-        memory="d^2, and rewards put aside by theory",
-        guarantee="d sqrt(mu'* T)",
-        use_when="the same for the logistic link, by exact steps",
-        page="ecolog",
-    )
+        choose="K d^2", learn="d^2", memory="d^2, and rewards put aside by theory",
+        guarantee="d sqrt(mu'* T)", use_when="the same for the logistic link, by exact steps",
+    )  # fmt: skip
 
     link: AnyLink = "logistic"
     exploration: NonNegative | None = 3.0

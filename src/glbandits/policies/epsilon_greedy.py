@@ -35,13 +35,9 @@ class EpsilonGreedy(FittedPolicy):
     name: ClassVar[str] = "epsilon-greedy"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d",
-        learn="t d",
-        memory="t d",
-        guarantee="none at this rate of exploration",
-        use_when="a baseline that everybody knows",
-        page="epsilon-greedy",
-    )
+        choose="K d", learn="t d", memory="t d",
+        guarantee="none at this rate of exploration", use_when="a baseline that everybody knows",
+    )  # fmt: skip
 
     exploration: NonNegative = 0.3
     warm_up: NonNegativeInt = 2

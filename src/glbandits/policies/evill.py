@@ -48,13 +48,9 @@ class Evill(PerturbedPolicy):
     name: ClassVar[str] = "evill"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d",
-        learn="t d",
-        memory="t d",
-        guarantee="d^(3/2) sqrt(T)",
-        use_when="Thompson sampling for any link, and decisions that cost nothing",
-        page="evill",
-    )
+        choose="K d", learn="t d", memory="t d",
+        guarantee="d^(3/2) sqrt(T)", use_when="Thompson sampling for any link, and decisions that cost nothing",
+    )  # fmt: skip
 
     ridge: Positive = 1.0
 

@@ -55,13 +55,9 @@ class GlbOmd(Width):
     layout: ClassVar[StateLayout] = LAYOUT
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2",
-        learn="d^2",
-        memory="d^2",
-        guarantee="d sqrt(mu'* T)",
-        use_when="constant cost with the best known proof",
-        page="glb-omd",
-    )
+        choose="K d^2", learn="d^2", memory="d^2",
+        guarantee="d sqrt(mu'* T)", use_when="constant cost with the best known proof",
+    )  # fmt: skip
 
     link: AnyLink = "logistic"
     exploration: NonNegative | None = 3.0

@@ -31,13 +31,9 @@ class GlmFp(MlePolicy):
     name: ClassVar[str] = "glm-fp"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2",
-        learn="t d^2",
-        memory="t d",
-        guarantee="d sqrt(T)",
-        use_when="as online-laplace, with an exact fit each round",
-        page="glm-fp",
-    )
+        choose="K d^2", learn="t d^2", memory="t d",
+        guarantee="d sqrt(T)", use_when="as online-laplace, with an exact fit each round",
+    )  # fmt: skip
 
     warm_up: NonNegativeInt | None = 0
     ridge: NonNegative = 1.0

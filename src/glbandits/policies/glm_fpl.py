@@ -36,13 +36,9 @@ class GlmFpl(PerturbedPolicy):
     name: ClassVar[str] = "glm-fpl"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d",
-        learn="t d",
-        memory="t d",
-        guarantee="d sqrt(T log K)",
-        use_when="randomness without a posterior, and decisions that cost nothing",
-        page="glm-fpl",
-    )
+        choose="K d", learn="t d", memory="t d",
+        guarantee="d sqrt(T log K)", use_when="randomness without a posterior, and decisions that cost nothing",
+    )  # fmt: skip
 
     exploration: NonNegative | None = 0.5
 

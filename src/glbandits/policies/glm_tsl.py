@@ -30,13 +30,9 @@ class GlmTsl(MlePolicy):
     name: ClassVar[str] = "glm-tsl"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="d^2 + K d",
-        learn="t d^2",
-        memory="t d",
-        guarantee="d sqrt(T log K)",
-        use_when="Thompson sampling with an exact fit each round",
-        page="glm-tsl",
-    )
+        choose="d^2 + K d", learn="t d^2", memory="t d",
+        guarantee="d sqrt(T log K)", use_when="Thompson sampling with an exact fit each round",
+    )  # fmt: skip
 
     exploration: NonNegative | None = 0.3
 

@@ -33,7 +33,7 @@ class GlmUcb(MlePolicy):
 
     Settings are `MlePolicy`'s; exploration is rho, and bound is S. With exploration=None, rho is
     2 (mu'_max/mu'_min) (R sqrt(log(det M / lambda^d) + 2 log(1/delta)) + mu'_min sqrt(lambda) S), and needs no horizon.
-    O(K d^2) to choose, O(t d^2) to learn.
+    O(K d^2) to choose, O(t d) to learn.
 
     >>> from glbandits import Bandit, GlmUcb
     >>> bandit = Bandit(GlmUcb(warm_up=2, exploration=0.0), dim=1, seed=1)
@@ -45,13 +45,9 @@ class GlmUcb(MlePolicy):
     name: ClassVar[str] = "glm-ucb"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2",
-        learn="t d^2",
-        memory="t d",
-        guarantee="d sqrt(T)/kappa",
-        use_when="theta* is known to be small; the first of its kind",
-        page="glm-ucb",
-    )
+        choose="K d^2", learn="t d", memory="t d",
+        guarantee="d sqrt(T)/kappa", use_when="theta* is known to be small; the first of its kind",
+    )  # fmt: skip
 
     exploration: NonNegative | None = 1.0
     bound: Annotated[float, Bounds(above=0, at_most=1e3)] = 5.0

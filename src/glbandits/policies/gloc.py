@@ -23,13 +23,9 @@ class Gloc(GlocPolicy):
 
     name: ClassVar[str] = "gloc"
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2",
-        learn="d^2",
-        memory="d^2",
-        guarantee="d sqrt(T)/kappa",
-        use_when="constant cost with a proof, and theta* known to be small",
-        page="gloc",
-    )
+        choose="K d^2", learn="d^2", memory="d^2",
+        guarantee="d sqrt(T)/kappa", use_when="constant cost with a proof, and theta* known to be small",
+    )  # fmt: skip
 
     exploration: NonNegative | None = 3.0
 

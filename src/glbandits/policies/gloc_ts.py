@@ -24,13 +24,9 @@ class GlocTs(GlocPolicy):
 
     name: ClassVar[str] = "gloc-ts"
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="d^2 + K d",
-        learn="d^2",
-        memory="d^2",
-        guarantee="d^(3/2) sqrt(T)/kappa",
-        use_when="the same with many arms: each costs only d",
-        page="gloc",
-    )
+        choose="d^2 + K d", learn="d^2", memory="d^2", page="gloc",
+        guarantee="d^(3/2) sqrt(T)/kappa", use_when="the same with many arms: each costs only d",
+    )  # fmt: skip
 
     @staticmethod
     def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:

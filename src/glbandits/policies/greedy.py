@@ -27,13 +27,10 @@ class Greedy(FittedPolicy):
 
     name: ClassVar[str] = "greedy"
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d",
-        learn="t d",
-        memory="t d",
+        choose="K d", learn="t d", memory="t d",
         guarantee="none; low if contexts are diverse",
         use_when="contexts vary so much that they explore by themselves",
-        page="greedy",
-    )
+    )  # fmt: skip
 
     warm_up: NonNegativeInt = 2
     ridge: NonNegative = 0.0

@@ -42,13 +42,9 @@ class LaplaceTs(Policy):
     grid: ClassVar[Grid] = {"exploration": STEPS}
     """Seven values as in the paper, which spends them on the step size of a solver that is not needed here."""
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d",
-        learn="d",
-        memory="d",
-        guarantee="none",
-        use_when="d is large and features are nearly uncorrelated",
-        page="laplace-ts",
-    )
+        choose="K d", learn="d", memory="d",
+        guarantee="none", use_when="d is large and features are nearly uncorrelated",
+    )  # fmt: skip
 
     link: AnyLink = "logistic"
     exploration: NonNegative = 1.0

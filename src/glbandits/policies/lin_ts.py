@@ -27,13 +27,9 @@ class LinTs(LinearPolicy):
     name: ClassVar[str] = "lin-ts"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="d^2 + K d",
-        learn="d^2",
-        memory="d^2",
-        guarantee="d^(3/2) sqrt(T), linear rewards",
-        use_when="the same with many arms",
-        page="linear",
-    )
+        choose="d^2 + K d", learn="d^2", memory="d^2", page="linear",
+        guarantee="d^(3/2) sqrt(T), linear rewards", use_when="the same with many arms",
+    )  # fmt: skip
 
     @staticmethod
     def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:

@@ -26,13 +26,9 @@ class LinUcb(LinearPolicy):
     name: ClassVar[str] = "lin-ucb"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2",
-        learn="d^2",
-        memory="d^2",
-        guarantee="d sqrt(T), linear rewards",
-        use_when="rewards are linear in the features",
-        page="linear",
-    )
+        choose="K d^2", learn="d^2", memory="d^2", page="linear",
+        guarantee="d sqrt(T), linear rewards", use_when="rewards are linear in the features",
+    )  # fmt: skip
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:

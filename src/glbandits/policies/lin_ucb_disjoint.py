@@ -67,13 +67,9 @@ class LinUcbDisjoint(Policy):
     layout: ClassVar[StateLayout] = LAYOUT
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K c^2 + K^2 c to look for blocks",
-        learn="c^2",
-        memory="K c^2",
-        guarantee="c sqrt(K T), linear rewards",
-        use_when="arms have nothing in common; c features each",
-        page="linear",
-    )
+        choose="K c^2 + K^2 c to look for blocks", learn="c^2", memory="K c^2", page="linear",
+        guarantee="c sqrt(K T), linear rewards", use_when="arms have nothing in common; c features each",
+    )  # fmt: skip
 
     context_dim: PositiveInt = 1
     exploration: NonNegative | None = 1.0

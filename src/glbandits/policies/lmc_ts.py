@@ -42,13 +42,10 @@ class LmcTs(RefitPolicy):
     name: ClassVar[str] = "lmc-ts"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d",
-        learn="n t d",
-        memory="t d",
+        choose="K d", learn="n t d", memory="t d",
         guarantee="d^(3/2) sqrt(T), linear rewards",
         use_when="posterior draws where d is too large for matrices and t is small",
-        page="lmc-ts",
-    )
+    )  # fmt: skip
 
     exploration: NonNegative = 1.0
     steps: PositiveInt = 20

@@ -39,13 +39,9 @@ class OfuglbE(MlePolicy):
     name: ClassVar[str] = "ofuglb-e"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2",
-        learn="t d^2",
-        memory="t d",
-        guarantee="d sqrt(mu'* T)",
-        use_when="a ceiling to compare with: all data, the tightest ellipsoid",
-        page="ofuglb-e",
-    )
+        choose="K d^2", learn="t d^2", memory="t d",
+        guarantee="d sqrt(mu'* T)", use_when="a ceiling to compare with: all data, the tightest ellipsoid",
+    )  # fmt: skip
 
     exploration: NonNegative | None = 3.0
     bound: Annotated[float, Bounds(above=0, at_most=1e3)] = 5.0

@@ -40,13 +40,9 @@ class OnlineLaplace(PosteriorPolicy):
     name: ClassVar[str] = "online-laplace"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2 (ts: d^2 + K d)",
-        learn="d^2",
-        memory="d^2",
-        guarantee="none known",
-        use_when="a first choice at constant cost: nothing to tune",
-        page="online-laplace",
-    )
+        choose="K d^2 (ts: d^2 + K d)", learn="d^2", memory="d^2",
+        guarantee="none known", use_when="a first choice at constant cost: nothing to tune",
+    )  # fmt: skip
 
     link: AnyLink = "logistic"
     rule: Literal["fp", "ucb", "ts"] = "fp"

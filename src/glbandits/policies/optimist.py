@@ -92,13 +92,9 @@ class Optimist(Policy):
     name: ClassVar[str] = "optimist"
     layout: ClassVar[StateLayout] = SKETCHED_LAYOUT
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d; K d^2 for the exploration share (d > 128: K d)",
-        learn="d^2 (d > 128: d)",
-        memory="d^2 (d > 128: d)",
-        guarantee="none known",
-        use_when="the default: nothing to tune, exact probabilities",
-        page="optimist",
-    )
+        choose="K d; K d^2 for the exploration share (d > 128: K d)", learn="d^2 (d > 128: d)", memory="d^2 (d > 128: d)",
+        guarantee="none known", use_when="the default: nothing to tune, exact probabilities",
+    )  # fmt: skip
 
     link: AnyLink = "logistic"
     half_life: Annotated[float, Bounds(at_least=1)] | None = None

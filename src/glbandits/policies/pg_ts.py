@@ -45,13 +45,9 @@ class PgTs(RefitPolicy):
     name: ClassVar[str] = "pg-ts"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d",
-        learn="M (t d^2 + d^3)",
-        memory="t d",
-        guarantee="none",
-        use_when="the exact logistic posterior is wanted, and t is small",
-        page="pg-ts",
-    )
+        choose="K d", learn="M (t d^2 + d^3)", memory="t d",
+        guarantee="none", use_when="the exact logistic posterior is wanted, and t is small",
+    )  # fmt: skip
 
     exploration: NonNegative = 1.0
     sweeps: PositiveInt = 1

@@ -62,13 +62,9 @@ class RsGlincb(Width):
     layout: ClassVar[StateLayout] = LAYOUT
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2",
-        learn="d^2, and d log T fits of t d^2",
-        memory="t d",
-        guarantee="d sqrt(mu'* T)",
-        use_when="the policy must change rarely: each switch is costly to deploy",
-        page="rs-glincb",
-    )
+        choose="K d^2", learn="d^2, and d log T fits of t d^2", memory="t d",
+        guarantee="d sqrt(mu'* T)", use_when="the policy must change rarely: each switch is costly to deploy",
+    )  # fmt: skip
 
     link: AnyLink = "logistic"
     exploration: NonNegative | None = 2.0

@@ -72,13 +72,10 @@ class SgdTs(SgdTsConstants):
         "exploration_a2": EXPLORATIONS,
     }
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d",
-        learn="d",
-        memory="d",
+        choose="K d", learn="d", memory="d",
         guarantee="sqrt(T), if greedy contexts are diverse",
         use_when="d is large and contexts vary; the paper's algorithm",
-        page="sgd-ts",
-    )
+    )  # fmt: skip
 
     link: AnyLink = "logistic"
     draw: Literal["block", "decision", "candidates"] = "block"

@@ -62,13 +62,10 @@ class SupCbGlm(MlePolicy):
     keeps_history: ClassVar[bool] = True
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2 log T",
-        learn="t d",
-        memory="t d + d^2 log T",
+        choose="K d^2 log T", learn="t d", memory="t d + d^2 log T",
         guarantee="sqrt(d T log K), contexts drawn independently",
         use_when="the sharpest rate in K and d is wanted for a proof; it plays poorly",
-        page="supcb-glm",
-    )
+    )  # fmt: skip
 
     exploration: NonNegative | None = 1.0
     horizon: Annotated[int, Bounds(at_least=2)] = 10_000

@@ -30,13 +30,10 @@ class UcbGlm(MlePolicy):
     name: ClassVar[str] = "ucb-glm"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2",
-        learn="t d",
-        memory="t d",
+        choose="K d^2", learn="t d", memory="t d",
         guarantee="d sqrt(T), contexts drawn independently",
         use_when="a deterministic rule, and time for an exact fit each round",
-        page="ucb-glm",
-    )
+    )  # fmt: skip
 
     exploration: NonNegative | None = 3.0
 

@@ -29,13 +29,9 @@ class Uniform(Policy):
     name: ClassVar[str] = "uniform"
     layout: ClassVar[StateLayout] = LAYOUT
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="1",
-        learn="1",
-        memory="1",
-        guarantee="none; regret grows with T",
-        use_when="data for off-policy evaluation, and the floor for all others",
-        page="uniform",
-    )
+        choose="1", learn="1", memory="1",
+        guarantee="none; regret grows with T", use_when="data for off-policy evaluation, and the floor for all others",
+    )  # fmt: skip
 
     link: AnyLink = "identity"
 

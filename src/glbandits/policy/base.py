@@ -37,8 +37,8 @@ class PolicyInfo(NamedTuple):
     """The regret that was proven for it, with its theory's settings and up to logarithms; or none."""
     use_when: str
     """What it is good for."""
-    page: str
-    """Its page in docs/theory."""
+    page: str = ""
+    """Its page in docs/theory, if that is not named as the policy is."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -72,7 +72,7 @@ class Policy:
     """The parts of the state."""
     grid: ClassVar[Grid] = {}
     """The values of settings among which experiments choose: the SGD-TS paper's, where it has some."""
-    info: ClassVar[PolicyInfo] = PolicyInfo("", "", "", "", "", "")
+    info: ClassVar[PolicyInfo] = PolicyInfo("", "", "", "", "")
     """Its row in docs/policies.md."""
 
     choose: ClassVar[Callable[..., int]]
