@@ -15,7 +15,7 @@ def double(x: float) -> float:
 
 
 def entry(x: float) -> float:
-    return double(x) + math.sqrt(x) + TABLE[0]
+    return double(x) + math.sqrt(x) + float(TABLE[0])
 
 
 def copy_with(function: Any, **globals_: Any) -> Any:

@@ -76,7 +76,7 @@ def test_bounds_checks_reach_called_functions() -> None:
         return outer(values, index)
 
     values = np.zeros(3)
-    unchecked = numba.njit(entry)
+    unchecked = numba.njit(boundscheck=False)(entry)
     assert unchecked(values, 2) == 0.0  # compiled first without checks, which must not be taken for the other kind
     checked = numba.njit(boundscheck=True)(entry)
     assert checked(values, 2) == 0.0

@@ -42,11 +42,12 @@ def console_table(result: ProblemResult) -> str:
 
 def markdown(results: Sequence[ProblemResult], full: Effort, less: Effort) -> str:
     """The page: problem by problem, all problems together, and who did not play."""
+    code = source_digest("glbandits.policies", "glbandits.simulation.simulate")
     parts = [
         "# Regret",
         _how(full, less),
         READING,
-        f"glbandits {__version__}, code {source_digest('glbandits.policies', 'glbandits.simulation.simulate')}; `python -m benchmarks.regret` makes this page.",
+        f"glbandits {__version__}, code {code}; `python -m benchmarks.regret` makes this page.",
         "## Problem by problem",
         _problems(results),
         _headline(results),

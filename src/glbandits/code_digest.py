@@ -1,7 +1,7 @@
 """What compiled code is made of: a digest of every function and constant that an entry point reaches."""
 
 import dis
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from hashlib import sha256
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ class CodeDigest(NamedTuple):
     """Every name of a global or an attribute that is read anywhere."""
 
 
-def digest_of_code(function: FunctionType) -> CodeDigest:
+def digest_of_code(function: Callable[..., Any]) -> CodeDigest:
     """Follow all names that the function and those it calls look up, and digest what they stand for.
 
     >>> def half(x):
@@ -35,6 +35,7 @@ def digest_of_code(function: FunctionType) -> CodeDigest:
     >>> [reached.__name__ for reached in digest_of_code(entry).functions]
     ['half']
     """
+    assert isinstance(function, FunctionType)
     walk = _Walk()
     walk.function(function)
     return CodeDigest(walk.digest.hexdigest()[:16], walk.is_complete, tuple(walk.functions[1:]), frozenset(walk.names))

@@ -4,8 +4,8 @@ Compiling a policy takes seconds, once on each machine. The compiled and the pla
 may begin to decide at once with the plain form, while a background process fills Numba's cache on disk, and change
 over in the middle of a run (docs/decisions/0015-start-uncompiled.md).
 
-`GLBANDITS_COMPILE` chooses when: "background" (the default), "on-demand" (here, once the plain form has taken as long as
-compiling would), "now" (before the first call), or "never".
+`GLBANDITS_COMPILE` chooses when: "background" (the default), "on-demand" (here, once the plain form has taken as long
+as compiling would), "now" (before the first call), or "never".
 """
 
 import atexit

@@ -13,6 +13,7 @@ from glbandits.maths.likelihood import RIDGE_WITHOUT_MLE
 from glbandits.maths.philox import add_normals, any_index, generator
 from glbandits.policies import sgd_ts
 from glbandits.policy import unpacker
+from glbandits.policy_bases.sgd_ts_theory import variance
 from glbandits.records import Floats
 from glbandits.simulation import simulate
 
@@ -165,7 +166,7 @@ def test_theory_settings_reach_the_compiled_code() -> None:
     assert n.tau == constants.block_length(3)
     assert n.eta == pytest.approx(1 / constants.alpha(3), rel=1e-15)
     for j in (1, 2, 50):
-        assert sgd_ts.variance(n, float(j), 3) == pytest.approx(constants.variance(j, 3), rel=1e-12)
+        assert variance(n, float(j), 3) == pytest.approx(constants.variance(j, 3), rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -83,53 +83,53 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "no name": (no_name, "Mine has no name"),
     "no learn": (no_learn, "Mine has no learn. Define learn"),
     "a rule without an object": (
-        spoiled(choose=lambda self, state, settings, arms, rng, link: 0),  # noqa: ARG005
+        spoiled(choose=lambda self, state, settings, arms, rng, link: 0),
         "Mine.choose has a parameter self",
     ),
-    "too few parameters": (spoiled(choose=lambda state, arms: 0), r"must take \(state, settings, arms, rng, link\)"),  # noqa: ARG005
+    "too few parameters": (spoiled(choose=lambda state, arms: 0), r"must take \(state, settings, arms, rng, link\)"),
     "no return value": (
-        spoiled(learn=lambda state, settings, x, reward, rng, link: None),  # noqa: ARG005
+        spoiled(learn=lambda state, settings, x, reward, rng, link: None),
         "learn must return the state.*; got None. End it with `return state`",
     ),
     "a state of another type": (
-        spoiled(learn=lambda state, settings, x, reward, rng, link: state.astype(np.float32)),  # noqa: ARG005
+        spoiled(learn=lambda state, settings, x, reward, rng, link: state.astype(np.float32)),
         r"learn must return the state.*; got float32 of shape \(4,\)",
     ),
     "an arm that is a float": (
-        spoiled(choose=lambda state, settings, arms, rng, link: 1.0),  # noqa: ARG005
+        spoiled(choose=lambda state, settings, arms, rng, link: 1.0),
         "choose must return an integer, the index of an arm; got 1.0",
     ),
     "an arm that is True": (
-        spoiled(choose=lambda state, settings, arms, rng, link: True),  # noqa: ARG005
+        spoiled(choose=lambda state, settings, arms, rng, link: True),
         "choose must return an integer, the index of an arm; got True",
     ),
     "an arm that does not exist": (
-        spoiled(choose=lambda state, settings, arms, rng, link: 5_000_000),  # noqa: ARG005
+        spoiled(choose=lambda state, settings, arms, rng, link: 5_000_000),
         "policy 'good' chose arm 5000000; choose must return an integer from 0 to 2",
     ),
     "an integer state": (
         spoiled(init=lambda self, dim: np.zeros(dim + 1, dtype=int)),
         "a vector of float64; got int64",
-    ),  # noqa: ARG005
+    ),
     "a state with two axes": (
-        spoiled(init=lambda self, dim: np.zeros((dim, dim))),  # noqa: ARG005
+        spoiled(init=lambda self, dim: np.zeros((dim, dim))),
         r"a vector of float64; got float64 of shape \(3, 3\)",
     ),
-    "a list as state": (spoiled(init=lambda self, dim: [0.0] * dim), r"a vector of float64; got \[0.0, 0.0, 0.0\]"),  # noqa: ARG005
+    "a list as state": (spoiled(init=lambda self, dim: [0.0] * dim), r"a vector of float64; got \[0.0, 0.0, 0.0\]"),
     "a setting that does not exist": (
-        spoiled(choose=lambda state, settings, arms, rng, link: int(settings.stpe)),  # noqa: ARG005
+        spoiled(choose=lambda state, settings, arms, rng, link: int(settings.stpe)),
         "Mine.choose failed with AttributeError: .* has no attribute 'stpe', in line",
     ),
     "a helper without decorator": (
-        spoiled(choose=lambda state, settings, arms, rng, link: int(undecorated(0.2))),  # noqa: ARG005
+        spoiled(choose=lambda state, settings, arms, rng, link: int(undecorated(0.2))),
         "Mine.choose calls undecorated, which compiled code cannot call. Put @jittable",
     ),
     "a helper of a helper without decorator": (
-        spoiled(choose=lambda state, settings, arms, rng, link: int(decorated(0.2))),  # noqa: ARG005
+        spoiled(choose=lambda state, settings, arms, rng, link: int(decorated(0.2))),
         "Mine.choose calls undecorated",
     ),
     "probabilities that do not sum to 1": (
-        spoiled(probabilities=lambda state, settings, arms, link, out: out[0] > -1.0),  # noqa: ARG005
+        spoiled(probabilities=lambda state, settings, arms, link, out: out[0] > -1.0),
         "Mine.probabilities must write numbers of at least 0 that sum to 1",
     ),
     "a setting out of bounds": (lambda: Good(step=-1.0), "step must be a finite number above 0; got -1.0"),

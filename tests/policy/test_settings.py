@@ -137,7 +137,8 @@ def test_every_setting_is_documented(name: str) -> None:
 def test_words_have_the_index_that_compiled_code_compares_with() -> None:
     from glbandits.policies import online_laplace
 
-    (rule,) = (setting for setting in declared_settings(POLICIES["online-laplace"]) if setting.name == "rule")
+    kind: Any = POLICIES["online-laplace"]
+    (rule,) = (setting for setting in declared_settings(kind) if setting.name == "rule")
     assert [rule.choices.index(word) for word in ("fp", "ucb", "ts")] == [
         online_laplace.FP,
         online_laplace.UCB,

@@ -1,3 +1,5 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -53,7 +55,8 @@ def test_state_with_an_impossible_value_is_invalid(part: str, index: int, value:
 def test_state_of_another_size_type_or_shape_is_invalid() -> None:
     layout = example()
     state = layout.allocate(3, R=4.0, P=9.0)
-    for other in (state[:-1], np.append(state, 0.0), state[np.newaxis], state.astype(np.float32), state[:5]):
+    others: list[Any] = [state[:-1], np.append(state, 0.0), state[np.newaxis], state.astype(np.float32), state[:5]]
+    for other in others:
         assert not layout.is_valid(other, 3)
     assert not layout.is_valid(state, 4)
 

@@ -1,4 +1,6 @@
-"""Play policies at many sizes and print a digest of all that they did: `python -m tests.safety.exercise NAME...`
+"""Play policies at many sizes and print a digest of all that they did.
+
+Usage: `python -m tests.safety.exercise NAME...`
 
 The digest must not change when freed memory is overwritten (glibc.malloc.perturb), and no index may leave its array
 (NUMBA_BOUNDSCHECK).

@@ -60,8 +60,8 @@ def play_together(
 
     `progress` is called with the number of rows just played, summed over policies and seeds.
     """
-    smallest, rows = _check(log, policies)
-    check_duration(policies, log, rows * len(seeds), rules.learn)
+    smallest, length = _check(log, policies)
+    check_duration(policies, log, length * len(seeds), rules.learn)
     if rules.learn == "matched" and rules.least_propensity is None:
         rules = replace(rules, least_propensity=smallest)
     players = [[LogPlayer(policy, log.dim, seed, rules) for seed in seeds] for policy in policies]
@@ -110,8 +110,9 @@ def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn
     seconds = SECONDS_PER_STEP * rewards * distinct * log.dim
     if seconds > LONGEST:
         raise InvalidInput(
-            f"{policy.name} fits all rewards again after each of them: about {seconds / 3600:.1f} hours for {rewards:,} "
-            f"rewards with {log.dim} features. Use a policy of constant cost, such as optimist, or fewer rows."
+            f"{policy.name} fits all rewards again after each of them: about {seconds / 3600:.1f} hours for "
+            f"{rewards:,} rewards with {log.dim} features. Use a policy of constant cost, such as "
+            "optimist, or fewer rows."
         )
 
 

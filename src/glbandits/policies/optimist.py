@@ -13,7 +13,7 @@ from glbandits.maths.covariance import (
     replace_prior,
     score_lines,
     subtract_outer,
-)
+)  # fmt: skip
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform, uniform_pair
 from glbandits.maths.sketch import (
@@ -25,7 +25,7 @@ from glbandits.maths.sketch import (
     rebuild_covariance,
     score_lines_sketched,
     sketch_size,
-)
+)  # fmt: skip
 from glbandits.maths.upper_envelope import half_normal_probabilities
 from glbandits.maths.vectors import best_arm, copy_to
 from glbandits.numba_support import jittable
@@ -48,7 +48,7 @@ from glbandits.policy_bases.self_scaling_posterior import (
     rescaled_prior,
     tail_at,
     update_feature_stats,
-)
+)  # fmt: skip
 from glbandits.records import Floats, Generator
 
 EXPLORATION, LEAST_SHARE = 24.0, 1 / 16
@@ -92,7 +92,8 @@ class Optimist(Policy):
     name: ClassVar[str] = "optimist"
     layout: ClassVar[StateLayout] = SKETCHED_LAYOUT
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d; K d^2 for the exploration share (d > 128: K d)", learn="d^2 (d > 128: d)", memory="d^2 (d > 128: d)",
+        choose="K d; K d^2 for the exploration share (d > 128: K d)",
+        learn="d^2 (d > 128: d)", memory="d^2 (d > 128: d)",
         guarantee="none known", use_when="the default: nothing to tune, exact probabilities",
     )  # fmt: skip
 

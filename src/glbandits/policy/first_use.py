@@ -84,7 +84,7 @@ def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
     settings = _called(f"{name}.packed_settings", policy.packed_settings, dim)
     if not isinstance(settings, np.ndarray) or settings.ndim != 1 or settings.dtype != np.float64:
         raise InvalidInput(f"{name}.packed_settings must return a vector of float64; got {settings!r}.")
-    names = max(len(packed_names(kind)), 1)
+    names = max(len(packed_names(cast(Any, kind))), 1)
     if len(settings) != names:
         raise InvalidInput(f"{name}.packed_settings must return {names} numbers, one per name; got {len(settings)}.")
     link = find_link(policy.link)

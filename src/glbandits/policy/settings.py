@@ -110,8 +110,8 @@ def _parsed(owner: type, name: str, hint: Any) -> Setting:
         if base in (float, int, bool) or is_dataclass(base):
             return Setting(name, base, bounds or Bounds(), (), optional)
     raise InvalidInput(
-        f"{owner.__name__}.{name} has the type {hint}, which a setting cannot have. Use float, int, bool, Literal[...], "
-        "a link, or one of them with None; Annotated[float, Bounds(...)] and Positive carry bounds."
+        f"{owner.__name__}.{name} has the type {hint}, which a setting cannot have. Use float, int, bool, "
+        "Literal[...], a link, or one of them with None; Annotated[float, Bounds(...)] and Positive carry bounds."
     )
 
 

@@ -64,7 +64,7 @@ class StateLayout:
     def __init__(self, begins_with: "StateLayout | None" = None) -> None:
         """An empty layout, or one that begins with the parts of another, apart from its history."""
         self._parts: list[_Declared] = [] if begins_with is None else list(begins_with._parts)
-        self._end = (0, 0, 0) if begins_with is None else begins_with._end
+        self._end: tuple[int, int, int] = (0, 0, 0) if begins_with is None else begins_with._end
         self.has_history = False
         """Whether the state ends with past observations, and so may grow."""
         self._row_extra = 0

@@ -26,8 +26,8 @@ history_at = LAYOUT.history()
 class MlePolicy(Confidence):
     """The settings and the state of a policy that fits all rewards again and again, and keeps a matrix beside.
 
-    O(t d) to learn, from a warm start; O(t d^2) where the policy's matrix is the Hessian. The state keeps every distinct x, so with a fixed set of arms neither grows
-    with t.
+    O(t d) to learn, from a warm start; O(t d^2) where the policy's matrix is the Hessian. The state keeps every
+    distinct x, so with a fixed set of arms neither grows with t.
 
     Args:
         link: mu, any link.

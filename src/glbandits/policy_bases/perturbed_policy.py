@@ -8,15 +8,11 @@ from glbandits.policy_bases.refit_policy import FittedPolicy
 class PerturbedPolicy(FittedPolicy, Confidence):
     """The settings of a policy that plays the best arm under a perturbed fit of all rewards.
 
+    They are those of its bases. exploration is the scale of the perturbation; None for the theory's, which needs a
+    horizon.
+
     Args:
-        link: mu, any link.
-        exploration: the scale of the perturbation; None for the theory's, which needs a horizon.
-        warm_up: pulls at random before the first fit.
-        ridge: penalty of the fit, the precision of a normal prior.
         horizon: T, for the theory's scale only.
-        bound: S, likewise.
-        noise: R, likewise.
-        failure: delta, likewise.
     """
 
     horizon: PositiveInt | None = None
