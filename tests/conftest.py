@@ -2,4 +2,12 @@
 
 import os
 
+import pytest
+
 os.environ.setdefault("GLBANDITS_COMPILE", "on-demand")
+
+
+@pytest.fixture
+def compiled_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compile before the first call: for tests that play for long."""
+    monkeypatch.setenv("GLBANDITS_COMPILE", "now")

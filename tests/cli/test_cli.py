@@ -1,20 +1,11 @@
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from glbandits import POLICIES
-
-
-def glb(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the command as a user would, in a folder of its own."""
-    command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *arguments]
-    environment = os.environ | {"COLUMNS": "200", "NO_COLOR": "1"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+from tests.cli.in_process import glb
 
 
 def test_simulate_prints_a_table_and_leaves_a_picture_and_results(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import glb
+from tests.cli.in_process import glb
 
 MINE = """
 title = "Mine"

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from glbandits.cli.app import app
 from glbandits.serving.events import Mode, Reward
-from tests.cli.test_evaluate import glb
+from tests.cli.in_process import glb
 from tests.serving.worlds import Clock, ask, live, small_loop
 
 

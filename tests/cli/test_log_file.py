@@ -8,7 +8,7 @@ import pytest
 from glbandits import InvalidInput
 from glbandits.cli.log_file import FORMATS, LogFile, said_as_options
 from glbandits.evaluation import Columns
-from tests.cli.test_evaluate import glb
+from tests.cli.in_process import glb
 
 TABLE = {"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 1.5], "near_a": [1, 2]}
 

@@ -59,6 +59,7 @@ def ofuglb_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
     ],
     ids=lambda value: getattr(value, "name", ""),
 )
+@pytest.mark.usefixtures("compiled_now")
 def test_theta_star_stays_in_the_set(policy: Any, ellipsoid: Any) -> None:
     problem, left = (
         Synthetic(dim=3, arms=5, theta_norm=1.0, link=policy.link if policy.link == "identity" else "logistic"),
