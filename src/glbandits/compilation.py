@@ -85,7 +85,8 @@ class EntryPoint:
             return self.call
         if self._is_submitted:
             with _notice(self.recipe.name):
-                self._ready.wait()
+                while not self._ready.wait(0.2) and is_compiling():
+                    pass
         if not self.is_compiled:
             self.load()
         if self.failure is not None:
@@ -95,7 +96,7 @@ class EntryPoint:
     def load(self) -> None:
         """Get the machine code from the cache on disk, or compile it here."""
         with self._lock:
-            if self.is_compiled:
+            if self._ready.is_set():
                 return
             try:
                 self.call = compile_now(self.recipe)
@@ -255,7 +256,13 @@ class _Background:
         self._thread = threading.Thread(target=self._run, name="glbandits-compilation", daemon=True)
         self._thread.start()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it goes on compiling what was submitted."""
+        return self._thread.is_alive()
+
     def submit(self, entry: EntryPoint) -> None:
+        """Compile an entry point after those that were submitted before."""
         self._entries.put(entry)
 
     def stop(self) -> None:
@@ -273,13 +280,14 @@ class _Background:
             if entry is None:
                 return
             if not self._is_broken:
-                self._compile_elsewhere(pickle.dumps(entry.build))
+                self._compile_elsewhere(entry)
             with suppress(Exception):  # kept in `failure`, and raised where somebody waits for it
                 entry.load()
 
-    def _compile_elsewhere(self, job: bytes) -> None:
+    def _compile_elsewhere(self, entry: EntryPoint) -> None:
         """Have the process compile; returns when it is done or dead."""
         try:
+            job = pickle.dumps(entry.build)
             if self._process is None:
                 self._process = subprocess.Popen(
                     [sys.executable, "-m", "glbandits.compile_worker"],
@@ -294,12 +302,17 @@ class _Background:
             self._process.stdin.write(len(job).to_bytes(4, "big") + job)
             self._process.stdin.flush()
             self._is_broken = not self._process.stdout.readline()
-        except OSError:
+        except Exception:  # the process is gone, or cannot be told what to compile
             self._is_broken = True
 
 
 _background_lock = threading.Lock()
 _background: list[_Background] = []
+
+
+def is_compiling() -> bool:
+    """Whether something compiles in the background."""
+    return bool(_background) and _background[0].is_alive
 
 
 def _background_compiler() -> _Background:

@@ -9,7 +9,6 @@ Functions that a user wrote are compiled with bounds checks, and so is every fun
 out of range raises an IndexError instead of corrupting memory (docs/decisions/0014-memory-safety.md).
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import FunctionType
@@ -19,7 +18,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import numba
 from numba import types
 from numba.core import targetconfig
-from numba.core.errors import NumbaError, NumbaWarning, TypingError
+from numba.core.errors import NumbaError, TypingError
 from numba.core.typing.templates import builtin_registry
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.unsafe.ndarray import to_fixed_tuple
@@ -196,9 +195,7 @@ def compile_cached(
         "cache": is_cachable,
     }
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NumbaWarning)
-            return cast(Function, numba.njit([signature], **options)(function))
+        return cast(Function, numba.njit([signature], **options)(function))
     except NumbaError as error:
         raise InvalidInput(f"{_sentence(str(error), name)}\n\nNumba says:\n{error}") from None
 
