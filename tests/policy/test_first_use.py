@@ -212,3 +212,16 @@ def test_dataclass_decorators_of_habit_do_no_harm() -> None:
     assert Habit(extra=3.0).extra == 3.0
     with pytest.raises(GlbanditsError, match="extra must be"):
         Habit(extra=0.0)
+
+
+def test_another_rule_does_not_inherit_probabilities() -> None:
+    class FirstArm(Uniform):
+        name: ClassVar[str] = "first-arm"
+
+        @staticmethod
+        def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: Any) -> int:  # noqa: ARG004
+            return 0
+
+    bandit = Bandit(FirstArm(), dim=2, seed=1)
+    assert bandit.exact_probabilities(np.eye(2)) is None
+    np.testing.assert_allclose(bandit.probabilities(np.eye(2), draws=99), [0.995, 0.005])

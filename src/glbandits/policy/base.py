@@ -87,6 +87,8 @@ class Policy:
             function = function.__func__ if isinstance(function, staticmethod) else function
             if isinstance(function, FunctionType):
                 setattr(cls, name, staticmethod(jittable(function)))
+        if "choose" in vars(cls) and "probabilities" not in vars(cls):
+            cls.probabilities = staticmethod(Policy.probabilities)  # type: ignore[method-assign]  # not those of a base
         if not {"decide", "sample", "is_warming_up"}.isdisjoint(vars(cls)):
             defined = next((base for base in cls.__mro__ if not {"decide", "sample"}.isdisjoint(vars(base))), None)
             if defined is not None:
