@@ -302,7 +302,7 @@ class _Background:
             self._process.stdin.write(len(job).to_bytes(4, "big") + job)
             self._process.stdin.flush()
             self._is_broken = not self._process.stdout.readline()
-        except Exception:  # the process is gone, or cannot be told what to compile
+        except Exception:  # the process is gone, or the job cannot be pickled
             self._is_broken = True
 
 

@@ -85,9 +85,9 @@ def bound_variances(P: Floats, unit: float, bounds: Floats) -> None:
     largest = 1.0
     for j in range(n):
         largest = max(largest, products[j] / sums[j])
-    stretch = largest * (1.0 + ROUNDING) * unit * unit
+    scale = largest * (1.0 + ROUNDING) * unit * unit
     for i in range(n):
-        bounds[i] *= stretch
+        bounds[i] *= scale
 
 
 @jittable

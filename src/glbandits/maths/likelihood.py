@@ -150,7 +150,7 @@ def fit_or_diverge(
                 break
             value = there_value
             copy_to(theta, there)
-            set_scores(scores, features, theta)  # anew: sums of steps from a far start would keep their rounding
+            set_scores(scores, features, theta)  # afresh: sums of steps from a far start would keep their rounding
         # Where means are within rounding of 0 or 1 scores never settle, but with a ridge the objective has a minimum.
         converged = converged or (used > 0.0 and size > 1e-60 and -slope <= 1e-12 * (1.0 + abs(value)))
         if converged:
