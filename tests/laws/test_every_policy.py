@@ -148,17 +148,17 @@ def test_learning_a_batch_is_learning_row_by_row(policy: Policy) -> None:
 def test_probabilities_are_those_of_the_rule_that_draws(policy: Policy, rounds: int) -> None:
     bandit, draws = exercised(policy, rounds), 2000
     arms = np.random.default_rng(8).uniform(-0.6, 0.6, (5, 3))
-    told = bandit.probabilities(arms, draws=20_000)
-    assert told.sum() == pytest.approx(1.0, abs=1e-12)
+    stated = bandit.probabilities(arms, draws=20_000)
+    assert stated.sum() == pytest.approx(1.0, abs=1e-12)
     seen = np.bincount([bandit.choose(arms) for _ in range(draws)], minlength=5) / draws
     # Five standard errors for each arm, those of the trial draws included if there were any: 5 arms and 80 cases
     # leave it once in 5,000 seed sets. Chances next to 0 and 1 get the standard error of one trial in so many.
     functions = LinkFunctions(*(getattr(find_link(policy.link), part) for part in LinkFunctions._fields))
     _, _, probabilities, unpack, _ = policy_functions(policy.implementation(3))
     exact = probabilities(bandit.state, unpack(policy.packed_settings(3)), arms, functions, np.empty(5))
-    p = told if exact else (20_000 * told + 1) / 20_002
+    p = stated if exact else (20_000 * stated + 1) / 20_002
     margin = 5 * np.sqrt(p * (1 - p) * (1 / draws + (0 if exact else 1 / 20_000)))
-    assert (np.abs(seen - told) <= margin + 1e-12).all(), (told, seen)
+    assert (np.abs(seen - stated) <= margin + 1e-12).all(), (stated, seen)
 
 
 def test_estimated_probabilities_do_not_share_their_errors() -> None:

@@ -58,7 +58,7 @@ def half_normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> No
 def highest_line(levels: Floats, slopes: Floats, z: float) -> int:
     """The line with the highest levels + z slopes; the first of several.
 
-    It compares differences of lines, so lines that lie close together are told apart even where scores are large.
+    It compares differences of lines, so it distinguishes lines that lie close together even where scores are large.
     """
     best = 0
     for a in range(1, levels.shape[0]):
