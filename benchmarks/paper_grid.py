@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from glbandits.experiments.paper import runtime, simulation
-from glbandits.experiments.protocols import Laboratory, fresh_protocol, paper_protocol
-from glbandits.experiments.store import ResultStore
+from glbandits.experiments.protocols import ExperimentRunner, fresh_protocol, paper_protocol
+from glbandits.experiments.result_store import ResultStore
 
 PAPER_SETTINGS = {
     "sgd-ts": 1750,
@@ -30,7 +30,7 @@ def report() -> None:
         settings * runtime.PAPER_SECONDS[name] for name, settings in PAPER_SETTINGS.items()
     )
     with tempfile.TemporaryDirectory() as folder:
-        laboratory = Laboratory(ResultStore(Path(folder)))
+        laboratory = ExperimentRunner(ResultStore(Path(folder)))
         start = time.perf_counter()
         paper_protocol(experiment, laboratory)
         grid = time.perf_counter() - start

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from glbandits.environments import Environment
-from glbandits.experiments.contest import Contestant
+from glbandits.experiments.experiment import PolicyEntry
 from glbandits.policies import POLICIES
 from glbandits.policy import Grid, Policy, settings_of
 
@@ -50,7 +50,7 @@ LESS = Effort(range(1, 4), range(1001, 1021), TUNED_SLOWLY)
 """For policies whose run takes long. Its seeds are among the others, so that policies can be compared seed by seed."""
 
 
-def contestant(name: str, environment: Environment, link: str, horizon: int, grid: Grid) -> Contestant:
+def contestant(name: str, environment: Environment, link: str, horizon: int, grid: Grid) -> PolicyEntry:
     """A policy with all that it may be told of the problem, and what of this grid it has."""
     kind: Any = POLICIES[name]
     has = settings_of(kind())
@@ -60,7 +60,7 @@ def contestant(name: str, environment: Environment, link: str, horizon: int, gri
     for key in RANDOM_FIRST:
         if key in tried:
             tried[key] = short_enough(tried[key], horizon, environment.dim)
-    return Contestant(kind, fixed, {} if name == SUBJECT else tried)
+    return PolicyEntry(kind, fixed, {} if name == SUBJECT else tried)
 
 
 def short_enough(factors: Sequence[float], horizon: int, dim: int) -> tuple[float, ...]:
@@ -79,7 +79,7 @@ def short_enough(factors: Sequence[float], horizon: int, dim: int) -> tuple[floa
     return tuple(float(f"{factor * horizon / 2 / longest:.2g}") for factor in factors)
 
 
-def typical(one: Contestant) -> Policy:
+def typical(one: PolicyEntry) -> Policy:
     """The default; where it is not among the values that are tried, the last of these."""
     build: Any = one.kind
     default = settings_of(build(**one.fixed))

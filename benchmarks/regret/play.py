@@ -12,9 +12,9 @@ from benchmarks.regret.results import Player, ProblemResult
 from benchmarks.regret.timings import Timings
 from glbandits.environments import Environment
 from glbandits.errors import InvalidInput
-from glbandits.experiments.contest import Contestant, Experiment
-from glbandits.experiments.protocols import Laboratory, Outcome, fresh_protocol
-from glbandits.experiments.store import ResultStore
+from glbandits.experiments.experiment import Experiment, PolicyEntry
+from glbandits.experiments.protocols import ExperimentRunner, Outcome, fresh_protocol
+from glbandits.experiments.result_store import ResultStore
 from glbandits.policies import POLICIES
 
 SLOW, TOO_SLOW = 0.05, 1.0
@@ -38,8 +38,8 @@ class Scope:
 class _Entries:
     """Who plays with which effort, and who does not."""
 
-    full: list[Contestant] = field(default_factory=list)
-    less: list[Contestant] = field(default_factory=list)
+    full: list[PolicyEntry] = field(default_factory=list)
+    less: list[PolicyEntry] = field(default_factory=list)
     absent: list[tuple[str, str]] = field(default_factory=list)
     seconds: float = 0.0
     """What it will take, on one core."""
@@ -52,7 +52,7 @@ def play(problem: Problem, scope: Scope, progress: Progress) -> ProblemResult:
     entries = _entries(problem, environment, horizon, scope, progress)
     cores = cpu_count() if scope.jobs == -1 else scope.jobs
     about = f"~{entries.seconds / cores / 60:.0f} min in all"
-    laboratory = Laboratory(
+    laboratory = ExperimentRunner(
         ResultStore(scope.folder / "store"),
         jobs=scope.jobs,
         progress=lambda what, done, total: progress(f"{problem.name}: {what}, {about}", done, total),
@@ -65,7 +65,7 @@ def play(problem: Problem, scope: Scope, progress: Progress) -> ProblemResult:
                 title=problem.words,
                 environment=environment,
                 horizon=horizon,
-                contestants=contestants,
+                entries=contestants,
                 repeats=effort.tuning,
                 fresh=effort.fresh,
             )

@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.regret.contestants import SUBJECT, Effort
 from benchmarks.regret.play import SLOW, TOO_SLOW
 from benchmarks.regret.results import Player, ProblemResult
-from glbandits.experiments.run_key import source_digest
+from glbandits.experiments.run_spec import source_digest
 from glbandits.version import __version__
 
 READING = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from glbandits.environments import Environment, Noise
-from glbandits.experiments.run_key import RunSpec
+from glbandits.experiments.run_spec import RunSpec
 from glbandits.policy import Policy
 from glbandits.records import Rounds
 from glbandits.simulation import play_together, prepare, recorded_rounds

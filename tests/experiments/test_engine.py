@@ -11,8 +11,8 @@ import pytest
 from glbandits import EpsilonGreedy, InvalidInput, Policy, SgdTs, UnknownName
 from glbandits.environments import Synthetic
 from glbandits.experiments.engine import run_missing, tasks
-from glbandits.experiments.run_key import RunSpec
-from glbandits.experiments.store import ResultStore
+from glbandits.experiments.result_store import ResultStore
+from glbandits.experiments.run_spec import RunSpec
 from glbandits.simulation import simulate
 
 PROBLEM = Synthetic(dim=3, arms=5)
@@ -57,7 +57,7 @@ import sys
 from pathlib import Path
 from tests.experiments.test_engine import SPECS
 from glbandits.experiments import engine
-from glbandits.experiments.store import ResultStore
+from glbandits.experiments.result_store import ResultStore
 engine.TASK_WEIGHT = 1.0  # a task and a file for each run
 engine.run_missing(SPECS, ResultStore(Path(sys.argv[1])), jobs=int(sys.argv[2]))
 """

@@ -19,16 +19,16 @@ from glbandits.experiments.evaluation_report.charts import (
     weights_chart,
 )
 from glbandits.experiments.log_study import Questions, study
-from glbandits.experiments.report.chart_parts import plotly_script
-from glbandits.experiments.report.looks import Looks, looks_in_order
+from glbandits.experiments.report.plotly_helpers import plotly_script
+from glbandits.experiments.report.series_styles import SeriesStyles, styles_in_order
 from tests.experiments.tiny_study import ARMS, ROWS, tiny_log, tiny_study
 
 pytestmark = pytest.mark.xdist_group("evaluation page")
 COMMAND = "glb evaluate 'a & b.parquet'"
 
 
-def looks() -> Looks:
-    return looks_in_order(one.label for one in tiny_study().judged)
+def styles() -> SeriesStyles:
+    return styles_in_order(one.label for one in tiny_study().judged)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_the_same_study_gives_the_same_bytes(written: tuple[Path, Path], tmp_pat
 
 
 def test_the_forest_has_every_estimate_once() -> None:
-    chart = forest_chart(tiny_study(), looks())
+    chart = forest_chart(tiny_study(), styles())
     log, *policies = chart["data"]
     assert len(log["x"]) == 2  # the rows that learners are judged on, and all
     assert [trace["name"] for trace in policies][-1] == "a &lt;model&gt;"
@@ -83,7 +83,7 @@ def test_the_forest_has_every_estimate_once() -> None:
 
 
 def test_weights_are_where_they_belong() -> None:
-    uniform = next(trace for trace in weights_chart(tiny_study(), looks())["data"] if trace["name"] == "uniform")
+    uniform = next(trace for trace in weights_chart(tiny_study(), styles())["data"] if trace["name"] == "uniform")
     shown = {x: y for x, y in zip(uniform["x"], uniform["y"], strict=True) if y is not None}
     assert sum(shown.values()) == ROWS // 2
     step = WEIGHT_EDGES[1] / WEIGHT_EDGES[0]
@@ -95,7 +95,7 @@ def test_arms_show_shares_and_rewards() -> None:
     supports: Any = {
         one.label: one.evaluation.support.arms for one in tiny_study().judged if one.label in ("arm:new", "uniform")
     }
-    log, new, uniform, rewards = arms_chart(tiny_study(), supports, looks())["data"]
+    log, new, uniform, rewards = arms_chart(tiny_study(), supports, styles())["data"]
     assert sum(log["y"]) == pytest.approx(1.0)
     assert new["y"] == [0, 1, 0]
     assert uniform["y"] == pytest.approx([1 / 3] * 3, rel=1e-5)
@@ -104,13 +104,13 @@ def test_arms_show_shares_and_rewards() -> None:
 
 
 def test_time_series_end_at_the_estimates() -> None:
-    running = running_chart(tiny_study(), "dr", looks())["data"]
+    running = running_chart(tiny_study(), "dr", styles())["data"]
     assert [trace["y"][-1] for trace in running] == pytest.approx(
         [one.evaluation["dr"].value for one in tiny_study().judged], rel=1e-5
     )
     assert {trace["x"][-1] for trace in running} == {ROWS}
     curves = {one.label: one.curve for one in tiny_study().judged if one.curve is not None}
-    lines = [trace for trace in learning_chart(tiny_study(), curves, looks())["data"] if "fill" not in trace]
+    lines = [trace for trace in learning_chart(tiny_study(), curves, styles())["data"] if "fill" not in trace]
     assert [trace["y"][-1] for trace in lines] == pytest.approx([curve.value for curve in curves.values()], rel=1e-5)
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from glbandits import EpsilonGreedy, InvalidInput, OnlineLaplace, SgdTs, Uniform
 from glbandits.environments import Synthetic
-from glbandits.experiments.contest import Contestant, Experiment, in_words
+from glbandits.experiments.experiment import Experiment, PolicyEntry, in_words
 from glbandits.experiments.paper import simulation
-from glbandits.experiments.protocols import Laboratory, fresh_protocol, paper_protocol
-from glbandits.experiments.store import ResultStore
+from glbandits.experiments.protocols import ExperimentRunner, fresh_protocol, paper_protocol
+from glbandits.experiments.result_store import ResultStore
 from glbandits.records import Floats
 from glbandits.simulation import play_together, recorded_rounds, simulate
 
@@ -21,7 +21,7 @@ SMALL = Experiment(
     title="Small",
     environment=Synthetic(dim=3, arms=6),
     horizon=100,
-    contestants=(Contestant(SgdTs, {"horizon": 100}, GRID), Contestant(Uniform, {"link": "logistic"})),
+    entries=(PolicyEntry(SgdTs, {"horizon": 100}, GRID), PolicyEntry(Uniform, {"link": "logistic"})),
     repeats=(1, 2, 3),
     fresh=(11, 12, 13, 14, 15),
 )
@@ -33,7 +33,7 @@ def finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
 
 def lucky_finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
     """With noise of the run's own."""
-    (luck,) = {spec.luck for spec in SMALL.specs([policy], seeds, own_luck=True)}
+    (luck,) = {spec.luck for spec in SMALL.specs([policy], seeds, own_noise=True)}
     rounds = recorded_rounds(100, 200)
     runs = [play_together([policy], SMALL.environment, 100, seed, rounds, lucks=[luck])[0] for seed in seeds]
     return np.array([run.regret[-1] for run in runs])
@@ -41,7 +41,7 @@ def lucky_finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
 
 def test_settings_have_luck_of_their_own_and_always_the_same() -> None:
     one, other = SgdTs(horizon=100, step=0.1), SgdTs(horizon=100, step=1.0)
-    lucks = [SMALL.specs([policy], [1], own_luck=True)[0].luck for policy in (one, other, one)]
+    lucks = [SMALL.specs([policy], [1], own_noise=True)[0].luck for policy in (one, other, one)]
     assert lucks[0] == lucks[2] != lucks[1]
     assert 0 not in lucks
     rounds = recorded_rounds(100, 200)
@@ -51,7 +51,7 @@ def test_settings_have_luck_of_their_own_and_always_the_same() -> None:
 
 
 def test_the_paper_s_protocol_is_the_mean_of_each_repeat_s_minimum(tmp_path: Path) -> None:
-    result = paper_protocol(SMALL, Laboratory(ResultStore(tmp_path), jobs=1))
+    result = paper_protocol(SMALL, ExperimentRunner(ResultStore(tmp_path), jobs=1))
     sgd_ts, uniform = result.outcomes
     by_setting = np.array(
         [
@@ -67,7 +67,7 @@ def test_the_paper_s_protocol_is_the_mean_of_each_repeat_s_minimum(tmp_path: Pat
 
 
 def test_the_fresh_protocol_tunes_on_some_seeds_and_reports_on_others(tmp_path: Path) -> None:
-    result = fresh_protocol(SMALL, Laboratory(ResultStore(tmp_path), jobs=1))
+    result = fresh_protocol(SMALL, ExperimentRunner(ResultStore(tmp_path), jobs=1))
     settings = [(s, c) for s in GRID["step"] for c in GRID["block_factor"]]
     tuned = [lucky_finals(SgdTs(horizon=100, step=s, block_factor=c), (1, 2, 3)).mean() for s, c in settings]
     step, factor = settings[int(np.argmin(tuned))]
@@ -86,11 +86,11 @@ def test_the_fresh_protocol_tunes_on_some_seeds_and_reports_on_others(tmp_path: 
 
 def test_tuning_and_reporting_seeds_must_differ(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"must not be among those that tune; both have \[3\]"):
-        fresh_protocol(replace(SMALL, fresh=(3, 4)), Laboratory(ResultStore(tmp_path)))
+        fresh_protocol(replace(SMALL, fresh=(3, 4)), ExperimentRunner(ResultStore(tmp_path)))
 
 
 def test_the_paper_s_grids_are_whole() -> None:
-    sizes = {c.label: len(c.settings()) for c in simulation.experiment().contestants}
+    sizes = {c.label: len(c.settings()) for c in simulation.experiment().entries}
     assert sizes == {
         "sgd-ts": 1750,
         "ucb-glm": 50,
@@ -101,18 +101,18 @@ def test_the_paper_s_grids_are_whole() -> None:
         "epsilon-greedy": 5,
     }
     experiment = simulation.experiment()
-    sgd_ts = experiment.contestants[0].settings()
+    sgd_ts = experiment.entries[0].settings()
     assert len({spec.key for spec in experiment.specs(sgd_ts, [1])}) == 10 * 7 * 15  # a1 and a2 act through one number
 
 
 def test_a_thin_grid_is_part_of_the_whole() -> None:
-    for contestant in simulation.experiment().contestants:
-        whole, thin = contestant.settings(), contestant.settings(quick=True)
+    for entry in simulation.experiment().entries:
+        whole, thin = entry.settings(), entry.settings(quick=True)
         assert 0 < len(thin) < len(whole)
         assert all(policy in whole for policy in thin)
-    assert len(Contestant(EpsilonGreedy, grid={"warm_up": (3, 4)}).settings(quick=True)) == 2
+    assert len(PolicyEntry(EpsilonGreedy, grid={"warm_up": (3, 4)}).settings(quick=True)) == 2
     with pytest.raises(InvalidInput, match="has a setting without values"):
-        Contestant(EpsilonGreedy, grid={"exploration": ()}).settings()
+        PolicyEntry(EpsilonGreedy, grid={"exploration": ()}).settings()
 
 
 def test_settings_are_told_in_words_whether_they_are_numbers_or_words() -> None:

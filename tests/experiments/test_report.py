@@ -9,11 +9,11 @@ import pytest
 from glbandits.errors import InvalidInput
 from glbandits.experiments.protocols import FRESH, PAPER, ProtocolResult
 from glbandits.experiments.report import write_report
-from glbandits.experiments.report.chart_parts import draw, plotly_script
+from glbandits.experiments.report.chart_data import best_pulls, curves, value_range
 from glbandits.experiments.report.charts import curves_chart
-from glbandits.experiments.report.drawn import best_pulls, curves, value_range
 from glbandits.experiments.report.figures import experiment_figure, paper_figure, pulls_figure
-from glbandits.experiments.report.looks import THE_SEVEN, looks_of
+from glbandits.experiments.report.plotly_helpers import draw, plotly_script
+from glbandits.experiments.report.series_styles import THE_SEVEN, styles_for
 from glbandits.experiments.report.tables import outcomes_table, settings_sentence
 from glbandits.experiments.results import ExperimentResult
 from glbandits.policies import POLICIES
@@ -21,7 +21,7 @@ from tests.experiments.tiny_results import FIXED_ARMS, HORIZON, NEWS, RUNTIME, t
 
 pytestmark = pytest.mark.xdist_group("report")  # what it compiles stays in one process
 COMMAND = "glb paper forest-1 news --out 'a & b'"
-LOOKS = looks_of(THE_SEVEN)
+STYLES = styles_for(THE_SEVEN)
 
 
 class Cells(HTMLParser):
@@ -116,12 +116,12 @@ def test_every_picture_of_simulated_data_says_so(tmp_path: Path) -> None:
     assert not fixed_arms.simulated_data
 
     def title(result: ExperimentResult, protocol: ProtocolResult) -> str:
-        return experiment_figure(result, protocol, LOOKS).axes[0].get_title(loc="left")
+        return experiment_figure(result, protocol, STYLES).axes[0].get_title(loc="left")
 
     for protocol in news.protocols:
         assert "simulated data" in title(news, protocol)
-        assert "simulated data" in curves_chart(news, protocol, LOOKS)["layout"]["title"]["text"]
-    whole = paper_figure([fixed_arms, news], FRESH, LOOKS)
+        assert "simulated data" in curves_chart(news, protocol, STYLES)["layout"]["title"]["text"]
+    whole = paper_figure([fixed_arms, news], FRESH, STYLES)
     titles = [axes.get_title(loc="left") for axes in whole.axes]
     assert "news (simulated data)" in titles
     assert "simulated" not in title(fixed_arms, fixed_arms.protocols[0])
@@ -130,7 +130,7 @@ def test_every_picture_of_simulated_data_says_so(tmp_path: Path) -> None:
 
 def test_the_paper_s_arrangement_leaves_out_what_was_not_run() -> None:
     fixed_arms, _ = tiny_results()
-    panels = paper_figure([fixed_arms], PAPER, LOOKS).axes
+    panels = paper_figure([fixed_arms], PAPER, STYLES).axes
     missing = [any(text.get_text() == "not run" for text in axes.texts) for axes in panels]
     assert missing == [True, False, False, True, True, True]
     assert [axes.get_title(loc="left") for axes in panels] == [
@@ -181,7 +181,7 @@ def test_the_best_arms_are_each_seed_s_own() -> None:
             place = int(next(problem.rounds(1, seed)).expected[0].argmax())
             of_best.append(counts[place] if place < len(counts) else 0)
         assert pulls.medians[outcome.label][0] == np.median(of_best)
-    bars = pulls_figure(tiny_results()[0], fresh, LOOKS).axes[0].patches
+    bars = pulls_figure(tiny_results()[0], fresh, STYLES).axes[0].patches
     assert len(bars) == 4 * len(fresh.outcomes)
 
 
@@ -196,26 +196,26 @@ def test_a_single_seed_has_no_band() -> None:
     fresh = result.protocols[1]
     one = tuple(replace(o, seeds=o.seeds[:1], regret=o.regret[:1], pulls=o.pulls[:1]) for o in fresh.outcomes)
     alone = replace(fresh, outcomes=one)
-    assert len(curves_chart(result, fresh, LOOKS)["data"]) == 2 * len(one)
-    assert len(curves_chart(result, alone, LOOKS)["data"]) == len(one)
-    assert not experiment_figure(result, alone, LOOKS).axes[0].collections
+    assert len(curves_chart(result, fresh, STYLES)["data"]) == 2 * len(one)
+    assert len(curves_chart(result, alone, STYLES)["data"]) == len(one)
+    assert not experiment_figure(result, alone, STYLES).axes[0].collections
     assert not any("±" in cell for row in Cells(outcomes_table(result, alone)).rows[1:] for cell in row)
 
 
 def test_looks_differ_and_stay() -> None:
-    looks = looks_of(["mine", "yours"])
-    assert len(set(looks.values())) == len(looks) == len(POLICIES) + 2
-    assert len({looks[name].colour for name in THE_SEVEN}) == 7
-    assert looks_of(["yours"])["sgd-ts"] == looks["sgd-ts"]
-    chart = curves_chart(tiny_results()[0], tiny_results()[0].protocols[0], looks)
+    styles = styles_for(["mine", "yours"])
+    assert len(set(styles.values())) == len(styles) == len(POLICIES) + 2
+    assert len({styles[name].colour for name in THE_SEVEN}) == 7
+    assert styles_for(["yours"])["sgd-ts"] == styles["sgd-ts"]
+    chart = curves_chart(tiny_results()[0], tiny_results()[0].protocols[0], styles)
     drawn = {trace["name"]: trace["line"]["color"] for trace in chart["data"] if "name" in trace}
-    assert drawn == {name: looks[name].colour for name in ("sgd-ts", "epsilon-greedy")}
+    assert drawn == {name: styles[name].colour for name in ("sgd-ts", "epsilon-greedy")}
 
 
 def test_a_name_cannot_break_out_of_the_page() -> None:
     result = tiny_results()[0]
     evil = replace(result, experiment=replace(FIXED_ARMS, name="</script><script>alert(1)</script>"))
-    markup = draw(curves_chart(evil, evil.protocols[0], LOOKS), "chart")
+    markup = draw(curves_chart(evil, evil.protocols[0], STYLES), "chart")
     assert markup.count("<script") == markup.count("</script") == 1
 
 

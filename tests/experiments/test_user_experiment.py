@@ -40,7 +40,7 @@ def test_a_file_is_an_experiment(tmp_path: Path) -> None:
     assert (experiment.name, experiment.title, experiment.horizon) == ("mine", "Mine", 300)
     assert experiment.environment == Synthetic(dim=4, arms=10, fixed_arms=True, link="probit")
     assert (len(experiment.repeats), len(experiment.fresh)) == (4, 50)
-    laplace, sgd_ts = experiment.contestants
+    laplace, sgd_ts = experiment.entries
     assert len(laplace.settings()) == 6
     assert len(sgd_ts.settings()) == 1750
     assert sgd_ts.fixed == {"horizon": 300, "link": "probit"}
@@ -66,7 +66,7 @@ def test_what_is_wrong_is_said(old: str, new: str, message: str | None, tmp_path
     assert old in WHOLE
     path = written(tmp_path, WHOLE.replace(old, new))
     if message is None:
-        assert len(read_experiment(path).contestants) == 1
+        assert len(read_experiment(path).entries) == 1
     else:
         with pytest.raises((InvalidInput, UnknownName), match=message):
             read_experiment(path)

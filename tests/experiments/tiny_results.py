@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 
 from glbandits import EpsilonGreedy, SgdTs
 from glbandits.environments import Noise, Synthetic
-from glbandits.experiments.contest import Contestant, Experiment
-from glbandits.experiments.protocols import PROTOCOLS, Laboratory
+from glbandits.experiments.experiment import Experiment, PolicyEntry
+from glbandits.experiments.protocols import PROTOCOLS, ExperimentRunner
+from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.results import ExperimentResult, RuntimeRow, RuntimeTable
-from glbandits.experiments.store import ResultStore
 from glbandits.records import Rounds
 
 HORIZON = 60
@@ -36,16 +36,16 @@ class StandIn:
         return self.problem.rounds(horizon, seed)
 
 
-CONTESTANTS = (
-    Contestant(SgdTs, {"horizon": HORIZON}, {"step": (0.1, 1.0), "exploration_a1": (0.01, 0.1, 1.0)}),
-    Contestant(EpsilonGreedy, {}, {"exploration": (0.1, 1.0)}),
+ENTRIES = (
+    PolicyEntry(SgdTs, {"horizon": HORIZON}, {"step": (0.1, 1.0), "exploration_a1": (0.01, 0.1, 1.0)}),
+    PolicyEntry(EpsilonGreedy, {}, {"exploration": (0.1, 1.0)}),
 )
 FIXED_ARMS = Experiment(
     name="forest-1",
     title="Five fixed arms <& no forest>",
     environment=Synthetic(dim=2, arms=5, fixed_arms=True),
     horizon=HORIZON,
-    contestants=CONTESTANTS,
+    entries=ENTRIES,
     repeats=(1, 2, 3),
     fresh=(11, 12, 13, 14),
     best_arms=4,
@@ -56,7 +56,7 @@ NEWS = Experiment(
     title="News",
     environment=StandIn(),
     horizon=HORIZON,
-    contestants=CONTESTANTS,
+    entries=ENTRIES,
     repeats=(1, 2, 3),
     fresh=(11, 12, 13, 14),
     measure="reward",
@@ -76,9 +76,9 @@ RUNTIME = RuntimeTable(
 def tiny_results() -> tuple[ExperimentResult, ExperimentResult]:
     """Both experiments under both protocols."""
     with TemporaryDirectory() as folder:
-        laboratory = Laboratory(ResultStore(Path(folder)), jobs=1)
+        runner = ExperimentRunner(ResultStore(Path(folder)), jobs=1)
         fixed_arms, news = (
-            ExperimentResult(experiment, tuple(run(experiment, laboratory) for run in PROTOCOLS.values()), quick=False)
+            ExperimentResult(experiment, tuple(run(experiment, runner) for run in PROTOCOLS.values()), quick=False)
             for experiment in (FIXED_ARMS, NEWS)
         )
     return fixed_arms, news

@@ -7,9 +7,9 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.run_experiment import BOTH, command_line, protocol_names, run_experiment
-from glbandits.experiments.protocols import Laboratory
+from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.report import write_report
-from glbandits.experiments.store import ResultStore
+from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.user_experiment import read_experiment
 
 
@@ -26,7 +26,7 @@ def compare_command(
     """Compare policies on a problem of your own, by the same machinery as the paper's figures."""
     experiment, protocols = read_experiment(file), protocol_names(protocol)
     console = Console()
-    laboratory = Laboratory(ResultStore(out / "store"), jobs, engine)
-    result = run_experiment(experiment, protocols, quick, laboratory, console)
+    runner = ExperimentRunner(ResultStore(out / "store"), jobs, engine)
+    result = run_experiment(experiment, protocols, quick, runner, console)
     page = write_report([result], None, out, command_line())
     console.print(f"Report: {page}", soft_wrap=True, markup=False)

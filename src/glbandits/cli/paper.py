@@ -10,10 +10,10 @@ from glbandits.cli.progress import work_bar
 from glbandits.cli.run_experiment import BOTH, command_line, protocol_names, run_experiment
 from glbandits.errors import InvalidInput, look_up
 from glbandits.experiments.paper import EXPERIMENTS, NAMES, Sources, runtime
-from glbandits.experiments.protocols import Laboratory
+from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.report import write_report
+from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.results import RuntimeTable
-from glbandits.experiments.store import ResultStore
 from glbandits.policies import POLICIES
 
 
@@ -31,7 +31,7 @@ def paper_command(
 ) -> None:
     """Reproduce the paper, and show beside each figure what remains on fresh seeds.
 
-    Finished runs are kept in OUT/store and never computed twice: a command that was stopped goes on where it was.
+    FinishedRun runs are kept in OUT/store and never computed twice: a command that was stopped goes on where it was.
     """
     chosen = list(NAMES) if names == ["all"] else names
     for name in chosen:
@@ -41,13 +41,13 @@ def paper_command(
     protocols = protocol_names(protocol)
     console = Console()
     sources = Sources(forest=data, news=news, work=out)
-    laboratory = Laboratory(ResultStore(out / "store"), jobs, engine)
+    runner = ExperimentRunner(ResultStore(out / "store"), jobs, engine)
     results = []
     for name in chosen:
         if name in EXPERIMENTS:
             with console.status(f"{name}: reading data"):
                 experiments = EXPERIMENTS[name](sources)
-            results += [run_experiment(one, protocols, quick, laboratory, console) for one in experiments]
+            results += [run_experiment(one, protocols, quick, runner, console) for one in experiments]
     table = _time_policies(console) if runtime.NAME in chosen else None
     page = write_report(results, table, out, command_line())
     console.print(f"Report: {page}", soft_wrap=True, markup=False)

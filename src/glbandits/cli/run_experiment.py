@@ -11,8 +11,8 @@ from rich.table import Table
 
 from glbandits.cli.progress import work_bar
 from glbandits.errors import look_up
-from glbandits.experiments.contest import Experiment
-from glbandits.experiments.protocols import PROTOCOLS, Laboratory, ProtocolResult
+from glbandits.experiments.experiment import Experiment
+from glbandits.experiments.protocols import PROTOCOLS, ExperimentRunner, ProtocolResult
 from glbandits.experiments.results import ExperimentResult
 
 BOTH = "both"
@@ -30,11 +30,11 @@ def command_line() -> str:
 
 
 def run_experiment(
-    experiment: Experiment, protocols: Sequence[str], quick: bool, laboratory: Laboratory, console: Console
+    experiment: Experiment, protocols: Sequence[str], quick: bool, runner: ExperimentRunner, console: Console
 ) -> ExperimentResult:
     """Run what is missing, and print what came of it."""
     with work_bar(console) as bar:
-        here = replace(laboratory, progress=lambda what, done, all_: bar(f"{experiment.name}: {what}", done, all_))
+        here = replace(runner, progress=lambda what, done, all_: bar(f"{experiment.name}: {what}", done, all_))
         results = tuple(PROTOCOLS[name](experiment, here, quick=quick) for name in protocols)
     for result in results:
         console.print(_table(experiment, result))

@@ -10,8 +10,8 @@ from joblib import Parallel, cpu_count, delayed
 
 from glbandits.environments import Environment
 from glbandits.errors import InvalidInput, look_up, whole
-from glbandits.experiments.run_key import RunSpec, fingerprint
-from glbandits.experiments.store import Finished, ResultStore
+from glbandits.experiments.result_store import FinishedRun, ResultStore
+from glbandits.experiments.run_spec import RunSpec, fingerprint
 from glbandits.policy import Policy
 from glbandits.simulation import play_together, prepare, recorded_rounds
 
@@ -88,7 +88,7 @@ def tasks(specs: Sequence[RunSpec]) -> list[Task]:
     return sorted(cut, key=lambda task: -task.weight)
 
 
-def play_task(task: Task) -> list[Finished]:
+def play_task(task: Task) -> list[FinishedRun]:
     """Play all runs of a task, in whatever process this is."""
     first = task.specs[0]
     rounds = recorded_rounds(first.horizon, POINTS)
@@ -96,7 +96,7 @@ def play_task(task: Task) -> list[Finished]:
     lucks = [spec.luck for spec in task.specs]
     runs = play_together(policies, first.environment, first.horizon, first.seed, rounds, lucks=lucks, keep_choices=True)
     return [
-        Finished(run.seconds, rounds, run.regret, np.bincount(run.choices))  # type: ignore[arg-type]  # they are kept
+        FinishedRun(run.seconds, rounds, run.regret, np.bincount(run.choices))  # type: ignore[arg-type]  # they are kept
         for run in runs
     ]
 
@@ -111,7 +111,7 @@ def _compile(specs: Sequence[RunSpec]) -> None:
         prepare([policy], environment)
 
 
-def _local(cut: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[Finished]]]:
+def _local(cut: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[FinishedRun]]]:
     """Processes of this machine."""
     workers = min(len(cut), cpu_count() if jobs == -1 else jobs)
     if workers == 1:
@@ -124,11 +124,11 @@ def _local(cut: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[Finished
         yield cut[number], finished
 
 
-def _with_number(number: int, task: Task) -> tuple[int, list[Finished]]:
+def _with_number(number: int, task: Task) -> tuple[int, list[FinishedRun]]:
     return number, play_task(task)
 
 
-def _ray(cut: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[Finished]]]:
+def _ray(cut: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[FinishedRun]]]:
     """A Ray cluster: the one that the environment variable RAY_ADDRESS names, or one on this machine."""
     try:
         import ray

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.special import stdtrit
 
 from glbandits.errors import InvalidInput
-from glbandits.experiments.contest import Contestant, Experiment, in_words
 from glbandits.experiments.engine import POINTS, run_missing
-from glbandits.experiments.store import Finished, ResultStore
+from glbandits.experiments.experiment import Experiment, PolicyEntry, in_words
+from glbandits.experiments.result_store import FinishedRun, ResultStore
 from glbandits.policy import Grid, Policy
 from glbandits.records import Floats, Ints
 from glbandits.simulation import recorded_rounds
@@ -111,7 +111,7 @@ Progress = Callable[[str, float, float], None]
 
 
 @dataclass(frozen=True)
-class Laboratory:
+class ExperimentRunner:
     """Where runs happen: a store, and how to fill it."""
 
     store: ResultStore
@@ -120,7 +120,7 @@ class Laboratory:
     progress: Progress | None = None
 
     def run(
-        self, what: str, experiment: Experiment, policies: Sequence[Policy], seeds: Sequence[int], *, own_luck: bool
+        self, what: str, experiment: Experiment, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool
     ) -> None:
         """Have every policy run with every seed."""
 
@@ -128,80 +128,80 @@ class Laboratory:
             if self.progress is not None:
                 self.progress(what, done, total)
 
-        specs = experiment.specs(policies, seeds, own_luck=own_luck)
+        specs = experiment.specs(policies, seeds, own_noise=own_noise)
         run_missing(specs, self.store, jobs=self.jobs, engine=self.engine, progress=report)
 
     def finished(
-        self, experiment: Experiment, policy: Policy, seeds: Sequence[int], *, own_luck: bool
-    ) -> list[Finished]:
+        self, experiment: Experiment, policy: Policy, seeds: Sequence[int], *, own_noise: bool
+    ) -> list[FinishedRun]:
         """The runs of a policy, by seed."""
-        return [self.store[spec] for spec in experiment.specs([policy], seeds, own_luck=own_luck)]
+        return [self.store[spec] for spec in experiment.specs([policy], seeds, own_noise=own_noise)]
 
 
-def paper_protocol(experiment: Experiment, laboratory: Laboratory, *, quick: bool = False) -> ProtocolResult:
+def paper_protocol(experiment: Experiment, runner: ExperimentRunner, *, quick: bool = False) -> ProtocolResult:
     """The mean, over repeats, of each repeat's best run."""
-    laboratory.run("paper's protocol", experiment, _all_settings(experiment, quick), experiment.repeats, own_luck=True)
+    runner.run("paper's protocol", experiment, _all_settings(experiment, quick), experiment.repeats, own_noise=True)
     outcomes = []
-    for contestant in experiment.contestants:
-        policies = contestant.settings(quick=quick)
-        table = [laboratory.finished(experiment, policy, experiment.repeats, own_luck=True) for policy in policies]
+    for entry in experiment.entries:
+        policies = entry.settings(quick=quick)
+        table = [runner.finished(experiment, policy, experiment.repeats, own_noise=True) for policy in policies]
         final = np.array([[run.regret[-1] for run in runs] for runs in table])
         winners = final.argmin(axis=0)
         runs = [table[winner][repeat] for repeat, winner in enumerate(winners)]
         won = len(set(winners.tolist()))
         words = "the same one in every repeat" if won == 1 else f"{won} different ones, each the best of some repeat"
-        outcomes.append(_outcome(experiment, contestant, policies, experiment.repeats, runs, words, table))
+        outcomes.append(_outcome(experiment, entry, policies, experiment.repeats, runs, words, table))
     return ProtocolResult(PAPER, tuple(outcomes), _best_reward(experiment, experiment.repeats))
 
 
-def fresh_protocol(experiment: Experiment, laboratory: Laboratory, *, quick: bool = False) -> ProtocolResult:
+def fresh_protocol(experiment: Experiment, runner: ExperimentRunner, *, quick: bool = False) -> ProtocolResult:
     """One setting each, chosen on the repeats' seeds, reported on others."""
     overlap = set(experiment.repeats) & set(experiment.fresh)
     if overlap:
         raise InvalidInput(f"seeds that report must not be among those that tune; both have {sorted(overlap)}")
-    laboratory.run("tuning", experiment, _all_settings(experiment, quick), experiment.repeats, own_luck=True)
+    runner.run("tuning", experiment, _all_settings(experiment, quick), experiment.repeats, own_noise=True)
     chosen: list[Policy] = []
     tables = []
-    for contestant in experiment.contestants:
-        policies = contestant.settings(quick=quick)
-        table = [laboratory.finished(experiment, policy, experiment.repeats, own_luck=True) for policy in policies]
+    for entry in experiment.entries:
+        policies = entry.settings(quick=quick)
+        table = [runner.finished(experiment, policy, experiment.repeats, own_noise=True) for policy in policies]
         means = [np.mean([run.regret[-1] for run in runs]) for runs in table]
         chosen.append(policies[int(np.argmin(means))])
         tables.append(table)
-    laboratory.run("fresh seeds", experiment, chosen, experiment.fresh, own_luck=False)
+    runner.run("fresh seeds", experiment, chosen, experiment.fresh, own_noise=False)
     outcomes = []
-    for contestant, policy, table in zip(experiment.contestants, chosen, tables, strict=True):
-        runs = laboratory.finished(experiment, policy, experiment.fresh, own_luck=False)
-        words = in_words(policy, grid_of(contestant))
-        policies = contestant.settings(quick=quick)
-        outcomes.append(_outcome(experiment, contestant, policies, experiment.fresh, runs, words, table))
+    for entry, policy, table in zip(experiment.entries, chosen, tables, strict=True):
+        runs = runner.finished(experiment, policy, experiment.fresh, own_noise=False)
+        words = in_words(policy, grid_of(entry))
+        policies = entry.settings(quick=quick)
+        outcomes.append(_outcome(experiment, entry, policies, experiment.fresh, runs, words, table))
     return ProtocolResult(FRESH, tuple(outcomes), _best_reward(experiment, experiment.fresh))
 
 
 PROTOCOLS = {PAPER: paper_protocol, FRESH: fresh_protocol}
 
 
-def grid_of(contestant: Contestant) -> Grid:
+def grid_of(entry: PolicyEntry) -> Grid:
     """The grid that it plays on."""
-    return contestant.kind.grid if contestant.grid is None else contestant.grid
+    return entry.kind.grid if entry.grid is None else entry.grid
 
 
 def _all_settings(experiment: Experiment, quick: bool) -> list[Policy]:
-    return [policy for contestant in experiment.contestants for policy in contestant.settings(quick=quick)]
+    return [policy for entry in experiment.entries for policy in entry.settings(quick=quick)]
 
 
 def _outcome(
     experiment: Experiment,
-    contestant: Contestant,
+    entry: PolicyEntry,
     policies: Sequence[Policy],
     seeds: Sequence[int],
-    runs: Sequence[Finished],
+    runs: Sequence[FinishedRun],
     words: str,
-    table: Sequence[Sequence[Finished]],
+    table: Sequence[Sequence[FinishedRun]],
 ) -> Outcome:
     arms = max(len(run.pulls) for run in runs)
     return Outcome(
-        label=contestant.label,
+        label=entry.label,
         tried=len(policies),
         distinct=len({spec.key for spec in experiment.specs(policies, seeds[:1])}),
         chosen=words,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from glbandits.errors import InvalidInput
-from glbandits.experiments.contest import Experiment
+from glbandits.experiments.experiment import Experiment
 from glbandits.experiments.protocols import ProtocolResult
 
 

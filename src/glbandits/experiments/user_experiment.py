@@ -7,7 +7,7 @@ from typing import Any
 
 from glbandits.environments import Environment, ForestCover, News, Synthetic
 from glbandits.errors import InvalidInput, look_up, whole
-from glbandits.experiments.contest import Contestant, Experiment
+from glbandits.experiments.experiment import Experiment, PolicyEntry
 from glbandits.policy import settings_of
 from glbandits.policy_names import find_policy
 
@@ -34,8 +34,8 @@ def read_experiment(path: Path) -> Experiment:
     if not isinstance(text["policy"], list) or not text["policy"]:
         raise InvalidInput(f"{path}: policies are written as [[policy]], one for each; got {text['policy']!r}")
     environment = _problem(path, text["problem"])
-    contestants = tuple(_contestant(path, described, horizon, environment) for described in text["policy"])
-    labels = [contestant.label for contestant in contestants]
+    entries = tuple(_entry(path, described, horizon, environment) for described in text["policy"])
+    labels = [entry.label for entry in entries]
     if len(set(labels)) < len(labels):
         raise InvalidInput(f"{path}: each policy can be named once; got {', '.join(labels)}")
     return Experiment(
@@ -43,7 +43,7 @@ def read_experiment(path: Path) -> Experiment:
         title=str(text.get("title", path.stem)),
         environment=environment,
         horizon=horizon,
-        contestants=contestants,
+        entries=entries,
         repeats=tuple(range(1, repeats + 1)),
         fresh=tuple(range(FIRST_FRESH_SEED, FIRST_FRESH_SEED + fresh)),
         note=repr(environment),
@@ -60,7 +60,7 @@ def _problem(path: Path, described: Any) -> Environment:
     return problem
 
 
-def _contestant(path: Path, described: Any, horizon: int, environment: Environment) -> Contestant:
+def _entry(path: Path, described: Any, horizon: int, environment: Environment) -> PolicyEntry:
     _only(path, "[[policy]]", described, {"name", "settings", "grid"})
     kind: Any = find_policy(described.get("name"))
     known = settings_of(kind())
@@ -70,9 +70,9 @@ def _contestant(path: Path, described: Any, horizon: int, environment: Environme
     told = {"horizon": horizon, "link": getattr(environment, "link", "logistic")}
     fixed = {name: value for name, value in told.items() if name in known} | fixed
     values = None if grid is None else {name: tuple(v if isinstance(v, list) else [v]) for name, v in grid.items()}
-    contestant = Contestant(kind, fixed, values)
-    contestant.settings()  # refuse wrong values now, not in the middle of the runs
-    return contestant
+    entry = PolicyEntry(kind, fixed, values)
+    entry.settings()  # refuse wrong values now, not in the middle of the runs
+    return entry
 
 
 def _only(path: Path, where: str, given: Any, known: set[str]) -> None:

@@ -11,9 +11,9 @@ from glbandits.evaluation.learning_curve import LearningCurve
 from glbandits.evaluation.support import WEIGHT_EDGES
 from glbandits.experiments.evaluation_report.numbers import logged_interval, shown
 from glbandits.experiments.log_study import LogStudy
-from glbandits.experiments.report.chart_parts import SMALL, Chart, band, base_layout, line, plain, short
-from glbandits.experiments.report.drawn import Curve
-from glbandits.experiments.report.looks import Look, Looks
+from glbandits.experiments.report.chart_data import Curve
+from glbandits.experiments.report.plotly_helpers import SMALL, Chart, band, base_layout, line, plain, short
+from glbandits.experiments.report.series_styles import SeriesStyle, SeriesStyles
 from glbandits.records import Floats, Ints
 
 GREY = "#666666"
@@ -26,13 +26,13 @@ SETTLED = 20
 """A running mean is shown whole from this part of the rows on."""
 
 
-def forest_chart(study: LogStudy, looks: Looks) -> Chart:
+def forest_chart(study: LogStudy, styles: SeriesStyles) -> Chart:
     """Each estimate with its interval: a block of rows for the log itself, and one for each policy."""
     layout = base_layout("Mean reward of a decision", f"{study.questions.level:.0%} intervals (normal)")
     ticks: dict[int, str] = {}
     traces, notes, place = [], [], 0
     blocks = [("the log itself", GREY, _logged_rows(study))]
-    blocks += [(one.label, looks[one.label].colour, _estimated_rows(one.evaluation)) for one in study.judged]
+    blocks += [(one.label, styles[one.label].colour, _estimated_rows(one.evaluation)) for one in study.judged]
     for label, colour, rows in blocks:
         notes.append(_heading(label, colour, place))
         places = range(place + 1, place + 1 + len(rows))
@@ -102,20 +102,20 @@ def _upright(x: float) -> Chart:
     return {"type": "line", "x0": x, "x1": x, "y0": 0, "y1": 1, "yref": "paper", "line": dotted, "layer": "below"}
 
 
-def weights_chart(study: LogStudy, looks: Looks) -> Chart:
+def weights_chart(study: LogStudy, styles: SeriesStyles) -> Chart:
     """How many rows have which weight, on two logarithmic scales."""
     layout = base_layout("Weights of the rows", "rows of weight 0 are left out")
     counts = {one.label: one.evaluation.support.weight_counts for one in study.judged}
     used = np.flatnonzero(np.sum(list(counts.values()), axis=0))
     first, last = (int(used[0]), int(used[-1])) if len(used) else (0, 0)
-    traces = [_steps(label, looks[label], many, slice(first, last + 1)) for label, many in counts.items()]
+    traces = [_steps(label, styles[label], many, slice(first, last + 1)) for label, many in counts.items()]
     layout["xaxis"] |= {"type": "log", "title": {"text": "weight: chance under the policy / in the log", "font": SMALL}}
     layout["yaxis"] |= {"type": "log", "title": {"text": "rows", "font": SMALL}, "rangemode": "tozero"}
     layout["hovermode"] = "closest"
     return {"data": traces, "layout": layout}
 
 
-def _steps(label: str, look: Look, counts: Ints, used: slice) -> Chart:
+def _steps(label: str, style: SeriesStyle, counts: Ints, used: slice) -> Chart:
     """The outline of a histogram: flat from edge to edge. What is beyond the last edges stands next to them."""
     apart = WEIGHT_EDGES[1] / WEIGHT_EDGES[0]
     edges = np.concatenate([WEIGHT_EDGES[:1] / apart, WEIGHT_EDGES, WEIGHT_EDGES[-1:] * apart])
@@ -128,14 +128,14 @@ def _steps(label: str, look: Look, counts: Ints, used: slice) -> Chart:
         "legendgroup": plain(label),
         "x": short(np.sqrt(edges[:-1] * edges[1:])[used]),
         "y": [int(count) or None for count in counts[used]],  # 0 has no place on a logarithmic scale
-        "line": {"color": look.colour, "dash": look.plotly_dash, "shape": "hvh", "width": 2},
-        "marker": {"size": 5, "color": look.colour},
+        "line": {"color": style.colour, "dash": style.plotly_dash, "shape": "hvh", "width": 2},
+        "marker": {"size": 5, "color": style.colour},
         "text": words[used],
         "hovertemplate": "weight %{text}: %{y} rows",
     }
 
 
-def arms_chart(study: LogStudy, supports: Mapping[str, ArmSupport], looks: Looks) -> Chart:
+def arms_chart(study: LogStudy, supports: Mapping[str, ArmSupport], styles: SeriesStyles) -> Chart:
     """What the log did and each policy would do, arm by arm, and below what the arms earned in the log."""
     names = study.arm_names or ()
     shares = {label: support.wanted / support.wanted.sum() for label, support in supports.items()}
@@ -144,7 +144,7 @@ def arms_chart(study: LogStudy, supports: Mapping[str, ArmSupport], looks: Looks
     asked = np.argsort(-np.max([logged, *shares.values()], axis=0), kind="stable")[:MOST_ARMS]
     places = np.sort(asked)
     arms = [plain(names[place]) for place in places]
-    bars = [("the log", GREY, logged), *((label, looks[label].colour, share) for label, share in shares.items())]
+    bars = [("the log", GREY, logged), *((label, styles[label].colour, share) for label, share in shares.items())]
     traces = [_bar(label, colour, arms, share[places]) for label, colour, share in bars]
     earned = base.rewards[places]
     traces.append(_bar("mean reward in the log", GREY, arms, earned) | {"yaxis": "y2", "showlegend": False})
@@ -175,7 +175,7 @@ def _cut(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
-def running_chart(study: LogStudy, estimator: str, looks: Looks) -> Chart:
+def running_chart(study: LogStudy, estimator: str, styles: SeriesStyles) -> Chart:
     """The estimate from the first rows alone, as rows were added."""
     drawn = [
         _settled(Curve(one.label, one.first_row + one.evaluation.at_rows, running, np.full(len(running), np.nan)))
@@ -183,10 +183,10 @@ def running_chart(study: LogStudy, estimator: str, looks: Looks) -> Chart:
         for running in (one.evaluation[estimator].running,)
     ]
     layout = base_layout(f"{estimator}: the estimate as rows came", "dotted: the mean reward of the log")
-    return _over_rows(study, drawn, looks, layout)
+    return _over_rows(study, drawn, styles, layout)
 
 
-def learning_chart(study: LogStudy, curves: Mapping[str, LearningCurve], looks: Looks) -> Chart:
+def learning_chart(study: LogStudy, curves: Mapping[str, LearningCurve], styles: SeriesStyles) -> Chart:
     """What policies would have earned while learning."""
     reach = float(ndtri(0.5 + study.questions.level / 2))
     drawn = [
@@ -194,7 +194,7 @@ def learning_chart(study: LogStudy, curves: Mapping[str, LearningCurve], looks: 
         for label, curve in curves.items()
     ]
     under = f"mean reward so far, band: {study.questions.level:.0%}; dotted: the log"
-    return _over_rows(study, drawn, looks, base_layout("While learning, over the whole log", under))
+    return _over_rows(study, drawn, styles, base_layout("While learning, over the whole log", under))
 
 
 def _settled(curve: Curve) -> Curve:
@@ -205,9 +205,9 @@ def _settled(curve: Curve) -> Curve:
     return Curve(curve.label, curve.rounds[known], curve.mean[known], curve.half_width[known])
 
 
-def _over_rows(study: LogStudy, drawn: Sequence[Curve], looks: Looks, layout: Chart) -> Chart:
-    bands = [band(curve, looks[curve.label]) for curve in drawn if len(curve.rounds) and curve.has_band]
-    lines = [line(curve, looks[curve.label], decimals=5) for curve in drawn]
+def _over_rows(study: LogStudy, drawn: Sequence[Curve], styles: SeriesStyles, layout: Chart) -> Chart:
+    bands = [band(curve, styles[curve.label]) for curve in drawn if len(curve.rounds) and curve.has_band]
+    lines = [line(curve, styles[curve.label], decimals=5) for curve in drawn]
     layout["xaxis"] |= {"title": {"text": "row of the log", "font": SMALL}}
     layout["yaxis"] |= {"title": {"text": "mean reward", "font": SMALL}}
     window = _window([curve for curve in drawn if len(curve.rounds)])

@@ -7,10 +7,10 @@ from glbandits.evaluation import ArmSupport
 from glbandits.experiments.evaluation_report import charts, tables
 from glbandits.experiments.evaluation_report.record import write_record
 from glbandits.experiments.log_study import LogStudy
-from glbandits.experiments.report.chart_parts import Chart, draw
-from glbandits.experiments.report.looks import Looks, looks_in_order
-from glbandits.experiments.report.markup import listed, paragraph
-from glbandits.experiments.report.whole_page import AGAIN, again, write_page
+from glbandits.experiments.report.html_elements import listed, paragraph
+from glbandits.experiments.report.html_page import AGAIN, again, write_page
+from glbandits.experiments.report.plotly_helpers import Chart, draw
+from glbandits.experiments.report.series_styles import SeriesStyles, styles_in_order
 from glbandits.version import __version__
 
 PAGE, RECORD = "evaluation.html", "evaluation.json"
@@ -30,13 +30,13 @@ def write_evaluation(study: LogStudy, folder: Path, command: str) -> tuple[Path,
     The page needs no network and no other file. The same study gives the same bytes.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    looks = looks_in_order(one.label for one in study.judged)
+    styles = styles_in_order(one.label for one in study.judged)
     bodies = {
-        "estimates": _estimates(study, looks),
-        "support": _support(study, looks),
-        "arms": _arms(study, looks),
-        "time": _time(study, looks),
-        "learning": _learning(study, looks),
+        "estimates": _estimates(study, styles),
+        "support": _support(study, styles),
+        "arms": _arms(study, styles),
+        "time": _time(study, styles),
+        "learning": _learning(study, styles),
     }
     parts = [_opening(study), _contents()]
     parts += [f'<section id="{name}"><h2>{SECTIONS[name]}</h2>\n{body}</section>' for name, body in bodies.items()]
@@ -68,12 +68,12 @@ def _contents() -> str:
     return f'<nav aria-label="Contents"><ul>\n{lines}\n</ul></nav>'
 
 
-def _estimates(study: LogStudy, looks: Looks) -> str:
+def _estimates(study: LogStudy, styles: SeriesStyles) -> str:
     about = (
         "The mean reward of a decision, had the policy decided instead of the log's own. An interval tells what chance "
         "may have done; it does not tell what the notes below tell. The dotted line is what the log itself earned."
     )
-    chart = _figure(charts.forest_chart(study, looks), "estimates", charts.forest_height(study))
+    chart = _figure(charts.forest_chart(study, styles), "estimates", charts.forest_height(study))
     return "\n".join([paragraph(about), chart, *_notes(study), tables.estimates_table(study)])
 
 
@@ -86,18 +86,18 @@ def _notes(study: LogStudy) -> list[str]:
     return [paragraph(f"{listed(labels)}: {note}.", "warning") for note, labels in alike.items()]
 
 
-def _support(study: LogStudy, looks: Looks) -> str:
+def _support(study: LogStudy, styles: SeriesStyles) -> str:
     about = (
         "A row counts with the weight pi / p: the chance that the policy gives to what was done, over the chance that "
         "the log gave to it. A few large weights mean that a few rows decide the estimate. Rows of weight 0 tell "
         "nothing about this policy. Decisions without support are those that the log never made: no estimate knows "
         "what they would have earned."
     )
-    chart = _figure(charts.weights_chart(study, looks), "weights")
+    chart = _figure(charts.weights_chart(study, styles), "weights")
     return "\n".join([paragraph(about), tables.support_table(study), chart])
 
 
-def _arms(study: LogStudy, looks: Looks) -> str:
+def _arms(study: LogStudy, styles: SeriesStyles) -> str:
     latest = max(study.parts)
     supports: dict[str, ArmSupport] = {
         one.label: one.evaluation.support.arms
@@ -107,24 +107,24 @@ def _arms(study: LogStudy, looks: Looks) -> str:
     if not supports or study.arm_names is None:
         return paragraph("Arms differ from row to row here, so there are none to be listed.")
     parts = [paragraph(f"On {study.rows_in_words(latest)}.")] if len(study.parts) > 1 else []
-    parts += [_figure(charts.arms_chart(study, supports, looks), "arms", 36), tables.arms_table(study, supports)]
+    parts += [_figure(charts.arms_chart(study, supports, styles), "arms", 36), tables.arms_table(study, supports)]
     if len(study.arm_names) > tables.MOST_ROWS:
         parts.append(paragraph(f"The first {tables.MOST_ROWS} arms; {RECORD} has all."))
     return "\n".join(parts)
 
 
-def _time(study: LogStudy, looks: Looks) -> str:
+def _time(study: LogStudy, styles: SeriesStyles) -> str:
     about = (
         "Each estimate from the rows so far alone. An estimate that jumps does so where a row has a large weight; one "
         "that drifts may mean that the world changed while the log was written."
     )
     names = study.questions.estimators
-    figures = [_figure(charts.running_chart(study, name, looks), f"running-{name}") for name in names]
+    figures = [_figure(charts.running_chart(study, name, styles), f"running-{name}") for name in names]
     side = f'<div class="side{" both" * (len(figures) > 1)}">'
     return "\n".join([paragraph(about), side, *figures, "</div>"])
 
 
-def _learning(study: LogStudy, looks: Looks) -> str:
+def _learning(study: LogStudy, styles: SeriesStyles) -> str:
     curves = {one.label: one.curve for one in study.judged if one.curve is not None}
     if not curves:
         return paragraph("None of these policies learns.")
@@ -138,7 +138,7 @@ def _learning(study: LogStudy, looks: Looks) -> str:
     )
     notes = [(one.label, one.curve_note()) for one in study.judged]
     warnings = [paragraph(f"{label}: {note}.", "warning") for label, note in notes if note is not None]
-    chart = _figure(charts.learning_chart(study, curves, looks), "while-learning")
+    chart = _figure(charts.learning_chart(study, curves, styles), "while-learning")
     return "\n".join([paragraph(about), chart, *warnings, tables.learning_table(study)])
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from glbandits.evaluation import ArmSupport
 from glbandits.experiments.evaluation_report.numbers import against_the_log, between, logged_interval, shown
 from glbandits.experiments.log_study import LogStudy
-from glbandits.experiments.report.markup import NONE, significant, table
+from glbandits.experiments.report.html_elements import NONE, significant, table
 
 MOST_ROWS = 200
 """Arms that a table shows; the JSON file has all."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from glbandits.experiments.contest import Experiment
+from glbandits.experiments.experiment import Experiment
 from glbandits.experiments.paper import forest_1, forest_2, news, runtime, simulation
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from glbandits.experiments.contest import Experiment
-from glbandits.experiments.paper.contestants import the_seven
+from glbandits.experiments.experiment import Experiment
+from glbandits.experiments.paper.compared_policies import paper_policies
 from glbandits.experiments.paper.forest_clusters import forest_cover
 
 NAME, HORIZON, BEST_ARMS = "forest-2", 1000, 4
@@ -23,7 +23,7 @@ def experiment(data: Path | None, work: Path, version: str = CLEAN) -> Experimen
         title=f"Forest cover, scenario 2{', AS PUBLISHED (label leaked)' if leaked else ''}: T=1000, K=32, d=55",
         environment=forest_cover(2, version, data, work),
         horizon=HORIZON,
-        contestants=the_seven(HORIZON),
+        entries=paper_policies(HORIZON),
         best_arms=BEST_ARMS,
         note="Each round every cluster shows one of its members, and pays that member's own label. Regret is counted "
         f"with the cluster's mean. {LEAKED_NOTE if leaked else CLEAN_NOTE}",

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from glbandits.environments import News, write_simulated_news
-from glbandits.experiments.contest import Experiment
-from glbandits.experiments.paper.contestants import the_seven
+from glbandits.experiments.experiment import Experiment
+from glbandits.experiments.paper.compared_policies import paper_policies
 
 NAME = "news"
 DAYS, SEED = 2, 1
@@ -28,7 +28,7 @@ def experiment(files: Sequence[Path], stand_in: Path) -> Experiment:
         title=f"News ({kind}): T={horizon}, d=6",
         environment=environment,
         horizon=horizon,
-        contestants=the_seven(horizon),
+        entries=paper_policies(horizon),
         measure="reward",
         note=f"{kind}. A round is a timestamp, an arm an article shown then, its mean reward the share of clicks among "
         "the events that showed it. Seeds differ in the noise of rewards only.",

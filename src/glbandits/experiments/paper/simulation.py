@@ -1,8 +1,8 @@
 """The simulation (Figure 1): new arms each round, T=1000, K=100, d=6, logistic."""
 
 from glbandits.environments import Synthetic
-from glbandits.experiments.contest import Experiment
-from glbandits.experiments.paper.contestants import the_seven
+from glbandits.experiments.experiment import Experiment
+from glbandits.experiments.paper.compared_policies import paper_policies
 
 NAME, HORIZON, ARMS, DIM = "simulation", 1000, 100, 6
 
@@ -14,6 +14,6 @@ def experiment() -> Experiment:
         title=f"Simulation: T={HORIZON}, K={ARMS}, d={DIM}, logistic",
         environment=Synthetic(dim=DIM, arms=ARMS, link="logistic"),
         horizon=HORIZON,
-        contestants=the_seven(HORIZON),
+        entries=paper_policies(HORIZON),
         note="Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], drawn anew for each seed.",
     )

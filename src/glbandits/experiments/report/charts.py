@@ -1,8 +1,7 @@
 """Interactive charts: figures as plain data, which Plotly's script draws in the page."""
 
 from glbandits.experiments.protocols import ProtocolResult
-from glbandits.experiments.report.chart_parts import SMALL, Chart, band, base_layout, line, plain, short
-from glbandits.experiments.report.drawn import (
+from glbandits.experiments.report.chart_data import (
     SIMULATED,
     best_pulls,
     curves,
@@ -11,17 +10,18 @@ from glbandits.experiments.report.drawn import (
     title_of,
     value_range,
 )
-from glbandits.experiments.report.looks import Looks
+from glbandits.experiments.report.plotly_helpers import SMALL, Chart, band, base_layout, line, plain, short
+from glbandits.experiments.report.series_styles import SeriesStyles
 from glbandits.experiments.results import ExperimentResult
 
 
-def curves_chart(result: ExperimentResult, protocol: ProtocolResult, looks: Looks) -> Chart:
+def curves_chart(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> Chart:
     """The curves with their bands; a click on a name hides both."""
     experiment = result.experiment
     decimals = 1 if experiment.measure == "regret" else 4
     drawn = curves(experiment, protocol)
-    bands = [band(curve, looks[curve.label]) for curve in drawn if curve.has_band]  # below all lines
-    lines = [line(curve, looks[curve.label], decimals) for curve in drawn]
+    bands = [band(curve, styles[curve.label]) for curve in drawn if curve.has_band]  # below all lines
+    lines = [line(curve, styles[curve.label], decimals) for curve in drawn]
     title = f"{experiment.name}: {title_of(result, protocol)}"
     layout = _layout(result, title, spread_in_words(protocol))
     layout["xaxis"] |= {"title": {"text": "round", "font": SMALL}, "range": [0, experiment.horizon]}
@@ -30,7 +30,7 @@ def curves_chart(result: ExperimentResult, protocol: ProtocolResult, looks: Look
     return {"data": bands + lines, "layout": layout}
 
 
-def pulls_chart(result: ExperimentResult, protocol: ProtocolResult, looks: Looks) -> Chart:
+def pulls_chart(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> Chart:
     """The median pulls of the best arms, as bars."""
     experiment = result.experiment
     pulls = best_pulls(experiment, protocol.outcomes)
@@ -41,7 +41,7 @@ def pulls_chart(result: ExperimentResult, protocol: ProtocolResult, looks: Looks
             "legendgroup": plain(label),  # makes names flow in lines, not stand in columns
             "x": [plain(arm).replace(" (", "<br>(") for arm in pulls.arms],
             "y": medians.tolist(),
-            "marker": {"color": looks[label].colour},
+            "marker": {"color": styles[label].colour},
             "hovertemplate": "%{y:.0f} pulls",
         }
         for label, medians in pulls.medians.items()

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from glbandits.experiments.protocols import PROTOCOLS, ProtocolResult
-from glbandits.experiments.report.drawn import (
+from glbandits.experiments.report.chart_data import (
     PROTOCOL_TITLES,
     best_pulls,
     curves,
@@ -23,7 +23,7 @@ from glbandits.experiments.report.drawn import (
     title_of,
     value_range,
 )
-from glbandits.experiments.report.looks import Looks
+from glbandits.experiments.report.series_styles import SeriesStyles
 from glbandits.experiments.results import ExperimentResult
 
 CURVE_PANELS = {"simulation": (0, 0), "forest-1": (0, 1), "news": (1, 0), "forest-2": (1, 1)}
@@ -33,25 +33,25 @@ PULLS_PANELS = {"forest-1": (0, 2), "forest-2": (1, 2)}
 FORMATS = ("png", "svg")
 
 
-def experiment_figure(result: ExperimentResult, protocol: ProtocolResult, looks: Looks) -> Figure:
+def experiment_figure(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> Figure:
     """The curves of one experiment under one protocol."""
     figure, axes = _figure_of_one(f"{result.experiment.title}\n{title_of(result, protocol)}", result)
-    _draw_curves(axes, result, protocol, looks)
+    _draw_curves(axes, result, protocol, styles)
     axes.set_ylabel(f"{measure_in_words(result.experiment)}\n({spread_in_words(protocol)})")
     figure.legend(loc="outside right upper", frameon=False, title="at the end", alignment="left")
     return figure
 
 
-def pulls_figure(result: ExperimentResult, protocol: ProtocolResult, looks: Looks) -> Figure:
+def pulls_figure(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> Figure:
     """The median pulls of the best arms."""
     figure, axes = _figure_of_one(f"{result.experiment.title}\n{title_of(result, protocol)}", result)
-    _draw_pulls(axes, result, protocol, looks)
+    _draw_pulls(axes, result, protocol, styles)
     axes.set_ylabel(f"median pulls of the {result.experiment.best_arms} best arms")
     figure.legend(loc="outside right upper", frameon=False)
     return figure
 
 
-def paper_figure(results: Sequence[ExperimentResult], protocol: str, looks: Looks) -> Figure:
+def paper_figure(results: Sequence[ExperimentResult], protocol: str, styles: SeriesStyles) -> Figure:
     """All that was run, in the paper's arrangement of two rows and three columns."""
     figure = Figure(figsize=(13, 7.4), layout=ConstrainedLayoutEngine(h_pad=0.08))
     FigureCanvasAgg(figure)
@@ -67,7 +67,7 @@ def paper_figure(results: Sequence[ExperimentResult], protocol: str, looks: Look
         if name in run:
             result, outcome = run[name]
             axes.set_title(named(name, result), loc="left", fontsize=11)
-            _draw_curves(axes, result, outcome, looks, final=False)
+            _draw_curves(axes, result, outcome, styles, final=False)
             axes.set_ylabel(measure_in_words(result.experiment))
         else:
             _not_run(axes, name)
@@ -77,7 +77,7 @@ def paper_figure(results: Sequence[ExperimentResult], protocol: str, looks: Look
             result, outcome = run[name]
             many = result.experiment.best_arms
             axes.set_title(named(f"{name}, {many} best arms", result), loc="left", fontsize=11)
-            _draw_pulls(axes, result, outcome, looks, short=True)
+            _draw_pulls(axes, result, outcome, styles, short=True)
             axes.set_ylabel("median pulls")
         else:
             _not_run(axes, f"{name}, pulls of the best arms")
@@ -95,14 +95,14 @@ def paper_protocols(results: Sequence[ExperimentResult]) -> list[str]:
     return [name for name in PROTOCOLS if name in run]
 
 
-def write_figures(results: Sequence[ExperimentResult], folder: Path, looks: Looks) -> None:
+def write_figures(results: Sequence[ExperimentResult], folder: Path, styles: SeriesStyles) -> None:
     """Draw all figures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for result in results:
         for protocol in result.protocols:
-            save(experiment_figure(result, protocol, looks), folder, stem(result, protocol))
+            save(experiment_figure(result, protocol, styles), folder, stem(result, protocol))
             if result.experiment.best_arms > 0:
-                save(pulls_figure(result, protocol, looks), folder, stem(result, protocol, "pulls"))
+                save(pulls_figure(result, protocol, styles), folder, stem(result, protocol, "pulls"))
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
@@ -126,19 +126,19 @@ def _figure_of_one(title: str, result: ExperimentResult) -> tuple[Figure, Axes]:
 
 
 def _draw_curves(
-    axes: Axes, result: ExperimentResult, protocol: ProtocolResult, looks: Looks, *, final: bool = True
+    axes: Axes, result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles, *, final: bool = True
 ) -> None:
     reward = result.experiment.measure == "reward"
     drawn = curves(result.experiment, protocol)
     for curve in drawn:
-        look, last = looks[curve.label], curve.mean[-1]
+        style, last = styles[curve.label], curve.mean[-1]
         label = f"{curve.label}: {last:.3f}" if reward else f"{curve.label}: {last:.1f}"
         axes.plot(
-            curve.rounds, curve.mean, color=look.colour, linestyle=look.dash, label=label if final else curve.label
+            curve.rounds, curve.mean, color=style.colour, linestyle=style.dash, label=label if final else curve.label
         )
         if curve.has_band:
             low, high = curve.mean - curve.half_width, curve.mean + curve.half_width
-            axes.fill_between(curve.rounds, low, high, color=look.colour, alpha=0.14, linewidth=0)
+            axes.fill_between(curve.rounds, low, high, color=style.colour, alpha=0.14, linewidth=0)
     axes.set_xlabel("round")
     axes.set_xlim(0, result.experiment.horizon)
     axes.set_ylim(*value_range(result.experiment, drawn))
@@ -146,13 +146,13 @@ def _draw_curves(
 
 
 def _draw_pulls(
-    axes: Axes, result: ExperimentResult, protocol: ProtocolResult, looks: Looks, *, short: bool = False
+    axes: Axes, result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles, *, short: bool = False
 ) -> None:
     pulls = best_pulls(result.experiment, protocol.outcomes)
     centres, width = np.arange(len(pulls.arms)), 0.8 / len(pulls.medians)
     for i, (label, medians) in enumerate(pulls.medians.items()):
         offset = (i - (len(pulls.medians) - 1) / 2) * width
-        axes.bar(centres + offset, medians, width, color=looks[label].colour, label=label)
+        axes.bar(centres + offset, medians, width, color=styles[label].colour, label=label)
     axes.set_xticks(centres, [arm.replace(" (", "\n(") for arm in pulls.arms], fontsize=9 if short else 10)
     _plain(axes)
 

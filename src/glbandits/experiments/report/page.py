@@ -6,17 +6,17 @@ from html import escape
 from pathlib import Path
 
 from glbandits.errors import InvalidInput
-from glbandits.experiments.contest import THIN
+from glbandits.experiments.experiment import THIN
 from glbandits.experiments.paper.runtime import TITLE as RUNTIME_TITLE
 from glbandits.experiments.protocols import FRESH, ProtocolResult
 from glbandits.experiments.report import tables
-from glbandits.experiments.report.chart_parts import Chart, draw
+from glbandits.experiments.report.chart_data import PROTOCOL_TITLES, named, slug, stem
 from glbandits.experiments.report.charts import curves_chart, pulls_chart
-from glbandits.experiments.report.drawn import PROTOCOL_TITLES, named, slug, stem
 from glbandits.experiments.report.figures import FORMATS, paper_figure, paper_protocols, save, write_figures
-from glbandits.experiments.report.looks import Looks, looks_of
-from glbandits.experiments.report.markup import listed, paragraph, seeds_in_words
-from glbandits.experiments.report.whole_page import AGAIN, again, write_page
+from glbandits.experiments.report.html_elements import listed, paragraph, seeds_in_words
+from glbandits.experiments.report.html_page import AGAIN, again, write_page
+from glbandits.experiments.report.plotly_helpers import Chart, draw
+from glbandits.experiments.report.series_styles import SeriesStyles, styles_for
 from glbandits.experiments.results import ExperimentResult, RuntimeTable
 from glbandits.version import __version__
 
@@ -33,10 +33,10 @@ def write_report(results: Sequence[ExperimentResult], runtime: RuntimeTable | No
     names = [slug(result.experiment.name) for result in results]
     if len(set(names)) < len(names):
         raise InvalidInput(f"each experiment of a report needs a name of its own; got {', '.join(names)}")
-    looks = looks_of(one.label for result in results for protocol in result.protocols for one in protocol.outcomes)
-    write_figures(results, folder / FIGURES, looks)
-    parts = [_opening(results, runtime), _contents(results, runtime), *_all_panels(results, folder / FIGURES, looks)]
-    parts += [_experiment(result, looks) for result in results]
+    styles = styles_for(one.label for result in results for protocol in result.protocols for one in protocol.outcomes)
+    write_figures(results, folder / FIGURES, styles)
+    parts = [_opening(results, runtime), _contents(results, runtime), *_all_panels(results, folder / FIGURES, styles)]
+    parts += [_experiment(result, styles) for result in results]
     if runtime is not None:
         parts.append(_runtime(runtime))
     parts.append(again(command, "This command makes it. Runs that are still in the store are not computed again."))
@@ -83,7 +83,7 @@ def _contents(results: Sequence[ExperimentResult], runtime: RuntimeTable | None)
     return f'<nav aria-label="Contents"><ul>\n{lines}\n</ul></nav>'
 
 
-def _all_panels(results: Sequence[ExperimentResult], folder: Path, looks: Looks) -> list[str]:
+def _all_panels(results: Sequence[ExperimentResult], folder: Path, styles: SeriesStyles) -> list[str]:
     """The figure in the paper's arrangement, once for each protocol; it is in the page itself too."""
     protocols = paper_protocols(results)
     if not protocols:
@@ -91,14 +91,14 @@ def _all_panels(results: Sequence[ExperimentResult], folder: Path, looks: Looks)
     parts = [f'<section id="{ALL_PANELS}"><h2>{ALL_PANELS_TITLE}</h2>']
     for protocol in protocols:
         name = f"{ALL_PANELS}-{protocol}"
-        png, _ = save(paper_figure(results, protocol, looks), folder, name)
+        png, _ = save(paper_figure(results, protocol, styles), folder, name)
         picture = b64encode(png.read_bytes()).decode()
         image = f'<img alt="{escape(PROTOCOL_TITLES[protocol])}" src="data:image/png;base64,{picture}">'
         parts.append(f'<figure><div class="scroll" tabindex="0">{image}</div>{_static(name)}</figure>')
     return [*parts, "</section>"]
 
 
-def _experiment(result: ExperimentResult, looks: Looks) -> str:
+def _experiment(result: ExperimentResult, styles: SeriesStyles) -> str:
     experiment = result.experiment
     parts = [f'<section id="{slug(experiment.name)}"><h2>{escape(_heading(result))}</h2>']
     if result.simulated_data:
@@ -112,7 +112,7 @@ def _experiment(result: ExperimentResult, looks: Looks) -> str:
     if experiment.note:
         parts.append(paragraph(experiment.note))
     parts.append(f'<div class="side{" both" * (len(result.protocols) > 1)}">')
-    parts += [_protocol(result, protocol, looks) for protocol in result.protocols]
+    parts += [_protocol(result, protocol, styles) for protocol in result.protocols]
     parts += ["</div>", "<h3>What the number of settings does</h3>", tables.settings_sentence(result.protocols)]
     parts.append(tables.both_table(result.protocols))
     for protocol in result.protocols:
@@ -121,16 +121,16 @@ def _experiment(result: ExperimentResult, looks: Looks) -> str:
     return "\n".join(filter(None, [*parts, "</section>"]))
 
 
-def _protocol(result: ExperimentResult, protocol: ProtocolResult, looks: Looks) -> str:
+def _protocol(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> str:
     """The words and the charts of one protocol: a column on a wide screen."""
     seeds = seeds_in_words(protocol.outcomes[0].seeds)
     parts = [
         f"<h3>{escape(PROTOCOL_TITLES[protocol.protocol])}</h3>",
         paragraph(f"{protocol.words} Shown here: seeds {seeds}."),
-        _figure(curves_chart(result, protocol, looks), stem(result, protocol)),
+        _figure(curves_chart(result, protocol, styles), stem(result, protocol)),
     ]
     if result.experiment.best_arms > 0:
-        parts.append(_figure(pulls_chart(result, protocol, looks), stem(result, protocol, "pulls")))
+        parts.append(_figure(pulls_chart(result, protocol, styles), stem(result, protocol, "pulls")))
     return '<div class="protocol">' + "\n".join(parts) + "</div>"
 
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from glbandits.experiments.paper.runtime import HORIZON
 from glbandits.experiments.protocols import FRESH, PAPER, Outcome, ProtocolResult
-from glbandits.experiments.report.drawn import curves
-from glbandits.experiments.report.markup import NONE, listed, paragraph, significant, table, with_width
+from glbandits.experiments.report.chart_data import curves
+from glbandits.experiments.report.html_elements import NONE, listed, paragraph, significant, table, with_width
 from glbandits.experiments.results import ExperimentResult, RuntimeRow, RuntimeTable
 
 BEST = "the best"

@@ -6,8 +6,8 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from glbandits.experiments.report.chart_parts import plotly_script
-from glbandits.experiments.report.markup import paragraph
+from glbandits.experiments.report.html_elements import paragraph
+from glbandits.experiments.report.plotly_helpers import plotly_script
 
 AGAIN = "How to make this page again"
 

@@ -1,4 +1,4 @@
-"""What all charts share: how they are put in a page, and how they look."""
+"""What all charts share: how they are put in a page, and their layout."""
 
 import textwrap
 from collections.abc import Iterable
@@ -9,8 +9,8 @@ import numpy as np
 from plotly.io import to_html
 from plotly.offline import get_plotlyjs
 
-from glbandits.experiments.report.drawn import Curve
-from glbandits.experiments.report.looks import Look
+from glbandits.experiments.report.chart_data import Curve
+from glbandits.experiments.report.series_styles import SeriesStyle
 
 Chart: TypeAlias = dict[str, Any]
 
@@ -69,7 +69,7 @@ def base_layout(title: str, under: str, more: Iterable[str] = ()) -> Chart:
     }
 
 
-def line(curve: Curve, look: Look, decimals: int) -> Chart:
+def line(curve: Curve, style: SeriesStyle, decimals: int) -> Chart:
     """The mean; where the cursor is, the width of its band is told too."""
     drawn = {
         "type": "scatter",
@@ -78,7 +78,7 @@ def line(curve: Curve, look: Look, decimals: int) -> Chart:
         "legendgroup": plain(curve.label),
         "x": curve.rounds.tolist(),
         "y": short(curve.mean),
-        "line": {"color": look.colour, "dash": look.plotly_dash, "width": 2},
+        "line": {"color": style.colour, "dash": style.plotly_dash, "width": 2},
         "hovertemplate": f"%{{y:.{decimals}f}}",
     }
     if curve.has_band:
@@ -87,7 +87,7 @@ def line(curve: Curve, look: Look, decimals: int) -> Chart:
     return drawn
 
 
-def band(curve: Curve, look: Look) -> Chart:
+def band(curve: Curve, style: SeriesStyle) -> Chart:
     """The outline of the band: to the right along its lower edge, and back along the upper one."""
     there, back = curve.rounds, curve.rounds[::-1]
     low, high = curve.mean - curve.half_width, curve.mean + curve.half_width
@@ -97,8 +97,8 @@ def band(curve: Curve, look: Look) -> Chart:
         "x": np.concatenate([there, back]).tolist(),
         "y": short(np.concatenate([low, high[::-1]])),
         "fill": "toself",
-        "fillcolor": look.faint(0.14),
-        "line": {"width": 0, "color": look.colour},
+        "fillcolor": style.faint(0.14),
+        "line": {"width": 0, "color": style.colour},
         "legendgroup": plain(curve.label),
         "showlegend": False,
         "hoverinfo": "skip",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glbandits.experiments.contest import Experiment
+from glbandits.experiments.experiment import Experiment
 from glbandits.experiments.protocols import FRESH, PAPER, Outcome, ProtocolResult
 from glbandits.experiments.results import ExperimentResult
 from glbandits.records import Floats, Ints

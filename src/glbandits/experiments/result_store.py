@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from glbandits.errors import GlbanditsError, InvalidInput
-from glbandits.experiments.run_key import RunSpec, fingerprint
+from glbandits.experiments.run_spec import RunSpec, fingerprint
 from glbandits.records import Floats, Ints
 from glbandits.version import __version__
 
@@ -39,7 +39,7 @@ SCHEMA: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedRun:
     """A run that is done."""
 
     seconds: float
@@ -63,7 +63,7 @@ class ResultStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._finished: dict[str, Finished] = {}
+        self._finished: dict[str, FinishedRun] = {}
         self._read: set[Path] = set()
 
     def __len__(self) -> int:
@@ -73,7 +73,7 @@ class ResultStore:
     def __contains__(self, spec: RunSpec) -> bool:
         return spec.key in self._finished
 
-    def __getitem__(self, spec: RunSpec) -> Finished:
+    def __getitem__(self, spec: RunSpec) -> FinishedRun:
         return self._finished[spec.key]
 
     def refresh(self) -> None:
@@ -83,7 +83,7 @@ class ResultStore:
                 self._take(path)
                 self._read.add(path)
 
-    def add(self, runs: Sequence[tuple[RunSpec, Finished]]) -> None:
+    def add(self, runs: Sequence[tuple[RunSpec, FinishedRun]]) -> None:
         """Keep these runs, in one new file: all of them or none."""
         if not runs:
             return
@@ -115,7 +115,7 @@ class ResultStore:
                 f"{path} does not have the columns of a result file; remove it, or choose another folder"
             )
         for row in table.iter_rows(named=True):
-            self._finished[row["key"]] = Finished(
+            self._finished[row["key"]] = FinishedRun(
                 seconds=row["seconds"],
                 rounds=np.array(row["rounds"], dtype=np.int64),
                 regret=np.array(row["regret"], dtype=np.float64),
@@ -123,7 +123,7 @@ class ResultStore:
             )
 
 
-def _row(spec: RunSpec, finished: Finished) -> list[object]:
+def _row(spec: RunSpec, finished: FinishedRun) -> list[object]:
     if finished.rounds[-1] != spec.horizon:
         raise GlbanditsError(f"a run of {spec.horizon} rounds must be recorded to its end; got {finished.rounds[-1]}")
     return [

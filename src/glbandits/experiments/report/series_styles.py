@@ -1,4 +1,4 @@
-"""How an algorithm looks: the same colour and dash in every chart, so that the eye can follow it."""
+"""Series styles: each policy has the same colour, dash, marker and hatch in every chart."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
@@ -12,7 +12,7 @@ PLACES = {name: place for place, name in enumerate(dict.fromkeys((*THE_SEVEN, *P
 PLOTLY_DASHES = {"-": "solid", "--": "dash", "-.": "dashdot", ":": "dot"}
 
 
-class Look(NamedTuple):
+class SeriesStyle(NamedTuple):
     """A colour and a dash, as Matplotlib writes it."""
 
     colour: str
@@ -29,26 +29,26 @@ class Look(NamedTuple):
         return f"rgba({red},{green},{blue},{opacity:g})"
 
 
-Looks: TypeAlias = Mapping[str, Look]
+SeriesStyles: TypeAlias = Mapping[str, SeriesStyle]
 
 
-def looks_of(labels: Iterable[str]) -> Looks:
-    """A look for each label: always the same for a policy of the table, the next free one for any other.
+def styles_for(labels: Iterable[str]) -> SeriesStyles:
+    """A style for each label: always the same for a policy of the table, the next free one for any other.
 
-    >>> looks_of(["mine", "sgd-ts"])["sgd-ts"]
-    Look(colour='#0072B2', dash='-')
+    >>> styles_for(["mine", "sgd-ts"])["sgd-ts"]
+    SeriesStyle(colour='#0072B2', dash='-')
     """
     places = dict(PLACES)
     for label in labels:
         places.setdefault(label, len(places))
-    return {label: _look(place) for label, place in places.items()}
+    return {label: _style(place) for label, place in places.items()}
 
 
-def looks_in_order(labels: Iterable[str]) -> Looks:
-    """A look for each label, by its place: the first seven have seven colours."""
-    return {label: _look(place) for place, label in enumerate(labels)}
+def styles_in_order(labels: Iterable[str]) -> SeriesStyles:
+    """A style for each label, by its place: the first seven have seven colours."""
+    return {label: _style(place) for place, label in enumerate(labels)}
 
 
-def _look(place: int) -> Look:
+def _style(place: int) -> SeriesStyle:
     # 7 colours and 4 dashes have no common factor: 28 places differ, and neighbours differ in both.
-    return Look(COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)])
+    return SeriesStyle(COLOURS[place % len(COLOURS)], DASHES[place % len(DASHES)])

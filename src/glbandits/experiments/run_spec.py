@@ -54,7 +54,7 @@ class RunSpec:
         """A hash of the code that plays this run."""
         return source_digest(type(self.policy).__module__, type(self.environment).__module__, simulate.__module__)
 
-    def with_own_luck(self) -> "RunSpec":
+    def with_own_noise(self) -> "RunSpec":
         """The same with noise of its own: other settings have other noise, the same settings always the same."""
         luck = 1 + int(settings_digest(self.policy, self.environment.dim)[:7], 16)
         return replace(self, luck=luck)

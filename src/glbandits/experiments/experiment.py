@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from glbandits.environments import Environment
-from glbandits.experiments.run_key import RunSpec
+from glbandits.experiments.run_spec import RunSpec
 from glbandits.policy import Grid, Policy, grid_points, settings_of
 
 THIN: Grid = {
@@ -20,7 +20,7 @@ THIN: Grid = {
 
 
 @dataclass(frozen=True)
-class Contestant:
+class PolicyEntry:
     """A policy, what is fixed of its settings, and the values among which the rest is chosen."""
 
     kind: type[Policy]
@@ -50,7 +50,7 @@ class Experiment:
     title: str
     environment: Environment
     horizon: int
-    contestants: Sequence[Contestant]
+    entries: Sequence[PolicyEntry]
     repeats: Sequence[int] = tuple(range(1, 11))
     """The seeds of the paper's protocol; the fresh protocol tunes on them."""
     fresh: Sequence[int] = tuple(range(1001, 1061))
@@ -62,10 +62,10 @@ class Experiment:
     note: str = ""
     """What a reader must know of the data."""
 
-    def specs(self, policies: Sequence[Policy], seeds: Sequence[int], *, own_luck: bool = False) -> list[RunSpec]:
+    def specs(self, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False) -> list[RunSpec]:
         """A run for each policy and seed; with noise of its own, or with the noise that all share."""
         shared = [RunSpec(policy, self.environment, self.horizon, seed) for policy in policies for seed in seeds]
-        return [spec.with_own_luck() for spec in shared] if own_luck else shared
+        return [spec.with_own_noise() for spec in shared] if own_noise else shared
 
 
 def in_words(policy: Policy, grid: Grid) -> str:

@@ -8,15 +8,15 @@ import pytest
 
 from glbandits import InvalidInput, SgdTs, UcbGlm, Uniform
 from glbandits.environments import Synthetic
-from glbandits.experiments.run_key import RunSpec
-from glbandits.experiments.store import Finished, ResultStore
+from glbandits.experiments.result_store import FinishedRun, ResultStore
+from glbandits.experiments.run_spec import RunSpec
 
 PROBLEM = Synthetic(dim=3, arms=5)
 SPEC = RunSpec(SgdTs(block_length=10), PROBLEM, 50, 1)
 
 
-def finished(value: float = 1.0) -> Finished:
-    return Finished(0.5, np.array([1, 50]), np.array([0.0, value]), np.array([30, 20]))
+def finished(value: float = 1.0) -> FinishedRun:
+    return FinishedRun(0.5, np.array([1, 50]), np.array([0.0, value]), np.array([30, 20]))
 
 
 def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
