@@ -1,4 +1,5 @@
-# make run     the main job: policies on the paper's simulation problem, with a picture at the end
+# make run     the main job: the whole paper on thin grids, with a page of figures at the end
+# make results the whole paper on its whole grids, and the pages docs/results.md and docs/claims.md
 # make test    every test; sets up .venv by itself from the lock file
 # make test-safety   every policy under bounds checks and a memory check
 # make check   lint, types, architecture and tests
@@ -9,10 +10,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks tools examples
 
-.PHONY: run test test-slow test-safety lint check bench lock clean
+.PHONY: run results test test-slow test-safety lint check bench lock clean
 
 run: .venv/ready-run
-	$(BIN)/glb paper simulation --quick --out out/paper
+	$(BIN)/glb paper all --quick --out out/quick
+
+results: .venv/ready-run
+	$(BIN)/glb paper all --out out/paper
+	$(BIN)/python tools/write_results.py out/paper docs
 
 # Groups keep what one policy compiles in one process.
 test: .venv/ready-dev

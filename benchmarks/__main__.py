@@ -18,7 +18,6 @@ NAMES = (
     "online",
     "growth",
     "default_policy",
-    "policies",
     "defaults",
     "paper_grid",
     "r6a",

@@ -13,7 +13,8 @@ from benchmarks.regret.timings import Timings
 from glbandits.environments import Environment
 from glbandits.errors import InvalidInput
 from glbandits.experiments.experiment import Experiment, PolicyEntry
-from glbandits.experiments.protocols import ExperimentRunner, Outcome, fresh_protocol
+from glbandits.experiments.outcomes import FRESH, Outcome
+from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.result_store import ResultStore
 from glbandits.policies import POLICIES
 
@@ -52,7 +53,7 @@ def play(problem: Problem, scope: Scope, progress: Progress) -> ProblemResult:
     entries = _entries(problem, environment, horizon, scope, progress)
     cores = cpu_count() if scope.jobs == -1 else scope.jobs
     about = f"~{entries.seconds / cores / 60:.0f} min in all"
-    laboratory = ExperimentRunner(
+    runner = ExperimentRunner(
         ResultStore(scope.folder / "store"),
         jobs=scope.jobs,
         progress=lambda what, done, total: progress(f"{problem.name}: {what}, {about}", done, total),
@@ -69,7 +70,7 @@ def play(problem: Problem, scope: Scope, progress: Progress) -> ProblemResult:
                 repeats=effort.tuning,
                 fresh=effort.fresh,
             )
-            outcomes = fresh_protocol(experiment, laboratory).outcomes
+            outcomes = runner.run([experiment], [FRESH])[0].protocols[0].outcomes
             players += [_player(outcome, len(effort.tuning)) for outcome in outcomes]
     return ProblemResult(problem.name, problem.words, horizon, environment.dim, tuple(players), tuple(entries.absent))
 

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from benchmarks.regret.contestants import SUBJECT
-from glbandits.experiments.protocols import half_width
+from glbandits.experiments.outcomes import half_width
 from glbandits.records import Floats
 
 RESAMPLES = 10_000

@@ -10,7 +10,7 @@ import pytest
 
 from glbandits import EpsilonGreedy, InvalidInput, Policy, SgdTs, UnknownName
 from glbandits.environments import Synthetic
-from glbandits.experiments.engine import run_missing, tasks
+from glbandits.experiments.engine import Workload, run_missing, tasks
 from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.run_spec import RunSpec
 from glbandits.simulation import simulate
@@ -21,16 +21,17 @@ SPECS = [RunSpec(policy, PROBLEM, 120, seed) for policy in POLICIES for seed in 
 
 
 def test_each_run_is_cut_into_one_task_and_a_task_shares_its_rounds() -> None:
-    cut = tasks(SPECS)
+    cut = tasks(SPECS, Workload(SPECS))
     assert sorted(spec.key for task in cut for spec in task.specs) == sorted(spec.key for spec in SPECS)
     assert all(len({spec.seed for spec in task.specs}) == 1 for task in cut)
-    assert [task.weight for task in cut] == sorted((task.weight for task in cut), reverse=True)
+    first_kinds = {type(spec.policy) for spec in cut[0].specs}
+    assert first_kinds == {SgdTs, EpsilonGreedy}  # each kind of run is measured early
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_runs_are_those_of_simulate_and_none_is_run_twice(jobs: int, tmp_path: Path) -> None:
     store, calls = ResultStore(tmp_path), []
-    run_missing(SPECS, store, jobs=jobs, progress=lambda done, total: calls.append((done, total)))
+    run_missing(SPECS, store, jobs=jobs, progress=lambda _, done, total: calls.append((done, total)))
     for policy in POLICIES:
         alone = simulate(policy, PROBLEM, 120, range(4), points=200)
         assert alone.choices is not None
@@ -58,7 +59,7 @@ from pathlib import Path
 from tests.experiments.test_engine import SPECS
 from glbandits.experiments import engine
 from glbandits.experiments.result_store import ResultStore
-engine.TASK_WEIGHT = 1.0  # a task and a file for each run
+engine.TASK_SECONDS = 1e-9  # a task and a file for each run
 engine.run_missing(SPECS, ResultStore(Path(sys.argv[1])), jobs=int(sys.argv[2]))
 """
 

@@ -1,5 +1,6 @@
 import math
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,9 @@ import pytest
 from glbandits import EpsilonGreedy, InvalidInput, OnlineLaplace, SgdTs, Uniform
 from glbandits.environments import Synthetic
 from glbandits.experiments.experiment import Experiment, PolicyEntry, in_words
+from glbandits.experiments.outcomes import FRESH, PAPER, ProtocolResult, expected_best
 from glbandits.experiments.paper import simulation
-from glbandits.experiments.protocols import ExperimentRunner, fresh_protocol, paper_protocol
+from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.result_store import ResultStore
 from glbandits.records import Floats
 from glbandits.simulation import play_together, recorded_rounds, simulate
@@ -25,6 +27,11 @@ SMALL = Experiment(
     repeats=(1, 2, 3),
     fresh=(11, 12, 13, 14, 15),
 )
+
+
+def run(experiment: Experiment, protocol: str, folder: Path) -> ProtocolResult:
+    (result,) = ExperimentRunner(ResultStore(folder), jobs=1).run([experiment], [protocol])
+    return result.protocols[0]
 
 
 def finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
@@ -51,7 +58,7 @@ def test_settings_have_luck_of_their_own_and_always_the_same() -> None:
 
 
 def test_the_paper_s_protocol_is_the_mean_of_each_repeat_s_minimum(tmp_path: Path) -> None:
-    result = paper_protocol(SMALL, ExperimentRunner(ResultStore(tmp_path), jobs=1))
+    result = run(SMALL, PAPER, tmp_path)
     sgd_ts, uniform = result.outcomes
     by_setting = np.array(
         [
@@ -67,7 +74,7 @@ def test_the_paper_s_protocol_is_the_mean_of_each_repeat_s_minimum(tmp_path: Pat
 
 
 def test_the_fresh_protocol_tunes_on_some_seeds_and_reports_on_others(tmp_path: Path) -> None:
-    result = fresh_protocol(SMALL, ExperimentRunner(ResultStore(tmp_path), jobs=1))
+    result = run(SMALL, FRESH, tmp_path)
     settings = [(s, c) for s in GRID["step"] for c in GRID["block_factor"]]
     tuned = [lucky_finals(SgdTs(horizon=100, step=s, block_factor=c), (1, 2, 3)).mean() for s, c in settings]
     step, factor = settings[int(np.argmin(tuned))]
@@ -86,7 +93,7 @@ def test_the_fresh_protocol_tunes_on_some_seeds_and_reports_on_others(tmp_path: 
 
 def test_tuning_and_reporting_seeds_must_differ(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"must not be among those that tune; both have \[3\]"):
-        fresh_protocol(replace(SMALL, fresh=(3, 4)), ExperimentRunner(ResultStore(tmp_path)))
+        run(replace(SMALL, fresh=(3, 4)), FRESH, tmp_path)
 
 
 def test_the_paper_s_grids_are_whole() -> None:
@@ -118,4 +125,23 @@ def test_a_thin_grid_is_part_of_the_whole() -> None:
 def test_settings_are_told_in_words_whether_they_are_numbers_or_words() -> None:
     grid = {"rule": ("fp", "ucb"), "exploration": (0.1, 1.0)}
     assert in_words(OnlineLaplace(rule="ucb", exploration=0.1), grid) == "rule=ucb, exploration=0.1"
-    assert in_words(Uniform(), {}) == "no setting to choose"
+    assert in_words(Uniform(), {}) == "nothing to tune"
+
+
+def test_extra_policies_play_on_fresh_seeds_only(tmp_path: Path) -> None:
+    with_extra = replace(SMALL, extras=(PolicyEntry(EpsilonGreedy, grid={"exploration": (0.1, 1.0)}),))
+    (result,) = ExperimentRunner(ResultStore(tmp_path), jobs=1).run([with_extra])
+    paper, fresh = result.protocols
+    assert [outcome.label for outcome in paper.outcomes] == ["sgd-ts", "uniform"]
+    assert [(outcome.label, outcome.is_extra) for outcome in fresh.outcomes][2:] == [("epsilon-greedy", True)]
+    assert [outcome.label for outcome in fresh.compared] == ["sgd-ts", "uniform"]
+    assert fresh.outcomes[2].tried == 2
+    np.testing.assert_array_equal(run(SMALL, FRESH, tmp_path / "other").outcomes[0].final, fresh.outcomes[0].final)
+
+
+def test_the_expected_best_of_random_settings_is_that_of_all_subsets() -> None:
+    regret = np.random.default_rng(0).uniform(size=(7, 4))
+    for size in range(1, 8):
+        subsets = [regret[list(chosen)].min(axis=0).mean() for chosen in combinations(range(7), size)]
+        assert expected_best(regret, size) == pytest.approx(np.mean(subsets))
+    assert expected_best(regret, 100) == pytest.approx(regret.min(axis=0).mean())

@@ -7,21 +7,23 @@ import numpy as np
 import pytest
 
 from glbandits.errors import InvalidInput
-from glbandits.experiments.protocols import FRESH, PAPER, ProtocolResult
+from glbandits.experiments.best_pulls import best_pulls
+from glbandits.experiments.outcomes import FRESH, PAPER, ExperimentResult
+from glbandits.experiments.protocols import WORDS
 from glbandits.experiments.report import write_report
-from glbandits.experiments.report.chart_data import best_pulls, curves, value_range
+from glbandits.experiments.report.chart_data import curves, value_range
 from glbandits.experiments.report.charts import curves_chart
 from glbandits.experiments.report.figures import experiment_figure, paper_figure, pulls_figure
 from glbandits.experiments.report.plotly_helpers import draw, plotly_script
-from glbandits.experiments.report.series_styles import THE_SEVEN, styles_for
-from glbandits.experiments.report.tables import outcomes_table, settings_sentence
-from glbandits.experiments.results import ExperimentResult
+from glbandits.experiments.report.series_styles import LATER_POLICIES, PAPER_POLICIES, styles_for
+from glbandits.experiments.report.tables import conclusion_table, numbers_table, runtime_table
+from glbandits.experiments.summary import summarise
 from glbandits.policies import POLICIES
 from tests.experiments.tiny_results import FIXED_ARMS, HORIZON, NEWS, RUNTIME, tiny_results
 
 pytestmark = pytest.mark.xdist_group("report")  # what it compiles stays in one process
 COMMAND = "glb paper forest-1 news --out 'a & b'"
-STYLES = styles_for(THE_SEVEN)
+STYLES = styles_for(PAPER_POLICIES)
 
 
 class Cells(HTMLParser):
@@ -58,17 +60,16 @@ def body_of(page: Path) -> str:
 def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
-        write_report(tiny_results(), RUNTIME, folder, COMMAND)
+        write_report(tiny_results(), folder, COMMAND)
     written = [{path.relative_to(f): path.read_bytes() for path in f.rglob("*") if path.is_file()} for f in folders]
     assert written[0] == written[1]
-    stems = ["forest-1-paper", "forest-1-fresh", "forest-1-paper-pulls", "forest-1-fresh-pulls"]
-    stems += ["news-paper", "news-fresh", "paper-figure-paper", "paper-figure-fresh"]
+    stems = ["forest-1", "forest-1-pulls", "news", "paper-figure-paper", "paper-figure-fresh"]
     expected = {Path("figures") / f"{stem}.{kind}" for stem in stems for kind in ("png", "svg")}
     assert set(written[0]) == expected | {Path("report.html")}
 
 
 def test_the_page_needs_no_network_and_holds_what_was_run(tmp_path: Path) -> None:
-    body = body_of(write_report(tiny_results(), RUNTIME, tmp_path, COMMAND))
+    body = body_of(write_report(tiny_results(), tmp_path, COMMAND))
     assert not re.search(r"https?://|<script[^>]+src|<link|@import|url\(|<iframe", body)
     assert "Five fixed arms &lt;&amp; no forest&gt;" in body
     assert "A note with &lt;b&gt;letters&lt;/b&gt; to escape." in body
@@ -76,7 +77,7 @@ def test_the_page_needs_no_network_and_holds_what_was_run(tmp_path: Path) -> Non
     assert "seeds 1 to 3 to choose settings and 11 to 14 to report on" in body
     assert "full grid" in body
     for protocol in tiny_results()[0].protocols:
-        assert protocol.words.replace("'", "&#x27;") in body
+        assert WORDS[protocol.protocol].replace("'", "&#x27;") in body
     targets = re.findall(r'href="([^"]+)"', body)
     assert targets
     for target in targets:
@@ -85,29 +86,56 @@ def test_the_page_needs_no_network_and_holds_what_was_run(tmp_path: Path) -> Non
 
 def test_the_thin_grid_is_stated(tmp_path: Path) -> None:
     quick = replace(tiny_results()[0], quick=True)
-    assert "only these values: exploration 0.1, 1;" in body_of(write_report([quick], None, tmp_path, COMMAND))
+    assert "only these values of every grid: exploration 0.1, 1;" in body_of(write_report([quick], tmp_path, COMMAND))
 
 
-def test_the_numbers_of_the_table_are_those_of_the_results() -> None:
+def test_conclusions_come_before_the_figures(tmp_path: Path) -> None:
+    body = body_of(write_report(tiny_results(), tmp_path, COMMAND))
+    conclusions, figure = body.index('id="conclusions"'), body.index("<figure>")
+    assert conclusions < body.index('class="card"') < figure
+    assert body[:figure].count("On fresh seeds") >= 2
+
+
+def test_the_tables_have_the_numbers_of_the_results() -> None:
     result = tiny_results()[0]
     paper, fresh = result.protocols
-    rows = Cells(outcomes_table(result, fresh)).rows[1:]
-    best = min(fresh.outcomes, key=lambda outcome: outcome.final.mean()).label
-    for row, outcome, (_, gap, width) in zip(rows, fresh.outcomes, fresh.paired(), strict=True):
-        assert row[:4] == [outcome.label, str(outcome.tried), str(outcome.distinct), outcome.chosen]
-        assert row[4] == f"{outcome.final.mean():.3f} ± {outcome.half_width[-1]:.3f}"
-        assert row[5] == ("the best" if outcome.label == best else f"{gap:+.3f} ± {width:.3f}")
-        np.testing.assert_allclose(float(row[6]), outcome.seconds.mean(), rtol=0.01)
-        np.testing.assert_allclose(float(row[7]), outcome.fastest, rtol=0.01)
-    assert len(Cells(outcomes_table(result, paper)).rows[0]) == len(rows[0]) - 1
-    assert "sgd-ts chose among 6 settings, epsilon-greedy among 2." in settings_sentence(result.protocols)
+    summary = summarise(result)
+    assert summary.fresh is not None
+    assert summary.paper is not None
+    table = numbers_table(summary, summary.fresh)
+    gaps = dict(zip((outcome.label for outcome in fresh.outcomes), fresh.paired(), strict=True))
+    by_label = {outcome.label: outcome for outcome in fresh.outcomes}
+    for row in table.rows:
+        outcome = by_label[row[0].removesuffix(" \u2020")]
+        _, gap, width = gaps[outcome.label]
+        assert row[1:3] == [str(outcome.tried), f"{outcome.final.mean():.3f} ± {outcome.half_width[-1]:.3f}"]
+        assert row[3] == ("the best" if outcome is fresh.best else f"{gap:+.3f} ± {width:.3f}")
+        assert row[-1] == outcome.chosen
+    small = conclusion_table(summary)
+    assert small.columns == ["policy", "settings", "paper's protocol", "fresh seeds"]
+    assert [row[0] for row in small.rows] == [row[0] for row in table.rows]
+    assert {row[0]: row[2] for row in small.rows}["uniform \u2020"] == "-"
+    for outcome in paper.outcomes:
+        assert any(row[2].startswith(f"{outcome.final.mean():.3f}") for row in small.rows)
 
 
-def test_the_runtime_table_has_both_ratios(tmp_path: Path) -> None:
-    rows = Cells(body_of(write_report([], RUNTIME, tmp_path, COMMAND))).rows
-    assert rows[1] == ["sgd-ts", "0.000400", "0.0990", "1.00", "1.00", "0.400", "1.01", "0.35"]
-    assert rows[2] == ["ucb-glm", "0.0500", "2.02", "125", "20.4", "50.0", "1.98", "1.21"]
-    assert rows[3] == ["uniform", "0.0000100", "-", "0.0250", "-", "0.0100", "1.00", "0.02"]
+def test_table_1_has_two_columns_of_seconds_and_ratios() -> None:
+    rows = runtime_table(RUNTIME).rows
+    assert rows[0] == [
+        "sgd-ts",
+        "0.000400",
+        "0.0990",
+        "1.00",
+        "1.00",
+        "0.000800",
+        "0.127",
+        "1.00",
+        "1.00",
+        "1.01",
+        "0.35",
+    ]
+    assert rows[1] == ["ucb-glm", "0.0500", "2.02", "125", "20.4", "0.0400", "29.6", "50.0", "233", "1.98", "1.21"]
+    assert rows[2][:5] == ["uniform", "0.0000100", "-", "0.0250", "-"]
 
 
 def test_every_picture_of_simulated_data_says_so(tmp_path: Path) -> None:
@@ -115,39 +143,45 @@ def test_every_picture_of_simulated_data_says_so(tmp_path: Path) -> None:
     assert news.simulated_data
     assert not fixed_arms.simulated_data
 
-    def title(result: ExperimentResult, protocol: ProtocolResult) -> str:
-        return experiment_figure(result, protocol, STYLES).axes[0].get_title(loc="left")
+    def title(result: ExperimentResult) -> str:
+        return experiment_figure(result, STYLES).get_suptitle()
 
+    assert "simulated data" in title(news)
     for protocol in news.protocols:
-        assert "simulated data" in title(news, protocol)
         assert "simulated data" in curves_chart(news, protocol, STYLES)["layout"]["title"]["text"]
     whole = paper_figure([fixed_arms, news], FRESH, STYLES)
     titles = [axes.get_title(loc="left") for axes in whole.axes]
-    assert "news (simulated data)" in titles
-    assert "simulated" not in title(fixed_arms, fixed_arms.protocols[0])
-    assert '<p class="warning">Simulated data' in body_of(write_report([news], None, tmp_path, COMMAND))
+    assert "News (simulated data)" in titles
+    assert "simulated" not in title(fixed_arms)
+    assert '<p class="warning">Simulated data' in body_of(write_report([news], tmp_path, COMMAND))
 
 
-def test_the_paper_s_arrangement_leaves_out_what_was_not_run() -> None:
-    fixed_arms, _ = tiny_results()
-    panels = paper_figure([fixed_arms], PAPER, STYLES).axes
-    missing = [any(text.get_text() == "not run" for text in axes.texts) for axes in panels]
-    assert missing == [True, False, False, True, True, True]
+def test_the_paper_s_arrangement_has_only_panels_that_were_run() -> None:
+    fixed_arms, news = tiny_results()
+    panels = paper_figure([news, fixed_arms], PAPER, STYLES).axes
     assert [axes.get_title(loc="left") for axes in panels] == [
-        "simulation",
-        "forest-1",
-        "forest-1, 4 best arms",
-        "news",
-        "forest-2",
-        "forest-2, pulls of the best arms",
+        "Five fixed arms <& no forest>",
+        "Five fixed arms <& no forest>: median pulls of\nthe 4 best arms",
+        "News (simulated data)",
     ]
+    assert not any("not run" in text.get_text() for axes in panels for text in axes.texts)
+
+
+def test_protocols_share_their_vertical_axis() -> None:
+    fixed_arms, _ = tiny_results()
+    left, right = experiment_figure(fixed_arms, STYLES).axes
+    assert left.get_ylim() == right.get_ylim()
+    charts = [curves_chart(fixed_arms, protocol, STYLES) for protocol in fixed_arms.protocols]
+    assert charts[0]["layout"]["yaxis"]["range"] == charts[1]["layout"]["yaxis"]["range"]
+    whole = [paper_figure([fixed_arms], protocol, STYLES).axes[0] for protocol in (PAPER, FRESH)]
+    assert whole[0].get_ylim() == whole[1].get_ylim()
 
 
 def test_the_paper_s_arrangement_is_only_for_the_paper_s_experiments(tmp_path: Path) -> None:
     fixed_arms, _ = tiny_results()
     mine = replace(fixed_arms, experiment=replace(FIXED_ARMS, name="Mine, too"), protocols=fixed_arms.protocols[1:])
-    assert "as the paper arranges it" not in body_of(write_report([mine], None, tmp_path, COMMAND))
-    assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"mine-too-fresh", "mine-too-fresh-pulls"}
+    assert "as the paper arranges them" not in body_of(write_report([mine], tmp_path, COMMAND))
+    assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"mine-too", "mine-too-pulls"}
 
 
 def test_reward_is_what_regret_leaves() -> None:
@@ -161,10 +195,9 @@ def test_reward_is_what_regret_leaves() -> None:
 def test_the_axis_holds_every_settled_value() -> None:
     for result in tiny_results():
         for protocol in result.protocols:
-            drawn = curves(result.experiment, protocol)
-            low, high = value_range(result.experiment, drawn)
+            low, high = value_range(result)
             assert low == 0.0 or result is tiny_results()[1]
-            for curve in drawn:
+            for curve in curves(result.experiment, protocol):
                 settled = curve.rounds >= HORIZON // 20
                 assert high > (curve.mean + curve.half_width)[settled].max()
                 assert low <= curve.mean[settled].min()
@@ -172,7 +205,7 @@ def test_the_axis_holds_every_settled_value() -> None:
 
 def test_the_best_arms_are_each_seed_s_own() -> None:
     fresh = tiny_results()[0].protocols[1]
-    pulls = best_pulls(FIXED_ARMS, fresh.outcomes)
+    pulls = best_pulls(tiny_results()[0], fresh)
     assert pulls.arms == ("best arm", "2nd best", "3rd best", "4th best")
     problem = FIXED_ARMS.environment
     for outcome in fresh.outcomes:
@@ -181,14 +214,14 @@ def test_the_best_arms_are_each_seed_s_own() -> None:
             place = int(next(problem.rounds(1, seed)).expected[0].argmax())
             of_best.append(counts[place] if place < len(counts) else 0)
         assert pulls.medians[outcome.label][0] == np.median(of_best)
-    bars = pulls_figure(tiny_results()[0], fresh, STYLES).axes[0].patches
+    bars = pulls_figure(tiny_results()[0], STYLES).axes[1].patches
     assert len(bars) == 4 * len(fresh.outcomes)
 
 
 def test_an_arm_that_nobody_pulled_has_no_pulls() -> None:
     fresh = tiny_results()[0].protocols[1]
-    narrow = [replace(outcome, pulls=outcome.pulls[:, :1]) for outcome in fresh.outcomes]
-    assert best_pulls(FIXED_ARMS, narrow).medians.keys() == {"sgd-ts", "epsilon-greedy"}
+    narrow = replace(fresh, outcomes=tuple(replace(one, pulls=one.pulls[:, :1]) for one in fresh.outcomes))
+    assert best_pulls(tiny_results()[0], narrow).medians.keys() == {"sgd-ts", "epsilon-greedy", "uniform"}
 
 
 def test_a_single_seed_has_no_band() -> None:
@@ -198,18 +231,29 @@ def test_a_single_seed_has_no_band() -> None:
     alone = replace(fresh, outcomes=one)
     assert len(curves_chart(result, fresh, STYLES)["data"]) == 2 * len(one)
     assert len(curves_chart(result, alone, STYLES)["data"]) == len(one)
-    assert not experiment_figure(result, alone, STYLES).axes[0].collections
-    assert not any("±" in cell for row in Cells(outcomes_table(result, alone)).rows[1:] for cell in row)
+    only = replace(result, protocols=(alone,))
+    assert not experiment_figure(only, STYLES).axes[0].collections
+    summary = summarise(only)
+    assert summary.fresh is not None
+    assert not any("±" in cell for row in numbers_table(summary, summary.fresh).rows for cell in row)
 
 
-def test_looks_differ_and_stay() -> None:
+def test_styles_differ_and_stay() -> None:
     styles = styles_for(["mine", "yours"])
     assert len(set(styles.values())) == len(styles) == len(POLICIES) + 2
-    assert len({styles[name].colour for name in THE_SEVEN}) == 7
     assert styles_for(["yours"])["sgd-ts"] == styles["sgd-ts"]
     chart = curves_chart(tiny_results()[0], tiny_results()[0].protocols[0], styles)
     drawn = {trace["name"]: trace["line"]["color"] for trace in chart["data"] if "name" in trace}
     assert drawn == {name: styles[name].colour for name in ("sgd-ts", "epsilon-greedy")}
+
+
+def test_every_policy_of_a_paper_figure_can_be_told_apart_in_grey() -> None:
+    styles = styles_for(PAPER_POLICIES)
+    shown = [styles[name] for name in (*PAPER_POLICIES, *LATER_POLICIES)]
+    assert len({style.colour for style in shown}) == len({style.marker for style in shown}) == 10
+    assert len({style.hatch for style in shown}) == 10
+    assert len({style.dash for style in shown[:7]}) == 7
+    assert all(late.width > early.width for late in shown[7:] for early in shown[:7])
 
 
 def test_a_name_cannot_break_out_of_the_page() -> None:
@@ -222,4 +266,4 @@ def test_a_name_cannot_break_out_of_the_page() -> None:
 def test_two_experiments_of_one_name_are_refused(tmp_path: Path) -> None:
     result = tiny_results()[0]
     with pytest.raises(InvalidInput, match="needs a name of its own; got forest-1, forest-1"):
-        write_report([result, result], None, tmp_path, COMMAND)
+        write_report([result, result], tmp_path, COMMAND)

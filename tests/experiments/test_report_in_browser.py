@@ -7,7 +7,7 @@ import pytest
 
 from glbandits.experiments.report import write_report
 from tests.experiments.chromium import PHONE, WIDE, chromium, open_page, wait, webdriver
-from tests.experiments.tiny_results import RUNTIME, tiny_results
+from tests.experiments.tiny_results import tiny_results
 
 pytestmark = pytest.mark.xdist_group("report")
 
@@ -30,7 +30,7 @@ return [...document.querySelectorAll('.plotly-graph-div')].map(div => {
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_report(tiny_results(), RUNTIME, tmp_path_factory.mktemp("report"), "glb paper all").as_uri()
+    return write_report(tiny_results(), tmp_path_factory.mktemp("report"), "glb paper all").as_uri()
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,13 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from glbandits import EpsilonGreedy, SgdTs
+from glbandits import EpsilonGreedy, SgdTs, Uniform
 from glbandits.environments import Noise, Synthetic
 from glbandits.experiments.experiment import Experiment, PolicyEntry
-from glbandits.experiments.protocols import PROTOCOLS, ExperimentRunner
+from glbandits.experiments.outcomes import ExperimentResult
+from glbandits.experiments.paper.runtime import RuntimeRow, RuntimeTable
+from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.result_store import ResultStore
-from glbandits.experiments.results import ExperimentResult, RuntimeRow, RuntimeTable
 from glbandits.records import Rounds
 
 HORIZON = 60
@@ -40,12 +41,14 @@ ENTRIES = (
     PolicyEntry(SgdTs, {"horizon": HORIZON}, {"step": (0.1, 1.0), "exploration_a1": (0.01, 0.1, 1.0)}),
     PolicyEntry(EpsilonGreedy, {}, {"exploration": (0.1, 1.0)}),
 )
+EXTRAS = (PolicyEntry(Uniform, {"link": "logistic"}),)
 FIXED_ARMS = Experiment(
     name="forest-1",
     title="Five fixed arms <& no forest>",
     environment=Synthetic(dim=2, arms=5, fixed_arms=True),
     horizon=HORIZON,
     entries=ENTRIES,
+    extras=EXTRAS,
     repeats=(1, 2, 3),
     fresh=(11, 12, 13, 14),
     best_arms=4,
@@ -63,12 +66,12 @@ NEWS = Experiment(
 )
 RUNTIME = RuntimeTable(
     rows=(
-        RuntimeRow("sgd-ts", 0.0004, 0.099, 1.01, 0.35),
-        RuntimeRow("ucb-glm", 0.05, 2.024, 1.98, 1.21),
-        RuntimeRow("uniform", 0.00001, None, 1.0, 0.02),
+        RuntimeRow("sgd-ts", 0.0004, 0.0008, 0.099, 0.127, 1.01, 0.35),
+        RuntimeRow("ucb-glm", 0.05, 0.04, 2.024, 29.643, 1.98, 1.21),
+        RuntimeRow("uniform", 0.00001, 0.00002, None, None, 1.0, 0.02),
     ),
-    horizons=(500, 1000, 2000),
-    dimensions=(6, 12, 24),
+    news_horizon=288,
+    news_is_simulated=True,
 )
 
 
@@ -76,9 +79,5 @@ RUNTIME = RuntimeTable(
 def tiny_results() -> tuple[ExperimentResult, ExperimentResult]:
     """Both experiments under both protocols."""
     with TemporaryDirectory() as folder:
-        runner = ExperimentRunner(ResultStore(Path(folder)), jobs=1)
-        fixed_arms, news = (
-            ExperimentResult(experiment, tuple(run(experiment, runner) for run in PROTOCOLS.values()), quick=False)
-            for experiment in (FIXED_ARMS, NEWS)
-        )
+        fixed_arms, news = ExperimentRunner(ResultStore(Path(folder)), jobs=1).run([FIXED_ARMS, NEWS])
     return fixed_arms, news

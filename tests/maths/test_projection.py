@@ -29,3 +29,22 @@ def test_inside_nothing_moves_and_with_a_multiple_of_the_identity_it_is_scaling(
     project_in_norm(outside, 7.0 * np.eye(2), 1.0)
     np.testing.assert_array_equal(inside, [0.3, -0.2])
     np.testing.assert_allclose(outside, [0.6, -0.8], atol=1e-12)
+
+
+@pytest.mark.parametrize("distance", [1e-9, 1.0, 1e3, 1e60])
+@pytest.mark.parametrize("condition", [1.0, 1e6, 1e12])
+def test_the_point_is_on_the_sphere_for_every_distance_and_condition(distance: float, condition: float) -> None:
+    rng = np.random.default_rng(3)
+    dim, radius = 30, 0.7
+    rotation = np.linalg.qr(rng.normal(size=(dim, dim)))[0]
+    A = rotation @ np.diag(np.geomspace(1.0, condition, dim)) @ rotation.T
+    R: Floats = np.linalg.cholesky((A + A.T) / 2).T.copy()
+    direction = rng.normal(size=dim)
+    theta: Floats = direction / np.linalg.norm(direction) * radius * (1.0 + distance)
+    before = theta.copy()
+    project_in_norm(theta, R, radius)
+    assert np.linalg.norm(theta) == pytest.approx(radius, rel=1e-9 + 1e-18 * condition)
+    if distance <= 1e3:  # optimal: A (before - point) is a positive multiple of the point
+        pull = R.T @ (R @ (before - theta))
+        cosine = pull @ theta / np.linalg.norm(pull) / np.linalg.norm(theta)
+        assert cosine == pytest.approx(1.0, abs=1e-5)

@@ -6,10 +6,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.run_experiment import BOTH, command_line, protocol_names, run_experiment
+from glbandits.cli.progress import time_bar
+from glbandits.cli.run_experiment import BOTH, command_line, print_conclusions, protocol_names, resumable
 from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.report import write_report
 from glbandits.experiments.result_store import ResultStore
+from glbandits.experiments.summary import summarise
 from glbandits.experiments.user_experiment import read_experiment
 
 
@@ -23,10 +25,12 @@ def compare_command(
     jobs: Annotated[int, typer.Option(help="Processes at once; -1 for one per core.")] = -1,
     engine: Annotated[str, typer.Option(help="local, or ray (with the extra [ray]).")] = "local",
 ) -> None:
-    """Compare policies on a problem of your own, by the same machinery as the paper's figures."""
+    """Compare policies on a problem of your own, by the same protocols as the paper's figures."""
     experiment, protocols = read_experiment(file), protocol_names(protocol)
-    console = Console()
-    runner = ExperimentRunner(ResultStore(out / "store"), jobs, engine)
-    result = run_experiment(experiment, protocols, quick, runner, console)
-    page = write_report([result], None, out, command_line())
+    console, store = Console(), ResultStore(out / "store")
+    with resumable(store, console):
+        with time_bar(console) as bar:
+            results = ExperimentRunner(store, jobs, engine, bar).run([experiment], protocols, quick=quick)
+        page = write_report(results, out, command_line())
+    print_conclusions(list(map(summarise, results)), console)
     console.print(f"Report: {page}", soft_wrap=True, markup=False)

@@ -1,4 +1,4 @@
-"""`glb paper`: every figure and table of the paper, by its protocol and on fresh seeds."""
+"""`glb paper`: every figure, table and claim of the paper, by its protocol and on fresh seeds."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,23 +6,26 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.progress import work_bar
-from glbandits.cli.run_experiment import BOTH, command_line, protocol_names, run_experiment
-from glbandits.errors import InvalidInput, look_up
-from glbandits.experiments.paper import EXPERIMENTS, NAMES, Sources, runtime
+from glbandits.cli.progress import time_bar
+from glbandits.cli.run_experiment import BOTH, command_line, print_conclusions, protocol_names, resumable
+from glbandits.experiments.paper import Sources
+from glbandits.experiments.paper.claims import check_claims
+from glbandits.experiments.paper.data_files import find_data
+from glbandits.experiments.paper.findings import findings
+from glbandits.experiments.paper.paper_summary import summarise_paper, write_summary
+from glbandits.experiments.paper.whole_paper import ALL, NAMES, paper_parts, run_paper
 from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.report import write_report
 from glbandits.experiments.result_store import ResultStore
-from glbandits.experiments.results import RuntimeTable
-from glbandits.policies import POLICIES
 
 
 def paper_command(
-    names: Annotated[list[str], typer.Argument(help=f"What to run: {', '.join(NAMES)}, or all.")],
-    quick: Annotated[bool, typer.Option("--quick", help="A thin grid: about two minutes for the simulation.")] = False,
+    names: Annotated[list[str], typer.Argument(help=f"What to run: {', '.join(NAMES)}, or {ALL}.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Thin grids: about three minutes for everything.")] = False,
     protocol: Annotated[str, typer.Option(help="paper, fresh or both.")] = BOTH,
-    data: Annotated[Path | None, typer.Option(help="The whole UCI file of forest cover, covtype.data.")] = None,
-    news: Annotated[list[Path], typer.Option(help="A file of Yahoo! R6A; may be given several times.")] = [],  # noqa: B006
+    data: Annotated[
+        list[Path], typer.Option(help="covtype.data, a Yahoo! R6A file, or a folder of them; repeat for more.")
+    ] = [],  # noqa: B006
     out: Annotated[Path, typer.Option(help="The folder for the report, the figures and the store.")] = Path(
         "out/paper"
     ),
@@ -31,35 +34,19 @@ def paper_command(
 ) -> None:
     """Reproduce the paper, and show beside each figure what remains on fresh seeds.
 
-    FinishedRun runs are kept in OUT/store and never computed twice: a command that was stopped goes on where it was.
+    Finished runs are kept in OUT/store and never computed twice: a command that was stopped continues where it was.
     """
-    chosen = list(NAMES) if names == ["all"] else names
-    for name in chosen:
-        look_up("experiment", name, dict.fromkeys((*NAMES, "all")))
-    if "all" in chosen:
-        raise InvalidInput(f"all stands for every experiment, so it is named alone; got {', '.join(names)}")
-    protocols = protocol_names(protocol)
-    console = Console()
-    sources = Sources(forest=data, news=news, work=out)
-    runner = ExperimentRunner(ResultStore(out / "store"), jobs, engine)
-    results = []
-    for name in chosen:
-        if name in EXPERIMENTS:
-            with console.status(f"{name}: reading data"):
-                experiments = EXPERIMENTS[name](sources)
-            results += [run_experiment(one, protocols, quick, runner, console) for one in experiments]
-    table = _time_policies(console) if runtime.NAME in chosen else None
-    page = write_report(results, table, out, command_line())
+    parts, protocols = paper_parts(names), protocol_names(protocol)
+    sources = Sources(find_data(data), out, quick)
+    console, store = Console(), ResultStore(out / "store")
+    with resumable(store, console):
+        with time_bar(console) as bar:
+            results = run_paper(parts, sources, ExperimentRunner(store, jobs, engine), protocols, bar)
+        summary = summarise_paper(results, command_line(), quick=quick)
+        with console.status("writing the report"):
+            page = write_report(results.experiments, out, command_line(), paper=summary)
+            write_summary(summary, out)
+    print_conclusions(list(summary.experiments), console)
+    for line in findings(summary, check_claims(summary)):
+        console.print(f"- {line}", markup=False, highlight=False)
     console.print(f"Report: {page}", soft_wrap=True, markup=False)
-
-
-def _time_policies(console: Console) -> RuntimeTable:
-    done = 0
-    with work_bar(console) as bar:
-
-        def report(name: str) -> None:
-            nonlocal done
-            bar(f"timing {name}", done, len(POLICIES))
-            done += 1
-
-        return runtime.measure(progress=report)

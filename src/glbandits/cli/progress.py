@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 @contextmanager
 def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
-    """A bar; what it yields takes a label, how much is done and how much there is."""
+    """A bar; the function that it yields takes a label, the work done and the work in all."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -25,3 +25,41 @@ def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
             bar.update(task, completed=done, total=max(total, 1e-9), description=escape(label))
 
         yield report
+
+
+@contextmanager
+def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
+    """A bar; the function that it yields takes a label, the seconds that have passed and those expected in all."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=None, left="")
+        furthest = 0.0
+
+        def report(label: str, done: float, total: float) -> None:
+            nonlocal furthest
+            share = done / max(total, 1e-9)
+            furthest = max(furthest, share)  # an estimate may grow; the bar never moves back
+            bar.update(
+                task, completed=furthest, total=1.0, description=escape(label), left=f"{duration(total - done)} left"
+            )
+
+        yield report
+        bar.update(task, left="")
+
+
+def duration(seconds: float) -> str:
+    """A time in words that suit its length.
+
+    >>> duration(42.3), duration(200), duration(5000)
+    ('about 42 s', 'about 3 min', 'about 1 h 23 min')
+    """
+    if seconds < 100:
+        return f"about {seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"about {minutes} min" if minutes < 60 else f"about {minutes // 60} h {minutes % 60} min"

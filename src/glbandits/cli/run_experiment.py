@@ -1,26 +1,29 @@
-"""What `glb paper` and `glb compare` share: run an experiment with a bar, and print its tables."""
+"""What `glb paper` and `glb compare` share: protocols by name, tables, and stopping with Ctrl-C."""
 
 import shlex
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from glbandits.cli.progress import work_bar
 from glbandits.errors import look_up
-from glbandits.experiments.experiment import Experiment
-from glbandits.experiments.protocols import PROTOCOLS, ExperimentRunner, ProtocolResult
-from glbandits.experiments.results import ExperimentResult
+from glbandits.experiments.protocols import PROTOCOLS
+from glbandits.experiments.report.tables import EXTRA_NOTE, conclusion_table
+from glbandits.experiments.result_store import ResultStore
+from glbandits.experiments.summary import ExperimentSummary
 
 BOTH = "both"
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
 
 
 def protocol_names(asked: str) -> list[str]:
     """One of them, or both."""
-    look_up("protocol", asked, {**PROTOCOLS, BOTH: None})
+    look_up("protocol", asked, dict.fromkeys((*PROTOCOLS, BOTH)))
     return list(PROTOCOLS) if asked == BOTH else [asked]
 
 
@@ -29,29 +32,28 @@ def command_line() -> str:
     return "glb " + shlex.join(sys.argv[1:])
 
 
-def run_experiment(
-    experiment: Experiment, protocols: Sequence[str], quick: bool, runner: ExperimentRunner, console: Console
-) -> ExperimentResult:
-    """Run what is missing, and print what came of it."""
-    with work_bar(console) as bar:
-        here = replace(runner, progress=lambda what, done, all_: bar(f"{experiment.name}: {what}", done, all_))
-        results = tuple(PROTOCOLS[name](experiment, here, quick=quick) for name in protocols)
-    for result in results:
-        console.print(_table(experiment, result))
-    return ExperimentResult(experiment, results, quick)
+@contextmanager
+def resumable(store: ResultStore, console: Console) -> Iterator[None]:
+    """Say that the work can be stopped; on Ctrl-C say how to continue, and exit."""
+    text = f"Finished runs are kept in {store.folder}. Stop with Ctrl-C at any time; the same command continues."
+    console.print(text, soft_wrap=True, markup=False)
+    try:
+        yield
+    except KeyboardInterrupt:
+        kept = f"Stopped. {len(store):,} finished runs are kept in {store.folder}."
+        console.print(f"{kept} To continue, run: {command_line()}", soft_wrap=True, markup=False)
+        raise typer.Exit(INTERRUPTED) from None
 
 
-def _table(experiment: Experiment, result: ProtocolResult) -> Table:
-    table = Table(title=f"{escape(experiment.title)}: {result.protocol} protocol", title_justify="left")
-    for column in ("policy", "settings", "regret at the end", "behind the best", "ms a run", "chosen"):
-        table.add_column(column, justify="left" if column in ("policy", "chosen") else "right", overflow="fold")
-    for outcome, (_, gap, width) in zip(result.outcomes, result.paired(), strict=True):
-        table.add_row(
-            outcome.label,
-            str(outcome.tried),
-            f"{outcome.mean[-1]:.1f} +- {outcome.half_width[-1]:.1f}",
-            "-" if gap == 0.0 else f"{gap:.1f} +- {width:.1f}",
-            f"{1e3 * outcome.seconds.mean():.2f}",
-            escape(outcome.chosen),
-        )
-    return table
+def print_conclusions(summaries: list[ExperimentSummary], console: Console) -> None:
+    """A table of final regrets for each experiment, the best policy first, at most 80 columns wide."""
+    for summary in summaries:
+        data = conclusion_table(summary)
+        table = Table(title=escape(f"{summary.title}: final regret"), title_justify="left", min_width=40)
+        for column in data.columns:
+            table.add_column(column, justify="left" if column == "policy" else "right", no_wrap=True)
+        for row in data.rows:
+            table.add_row(*map(escape, row))
+        console.print(table)
+    if any(policy.is_extra for summary in summaries if summary.fresh for policy in summary.fresh.policies):
+        console.print(EXTRA_NOTE)

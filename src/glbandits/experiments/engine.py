@@ -1,15 +1,17 @@
 """Running what is not yet in the store: on the cores of this machine, or on Ray."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, cpu_count, delayed
 
 from glbandits.environments import Environment
 from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.experiments.progress import Progress, no_progress
 from glbandits.experiments.result_store import FinishedRun, ResultStore
 from glbandits.experiments.run_spec import RunSpec, fingerprint
 from glbandits.policy import Policy
@@ -17,10 +19,65 @@ from glbandits.simulation import play_together, prepare, recorded_rounds
 
 POINTS = 200
 """Rounds at which a run's regret is recorded."""
-HEAVY = 100.0
-"""How much longer a policy that fits its history takes than one that does not, as the progress bar sees it."""
-TASK_WEIGHT = 500.0
-"""Runs go to a worker in tasks of about this weight: a second or so, and a point to go on from after a kill."""
+TASK_SECONDS = 1.0
+"""Runs go to a worker in tasks of about this many seconds; a killed command loses the tasks that had not finished."""
+OVERHEAD = 0.001
+"""Seconds of a run that its policy does not spend."""
+
+
+class RunKind(NamedTuple):
+    """Runs of one kind cost about the same."""
+
+    policy: type[Policy]
+    keeps_history: bool
+    environment: str
+    horizon: int
+
+
+class Workload:
+    """Planned and finished runs, in CPU seconds: measured for kinds that have finished runs, guessed for others."""
+
+    def __init__(self, specs: Iterable[RunSpec]) -> None:
+        self._planned = Counter(map(self.kind, {spec.key: spec for spec in specs}.values()))
+        self._finished: Counter[RunKind] = Counter()
+        self._measured: dict[RunKind, tuple[float, int]] = {}
+
+    @staticmethod
+    def kind(spec: RunSpec) -> RunKind:
+        """What the cost of a run depends on."""
+        return RunKind(type(spec.policy), spec.policy.keeps_history, fingerprint(spec.environment), spec.horizon)
+
+    def finish(self, spec: RunSpec, run: FinishedRun) -> None:
+        """Count a run that has finished."""
+        self._finished[self.kind(spec)] += 1
+        self._measure(spec, run)
+
+    def skip(self, spec: RunSpec, run: FinishedRun) -> None:
+        """Take a planned run off the plan, because the store has it; its seconds still help to estimate others."""
+        self._planned[self.kind(spec)] -= 1
+        self._measure(spec, run)
+
+    def _measure(self, spec: RunSpec, run: FinishedRun) -> None:
+        seconds, many = self._measured.get(self.kind(spec), (0.0, 0))
+        self._measured[self.kind(spec)] = (seconds + run.seconds + OVERHEAD, many + 1)
+
+    def seconds(self, kind: RunKind) -> float:
+        """Expected CPU seconds of a run."""
+        if kind in self._measured:
+            seconds, many = self._measured[kind]
+            return seconds / many
+        thousands = kind.horizon / 1000
+        return OVERHEAD + (0.03 if kind.keeps_history else 0.001) * thousands
+
+    @property
+    def done(self) -> float:
+        """CPU seconds of the finished runs."""
+        return sum(self._finished[kind] * self.seconds(kind) for kind in self._planned)
+
+    @property
+    def total(self) -> float:
+        """CPU seconds of all planned runs."""
+        return sum(max(many, self._finished[kind]) * self.seconds(kind) for kind, many in self._planned.items())
 
 
 @dataclass(frozen=True)
@@ -28,17 +85,8 @@ class Task:
     """Policies that play the same rounds, in one worker."""
 
     specs: tuple[RunSpec, ...]
-
-    @property
-    def weight(self) -> float:
-        """What share of the work it is, roughly."""
-        return sum(weight(spec) for spec in self.specs)
-
-
-def weight(spec: RunSpec) -> float:
-    """The work of a run, relative to others: fitting a history grows with the square of the rounds."""
-    rounds = spec.horizon / 1000
-    return HEAVY * rounds**2 if spec.policy.keeps_history else rounds
+    seconds: float
+    """Expected CPU seconds."""
 
 
 def run_missing(
@@ -47,45 +95,67 @@ def run_missing(
     *,
     jobs: int = -1,
     engine: str = "local",
-    progress: Callable[[float, float], None] | None = None,
+    progress: Progress = no_progress,
+    workload: Workload | None = None,
 ) -> None:
-    """Run all that the store does not have, and put it there as it comes in.
+    """Run what the store does not have, and add each task's runs to the store when the task finishes.
 
-    `progress` is called with the weight of what is done and of all there is to do.
+    `progress` receives the CPU seconds done and in all. A `workload` that plans more than these runs, because others
+    follow, makes that estimate one of all of them.
     """
     run = look_up("engine", engine, ENGINES)
-    if whole("jobs", jobs, at_least=-1) == 0:
-        raise InvalidInput("jobs must be a number of processes, or -1 for one per core; got 0")
-    missing = store.missing(specs)
-    total, done = sum(weight(spec) for spec in missing), 0.0
-    if progress is not None:
-        progress(0.0, total)
+    workers(jobs)
+    unique = {spec.key: spec for spec in specs}
+    workload = Workload(unique.values()) if workload is None else workload
+    missing = store.missing(unique.values())
+    for spec in unique.values():
+        if spec in store:
+            workload.skip(spec, store[spec])
+    progress("playing", workload.done, workload.total)
     if not missing:
         return
-    _compile(missing)
-    for task, finished in run(tasks(missing), jobs):
-        store.add(list(zip(task.specs, finished, strict=True)))
-        done += task.weight
-        if progress is not None:
-            progress(done, total)
+    compile_policies(missing, jobs=jobs)
+    for task, finished in run(tasks(missing, workload), jobs):
+        runs = list(zip(task.specs, finished, strict=True))
+        store.add(runs)
+        for spec, result in runs:
+            workload.finish(spec, result)
+        progress(f"playing {task.specs[-1].policy.name}", workload.done, workload.total)
 
 
-def tasks(specs: Sequence[RunSpec]) -> list[Task]:
-    """Cut the work into tasks, the heaviest first, so that no long one is left for the end."""
+def workers(jobs: int) -> int:
+    """The number of processes that `jobs` asks for."""
+    if whole("jobs", jobs, at_least=-1) == 0:
+        raise InvalidInput("jobs must be a number of processes, or -1 for one per core; got 0")
+    return int(cpu_count()) if jobs == -1 else jobs
+
+
+def tasks(specs: Sequence[RunSpec], workload: Workload) -> list[Task]:
+    """Cut the work into tasks: first one of each kind of run, to measure it, then the longest first."""
 
     def rounds_of(spec: RunSpec) -> tuple[str, int, int]:
         return fingerprint(spec.environment), spec.horizon, spec.seed
 
+    def seconds(spec: RunSpec) -> float:
+        return workload.seconds(workload.kind(spec))
+
     cut: list[Task] = []
     for _, group in groupby(sorted(specs, key=rounds_of), key=rounds_of):
-        part: list[RunSpec] = []
-        for spec in sorted(group, key=weight):
-            if part and sum(map(weight, part)) + weight(spec) > TASK_WEIGHT:
-                cut.append(Task(tuple(part)))
-                part = []
+        part, length = list[RunSpec](), 0.0
+        for spec in sorted(group, key=seconds):
+            if part and length + seconds(spec) > TASK_SECONDS:
+                cut.append(Task(tuple(part), length))
+                part, length = [], 0.0
             part.append(spec)
-        cut.append(Task(tuple(part)))
-    return sorted(cut, key=lambda task: -task.weight)
+            length += seconds(spec)
+        cut.append(Task(tuple(part), length))
+    longest_first = sorted(cut, key=lambda task: -task.seconds)
+    seen, first, later = set[RunKind](), list[Task](), list[Task]()
+    for task in longest_first:
+        kinds = set(map(workload.kind, task.specs))
+        (later if kinds <= seen else first).append(task)
+        seen |= kinds
+    return first + later
 
 
 def play_task(task: Task) -> list[FinishedRun]:
@@ -101,30 +171,43 @@ def play_task(task: Task) -> list[FinishedRun]:
     ]
 
 
-def _compile(specs: Sequence[RunSpec]) -> None:
-    """Compile here, once, what workers will then find on disk."""
+def compile_policies(specs: Iterable[RunSpec], *, jobs: int = -1, progress: Progress = no_progress) -> None:
+    """Compile what these runs need, several policies at once, to files that every worker then loads."""
     kinds: dict[tuple[object, ...], tuple[Policy, Environment]] = {}
     for spec in specs:
-        kind = (type(spec.policy), spec.policy.link, spec.environment.noise.name)
+        kind = (type(spec.policy), spec.policy.link, spec.environment.noise.name, spec.environment.dim)
         kinds.setdefault(kind, (spec.policy, spec.environment))
-    for policy, environment in kinds.values():
-        prepare([policy], environment)
+    done = 0.0
+    progress("compiling", done, len(kinds))
+    for name in in_processes(_compile, list(kinds.values()), jobs):
+        done += 1
+        progress(f"compiled {name}", done, len(kinds))
+
+
+def _compile(policy: Policy, environment: Environment) -> str:
+    prepare([policy], environment)
+    return policy.name
+
+
+def in_processes(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[Any]:
+    """Results in the order in which they finish: from this process for one job, from worker processes for more."""
+    many = min(len(arguments), workers(jobs))
+    if many <= 1:
+        yield from (function(*values) for values in arguments)
+        return
+    results = Parallel(n_jobs=many, return_as="generator_unordered", batch_size=1)(
+        delayed(function)(*values) for values in arguments
+    )
+    yield from results
 
 
 def _local(cut: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[FinishedRun]]]:
     """Processes of this machine."""
-    workers = min(len(cut), cpu_count() if jobs == -1 else jobs)
-    if workers == 1:
-        yield from ((task, play_task(task)) for task in cut)
-        return
-    results = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=1)(
-        delayed(_with_number)(number, task) for number, task in enumerate(cut)
-    )
-    for number, finished in results:
+    for number, finished in in_processes(_play_numbered, list(enumerate(cut)), jobs):
         yield cut[number], finished
 
 
-def _with_number(number: int, task: Task) -> tuple[int, list[FinishedRun]]:
+def _play_numbered(number: int, task: Task) -> tuple[int, list[FinishedRun]]:
     return number, play_task(task)
 
 

@@ -21,21 +21,26 @@ THIN: Grid = {
 
 @dataclass(frozen=True)
 class PolicyEntry:
-    """A policy, what is fixed of its settings, and the values among which the rest is chosen."""
+    """A policy in an experiment: fixed settings, and a grid for the others."""
 
     kind: type[Policy]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     grid: Grid | None = None
-    """The policy's own if None."""
+    """The policy's own grid if None."""
 
     @property
     def label(self) -> str:
-        """How it is called in tables and figures."""
+        """Its name in tables and figures."""
         return self.kind.name
 
+    @property
+    def own_grid(self) -> Grid:
+        """The grid that it plays on."""
+        return self.kind.grid if self.grid is None else self.grid
+
     def settings(self, *, quick: bool = False) -> list[Policy]:
-        """Every point of the grid, or of the thin one."""
-        grid = dict(self.kind.grid if self.grid is None else self.grid)
+        """Every point of the grid, or of the thin grid."""
+        grid = dict(self.own_grid)
         if quick:
             grid = {name: tuple(v for v in values if v in THIN.get(name, values)) for name, values in grid.items()}
         build: Any = self.kind
@@ -51,19 +56,21 @@ class Experiment:
     environment: Environment
     horizon: int
     entries: Sequence[PolicyEntry]
+    extras: Sequence[PolicyEntry] = ()
+    """Policies that the paper does not have. They play on fresh seeds only."""
     repeats: Sequence[int] = tuple(range(1, 11))
-    """The seeds of the paper's protocol; the fresh protocol tunes on them."""
+    """Seeds of the paper's protocol. The fresh protocol tunes on them."""
     fresh: Sequence[int] = tuple(range(1001, 1061))
-    """The seeds on which the fresh protocol reports."""
+    """Seeds on which the fresh protocol reports."""
     measure: Literal["regret", "reward"] = "regret"
-    """What is drawn: cumulative regret, or the running mean of expected reward."""
+    """What figures show: cumulative regret, or the running mean of expected reward."""
     best_arms: int = 0
-    """If above 0, the pulls of so many best arms are drawn too; arms must keep their places."""
+    """If above 0, figures also show the pulls of this many best arms; arms must keep their index."""
     note: str = ""
     """What a reader must know of the data."""
 
     def specs(self, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False) -> list[RunSpec]:
-        """A run for each policy and seed; with noise of its own, or with the noise that all share."""
+        """A run for each policy and seed, with noise of its own or with the noise that all policies share."""
         shared = [RunSpec(policy, self.environment, self.horizon, seed) for policy in policies for seed in seeds]
         return [spec.with_own_noise() for spec in shared] if own_noise else shared
 
@@ -72,4 +79,4 @@ def in_words(policy: Policy, grid: Grid) -> str:
     """The settings of a policy that its grid varies, as text."""
     chosen = settings_of(policy)
     words = {name: chosen[name] if isinstance(chosen[name], str) else f"{chosen[name]:g}" for name in grid}
-    return ", ".join(f"{name}={value}" for name, value in words.items()) or "no setting to choose"
+    return ", ".join(f"{name}={value}" for name, value in words.items()) or "nothing to tune"

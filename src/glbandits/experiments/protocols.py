@@ -1,199 +1,178 @@
 """Two ways to compare: the paper's, where each run picks its own best setting, and one on fresh seeds."""
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import stdtrit
 
 from glbandits.errors import InvalidInput
-from glbandits.experiments.engine import POINTS, run_missing
+from glbandits.experiments.engine import POINTS, Workload, compile_policies, run_missing, workers
 from glbandits.experiments.experiment import Experiment, PolicyEntry, in_words
+from glbandits.experiments.outcomes import FRESH, PAPER, ExperimentResult, Outcome, ProtocolResult
+from glbandits.experiments.progress import OverallProgress, Progress, no_progress
 from glbandits.experiments.result_store import FinishedRun, ResultStore
-from glbandits.policy import Grid, Policy
-from glbandits.records import Floats, Ints
+from glbandits.experiments.run_spec import RunSpec
+from glbandits.policy import Policy
+from glbandits.records import Floats
 from glbandits.simulation import recorded_rounds
-
-PAPER, FRESH = "paper", "fresh"
 
 WORDS = {
     PAPER: (
-        "For every repeat, each algorithm's best setting is picked by that repeat's own final regret, after the fact, "
-        "and the picked runs are averaged. Every run has noise of its own, as in the published code. More settings "
-        "mean more chances, so the largest grid gains the most: this says how lucky a grid is, not how an algorithm "
-        "will do. It is the protocol behind the paper's figures."
+        "In every repeat each policy's best setting is picked afterwards, by that repeat's own final regret, and the "
+        "picked runs are averaged. Every run has noise of its own, as in the published code. A larger grid has more "
+        "attempts, so it gains the most: this measures the luck of a grid, not how a policy will do."
     ),
     FRESH: (
-        "For each algorithm one setting is chosen, by mean final regret over the tuning seeds (the runs of the paper's "
-        "protocol). It is then played on other seeds, which nothing was chosen on. Bands are 95 % confidence "
-        "intervals of the mean. All algorithms face the same problems with the same noise, so differences are taken "
-        "seed by seed."
+        "One setting for each policy, chosen by its mean final regret over the seeds of the paper's protocol, is "
+        "played on other seeds. Bands are 95 % confidence intervals of the mean. All policies play the same problems "
+        "with the same noise, so differences are taken seed by seed."
     ),
 }
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one algorithm did under one protocol."""
-
-    label: str
-    tried: int
-    """Settings in its grid."""
-    distinct: int
-    """Settings of these that play differently."""
-    chosen: str
-    """The setting that was played, in words."""
-    seeds: tuple[int, ...]
-    rounds: Ints
-    regret: Floats
-    """Cumulative regret, (seeds, points)."""
-    pulls: Floats
-    """Pulls of each arm by its place, (seeds, arms); ragged ends are zeros."""
-    seconds: Floats
-    """CPU seconds of the policy itself, (seeds,)."""
-    fastest: float
-    """The shortest run among all settings tried: what the paper calls runtime."""
-
-    @property
-    def final(self) -> Floats:
-        """Regret at the end, (seeds,)."""
-        last: Floats = self.regret[:, -1]
-        return last
-
-    @property
-    def mean(self) -> Floats:
-        """Mean regret, (points,)."""
-        mean: Floats = self.regret.mean(axis=0)
-        return mean
-
-    @property
-    def half_width(self) -> Floats:
-        """Half of a 95 % confidence interval of the mean, (points,); NaN for a single seed."""
-        return half_width(self.regret)
-
-
-def half_width(samples: Floats) -> Floats:
-    """Half of a 95 % confidence interval of the mean over rows, by Student's t; NaN for a single row."""
-    n = len(samples)
-    if n == 1:
-        return np.full(samples.shape[1], math.nan)
-    width: Floats = stdtrit(n - 1, 0.975) * samples.std(axis=0, ddof=1) / math.sqrt(n)
-    return width
-
-
-@dataclass(frozen=True)
-class ProtocolResult:
-    """All algorithms under one protocol."""
-
-    protocol: str
-    outcomes: tuple[Outcome, ...]
-    best_reward: Floats
-    """Mean cumulative value of the best arms, (points,): with regret it gives the reward."""
-
-    @property
-    def words(self) -> str:
-        """The protocol in plain words."""
-        return WORDS[self.protocol]
-
-    def paired(self) -> list[tuple[str, float, float]]:
-        """Each algorithm's final regret less that of the best, seed by seed: mean and half of a 95 % interval."""
-        best = min(self.outcomes, key=lambda outcome: outcome.final.mean())
-        differences = []
-        for outcome in self.outcomes:
-            gap = outcome.final - best.final
-            differences.append((outcome.label, float(gap.mean()), float(half_width(gap[:, np.newaxis])[0])))
-        return differences
-
-
-Progress = Callable[[str, float, float], None]
-"""Called with what is running, and the weight of what is done and of all there is."""
+PROTOCOLS = (PAPER, FRESH)
+COMPILE_SECONDS = 12.0
+"""A first guess for one policy; with a warm cache it takes a second."""
 
 
 @dataclass(frozen=True)
 class ExperimentRunner:
-    """Where runs happen: a store, and how to fill it."""
+    """A result store, and how to fill it."""
 
     store: ResultStore
     jobs: int = -1
     engine: str = "local"
-    progress: Progress | None = None
+    progress: Progress = no_progress
 
     def run(
-        self, what: str, experiment: Experiment, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool
-    ) -> None:
-        """Have every policy run with every seed."""
+        self, experiments: Sequence[Experiment], protocols: Sequence[str] = PROTOCOLS, *, quick: bool = False
+    ) -> list[ExperimentResult]:
+        """Play what the store lacks, and evaluate the experiments under the protocols."""
+        parts = OverallProgress(self.progress, dict.fromkeys(("compile", "play"), 0.0))
+        return self.run_parts(experiments, protocols, parts, quick=quick)
 
-        def report(done: float, total: float) -> None:
-            if self.progress is not None:
-                self.progress(what, done, total)
+    def run_parts(
+        self, experiments: Sequence[Experiment], protocols: Sequence[str], parts: OverallProgress, *, quick: bool
+    ) -> list[ExperimentResult]:
+        """The same as the parts "compile" and "play" of a longer work."""
+        for experiment in experiments:
+            _check_seeds(experiment)
+        grids = [_grid(experiment, protocols, quick) for experiment in experiments]
+        pairs = list(zip(experiments, grids, strict=True))
+        tuning = [spec for pair in pairs for spec in _tuning(*pair)]
+        # Which settings report is known only after tuning; until then the first of each grid stands for them.
+        reporting = [spec for pair in pairs for spec in _stand_ins(*pair)]
+        workload = Workload(tuning + (reporting if FRESH in protocols else []))
+        missing = self.store.missing(tuning)
+        kinds = len({type(spec.policy) for spec in missing})
+        parts.expect("compile", COMPILE_SECONDS * kinds / min(max(kinds, 1), workers(self.jobs)))
+        parts.expect("play", workload.total / workers(self.jobs))
+        compile_policies(missing, jobs=self.jobs, progress=parts.part("compile"))
+        self._play(tuning, workload, parts)
+        tuned = [_Tuned.of(*pair, self.store) for pair in pairs]
+        if FRESH in protocols:
+            self._play([spec for one in tuned for spec in one.fresh_specs()], workload, parts)
+        return [
+            ExperimentResult(one.experiment, tuple(_EVALUATE[name](one, self.store) for name in protocols), quick)
+            for one in tuned
+        ]
 
-        specs = experiment.specs(policies, seeds, own_noise=own_noise)
-        run_missing(specs, self.store, jobs=self.jobs, engine=self.engine, progress=report)
-
-    def finished(
-        self, experiment: Experiment, policy: Policy, seeds: Sequence[int], *, own_noise: bool
-    ) -> list[FinishedRun]:
-        """The runs of a policy, by seed."""
-        return [self.store[spec] for spec in experiment.specs([policy], seeds, own_noise=own_noise)]
+    def _play(self, specs: Sequence[RunSpec], workload: Workload, parts: OverallProgress) -> None:
+        run_missing(
+            specs, self.store, jobs=self.jobs, engine=self.engine, progress=parts.part("play"), workload=workload
+        )
 
 
-def paper_protocol(experiment: Experiment, runner: ExperimentRunner, *, quick: bool = False) -> ProtocolResult:
+@dataclass(frozen=True)
+class _Grid:
+    """A policy entry and all its settings."""
+
+    entry: PolicyEntry
+    policies: list[Policy]
+    is_extra: bool
+
+
+def _grid(experiment: Experiment, protocols: Sequence[str], quick: bool) -> list[_Grid]:
+    grids = [_Grid(entry, entry.settings(quick=quick), False) for entry in experiment.entries]
+    if FRESH in protocols:
+        grids += [_Grid(entry, entry.settings(quick=quick), True) for entry in experiment.extras]
+    return grids
+
+
+def _tuning(experiment: Experiment, grids: Sequence[_Grid]) -> list[RunSpec]:
+    """The runs of every setting. An extra policy with one setting has nothing to tune."""
+    policies = [p for grid in grids for p in grid.policies if not grid.is_extra or len(grid.policies) > 1]
+    return experiment.specs(policies, experiment.repeats, own_noise=True)
+
+
+def _stand_ins(experiment: Experiment, grids: Sequence[_Grid]) -> list[RunSpec]:
+    return experiment.specs([grid.policies[0] for grid in grids], experiment.fresh)
+
+
+@dataclass(frozen=True)
+class _Tuned:
+    """An experiment after tuning: for each policy the runs of all settings, and the setting with the least mean."""
+
+    experiment: Experiment
+    grids: list[_Grid]
+    tables: list[list[list[FinishedRun]]]
+    """For each policy, setting and repeat; empty for a policy that was not tuned."""
+    chosen: list[Policy]
+
+    @classmethod
+    def of(cls, experiment: Experiment, grids: list[_Grid], store: ResultStore) -> "_Tuned":
+        tables, chosen = [], []
+        for grid in grids:
+            is_tuned = not grid.is_extra or len(grid.policies) > 1
+            table = [
+                [store[spec] for spec in experiment.specs([policy], experiment.repeats, own_noise=True)]
+                for policy in (grid.policies if is_tuned else ())
+            ]
+            means = [np.mean([run.regret[-1] for run in runs]) for runs in table]
+            tables.append(table)
+            chosen.append(grid.policies[int(np.argmin(means)) if means else 0])
+        return cls(experiment, grids, tables, chosen)
+
+    def fresh_specs(self) -> list[RunSpec]:
+        """The runs that report."""
+        return self.experiment.specs(self.chosen, self.experiment.fresh)
+
+
+def _paper(tuned: _Tuned, store: ResultStore) -> ProtocolResult:  # noqa: ARG001
     """The mean, over repeats, of each repeat's best run."""
-    runner.run("paper's protocol", experiment, _all_settings(experiment, quick), experiment.repeats, own_noise=True)
     outcomes = []
-    for entry in experiment.entries:
-        policies = entry.settings(quick=quick)
-        table = [runner.finished(experiment, policy, experiment.repeats, own_noise=True) for policy in policies]
-        final = np.array([[run.regret[-1] for run in runs] for runs in table])
-        winners = final.argmin(axis=0)
+    repeats = tuned.experiment.repeats
+    for grid, table in zip(tuned.grids, tuned.tables, strict=True):
+        if grid.is_extra:
+            continue
+        winners = np.array([[run.regret[-1] for run in runs] for runs in table]).argmin(axis=0)
         runs = [table[winner][repeat] for repeat, winner in enumerate(winners)]
         won = len(set(winners.tolist()))
-        words = "the same one in every repeat" if won == 1 else f"{won} different ones, each the best of some repeat"
-        outcomes.append(_outcome(experiment, entry, policies, experiment.repeats, runs, words, table))
-    return ProtocolResult(PAPER, tuple(outcomes), _best_reward(experiment, experiment.repeats))
+        words = "the same in every repeat" if won == 1 else f"{won} different ones, each the best of some repeat"
+        outcomes.append(_outcome(tuned.experiment, grid, repeats, runs, words, table))
+    return ProtocolResult(PAPER, tuple(outcomes), _best_reward(tuned.experiment, repeats))
 
 
-def fresh_protocol(experiment: Experiment, runner: ExperimentRunner, *, quick: bool = False) -> ProtocolResult:
+def _fresh(tuned: _Tuned, store: ResultStore) -> ProtocolResult:
     """One setting each, chosen on the repeats' seeds, reported on others."""
-    overlap = set(experiment.repeats) & set(experiment.fresh)
-    if overlap:
-        raise InvalidInput(f"seeds that report must not be among those that tune; both have {sorted(overlap)}")
-    runner.run("tuning", experiment, _all_settings(experiment, quick), experiment.repeats, own_noise=True)
-    chosen: list[Policy] = []
-    tables = []
-    for entry in experiment.entries:
-        policies = entry.settings(quick=quick)
-        table = [runner.finished(experiment, policy, experiment.repeats, own_noise=True) for policy in policies]
-        means = [np.mean([run.regret[-1] for run in runs]) for runs in table]
-        chosen.append(policies[int(np.argmin(means))])
-        tables.append(table)
-    runner.run("fresh seeds", experiment, chosen, experiment.fresh, own_noise=False)
-    outcomes = []
-    for entry, policy, table in zip(experiment.entries, chosen, tables, strict=True):
-        runs = runner.finished(experiment, policy, experiment.fresh, own_noise=False)
-        words = in_words(policy, grid_of(entry))
-        policies = entry.settings(quick=quick)
-        outcomes.append(_outcome(experiment, entry, policies, experiment.fresh, runs, words, table))
+    experiment, outcomes = tuned.experiment, []
+    for grid, policy, table in zip(tuned.grids, tuned.chosen, tuned.tables, strict=True):
+        runs = [store[spec] for spec in experiment.specs([policy], experiment.fresh)]
+        words = in_words(policy, grid.entry.own_grid)
+        outcomes.append(_outcome(experiment, grid, experiment.fresh, runs, words, table or [runs]))
     return ProtocolResult(FRESH, tuple(outcomes), _best_reward(experiment, experiment.fresh))
 
 
-PROTOCOLS = {PAPER: paper_protocol, FRESH: fresh_protocol}
+_EVALUATE = {PAPER: _paper, FRESH: _fresh}
 
 
-def grid_of(entry: PolicyEntry) -> Grid:
-    """The grid that it plays on."""
-    return entry.kind.grid if entry.grid is None else entry.grid
-
-
-def _all_settings(experiment: Experiment, quick: bool) -> list[Policy]:
-    return [policy for entry in experiment.entries for policy in entry.settings(quick=quick)]
+def _check_seeds(experiment: Experiment) -> None:
+    overlap = set(experiment.repeats) & set(experiment.fresh)
+    if overlap:
+        raise InvalidInput(f"seeds that report must not be among those that tune; both have {sorted(overlap)}")
 
 
 def _outcome(
     experiment: Experiment,
-    entry: PolicyEntry,
-    policies: Sequence[Policy],
+    grid: _Grid,
     seeds: Sequence[int],
     runs: Sequence[FinishedRun],
     words: str,
@@ -201,9 +180,9 @@ def _outcome(
 ) -> Outcome:
     arms = max(len(run.pulls) for run in runs)
     return Outcome(
-        label=entry.label,
-        tried=len(policies),
-        distinct=len({spec.key for spec in experiment.specs(policies, seeds[:1])}),
+        label=grid.entry.label,
+        tried=len(grid.policies),
+        distinct=len({spec.key for spec in experiment.specs(grid.policies, seeds[:1])}),
         chosen=words,
         seeds=tuple(seeds),
         rounds=runs[0].rounds,
@@ -211,11 +190,13 @@ def _outcome(
         pulls=np.array([np.pad(run.pulls, (0, arms - len(run.pulls))) for run in runs], dtype=np.float64),
         seconds=np.array([run.seconds for run in runs]),
         fastest=min(run.seconds for row in table for run in row),
+        grid_regret=np.array([[run.regret[-1] for run in row] for row in table]),
+        is_extra=grid.is_extra,
     )
 
 
 def _best_reward(experiment: Experiment, seeds: Sequence[int]) -> Floats:
-    """Needed only where reward is drawn; rounds are then made again, which costs less than keeping them."""
+    """Needed only where reward is drawn; making the rounds again costs less than storing them."""
     rounds = recorded_rounds(experiment.horizon, POINTS)
     total = np.zeros(len(rounds))
     if experiment.measure == "reward":

@@ -4,7 +4,7 @@ import ast
 import json
 import sys
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from types import FunctionType
@@ -64,6 +64,7 @@ class RunSpec:
         return json.dumps(settings_of(self.policy))
 
 
+@lru_cache(maxsize=100_000)
 def settings_digest(policy: Policy, dim: int) -> str:
     """A hash of a policy as compiled code sees it."""
     digest = sha256(f"{policy.name}\n{type(policy).__qualname__}\n{find_link(policy.link).name}\n".encode())

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
+from glbandits.maths.cholesky import add_outer, factorise, forward, solve_factorised
 from glbandits.maths.vectors import copy_to, dot_row, norm
 from glbandits.numba_support import jittable
 from glbandits.records import Floats
@@ -12,8 +12,9 @@ from glbandits.records import Floats
 def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
     """Move theta, in place, to the point of the ball round 0 that is nearest in the norm of A = R'R.
 
-    Outside the ball that point is (A + nu I)^-1 A theta for the one nu > 0 that puts it on the sphere, found by
-    bisection. Scaling theta back is another point unless A is a multiple of I. O(d^3), but nothing to do inside.
+    Outside the ball that point is p(nu) = (A + nu I)^-1 A theta for the one nu > 0 that puts it on the sphere. Newton's
+    method on 1/||p(nu)|| finds it from below without overshooting, in about five steps of O(d^3) (More and Sorensen
+    1983). Inside the ball there is nothing to do. Scaling theta back is another point unless A is a multiple of I.
     """
     dim = theta.shape[0]
     if norm(theta) <= radius:
@@ -25,7 +26,7 @@ def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
     if not largest <= 1e100 * radius:
         for i in range(dim):
             theta[i] = theta[i] / largest * 1e100 * radius if largest < np.inf else 0.0
-    A, b, point = np.zeros((dim, dim)), np.empty(dim), np.empty(dim)
+    A, b, point, half = np.zeros((dim, dim)), np.empty(dim), np.empty(dim), np.empty(dim)
     for k in range(dim):
         add_outer(A, 1.0, R[k])
     for i in range(dim):
@@ -34,19 +35,22 @@ def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
         product = dot_row(R, k, theta)
         for i in range(dim):
             b[i] += R[k, i] * product
-    low, high = 0.0, norm(b) / radius
-    for _ in range(100):
-        nu = 0.5 * (low + high)
+    nu = 0.0
+    copy_to(point, theta)
+    copy_to(half, theta)
+    forward(R, half)
+    for _ in range(50):
+        length = norm(point)
+        step = (length / norm(half)) ** 2 * (length / radius - 1.0)
+        if not length > radius * (1.0 + 1e-14) or not nu + step > nu:
+            break
+        nu += step
         shifted = A.copy()
         for i in range(dim):
             shifted[i, i] += nu
-        copy_to(point, b)
         factorise(shifted, nu, b)
+        copy_to(point, b)
         solve_factorised(shifted, point)
-        if norm(point) > radius:
-            low = nu
-        else:
-            high = nu
-        if high - low <= 1e-14 * high:
-            break
+        copy_to(half, point)
+        forward(shifted, half)
     copy_to(theta, point)

@@ -1,35 +1,34 @@
-"""The paper's figures and its table, one file each."""
+"""The paper's experiments, its table and its theory, one file each."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from glbandits.experiments.experiment import Experiment
-from glbandits.experiments.paper import forest_1, forest_2, news, runtime, simulation
+from glbandits.experiments.paper import forest_1, forest_2, news, simulation
+from glbandits.experiments.paper.data_files import DataFiles
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where data come from; without any, from what is shipped or simulated."""
+    """Where data come from."""
 
-    forest: Path | None = None
-    """The whole UCI file of forest cover."""
-    news: Sequence[Path] = ()
-    """Files of Yahoo! R6A."""
+    data: DataFiles = field(default_factory=DataFiles)
     work: Path = Path("out/paper")
-    """Where clusters and a stand-in for the news may be written."""
+    """The folder for clusters and for the stand-in of the news."""
+    quick: bool = False
+    """Whether a short stand-in is enough."""
 
 
 EXPERIMENTS: dict[str, Callable[[Sources], list[Experiment]]] = {
     simulation.NAME: lambda _: [simulation.experiment()],
-    forest_1.NAME: lambda sources: [forest_1.experiment(sources.forest, sources.work)],
+    forest_1.NAME: lambda sources: [forest_1.experiment(sources.data.forest, sources.work)],
     forest_2.NAME: lambda sources: [
-        forest_2.experiment(sources.forest, sources.work),
-        forest_2.experiment(sources.forest, sources.work, forest_2.AS_PUBLISHED),
+        forest_2.experiment(sources.data.forest, sources.work),
+        forest_2.experiment(sources.data.forest, sources.work, forest_2.AS_PUBLISHED),
     ],
-    news.NAME: lambda sources: [news.experiment(sources.news, sources.work / "simulated-news")],
+    news.NAME: lambda sources: [news.experiment(sources.data.news, sources.work, quick=sources.quick)],
 }
 """What each name runs."""
-NAMES = (*EXPERIMENTS, runtime.NAME)
 
-__all__ = ["EXPERIMENTS", "NAMES", "Sources", "runtime"]
+__all__ = ["EXPERIMENTS", "Sources"]

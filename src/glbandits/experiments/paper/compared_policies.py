@@ -1,19 +1,36 @@
-"""The seven algorithms that the paper compares, with its grids."""
+"""The seven policies that the paper compares, with its grids, and three that came later."""
 
 from glbandits.experiments.experiment import PolicyEntry
-from glbandits.policies import EpsilonGreedy, GlmTsl, Gloc, LaplaceTs, SgdTs, SupCbGlm, UcbGlm
+from glbandits.policies import (
+    EpsilonGreedy,
+    GlbOmd,
+    GlmTsl,
+    Gloc,
+    LaplaceTs,
+    OnlineLaplace,
+    Optimist,
+    SgdTs,
+    SupCbGlm,
+    UcbGlm,
+)
+
+LOGISTIC = {"link": "logistic"}
 
 
 def paper_policies(horizon: int) -> tuple[PolicyEntry, ...]:
-    """Each on its grid; those that ask for the horizon are told it."""
-    logistic = {"link": "logistic"}
-    told = logistic | {"horizon": horizon}
+    """The paper's seven, each on its grid. Policies with a setting for the horizon are told it."""
+    with_horizon = LOGISTIC | {"horizon": horizon}
     return (
-        PolicyEntry(SgdTs, told),
-        PolicyEntry(UcbGlm, told),
-        PolicyEntry(GlmTsl, told),
-        PolicyEntry(SupCbGlm, told),
-        PolicyEntry(Gloc, logistic),
-        PolicyEntry(LaplaceTs, logistic),
-        PolicyEntry(EpsilonGreedy, logistic),
+        PolicyEntry(SgdTs, with_horizon),
+        PolicyEntry(UcbGlm, with_horizon),
+        PolicyEntry(GlmTsl, with_horizon),
+        PolicyEntry(SupCbGlm, with_horizon),
+        PolicyEntry(Gloc, LOGISTIC),
+        PolicyEntry(LaplaceTs, LOGISTIC),
+        PolicyEntry(EpsilonGreedy, LOGISTIC),
     )
+
+
+def later_policies() -> tuple[PolicyEntry, ...]:
+    """Policies that the paper does not have: `optimist` has nothing to tune, the others play on their own grids."""
+    return (PolicyEntry(Optimist, LOGISTIC), PolicyEntry(OnlineLaplace, LOGISTIC), PolicyEntry(GlbOmd, LOGISTIC))

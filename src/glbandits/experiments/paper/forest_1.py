@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from glbandits.experiments.experiment import Experiment
-from glbandits.experiments.paper.compared_policies import paper_policies
+from glbandits.experiments.paper.compared_policies import later_policies, paper_policies
 from glbandits.experiments.paper.forest_clusters import forest_cover
 
 NAME, HORIZON, BEST_ARMS = "forest-1", 1000, 4
@@ -17,6 +17,7 @@ def experiment(data: Path | None, work: Path) -> Experiment:
         environment=forest_cover(1, "clean", data, work),
         horizon=HORIZON,
         entries=paper_policies(HORIZON),
+        extras=later_policies(),
         best_arms=BEST_ARMS,
         note="An arm is a cluster: its features are the centroid, its mean reward the share of class 1 in it. "
         "The arms never change, so the paper's diversity assumption does not hold here. Seeds differ in noise only.",

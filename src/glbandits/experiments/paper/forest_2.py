@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from glbandits.experiments.experiment import Experiment
-from glbandits.experiments.paper.compared_policies import paper_policies
+from glbandits.experiments.paper.compared_policies import later_policies, paper_policies
 from glbandits.experiments.paper.forest_clusters import forest_cover
 
 NAME, HORIZON, BEST_ARMS = "forest-2", 1000, 4
@@ -24,6 +24,7 @@ def experiment(data: Path | None, work: Path, version: str = CLEAN) -> Experimen
         environment=forest_cover(2, version, data, work),
         horizon=HORIZON,
         entries=paper_policies(HORIZON),
+        extras=later_policies(),
         best_arms=BEST_ARMS,
         note="Each round every cluster shows one of its members, and pays that member's own label. Regret is counted "
         f"with the cluster's mean. {LEAKED_NOTE if leaked else CLEAN_NOTE}",

@@ -2,7 +2,7 @@
 
 from glbandits.environments import Synthetic
 from glbandits.experiments.experiment import Experiment
-from glbandits.experiments.paper.compared_policies import paper_policies
+from glbandits.experiments.paper.compared_policies import later_policies, paper_policies
 
 NAME, HORIZON, ARMS, DIM = "simulation", 1000, 100, 6
 
@@ -15,5 +15,6 @@ def experiment() -> Experiment:
         environment=Synthetic(dim=DIM, arms=ARMS, link="logistic"),
         horizon=HORIZON,
         entries=paper_policies(HORIZON),
+        extras=later_policies(),
         note="Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], drawn anew for each seed.",
     )

@@ -1,21 +1,19 @@
 """What is drawn, apart from how: the same numbers and words for static and interactive charts."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from glbandits.experiments.best_pulls import best_pulls
 from glbandits.experiments.experiment import Experiment
-from glbandits.experiments.protocols import FRESH, PAPER, Outcome, ProtocolResult
-from glbandits.experiments.results import ExperimentResult
+from glbandits.experiments.outcomes import FRESH, PAPER, ExperimentResult, ProtocolResult
 from glbandits.records import Floats, Ints
 
 PROTOCOL_TITLES = {PAPER: "Paper's protocol", FRESH: "Fresh seeds"}
 SIMULATED = "simulated data"
 SETTLED = 20
 """A running mean is shown whole from this part of the horizon on."""
-ORDINALS = ("best arm", "2nd best", "3rd best")
 
 
 @dataclass(frozen=True)
@@ -27,6 +25,8 @@ class Curve:
     mean: Floats
     half_width: Floats
     """Of a 95 % confidence interval; NaN where there is none."""
+    is_extra: bool = False
+    """Whether the paper does not have this policy."""
 
     @property
     def has_band(self) -> bool:
@@ -41,21 +41,34 @@ def curves(experiment: Experiment, result: ProtocolResult) -> list[Curve]:
         mean, width = outcome.mean, outcome.half_width
         if experiment.measure == "reward":
             mean, width = (result.best_reward - mean) / outcome.rounds, width / outcome.rounds
-        drawn.append(Curve(outcome.label, outcome.rounds, mean, width))
+        drawn.append(Curve(outcome.label, outcome.rounds, mean, width, outcome.is_extra))
     return drawn
 
 
-def value_range(experiment: Experiment, drawn: Sequence[Curve]) -> tuple[float, float]:
-    """Where the vertical axis begins and ends: a running mean is too wild in its first rounds to be drawn whole."""
-    first = 0 if experiment.measure == "regret" else experiment.horizon // SETTLED
+def value_range(result: ExperimentResult) -> tuple[float, float]:
+    """The vertical axis, one for all protocols, so that they can be compared.
+
+    The first rounds of a running mean are too noisy to determine it.
+    """
+    experiment = result.experiment
+    is_regret = experiment.measure == "regret"
+    first = 0 if is_regret else experiment.horizon // SETTLED
     low, high = [], []
-    for curve in drawn:
+    for curve in (curve for protocol in result.protocols for curve in curves(experiment, protocol)):
         width = np.nan_to_num(curve.half_width)
         low.append((curve.mean - width)[curve.rounds >= first].min())
         high.append((curve.mean + width)[curve.rounds >= first].max())
-    bottom, top = (0.0 if experiment.measure == "regret" else float(min(low))), float(max(high))
+    bottom, top = (0.0 if is_regret else float(min(low))), float(max(high))
     room = 0.04 * (top - bottom) or 1.0
-    return bottom - (0.0 if experiment.measure == "regret" else room), top + room
+    return bottom - (0.0 if is_regret else room), top + room
+
+
+def pulls_range(result: ExperimentResult) -> tuple[float, float]:
+    """The vertical axis of pulls, one for all protocols."""
+    medians = [
+        values.max() for protocol in result.protocols for values in best_pulls(result, protocol).medians.values()
+    ]
+    return 0.0, 1.05 * float(max(medians)) or 1.0
 
 
 def measure_in_words(experiment: Experiment) -> str:
@@ -79,6 +92,11 @@ def named(text: str, result: ExperimentResult) -> str:
     return f"{text} ({SIMULATED})" if result.simulated_data else text
 
 
+def series_name(label: str, is_extra: bool) -> str:
+    """The name of a series in a legend."""
+    return f"{label} (not in the paper)" if is_extra else label
+
+
 def slug(name: str) -> str:
     """A name that is safe in a file's name and in an id.
 
@@ -88,42 +106,6 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "experiment"
 
 
-def stem(result: ExperimentResult, protocol: ProtocolResult, what: str = "") -> str:
-    """The name of a figure's files, without their ending."""
-    return "-".join(filter(None, (slug(result.experiment.name), protocol.protocol, what)))
-
-
-@dataclass(frozen=True)
-class BestPulls:
-    """How often the best arms were pulled: the median over seeds."""
-
-    arms: tuple[str, ...]
-    """The arms, in words."""
-    medians: dict[str, Floats]
-    """By label, (arms,)."""
-
-
-def best_pulls(experiment: Experiment, outcomes: Sequence[Outcome]) -> BestPulls:
-    """The median pulls of each of the best arms, which are those of the largest value in a seed's first round."""
-    places, values = zip(*(_best_places(experiment, seed) for seed in outcomes[0].seeds), strict=True)
-    many = min(len(places_of_seed) for places_of_seed in places)
-    where = np.array([places_of_seed[:many] for places_of_seed in places])
-    medians = {outcome.label: np.median(_pulls_at(outcome.pulls, where), axis=0) for outcome in outcomes}
-    names = [ORDINALS[i] if i < len(ORDINALS) else f"{i + 1}th best" for i in range(many)]
-    worth = np.array([values_of_seed[:many] for values_of_seed in values])
-    if (worth == worth[0]).all():
-        names = [f"{name} ({value:.3f})" for name, value in zip(names, worth[0], strict=True)]
-    return BestPulls(tuple(names), medians)
-
-
-def _best_places(experiment: Experiment, seed: int) -> tuple[Ints, Floats]:
-    first = next(experiment.environment.rounds(1, seed))
-    values = first.values[0, : first.counts[0]]
-    places = np.argsort(-values, kind="stable")[: experiment.best_arms]
-    return places, values[places]
-
-
-def _pulls_at(pulls: Floats, places: Ints) -> Floats:
-    """Pulls of each seed's own best arms; an arm beyond the last one that was pulled has none."""
-    missing = max(0, int(places.max()) + 1 - pulls.shape[1])
-    return np.take_along_axis(np.pad(pulls, ((0, 0), (0, missing))), places, axis=1)
+def stem(result: ExperimentResult, *parts: str) -> str:
+    """The name of a figure's files without their ending: the experiment's name and these parts."""
+    return "-".join((slug(result.experiment.name), *parts))

@@ -1,18 +1,19 @@
 """Interactive charts: figures as plain data, which Plotly's script draws in the page."""
 
-from glbandits.experiments.protocols import ProtocolResult
+from glbandits.experiments.best_pulls import best_pulls
+from glbandits.experiments.outcomes import ExperimentResult, ProtocolResult
 from glbandits.experiments.report.chart_data import (
     SIMULATED,
-    best_pulls,
     curves,
     measure_in_words,
+    pulls_range,
+    series_name,
     spread_in_words,
     title_of,
     value_range,
 )
 from glbandits.experiments.report.plotly_helpers import SMALL, Chart, band, base_layout, line, plain, short
 from glbandits.experiments.report.series_styles import SeriesStyles
-from glbandits.experiments.results import ExperimentResult
 
 
 def curves_chart(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> Chart:
@@ -26,22 +27,26 @@ def curves_chart(result: ExperimentResult, protocol: ProtocolResult, styles: Ser
     layout = _layout(result, title, spread_in_words(protocol))
     layout["xaxis"] |= {"title": {"text": "round", "font": SMALL}, "range": [0, experiment.horizon]}
     layout["yaxis"] |= {"title": {"text": measure_in_words(experiment), "font": SMALL}}
-    layout["yaxis"]["range"] = short(value_range(experiment, drawn))
+    layout["yaxis"]["range"] = short(value_range(result))
     return {"data": bands + lines, "layout": layout}
 
 
 def pulls_chart(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> Chart:
     """The median pulls of the best arms, as bars."""
     experiment = result.experiment
-    pulls = best_pulls(experiment, protocol.outcomes)
+    pulls = best_pulls(result, protocol)
+    extras = {outcome.label for outcome in protocol.outcomes if outcome.is_extra}
     traces = [
         {
             "type": "bar",
-            "name": plain(label),
+            "name": plain(series_name(label, label in extras)),
             "legendgroup": plain(label),  # makes names flow in lines, not stand in columns
             "x": [plain(arm).replace(" (", "<br>(") for arm in pulls.arms],
             "y": medians.tolist(),
-            "marker": {"color": styles[label].colour},
+            "marker": {
+                "color": styles[label].colour,
+                "pattern": {"shape": styles[label].plotly_hatch, "fgcolor": "#ffffff", "size": 6, "solidity": 0.25},
+            },
             "hovertemplate": "%{y:.0f} pulls",
         }
         for label, medians in pulls.medians.items()
@@ -49,7 +54,7 @@ def pulls_chart(result: ExperimentResult, protocol: ProtocolResult, styles: Seri
     seeds = len(protocol.outcomes[0].seeds)
     under = f"pulls of the {experiment.best_arms} best arms, median of {seeds} seed{'s' * (seeds > 1)}"
     layout = _layout(result, f"{experiment.name}: {title_of(result, protocol)}", under)
-    layout["yaxis"]["title"] = {"text": "median pulls", "font": SMALL}
+    layout["yaxis"] |= {"title": {"text": "median pulls", "font": SMALL}, "range": short(pulls_range(result))}
     layout |= {"barmode": "group", "bargap": 0.15}
     return {"data": traces, "layout": layout}
 

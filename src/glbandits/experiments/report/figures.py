@@ -1,8 +1,11 @@
-"""Static figures, as PNG and SVG: one for each experiment and protocol, and one in the paper's arrangement."""
+"""Static figures, as PNG and SVG: one for each experiment, and one in the paper's arrangement for each protocol."""
 
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from typing import Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -11,87 +14,88 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from glbandits.experiments.protocols import PROTOCOLS, ProtocolResult
+from glbandits.experiments.best_pulls import best_pulls
+from glbandits.experiments.outcomes import ExperimentResult, ProtocolResult
+from glbandits.experiments.protocols import PROTOCOLS
 from glbandits.experiments.report.chart_data import (
     PROTOCOL_TITLES,
-    best_pulls,
     curves,
     measure_in_words,
     named,
+    pulls_range,
+    series_name,
+    slug,
     spread_in_words,
     stem,
     title_of,
     value_range,
 )
 from glbandits.experiments.report.series_styles import SeriesStyles
-from glbandits.experiments.results import ExperimentResult
 
-CURVE_PANELS = {"simulation": (0, 0), "forest-1": (0, 1), "news": (1, 0), "forest-2": (1, 1)}
-"""Where the paper has them: the first two columns, from left to right and top to bottom."""
-PULLS_PANELS = {"forest-1": (0, 2), "forest-2": (1, 2)}
-"""The third column: pulls of the best arms."""
+PAPER_ORDER = ("simulation", "forest-1", "forest-1 pulls", "news", "forest-2", "forest-2 pulls")
+"""The paper's arrangement: two rows of three panels."""
+PULLS = " pulls"
+COLUMNS, TITLE_WIDTH = 3, 48
+MARKERS_A_LINE = 7
 FORMATS = ("png", "svg")
 
 
-def experiment_figure(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> Figure:
-    """The curves of one experiment under one protocol."""
-    figure, axes = _figure_of_one(f"{result.experiment.title}\n{title_of(result, protocol)}", result)
-    _draw_curves(axes, result, protocol, styles)
-    axes.set_ylabel(f"{measure_in_words(result.experiment)}\n({spread_in_words(protocol)})")
-    figure.legend(loc="outside right upper", frameon=False, title="at the end", alignment="left")
+@dataclass(frozen=True)
+class Panel:
+    """One part of the figure in the paper's arrangement."""
+
+    title: str
+    result: ExperimentResult
+    draw: Callable[[Axes], None]
+
+
+def experiment_figure(result: ExperimentResult, styles: SeriesStyles) -> Figure:
+    """The curves of one experiment: its protocols side by side, on one vertical axis."""
+    many = len(result.protocols)
+    figure, panels = _figure(1, many, width=5.2 * many + 2.4, height=4.8)
+    figure.suptitle(named(result.experiment.title, result), x=0.01, ha="left", fontsize=12)
+    for axes, protocol in zip(panels, result.protocols, strict=True):
+        axes.set_title(f"{title_of(result, protocol)}: {spread_in_words(protocol)}", loc="left", fontsize=10)
+        _draw_curves(axes, result, protocol, styles)
+    panels[0].set_ylabel(measure_in_words(result.experiment))
+    _legend(figure, panels, "outside right upper")
     return figure
 
 
-def pulls_figure(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> Figure:
-    """The median pulls of the best arms."""
-    figure, axes = _figure_of_one(f"{result.experiment.title}\n{title_of(result, protocol)}", result)
-    _draw_pulls(axes, result, protocol, styles)
-    axes.set_ylabel(f"median pulls of the {result.experiment.best_arms} best arms")
-    figure.legend(loc="outside right upper", frameon=False)
+def pulls_figure(result: ExperimentResult, styles: SeriesStyles) -> Figure:
+    """The median pulls of the best arms: the protocols side by side."""
+    many = len(result.protocols)
+    figure, panels = _figure(1, many, width=5.2 * many + 2.4, height=4.4)
+    figure.suptitle(named(result.experiment.title, result), x=0.01, ha="left", fontsize=12)
+    for axes, protocol in zip(panels, result.protocols, strict=True):
+        axes.set_title(title_of(result, protocol), loc="left", fontsize=10)
+        _draw_pulls(axes, result, protocol, styles)
+    panels[0].set_ylabel(f"median pulls of the {result.experiment.best_arms} best arms")
+    _legend(figure, panels, "outside right upper")
     return figure
 
 
 def paper_figure(results: Sequence[ExperimentResult], protocol: str, styles: SeriesStyles) -> Figure:
-    """All that was run, in the paper's arrangement of two rows and three columns."""
-    figure = Figure(figsize=(13, 7.4), layout=ConstrainedLayoutEngine(h_pad=0.08))
-    FigureCanvasAgg(figure)
-    panels = figure.subplots(2, 3)
-    run = {
-        result.experiment.name: (result, outcome)
-        for result in results
-        for outcome in result.protocols
-        if outcome.protocol == protocol
-    }
-    for name, place in CURVE_PANELS.items():
-        axes = panels[place]
-        if name in run:
-            result, outcome = run[name]
-            axes.set_title(named(name, result), loc="left", fontsize=11)
-            _draw_curves(axes, result, outcome, styles, final=False)
-            axes.set_ylabel(measure_in_words(result.experiment))
-        else:
-            _not_run(axes, name)
-    for name, place in PULLS_PANELS.items():
-        axes = panels[place]
-        if name in run and run[name][0].experiment.best_arms > 0:
-            result, outcome = run[name]
-            many = result.experiment.best_arms
-            axes.set_title(named(f"{name}, {many} best arms", result), loc="left", fontsize=11)
-            _draw_pulls(axes, result, outcome, styles, short=True)
-            axes.set_ylabel("median pulls")
-        else:
-            _not_run(axes, f"{name}, pulls of the best arms")
-    drawn = [panels[place].get_legend_handles_labels() for place in CURVE_PANELS.values()]
-    handles = {label: handle for handles, labels in drawn for handle, label in zip(handles, labels, strict=True)}
-    figure.legend(handles=list(handles.values()), loc="outside lower center", ncols=8, frameon=False)
-    thin = any(result.quick for result, _ in run.values())
+    """The panels that were run, in the paper's order; all six stand as in the paper."""
+    panels = _panels(results, protocol, styles)
+    columns = min(COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    figure, all_axes = _figure(rows, columns, width=4.4 * columns, height=3.6 * rows + 0.9)
+    for axes, panel in zip(all_axes, panels, strict=False):
+        title = named(panel.title, panel.result)
+        axes.set_title("\n".join(textwrap.wrap(title, TITLE_WIDTH)), loc="left", fontsize=10)
+        panel.draw(axes)
+    for axes in all_axes[len(panels) :]:
+        axes.set_axis_off()
+    _legend(figure, all_axes, "outside lower center", columns=2 * columns - 1)
+    thin = any(panel.result.quick for panel in panels)
     figure.suptitle(f"{PROTOCOL_TITLES[protocol]}{', thin grid' * thin}: mean and 95 % band", fontsize=13)
     return figure
 
 
 def paper_protocols(results: Sequence[ExperimentResult]) -> list[str]:
     """The protocols under which any panel of the paper's arrangement was run."""
-    run = {one.protocol for result in results if result.experiment.name in CURVE_PANELS for one in result.protocols}
+    run = {one.protocol for result in results if result.experiment.name in PAPER_ORDER for one in result.protocols}
     return [name for name in PROTOCOLS if name in run]
 
 
@@ -99,10 +103,9 @@ def write_figures(results: Sequence[ExperimentResult], folder: Path, styles: Ser
     """Draw all figures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for result in results:
-        for protocol in result.protocols:
-            save(experiment_figure(result, protocol, styles), folder, stem(result, protocol))
-            if result.experiment.best_arms > 0:
-                save(pulls_figure(result, protocol, styles), folder, stem(result, protocol, "pulls"))
+        save(experiment_figure(result, styles), folder, slug(result.experiment.name))
+        if result.experiment.best_arms > 0:
+            save(pulls_figure(result, styles), folder, stem(result, "pulls"))
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
@@ -117,43 +120,105 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     return paths
 
 
-def _figure_of_one(title: str, result: ExperimentResult) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(8.5, 4.8), layout="constrained")
+def _panels(results: Sequence[ExperimentResult], protocol: str, styles: SeriesStyles) -> list[Panel]:
+    run = {result.experiment.name: (result, result.under(protocol)) for result in results}
+    panels = []
+    for name in PAPER_ORDER:
+        result, outcome = run.get(name.removesuffix(PULLS), (None, None))
+        if result is None or outcome is None or (name.endswith(PULLS) and result.experiment.best_arms == 0):
+            continue
+        title = result.experiment.title
+        if name.endswith(PULLS):
+            title = f"{title.split(':')[0]}: median pulls of the {result.experiment.best_arms} best arms"
+        panels.append(Panel(title, result, _drawer(name, result, outcome, styles)))
+    return panels
+
+
+def _drawer(
+    name: str, result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles
+) -> Callable[[Axes], None]:
+    def draw(axes: Axes) -> None:
+        if name.endswith(PULLS):
+            _draw_pulls(axes, result, protocol, styles, short=True)
+            axes.set_ylabel("median pulls")
+        else:
+            _draw_curves(axes, result, protocol, styles)
+            axes.set_ylabel(measure_in_words(result.experiment))
+
+    return draw
+
+
+def _figure(rows: int, columns: int, *, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(h_pad=0.08))
     FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    axes.set_title(named(title, result), loc="left", fontsize=11)
-    return figure, axes
+    return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
-def _draw_curves(
-    axes: Axes, result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles, *, final: bool = True
+def _legend(
+    figure: Figure,
+    panels: Sequence[Axes],
+    place: Literal["outside right upper", "outside lower center"],
+    columns: int = 1,
 ) -> None:
-    reward = result.experiment.measure == "reward"
+    """One legend for all panels, outside of them."""
+    drawn = [axes.get_legend_handles_labels() for axes in panels]
+    handles = {label: handle for handles, labels in drawn for handle, label in zip(handles, labels, strict=True)}
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc=place,
+        ncols=columns,
+        frameon=False,
+        handlelength=4,
+        fontsize=9,
+    )
+
+
+def _draw_curves(axes: Axes, result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> None:
     drawn = curves(result.experiment, protocol)
-    for curve in drawn:
-        style, last = styles[curve.label], curve.mean[-1]
-        label = f"{curve.label}: {last:.3f}" if reward else f"{curve.label}: {last:.1f}"
+    for index, curve in enumerate(drawn):
+        style, apart = styles[curve.label], max(1, len(curve.rounds) // MARKERS_A_LINE)
         axes.plot(
-            curve.rounds, curve.mean, color=style.colour, linestyle=style.dash, label=label if final else curve.label
+            curve.rounds,
+            curve.mean,
+            color=style.colour,
+            linestyle=style.matplotlib_dash,
+            linewidth=style.width,
+            marker=style.marker,
+            markersize=5,
+            markevery=(apart // 2 + index * apart // (2 * len(drawn)), apart),
+            label=series_name(curve.label, curve.is_extra),
         )
         if curve.has_band:
             low, high = curve.mean - curve.half_width, curve.mean + curve.half_width
-            axes.fill_between(curve.rounds, low, high, color=style.colour, alpha=0.14, linewidth=0)
+            axes.fill_between(curve.rounds, low, high, color=style.colour, alpha=0.12, linewidth=0)
     axes.set_xlabel("round")
     axes.set_xlim(0, result.experiment.horizon)
-    axes.set_ylim(*value_range(result.experiment, drawn))
+    axes.set_ylim(*value_range(result))
     _plain(axes)
 
 
 def _draw_pulls(
     axes: Axes, result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles, *, short: bool = False
 ) -> None:
-    pulls = best_pulls(result.experiment, protocol.outcomes)
-    centres, width = np.arange(len(pulls.arms)), 0.8 / len(pulls.medians)
+    pulls = best_pulls(result, protocol)
+    centres, width = np.arange(len(pulls.arms)), 0.84 / len(pulls.medians)
+    extras = {outcome.label for outcome in protocol.outcomes if outcome.is_extra}
     for i, (label, medians) in enumerate(pulls.medians.items()):
         offset = (i - (len(pulls.medians) - 1) / 2) * width
-        axes.bar(centres + offset, medians, width, color=styles[label].colour, label=label)
+        style = styles[label]
+        axes.bar(
+            centres + offset,
+            medians,
+            width,
+            color=style.colour,
+            hatch=style.hatch,
+            edgecolor="white",
+            linewidth=0,
+            label=series_name(label, label in extras),
+        )
     axes.set_xticks(centres, [arm.replace(" (", "\n(") for arm in pulls.arms], fontsize=9 if short else 10)
+    axes.set_ylim(*pulls_range(result))
     _plain(axes)
 
 
@@ -161,9 +226,3 @@ def _plain(axes: Axes) -> None:
     axes.grid(alpha=0.25, axis="y")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _not_run(axes: Axes, name: str) -> None:
-    axes.set_axis_off()
-    axes.set_title(name, loc="left", fontsize=11, color="0.5")
-    axes.text(0.5, 0.5, "not run", ha="center", va="center", color="0.5", transform=axes.transAxes)

@@ -1,8 +1,10 @@
 """Small pieces of HTML. Whatever comes from outside is escaped here."""
 
 import math
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from html import escape
+from pathlib import Path
 
 NONE = "-"
 """What a cell without a number shows."""
@@ -11,6 +13,17 @@ NONE = "-"
 def paragraph(text: str, kind: str = "") -> str:
     """A paragraph of plain text, of a kind that the page's style knows."""
     return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
+
+
+def caption(text: str, links: str = "") -> str:
+    """The caption of a figure: plain text, and links that are HTML already."""
+    return f"<figcaption>{escape(text)} {links}</figcaption>" if links else f"<figcaption>{escape(text)}</figcaption>"
+
+
+def image(png: Path, alt: str) -> str:
+    """A picture inside the page, in a box that scrolls if it is wider than the screen."""
+    data = b64encode(png.read_bytes()).decode()
+    return f'<div class="scroll" tabindex="0"><img alt="{escape(alt)}" src="data:image/png;base64,{data}"></div>'
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, words: Sequence[str] = ()) -> str:
@@ -47,14 +60,14 @@ def significant(value: float | None) -> str:
     return f"{value:.{max(0, 2 - before)}f}"
 
 
-def with_width(mean: float, width: float, decimals: int, *, sign: bool = False) -> str:
+def with_width(mean: float, width: float | None, decimals: int, *, sign: bool = False) -> str:
     """A mean and half of its interval, if it has one.
 
     >>> with_width(12.345, 0.678, 1), with_width(2.0, float("nan"), 1, sign=True)
     ('12.3 ± 0.7', '+2.0')
     """
     shown = f"{mean:{'+' if sign else ''}.{decimals}f}"
-    return f"{shown} ± {width:.{decimals}f}" if math.isfinite(width) else shown
+    return f"{shown} ± {width:.{decimals}f}" if width is not None and math.isfinite(width) else shown
 
 
 def listed(words: Sequence[str]) -> str:

@@ -9,13 +9,14 @@ import numpy as np
 from plotly.io import to_html
 from plotly.offline import get_plotlyjs
 
-from glbandits.experiments.report.chart_data import Curve
+from glbandits.experiments.report.chart_data import Curve, series_name
 from glbandits.experiments.report.series_styles import SeriesStyle
 
 Chart: TypeAlias = dict[str, Any]
 
 TITLE_WIDTH = 44
 """Letters in a line of a title: what fits on a phone."""
+MARKERS_A_LINE = 7
 BUTTONS = 30
 """Height of the row of buttons above the title."""
 SMALL = {"size": 12}
@@ -70,15 +71,23 @@ def base_layout(title: str, under: str, more: Iterable[str] = ()) -> Chart:
 
 
 def line(curve: Curve, style: SeriesStyle, decimals: int) -> Chart:
-    """The mean; where the cursor is, the width of its band is told too."""
+    """The mean, with a few markers; the hover text shows the width of its band too."""
+    apart = max(1, len(curve.rounds) // MARKERS_A_LINE)
+    name = plain(series_name(curve.label, curve.is_extra))
     drawn = {
         "type": "scatter",
-        "mode": "lines",
-        "name": plain(curve.label),
+        "mode": "lines+markers",
+        "name": name,
         "legendgroup": plain(curve.label),
         "x": curve.rounds.tolist(),
         "y": short(curve.mean),
-        "line": {"color": style.colour, "dash": style.plotly_dash, "width": 2},
+        "line": {"color": style.colour, "dash": style.plotly_dash, "width": 1.25 * style.width},
+        "marker": {
+            "symbol": style.plotly_marker,
+            "color": style.colour,
+            "size": [8 if (index + apart // 2) % apart == 0 else 0 for index in range(len(curve.rounds))],
+            "line": {"width": 0},
+        },
         "hovertemplate": f"%{{y:.{decimals}f}}",
     }
     if curve.has_band:

@@ -1,0 +1,362 @@
+"""The paper's claims, each with what we measured and a verdict.
+
+"Paper's protocol" means what the published code does: the best setting of each repeat is picked afterwards, and in
+forest cover 2 the class label is one of the features.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from glbandits.experiments.paper.forest_2 import AS_PUBLISHED
+from glbandits.experiments.paper.forest_2 import NAME as FOREST_2
+from glbandits.experiments.paper.paper_summary import PaperSummary
+from glbandits.experiments.paper.runtime import PAPER_SECONDS, RuntimeTable
+from glbandits.experiments.summary import EQUAL_GRID, ExperimentSummary, PolicySummary, ProtocolSummary
+
+REPRODUCED = "reproduced"
+ONLY_BY_PROTOCOL = "reproduced only by the paper's protocol"
+NOT_REPRODUCED = "not reproduced"
+NOT_TESTABLE = "not testable without the licensed data"
+VERDICTS = (REPRODUCED, ONLY_BY_PROTOCOL, NOT_REPRODUCED, NOT_TESTABLE)
+
+OURS = "sgd-ts"
+SEVEN = tuple(PAPER_SECONDS)
+FOREST_2_LEAKED = f"{FOREST_2}-{AS_PUBLISHED}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper, and what became of it."""
+
+    where: str
+    """The part of the paper."""
+    statement: str
+    """What the paper says, in our words."""
+    by_protocol: str
+    """What the paper's protocol gives."""
+    on_fresh_seeds: str
+    """What fresh seeds, or a direct measurement, give."""
+    verdict: str
+
+
+def check_claims(summary: PaperSummary) -> list[Claim]:
+    """Every claim whose experiments were run by both protocols."""
+    return [claim for check in _CHECKS for claim in check(summary)]
+
+
+def verdict(by_protocol: bool, on_fresh_seeds: bool) -> str:
+    """What holds on fresh seeds is reproduced; what holds by the paper's protocol alone is so named.
+
+    >>> verdict(by_protocol=True, on_fresh_seeds=False)
+    "reproduced only by the paper's protocol"
+    """
+    if on_fresh_seeds:
+        return REPRODUCED
+    return ONLY_BY_PROTOCOL if by_protocol else NOT_REPRODUCED
+
+
+def _outperforms(summary: PaperSummary) -> Iterator[Claim]:
+    run = [one for one in map(summary.experiment, ("simulation", "forest-1", FOREST_2_LEAKED, FOREST_2, "news")) if one]
+    if len(run) < 2:
+        return
+    protocol = [one.title.split(":")[0] for one in run if _paper(one).rank(OURS) == 1]
+    fresh = [one.title.split(":")[0] for one in run if _fresh(one).rank(OURS) == 1]
+    yield Claim(
+        "abstract, section 7",
+        "SGD-TS consistently outperforms existing algorithms on synthetic and real data.",
+        _count(protocol, len(run)),
+        _count(fresh, len(run)),
+        verdict(len(protocol) == len(run), len(fresh) == len(run)),
+    )
+
+
+def _simulation(summary: PaperSummary) -> Iterator[Claim]:
+    experiment = summary.experiment("simulation")
+    if experiment is None:
+        return
+    yield _best_claim("6.1, figure 1", "In the simulation SGD-TS has the least regret.", experiment, experiment)
+    worst = ("supcb-glm", "laplace-ts")
+    yield _claim(
+        "6.1",
+        "In the simulation SupCB-GLM and Laplace-TS perform poorly: they are the last two of the seven.",
+        experiment,
+        experiment,
+        lambda protocol: _last(protocol, worst),
+        lambda protocol: _ranks(protocol, worst),
+    )
+    yield _grid_claim(experiment)
+
+
+def _grid_claim(experiment: ExperimentSummary) -> Claim:
+    paper, fresh = _paper(experiment), _fresh(experiment)
+    equal = sorted(paper.compared, key=lambda policy: policy.equal_grid_regret)
+    sizes = ", ".join(f"{policy.label} {policy.tried}" for policy in sorted(paper.compared, key=lambda p: -p.tried))
+    values = ", ".join(f"{policy.label} {policy.equal_grid_regret:.1f}" for policy in equal)
+    return Claim(
+        "6",
+        "A grid search for every algorithm, with the best setting reported, is a fair comparison.",
+        f"Settings: {sizes}. With {EQUAL_GRID} settings each, drawn at random: {values}.",
+        f"One setting each: {_leaders(fresh)}.",
+        verdict(False, equal[0].label == paper.compared[0].label == fresh.compared[0].label),
+    )
+
+
+def _forest_1(summary: PaperSummary) -> Iterator[Claim]:
+    experiment = summary.experiment("forest-1")
+    if experiment is None:
+        return
+    where, well, poor = "6.3, figure 1", ("gloc", "ucb-glm", "glm-tsl"), ("laplace-ts", "supcb-glm", "epsilon-greedy")
+    yield _cluster_claim("Scenario 1: the best cluster's mean is about 0.575, the worst's 0.005.", experiment, 0.575)
+    yield _best_claim(where, "Scenario 1: SGD-TS has the least regret.", experiment, experiment)
+    yield _pulls_claim(where, "Scenario 1: SGD-TS pulls the best arm most often.", experiment, experiment)
+    yield _claim(
+        where,
+        "Scenario 1: GLOC, UCB-GLM and GLM-TSL do relatively well; Laplace-TS, SupCB-GLM and epsilon-greedy are stuck.",
+        experiment,
+        experiment,
+        lambda protocol: max(protocol[name].regret for name in well) < min(protocol[name].regret for name in poor),
+        lambda protocol: "; ".join(_values(protocol, names) for names in (well, poor)),
+    )
+
+
+def _forest_2(summary: PaperSummary) -> Iterator[Claim]:
+    leaked, clean = summary.experiment(FOREST_2_LEAKED), summary.experiment(FOREST_2)
+    if leaked is None or clean is None:
+        return
+    where, others = "6.3, figure 1", ("ucb-glm", "glm-tsl", "supcb-glm", "laplace-ts", "epsilon-greedy")
+    yield Claim(
+        where,
+        "Scenario 2: the best cluster's mean is about 0.770, the worst's 0.",
+        f"With the class label among the 55 features, as in the published code: {_extremes(leaked)}.",
+        f"With the 54 features and a constant: {_extremes(clean)}.",
+        verdict(_near(leaked.best_mean, 0.770), _near(clean.best_mean, 0.770)),
+    )
+    yield _best_claim(where, "Scenario 2: SGD-TS has the least regret.", leaked, clean)
+    yield _pulls_claim(where, "Scenario 2: SGD-TS pulls the best arm most often.", leaked, clean)
+    yield _claim(
+        where,
+        "Scenario 2: GLOC does relatively well, and pulls the best arm less often than SGD-TS.",
+        leaked,
+        clean,
+        lambda protocol: protocol.rank("gloc") == 2 and _pulls(protocol, "gloc") < _pulls(protocol, OURS),
+        lambda protocol: f"{_ranks(protocol, ('gloc',))}; pulls: {_pulled(protocol, (OURS, 'gloc'))}",
+    )
+    yield _claim(
+        where,
+        "Scenario 2: all other algorithms perform poorly.",
+        leaked,
+        clean,
+        lambda protocol: min(protocol[name].regret for name in others) > 2 * protocol[OURS].regret,
+        lambda protocol: f"against {_values(protocol, (OURS,))}: {_values(protocol, others)}",
+    )
+
+
+def _news(summary: PaperSummary) -> Iterator[Claim]:
+    experiment = summary.experiment("news")
+    if experiment is None:
+        return
+    is_real = not experiment.simulated_data
+
+    def holds(protocol: ProtocolSummary) -> bool:
+        return protocol.rank(OURS) <= 2 and protocol[OURS].regret <= protocol["ucb-glm"].regret
+
+    def evidence(protocol: ProtocolSummary) -> str:
+        return ("" if is_real else "On the simulated stand-in: ") + _leaders(protocol)
+
+    claim = _claim(
+        "6.2, figure 1",
+        "News: SGD-TS is better than UCB-GLM on most days and similar on the others; all others perform poorly.",
+        experiment,
+        experiment,
+        holds,
+        evidence,
+    )
+    yield claim if is_real else _untestable(claim)
+
+
+def _runtimes(summary: PaperSummary) -> Iterator[Claim]:
+    table = summary.runtime
+    if table is None:
+        return
+    for column, words in (("simulation", "simulation"), ("news", "news")):
+        cheapest = all((table.ratio(name, column) or 0) >= 1 for name in SEVEN)
+        stand_in = ", simulated stand-in" if column == "news" and table.news_is_simulated else ""
+        here = f"{1e3 * getattr(table.row(OURS), column):.2f} ms a run{stand_in}"
+        yield Claim(
+            "table 1, section 6.4",
+            f"{words.capitalize()}: SGD-TS needs the least time of the seven.",
+            f"Times SGD-TS in the paper: {_ratios(table, f'paper_{column}')}.",
+            f"Times SGD-TS here ({here}): {_ratios(table, column)}.",
+            verdict(by_protocol=False, on_fresh_seeds=cheapest),
+        )
+
+
+def _costs(summary: PaperSummary) -> Iterator[Claim]:
+    cost = summary.cost
+    if cost is None:
+        return
+    over_t, over_d = cost.curve(OURS, "T"), cost.curve(OURS, "d")
+    slopes = over_t.time_slope, over_d.time_slope
+    yield Claim(
+        "abstract, table 1",
+        "The time of SGD-TS is linear in T and in d.",
+        "",
+        f"Time grows as T^{slopes[0]:.2f} up to T = {over_t.points[-1].size:,} and as d^{slopes[1]:.2f} up to "
+        f"d = {over_d.points[-1].size:,}.",
+        verdict(by_protocol=False, on_fresh_seeds=all(slope < 1.15 for slope in slopes)),
+    )
+    sizes = {name: cost.curve(name, "T").points for name in (OURS, "ucb-glm", "glm-tsl")}
+    flat = sizes[OURS][-1].state_bytes <= sizes[OURS][0].state_bytes
+    memory = {name: cost.curve(name, "T").memory_slope for name in ("ucb-glm", "glm-tsl")}
+    yield Claim(
+        "5.3, remark 2",
+        "The memory of SGD-TS does not grow with T; that of algorithms that fit all rewards grows linearly.",
+        "",
+        f"SGD-TS keeps {sizes[OURS][-1].state_bytes:,} bytes at T = {sizes[OURS][-1].size:,}; memory grows as "
+        + ", ".join(f"T^{slope:.2f} ({name})" for name, slope in memory.items())
+        + ".",
+        verdict(by_protocol=False, on_fresh_seeds=flat and all(0.8 < slope < 1.2 for slope in memory.values())),
+    )
+    quadratic = {name: cost.curve(name, "T").time_slope for name in ("ucb-glm", "glm-tsl")}
+    yield Claim(
+        "table 1",
+        "UCB-GLM and GLM-TSL need time quadratic in T.",
+        "",
+        "Time grows as " + ", ".join(f"T^{slope:.2f} ({name})" for name, slope in quadratic.items()) + ".",
+        verdict(by_protocol=False, on_fresh_seeds=all(1.7 < slope < 2.3 for slope in quadratic.values())),
+    )
+
+
+def _data_facts(summary: PaperSummary) -> Iterator[Claim]:
+    if summary.experiment("forest-1") is not None:
+        yield Claim(
+            "6.3",
+            "The forest cover data have 581,021 rows.",
+            "",
+            "The UCI file has 581,012.",
+            NOT_REPRODUCED,
+        )
+    news = summary.experiment("news")
+    if news is not None:
+        claim = Claim("6.2", "The Yahoo! data have 45,811,883 visits in ten days.", "", "", REPRODUCED)
+        yield claim if not news.simulated_data else _untestable(claim)
+
+
+_CHECKS: tuple[Callable[[PaperSummary], Iterator[Claim]], ...] = (
+    _outperforms,
+    _simulation,
+    _forest_1,
+    _forest_2,
+    _news,
+    _runtimes,
+    _costs,
+    _data_facts,
+)
+
+
+def _claim(
+    where: str,
+    statement: str,
+    by_protocol: ExperimentSummary,
+    on_fresh_seeds: ExperimentSummary,
+    holds: Callable[[ProtocolSummary], bool],
+    evidence: Callable[[ProtocolSummary], str],
+) -> Claim:
+    """A claim that one rule decides for both protocols. Where they differ, both versions of the data are quoted."""
+    paper, fresh = _paper(by_protocol), _fresh(on_fresh_seeds)
+    shown = [evidence(paper)]
+    if by_protocol is not on_fresh_seeds:
+        shown = [f"Label leaked: {shown[0]}", f"Without the leak: {evidence(_paper(on_fresh_seeds))}"]
+    return Claim(where, statement, ". ".join(shown) + ".", f"{evidence(fresh)}.", verdict(holds(paper), holds(fresh)))
+
+
+def _best_claim(where: str, statement: str, by_protocol: ExperimentSummary, on_fresh_seeds: ExperimentSummary) -> Claim:
+    return _claim(where, statement, by_protocol, on_fresh_seeds, lambda one: one.rank(OURS) == 1, _leaders)
+
+
+def _pulls_claim(
+    where: str, statement: str, by_protocol: ExperimentSummary, on_fresh_seeds: ExperimentSummary
+) -> Claim:
+    def most(protocol: ProtocolSummary) -> bool:
+        return _pulls(protocol, OURS) >= max(_pulls(protocol, policy.label) for policy in protocol.compared)
+
+    def evidence(protocol: ProtocolSummary) -> str:
+        ordered = sorted(protocol.compared, key=lambda policy: -_pulls(protocol, policy.label))
+        return "median pulls: " + _pulled(protocol, [policy.label for policy in ordered])
+
+    return _claim(where, statement, by_protocol, on_fresh_seeds, most, evidence)
+
+
+def _cluster_claim(statement: str, experiment: ExperimentSummary, best: float) -> Claim:
+    matches = _near(experiment.best_mean, best)
+    return Claim("6.3", statement, "", f"{_extremes(experiment)}.", verdict(by_protocol=False, on_fresh_seeds=matches))
+
+
+def _untestable(claim: Claim) -> Claim:
+    return Claim(claim.where, claim.statement, claim.by_protocol, claim.on_fresh_seeds, NOT_TESTABLE)
+
+
+def _paper(experiment: ExperimentSummary) -> ProtocolSummary:
+    assert experiment.paper is not None  # PaperSummary.experiment gives only experiments with both protocols
+    return experiment.paper
+
+
+def _fresh(experiment: ExperimentSummary) -> ProtocolSummary:
+    assert experiment.fresh is not None
+    return experiment.fresh
+
+
+def _count(names: list[str], many: int) -> str:
+    return f"SGD-TS is first in {len(names)} of {many}" + (f": {', '.join(names)}." if names else ".")
+
+
+def _shown(policy: PolicySummary) -> str:
+    width = "" if policy.half_width is None else f" \u00b1 {policy.half_width:.1f}"
+    return f"{policy.label} {policy.regret:.1f}{width}"
+
+
+def _leaders(protocol: ProtocolSummary) -> str:
+    """The best policies of the paper, and SGD-TS with its place."""
+    ordered = protocol.compared
+    text = ", ".join(_shown(policy) for policy in ordered[:3])
+    if OURS not in {policy.label for policy in ordered[:3]}:
+        text += f"; {_shown(protocol[OURS])} is on place {protocol.rank(OURS)} of {len(ordered)}"
+    difference = ordered[0].difference, ordered[0].difference_half_width
+    if ordered[0].label != OURS and None not in difference and protocol.protocol == "fresh":
+        text += f" ({-difference[0]:.1f} \u00b1 {difference[1]:.1f} behind, seed by seed)"  # type: ignore[operator]
+    return text
+
+
+def _values(protocol: ProtocolSummary, names: tuple[str, ...]) -> str:
+    return ", ".join(_shown(protocol[name]) for name in names)
+
+
+def _last(protocol: ProtocolSummary, names: tuple[str, ...]) -> bool:
+    return {policy.label for policy in protocol.compared[-len(names) :]} == set(names)
+
+
+def _ranks(protocol: ProtocolSummary, names: tuple[str, ...]) -> str:
+    many = len(protocol.compared)
+    return ", ".join(f"{_shown(protocol[name])} on place {protocol.rank(name)} of {many}" for name in names)
+
+
+def _pulls(protocol: ProtocolSummary, label: str) -> float:
+    return protocol[label].best_arm_pulls or 0.0
+
+
+def _pulled(protocol: ProtocolSummary, labels: "tuple[str, ...] | list[str]") -> str:
+    return ", ".join(f"{label} {_pulls(protocol, label):.0f}" for label in labels)
+
+
+def _extremes(experiment: ExperimentSummary) -> str:
+    return f"best {experiment.best_mean:.3f}, worst {experiment.worst_mean:.3f}"
+
+
+def _near(value: float | None, wanted: float) -> bool:
+    return value is not None and abs(value - wanted) < 0.002
+
+
+def _ratios(table: RuntimeTable, column: str) -> str:
+    ratios = {name: table.ratio(name, column) for name in SEVEN if name != OURS}
+    ordered = sorted((ratio, name) for name, ratio in ratios.items() if ratio is not None)
+    return ", ".join(f"{name} {ratio:.3g}" for ratio, name in ordered)

@@ -1,0 +1,67 @@
+"""What was found about the paper, in five lines."""
+
+from glbandits.experiments.paper.claims import OURS, SEVEN, VERDICTS, Claim
+from glbandits.experiments.paper.paper_summary import PaperSummary
+from glbandits.experiments.summary import ExperimentSummary, ProtocolSummary
+
+BASELINE = "optimist"
+
+
+def findings(summary: PaperSummary, claims: list[Claim]) -> list[str]:
+    """A sentence each on the two protocols, the default policy, the cost, and the claims; fewer if less was run."""
+    run = summary.experiments
+    by_paper = [one.paper for one in run if one.paper is not None]
+    on_fresh = [one.fresh for one in run if one.fresh is not None]
+    lines = []
+    if by_paper:
+        lines.append(f"Paper's protocol: {_places(by_paper)}{_example(run, 'paper')}.")
+    if on_fresh:
+        lines.append(f"Fresh seeds: {_places(on_fresh)}{_example(run, 'fresh')}.")
+        lines += _default_policy(on_fresh)
+    lines += _cost(summary)
+    if claims:
+        counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
+        counted = ", ".join(f"{many} {verdict}" for verdict, many in counts.items() if many)
+        lines.append(f"Of {len(claims)} claims of the paper: {counted}.")
+    return lines
+
+
+def _places(protocols: list[ProtocolSummary]) -> str:
+    places = [one.rank(OURS) for one in protocols]
+    shown = ", ".join(map(str, places))
+    return (
+        f"among the paper's seven, {OURS} is first in {places.count(1)} of {len(places)} experiments (places {shown})"
+    )
+
+
+def _example(run: tuple[ExperimentSummary, ...], protocol: str) -> str:
+    first = getattr(run[0], protocol)
+    rival = next(policy for policy in first.compared if policy.label != OURS)
+    return f"; {run[0].name}: {first[OURS].regret:.1f} against {rival.regret:.1f} of {rival.label}"
+
+
+def _default_policy(on_fresh: list[ProtocolSummary]) -> list[str]:
+    ratios = [
+        one[BASELINE].regret / one.compared[0].regret
+        for one in on_fresh
+        if any(policy.label == BASELINE for policy in one.policies)
+    ]
+    if not ratios:
+        return []
+    shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    return [f"{BASELINE}, untuned, has {shown} times the regret of the best tuned policy of the paper on fresh seeds."]
+
+
+def _cost(summary: PaperSummary) -> list[str]:
+    if summary.runtime is None:
+        return []
+    ratios = [summary.runtime.ratio(name, "simulation") or 0.0 for name in SEVEN if name != OURS]
+    milliseconds = 1e3 * summary.runtime.row(OURS).simulation
+    line = (
+        f"Cost: {OURS} takes {milliseconds:.2f} ms for the simulation, the other six {min(ratios):.1f} to "
+        f"{max(ratios):.0f} times that"
+    )
+    if summary.cost is not None:
+        over_t, over_d = summary.cost.curve(OURS, "T"), summary.cost.curve(OURS, "d")
+        line += f"; its time grows as T^{over_t.time_slope:.2f} and d^{over_d.time_slope:.2f}"
+    return [line + "."]

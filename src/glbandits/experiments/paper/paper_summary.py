@@ -1,0 +1,58 @@
+"""All numbers that pages about the paper use, in one JSON file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from glbandits.errors import InvalidInput
+from glbandits.experiments.paper.cost import CostTable
+from glbandits.experiments.paper.runtime import RuntimeTable
+from glbandits.experiments.paper.theory import TheoryCheck
+from glbandits.experiments.paper.whole_paper import PaperResults
+from glbandits.experiments.summary import ExperimentSummary, summarise
+from glbandits.version import __version__
+
+FILE = "summary.json"
+
+
+@dataclass(frozen=True)
+class PaperSummary:
+    """What was run of the paper, in numbers."""
+
+    version: str
+    command: str
+    quick: bool
+    """Whether thin grids and shorter measurements were used."""
+    experiments: tuple[ExperimentSummary, ...]
+    runtime: RuntimeTable | None = None
+    cost: CostTable | None = None
+    theory: TheoryCheck | None = None
+
+    def experiment(self, name: str) -> ExperimentSummary | None:
+        """The experiment of this name, if it was run by both protocols."""
+        for experiment in self.experiments:
+            if experiment.name == name and experiment.paper is not None and experiment.fresh is not None:
+                return experiment
+        return None
+
+
+def summarise_paper(results: PaperResults, command: str, *, quick: bool) -> PaperSummary:
+    """The numbers of the results."""
+    experiments = tuple(map(summarise, results.experiments))
+    return PaperSummary(__version__, command, quick, experiments, results.runtime, results.cost, results.theory)
+
+
+def write_summary(summary: PaperSummary, folder: Path) -> Path:
+    """Write the summary into a folder; returns its path."""
+    path = folder / FILE
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(summary)) + b"\n")
+    return path
+
+
+def read_summary(path: Path) -> PaperSummary:
+    """Read a summary that `write_summary` wrote."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=PaperSummary)
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"{path} is not a summary of the paper's results: {error}. Run glb paper again.") from None

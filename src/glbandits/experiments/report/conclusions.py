@@ -1,0 +1,40 @@
+"""The conclusions of an experiment in sentences."""
+
+from glbandits.experiments.report.html_elements import listed, with_width
+from glbandits.experiments.summary import REFERENCE, ExperimentSummary, PolicySummary, ProtocolSummary
+
+
+def conclusion(summary: ExperimentSummary) -> str:
+    """Who is first under each protocol, who cannot be told apart from the first, and where SGD-TS is."""
+    sentences = []
+    if summary.paper is not None:
+        first, *others = summary.paper.ordered
+        next_one = f", ahead of {others[0].label} ({others[0].regret:.1f})" if others else ""
+        sentences.append(f"By the paper's protocol {first.label} is first ({first.regret:.1f}){next_one}.")
+    if summary.fresh is not None:
+        sentences.append(_on_fresh_seeds(summary.fresh))
+    if summary.simulated_data:
+        sentences.append("The data are simulated.")
+    return " ".join(sentences)
+
+
+def tied_with_best(protocol: ProtocolSummary) -> list[PolicySummary]:
+    """Policies whose 95 % interval of the difference to the best contains 0."""
+    return [
+        policy
+        for policy in protocol.ordered[1:]
+        if policy.behind_half_width is None or policy.behind <= policy.behind_half_width
+    ]
+
+
+def _on_fresh_seeds(fresh: ProtocolSummary) -> str:
+    first, tied = fresh.ordered[0], tied_with_best(fresh)
+    text = f"On fresh seeds {first.label} is first ({with_width(first.regret, first.half_width, 1)})"
+    if tied:
+        text += f", not told apart from {listed([policy.label for policy in tied])}"
+    labels = [policy.label for policy in fresh.ordered]
+    if REFERENCE in labels[1:]:
+        reference = fresh[REFERENCE]
+        behind = with_width(reference.behind, reference.behind_half_width, 1)
+        text += f"; {REFERENCE} is {behind} behind, on place {1 + labels.index(REFERENCE)} of {len(labels)}"
+    return text + "."

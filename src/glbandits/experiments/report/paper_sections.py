@@ -1,0 +1,97 @@
+"""The parts of a report that are about the paper as a whole: findings, claims, Table 1, cost and theory."""
+
+from collections import Counter
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from glbandits.experiments.paper.claims import VERDICTS, Claim, check_claims
+from glbandits.experiments.paper.findings import findings
+from glbandits.experiments.paper.paper_summary import PaperSummary
+from glbandits.experiments.paper.runtime import DIMENSIONS, HORIZONS, RuntimeTable
+from glbandits.experiments.paper.theory import TheoryCheck
+from glbandits.experiments.report import tables
+from glbandits.experiments.report.cost_figure import cost_figure
+from glbandits.experiments.report.data_table import DataTable
+from glbandits.experiments.report.figures import save
+from glbandits.experiments.report.html_elements import caption, image, listed, paragraph
+from glbandits.experiments.report.series_styles import SeriesStyles
+
+COST_FIGURE = "cost"
+RUNTIME_TITLE, COST_TITLE, THEORY_TITLE = "Table 1: runtime", "Cost against T and d", "The theory, on the simulation"
+CLAIMS_TITLE = "The paper's claims"
+COST_CAPTION = (
+    "Straight lines on logarithmic axes are powers; the numbers are their exponents. A line that ends early ends where "
+    "the next run would exceed the budget of time; dots continue it."
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page with an anchor."""
+
+    name: str
+    title: str
+    content: str
+
+    def to_html(self) -> str:
+        """The section with its heading."""
+        return f'<section id="{self.name}"><h2>{escape(self.title)}</h2>\n{self.content}</section>'
+
+
+def finding_lines(paper: PaperSummary) -> list[str]:
+    """What was found, in at most five sentences."""
+    return findings(paper, check_claims(paper))
+
+
+def claims_table(claims: list[Claim]) -> DataTable:
+    """Every claim with its evidence and verdict."""
+    columns = ("claim", "in the paper", "paper's protocol", "fresh seeds, or measured", "verdict")
+    rows = [
+        [claim.statement, claim.where, claim.by_protocol or "-", claim.on_fresh_seeds or "-", claim.verdict]
+        for claim in claims
+    ]
+    return DataTable(columns, rows, columns)
+
+
+def claims_section(paper: PaperSummary) -> list[Section]:
+    """The scorecard."""
+    claims = check_claims(paper)
+    if not claims:
+        return []
+    counts = Counter(claim.verdict for claim in claims)
+    counted = paragraph("; ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]) + ".")
+    return [Section("claims", CLAIMS_TITLE, f'{counted}\n<div class="claims">{claims_table(claims).to_html()}</div>')]
+
+
+def measured_sections(paper: PaperSummary, figures: Path, styles: SeriesStyles) -> list[Section]:
+    """Table 1, cost and theory, where they were measured."""
+    sections = []
+    if paper.runtime is not None:
+        content = f"{paragraph(runtime_words(paper.runtime))}\n{tables.runtime_table(paper.runtime).to_html()}"
+        sections.append(Section("runtime-table", RUNTIME_TITLE, content))
+    if paper.cost is not None:
+        png, _ = save(cost_figure(paper.cost, styles), figures, COST_FIGURE)
+        figure = f"<figure>{image(png, COST_TITLE)}{caption(COST_CAPTION)}</figure>"
+        sections.append(Section("cost", COST_TITLE, f"{figure}\n{tables.cost_table(paper.cost).to_html()}"))
+    if paper.theory is not None:
+        lines = "\n".join(f"<li>{escape(line)}</li>" for line in theory_lines(paper.theory))
+        sections.append(Section("theory", THEORY_TITLE, f"<ul>{lines}</ul>"))
+    return sections
+
+
+def runtime_words(runtime: RuntimeTable) -> str:
+    """How Table 1 was measured."""
+    horizons, dimensions = (listed([str(size) for size in sizes]) for sizes in (HORIZONS, DIMENSIONS))
+    data = "the simulated stand-in of the news" if runtime.news_is_simulated else "the news"
+    return (
+        "Seconds are the least CPU time that the policy itself took in a run, at its default settings, on the "
+        f"simulation (T = 1000, K = 100, d = 6) and on {data} (T = {runtime.news_horizon}). The paper's were measured "
+        "on another machine with other code, so compare the ratios. Its SupCB-GLM is another algorithm than ours. "
+        f"Growth is the exponent p of seconds ~ size^p, fitted for T = {horizons} and for d = {dimensions}."
+    )
+
+
+def theory_lines(theory: TheoryCheck) -> list[str]:
+    """What the theory says about the paper's own simulation, and what was measured."""
+    return list(theory.lines())

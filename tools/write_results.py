@@ -1,0 +1,30 @@
+"""Write docs/results.md, docs/claims.md and their pictures from the results of `glb paper all`.
+
+    glb paper all --out out/paper && python tools/write_results.py out/paper docs
+
+`make results` does both. tests/test_results_pages.py fails if the pages and docs/results.json disagree.
+"""
+
+import shutil
+import sys
+from pathlib import Path
+
+from glbandits.experiments.paper.paper_summary import FILE, read_summary
+from glbandits.experiments.report.markdown_pages import claims_page, results_page
+
+IMAGES = "images"
+FIGURES = ("paper-figure-paper", "paper-figure-fresh", "cost")
+
+
+def main(results: Path, docs: Path) -> None:
+    """Write the pages, the summary that they are made from, and the pictures that they show."""
+    summary = read_summary(results / FILE)
+    shutil.copyfile(results / FILE, docs / "results.json")
+    (docs / "results.md").write_text(results_page(summary, IMAGES), encoding="utf-8")
+    (docs / "claims.md").write_text(claims_page(summary), encoding="utf-8")
+    for name in (*FIGURES, *(experiment.name for experiment in summary.experiments)):
+        shutil.copyfile(results / "figures" / f"{name}.png", docs / IMAGES / f"{name}.png")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
