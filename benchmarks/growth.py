@@ -3,18 +3,17 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import repeat
 from pathlib import Path
 
 import numpy as np
 
-from benchmarks.timing import best_seconds, slope
+from benchmarks.timing import slope
 from glbandits import Policy, SgdTs
 from glbandits.environments import NOISES, Synthetic
-from glbandits.maths.links import find_link
-from glbandits.maths.philox import generator
+from glbandits.experiments.timed_run import timed_run
 from glbandits.records import Floats, Rounds
 from glbandits.simulation import simulate
-from glbandits.simulation.loop import play_entry
 
 
 def report() -> None:
@@ -54,21 +53,17 @@ def by_arms() -> None:
 
 
 def run_seconds(policy: Policy, dim: int, arms: int, rounds: int) -> float:
-    """CPU seconds of a run over a few distinct rounds, again and again, so that large problems fit the memory."""
-    play = play_entry(policy.implementation(dim), find_link(policy.link), NOISES["bernoulli"], compiled=True)
-    settings, problem = policy.packed_settings(dim), _few_rounds(dim, arms)
-    best, length = problem.best(), len(problem)
-    choices, regret = np.empty(length, dtype=np.int64), np.empty(length)
+    """CPU seconds of a run over a few distinct rounds, again and again, so that large problems fit the memory.
 
-    def run() -> None:
-        state, rng = policy.init(dim), generator(1)
-        for _ in range(rounds // length):
-            state = play(
-                state, settings, rng, problem.arms, problem.counts, problem.expected, problem.values, best,
-                problem.noise, 0.0, choices, regret,
-            )  # fmt: skip
+    Only for policies that do not store observations: those merge the repeated ones.
+    """
+    problem = _few_rounds(dim, arms)
 
-    return best_seconds({"run": run}, repeats=3)["run"]
+    def seconds() -> float:
+        return timed_run(policy, dim, NOISES["bernoulli"], repeat(problem, rounds // len(problem))).seconds
+
+    seconds()
+    return min(seconds() for _ in range(3))
 
 
 def _few_rounds(dim: int, arms: int, length: int = 20) -> Rounds:

@@ -1,0 +1,188 @@
+"""The cost figure: CPU time and memory of a run against T and against d, on log-log axes."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
+from matplotlib.typing import LineStyleType
+
+from glbandits.experiments.paper.cost import AXES, CostCurve, CostPoint, CostTable
+from glbandits.experiments.report.series_styles import SeriesStyle, SeriesStyles
+from glbandits.policies.optimist import WHOLE_UP_TO, Optimist
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+"""By the order of the policies in the table."""
+EXTRAPOLATED = (0.0, (1.0, 2.5))
+"""The dash pattern of extrapolated lines."""
+DASH_DOT_DOT = (0.0, (6.0, 1.5, 1.0, 1.5, 1.0, 1.5))
+"""In place of a dotted style, because dots mean extrapolation here."""
+LABEL_GAP = 0.075
+"""The least distance between two labels, as a share of the panel's height."""
+TIMES = {
+    1e-6: "1 µs",
+    1e-5: "10 µs",
+    1e-4: "0.1 ms",
+    1e-3: "1 ms",
+    1e-2: "10 ms",
+    0.1: "0.1 s",
+    1.0: "1 s",
+    10.0: "10 s",
+    60.0: "1 min",
+    3600.0: "1 h",
+    86_400.0: "1 day",
+    30.0 * 86_400: "1 month",
+    365.25 * 86_400: "1 year",
+    100 * 365.25 * 86_400: "100 years",
+}
+"""Ticks of the axis of seconds."""
+UNITS = ("B", "kB", "MB", "GB", "TB")
+BYTES = {10.0**k: f"{10 ** (k % 3)} {UNITS[k // 3]}" for k in range(15)}
+"""Ticks of the axis of bytes."""
+
+
+class Quantity(NamedTuple):
+    """A column of the figure."""
+
+    title: str
+    value: Callable[[CostPoint], float]
+    slope: Callable[[CostCurve], float]
+    ticks: dict[float, str]
+
+
+QUANTITIES = (
+    Quantity("CPU time of a run", lambda point: point.seconds, lambda curve: curve.time_slope, TIMES),
+    Quantity("Memory: the state after a run", lambda point: point.state_bytes, lambda curve: curve.memory_slope, BYTES),
+)
+
+
+def cost_figure(table: CostTable, styles: SeriesStyles) -> Figure:
+    """Draw four panels: rows T and d, columns CPU time and memory. Each column has one scale.
+
+    A curve that the budget ended continues as a thin dotted line along its fitted exponent, to the largest size.
+    `styles_in_order` of the policies gives each its own colour; dashes and markers differ in any case.
+    """
+    figure = Figure(figsize=(12, 8.6), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(len(AXES), len(QUANTITIES), sharex="row", sharey="col")
+    names = list(dict.fromkeys(curve.policy for curve in table.curves))
+    markers = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(names)}
+    setups = {
+        "T": f"against T, the number of rounds (K={table.t_arms}, d={table.t_dim})",
+        "d": f"against d, the number of features (K={table.d_arms}, {table.d_rounds} rounds)",
+    }
+    ends: dict[Axes, list[tuple[CostCurve, float]]] = {}
+    for row, axis in zip(panels, AXES, strict=True):
+        for axes, quantity in zip(row, QUANTITIES, strict=True):
+            axes.set_title(f"{quantity.title}\n{setups[axis]}", loc="left", fontsize=11)
+            ends[axes] = [
+                (curve, _draw_curve(axes, table, curve, quantity, styles, markers[curve.policy]))
+                for curve in table.curves
+                if curve.axis == axis
+            ]
+            axes.set_xlabel(axis)
+    for column, quantity in zip(panels.T, QUANTITIES, strict=True):
+        for axes in column:
+            _set_scales(axes, quantity.ticks)
+        for axes in column:
+            _label_ends(axes, ends[axes], quantity, styles)
+    if Optimist.name in names:
+        note = f"{Optimist.name}: a d x d matrix up to d={WHOLE_UP_TO}, a sketch of it beyond"
+        panels[-1, -1].text(0.99, 0.02, note, ha="right", fontsize=9, color="0.35", transform=panels[-1, -1].transAxes)
+    handles = [
+        Line2D([], [], color=styles[name].colour, linestyle=_dash(styles[name]), marker=markers[name], mfc="white")
+        for name in names
+    ]
+    words = list(names)
+    if any(table.ended_early(curve) for curve in table.curves):
+        handles.append(Line2D([], [], color="0.3", linestyle=EXTRAPOLATED, linewidth=1.2))
+        words.append(f"not measured: a run would exceed {table.budget_seconds:g} s; extrapolated along the fit")
+    figure.legend(handles, words, loc="outside lower center", ncols=len(handles), frameon=False, handlelength=4)
+    figure.suptitle(
+        "Cost of a run. Compare the slopes: on these axes a line of slope p means growth like $T^p$ or $d^p$.\n"
+        "The labels give the fitted p (least squares, upper half of the measured sizes)"
+        f"{'; quick measurement, small sizes' * table.quick}.",
+        fontsize=12,
+        x=0.01,
+        ha="left",
+    )
+    return figure
+
+
+def _dash(style: SeriesStyle) -> LineStyleType:
+    return DASH_DOT_DOT if style.dash == ":" else cast("LineStyleType", style.dash)
+
+
+def _draw_curve(
+    axes: Axes, table: CostTable, curve: CostCurve, quantity: Quantity, styles: SeriesStyles, marker: str
+) -> float:
+    """Draw the measured points, and the extrapolation if there is one. Returns the height of the right end."""
+    style, last = styles[curve.policy], curve.points[-1]
+    sizes, values = [point.size for point in curve.points], [quantity.value(point) for point in curve.points]
+    axes.plot(
+        sizes, values, color=style.colour, linestyle=_dash(style), marker=marker, markersize=5.5, mfc="white", zorder=3
+    )
+    if not table.ended_early(curve):
+        return values[-1]
+    largest = table.sizes(curve.axis)[-1]
+    end = values[-1] * (largest / last.size) ** quantity.slope(curve)
+    axes.plot([last.size, largest], [values[-1], end], color=style.colour, linestyle=EXTRAPOLATED, linewidth=1.2)
+    return float(end)
+
+
+def _set_scales(axes: Axes, ticks: dict[float, str]) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    shown = [value for value in ticks if low <= value <= high]
+    axes.yaxis.set_major_locator(FixedLocator(shown))
+    axes.yaxis.set_major_formatter(lambda value, _: ticks.get(value, ""))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_tick_params(labelleft=True)
+    axes.xaxis.set_major_locator(LogLocator(numticks=20))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.grid(alpha=0.25)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _label_ends(axes: Axes, ends: Sequence[tuple[CostCurve, float]], quantity: Quantity, styles: SeriesStyles) -> None:
+    """Write the policy and its exponent at the right of the panel, beside the end of its line."""
+    low, high = np.log(axes.get_ylim())
+    for (curve, _), height in zip(
+        ends, spread([(float(np.log(end)) - low) / (high - low) for _, end in ends], LABEL_GAP), strict=True
+    ):
+        exponent = round(quantity.slope(curve), 2) + 0.0  # no minus sign on zero
+        axes.annotate(
+            f"{curve.policy}: ${curve.axis}^{{{exponent:.2f}}}$",
+            (1.0, height),
+            xytext=(4, 0),
+            xycoords="axes fraction",
+            textcoords="offset points",
+            color=styles[curve.policy].colour,
+            va="center",
+            fontsize=10,
+        )
+
+
+def spread(heights: Sequence[float], gap: float) -> list[float]:
+    """Heights in the same order, moved apart as little as needed so that any two differ by at least the gap.
+
+    >>> spread([0.5, 0.1, 0.5], 0.1)
+    [0.45, 0.1, 0.55]
+    """
+    order = sorted(range(len(heights)), key=lambda i: heights[i])
+    groups: list[tuple[float, int]] = []
+    """Centre and size of runs of labels that touch each other, from below."""
+    for i in order:
+        centre, size = heights[i], 1
+        while groups and centre - groups[-1][0] < gap * (size + groups[-1][1]) / 2:
+            below, count = groups.pop()
+            centre, size = (centre * size + below * count) / (size + count), size + count
+        groups.append((centre, size))
+    placed = [centre + gap * (k - (size - 1) / 2) for centre, size in groups for k in range(size)]
+    return [round(height, 6) for _, height in sorted(zip(order, placed, strict=True))]
