@@ -45,7 +45,7 @@ def test_a_curve_ends_where_the_budget_is_exceeded(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cost, "QUICK_DIMENSIONS", (3, 6, 12))
     monkeypatch.setattr(cost, "QUICK_BUDGET", 0.0)
     calls: list[tuple[float, float]] = []
-    table = measure_cost(quick=True, progress=lambda done, total: calls.append((done, total)))
+    table = measure_cost(quick=True, progress=lambda _, done, total: calls.append((done, total)))
     assert [(curve.policy, curve.axis, len(curve.points)) for curve in table.curves] == [
         ("sgd-ts", "T", 2),
         ("ucb-glm", "T", 2),

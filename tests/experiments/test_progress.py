@@ -31,7 +31,7 @@ def test_parts_in_units_of_their_own_make_one_estimate_in_seconds() -> None:
     assert reports[-1] == ("timing", 40.0, 90.0)
     clock.now = 52.0
     cost("timing", 1, 3)
-    assert reports[-1] == ("timing", 52.0, pytest.approx(52.0 + 24.0))
+    assert reports[-1][2] == pytest.approx(52.0 + 24.0)
     cost("timing", 3, 3)
     assert reports[-1][1] == reports[-1][2]
 

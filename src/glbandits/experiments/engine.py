@@ -13,7 +13,7 @@ from glbandits.environments import Environment
 from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.experiments.progress import Progress, no_progress
 from glbandits.experiments.result_store import FinishedRun, ResultStore
-from glbandits.experiments.run_spec import RunSpec, fingerprint
+from glbandits.experiments.run_spec import RunSpec
 from glbandits.policy import Policy
 from glbandits.simulation import play_together, prepare, recorded_rounds
 
@@ -45,7 +45,7 @@ class Workload:
     @staticmethod
     def kind(spec: RunSpec) -> RunKind:
         """What the cost of a run depends on."""
-        return RunKind(type(spec.policy), spec.policy.keeps_history, fingerprint(spec.environment), spec.horizon)
+        return RunKind(type(spec.policy), spec.policy.keeps_history, spec.problem.fingerprint, spec.horizon)
 
     def finish(self, spec: RunSpec, run: FinishedRun) -> None:
         """Count a run that has finished."""
@@ -134,7 +134,7 @@ def tasks(specs: Sequence[RunSpec], workload: Workload) -> list[Task]:
     """Cut the work into tasks: first one of each kind of run, to measure it, then the longest first."""
 
     def rounds_of(spec: RunSpec) -> tuple[str, int, int]:
-        return fingerprint(spec.environment), spec.horizon, spec.seed
+        return spec.problem.fingerprint, spec.horizon, spec.seed
 
     def seconds(spec: RunSpec) -> float:
         return workload.seconds(workload.kind(spec))

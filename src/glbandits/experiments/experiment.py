@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from glbandits.environments import Environment
-from glbandits.experiments.run_spec import RunSpec
+from glbandits.experiments.run_spec import ProblemKey, RunSpec
 from glbandits.policy import Grid, Policy, grid_points, settings_of
 
 THIN: Grid = {
@@ -69,9 +70,18 @@ class Experiment:
     note: str = ""
     """What a reader must know of the data."""
 
+    @cached_property
+    def problem(self) -> ProblemKey:
+        """The key of the problem in the result store."""
+        return ProblemKey.of(self.environment)
+
     def specs(self, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False) -> list[RunSpec]:
         """A run for each policy and seed, with noise of its own or with the noise that all policies share."""
-        shared = [RunSpec(policy, self.environment, self.horizon, seed) for policy in policies for seed in seeds]
+        shared = [
+            RunSpec(policy, self.environment, self.horizon, seed, known_problem=self.problem)
+            for policy in policies
+            for seed in seeds
+        ]
         return [spec.with_own_noise() for spec in shared] if own_noise else shared
 
 

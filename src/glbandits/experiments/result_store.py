@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from glbandits.errors import GlbanditsError, InvalidInput
-from glbandits.experiments.run_spec import RunSpec, fingerprint
+from glbandits.experiments.run_spec import RunSpec
 from glbandits.records import Floats, Ints
 from glbandits.version import __version__
 
@@ -130,7 +130,7 @@ def _row(spec: RunSpec, finished: FinishedRun) -> list[object]:
         spec.key,
         spec.policy.name,
         spec.settings(),
-        fingerprint(spec.environment),
+        spec.problem.fingerprint,
         spec.horizon,
         spec.seed,
         spec.luck,

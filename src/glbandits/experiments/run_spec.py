@@ -8,7 +8,7 @@ from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from types import FunctionType
-from typing import cast
+from typing import NamedTuple, cast
 
 from glbandits.code_digest import digest_of_code
 from glbandits.environments import Environment, Noise
@@ -17,6 +17,18 @@ from glbandits.maths.links import find_link
 from glbandits.policy import Policy, settings_of
 from glbandits.simulation import simulate
 from glbandits.version import __version__
+
+
+class ProblemKey(NamedTuple):
+    """What tells a problem from all others."""
+
+    fingerprint: str
+    noise: str
+
+    @classmethod
+    def of(cls, environment: Environment) -> "ProblemKey":
+        """Compute the key; for data files this reads them."""
+        return cls(fingerprint(environment), noise_digest(environment.noise))
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,13 @@ class RunSpec:
     seed: int
     luck: int = 0
     """0 for the noise of the problem, the same for all policies; another number for noise of the run's own."""
+    known_problem: ProblemKey | None = None
+    """The key of the problem, for who makes many specs of one problem; None computes it."""
+
+    @cached_property
+    def problem(self) -> ProblemKey:
+        """The key of the problem."""
+        return self.known_problem or ProblemKey.of(self.environment)
 
     @cached_property
     def key(self) -> str:
@@ -40,8 +59,7 @@ class RunSpec:
         digest = sha256()
         for text in (
             settings_digest(self.policy, self.environment.dim),
-            fingerprint(self.environment),
-            noise_digest(self.environment.noise),
+            *self.problem,
             f"{self.horizon},{self.seed},{self.luck}",
             __version__,
             self.code,
@@ -100,16 +118,28 @@ def source_digest(*roots: str) -> str:
     packages, waiting, sources = {root.split(".")[0] for root in roots}, list(roots), dict[str, bytes]()
     while waiting:
         name = waiting.pop()
-        origin = getattr(sys.modules.get(name), "__file__", None)
-        if name in sources or origin is None or name.split(".")[0] not in packages:
-            continue
-        sources[name] = Path(origin).read_bytes()
-        for node in ast.walk(ast.parse(sources[name])):
-            if isinstance(node, ast.Import):
-                waiting += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module is not None:
-                waiting += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        if name not in sources and name.split(".")[0] in packages:
+            source, imported = _source_and_imports(name)
+            if source is not None:
+                sources[name] = source
+                waiting += imported
     digest = sha256()
     for name in sorted(sources):
         digest.update(name.encode() + b"\0" + sources[name])
     return digest.hexdigest()[:16]
+
+
+@cache
+def _source_and_imports(name: str) -> tuple[bytes | None, tuple[str, ...]]:
+    """The source of a loaded module, and every name that it imports; None for what is no module with a file."""
+    origin = getattr(sys.modules.get(name), "__file__", None)
+    if origin is None:
+        return None, ()
+    source = Path(origin).read_bytes()
+    imported: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            imported += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            imported += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return source, tuple(imported)

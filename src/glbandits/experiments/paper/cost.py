@@ -14,13 +14,14 @@ equal features, so their cost would appear not to grow with T.
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from glbandits.environments import Synthetic
 from glbandits.errors import InvalidInput
 from glbandits.experiments.paper.runtime import slope
+from glbandits.experiments.progress import Progress, no_progress
 from glbandits.experiments.timed_run import TimedRun, timed_run
 from glbandits.policies import GlmTsl, Optimist, SgdTs, UcbGlm
 from glbandits.policy import Policy
@@ -123,12 +124,12 @@ class CostTable:
         return curve.points[-1].size < self.sizes(curve.axis)[-1]
 
 
-def measure_cost(*, quick: bool = False, progress: Callable[[float, float], None] | None = None) -> CostTable:
+def measure_cost(*, quick: bool = False, progress: Progress = no_progress) -> CostTable:
     """Measure all curves, one run after the other, in this thread.
 
     Args:
         quick: fewer and smaller sizes, and a smaller budget: about 6 s instead of 2 minutes, without compilation.
-        progress: called with the number of sizes that are done, and of all sizes.
+        progress: receives the number of sizes that are done, and of all sizes.
     """
     table = CostTable(
         curves=(),
@@ -142,15 +143,13 @@ def measure_cost(*, quick: bool = False, progress: Callable[[float, float], None
         for name in POLICY_NAMES:
             points: list[CostPoint] = []
             for size in table.sizes(axis):
-                if progress is not None:
-                    progress(float(done + len(points)), float(total))
+                progress(f"cost of {name} at {axis} = {size:,}", float(done + len(points)), float(total))
                 if predicted_seconds(points, size) > table.budget_seconds:
                     break
                 points.append(_measure_point(name, axis, size, QUICK_REPEAT_SECONDS if quick else REPEAT_SECONDS))
             done += len(table.sizes(axis))
             curves.append(CostCurve(name, axis, tuple(points)))
-    if progress is not None:
-        progress(float(total), float(total))
+    progress("cost measured", float(total), float(total))
     return CostTable(tuple(curves), table.horizons, table.dimensions, table.budget_seconds, quick)
 
 

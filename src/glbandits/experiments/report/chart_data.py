@@ -89,7 +89,7 @@ def title_of(result: ExperimentResult, protocol: ProtocolResult) -> str:
 
 def named(text: str, result: ExperimentResult) -> str:
     """A title that says so if the data are simulated."""
-    return f"{text} ({SIMULATED})" if result.simulated_data else text
+    return f"{text} ({SIMULATED})" if result.simulated_data and "simulated" not in text.lower() else text
 
 
 def series_name(label: str, is_extra: bool) -> str:

@@ -1,7 +1,7 @@
 """The cost figure: CPU time and memory of a run against T and against d, on log-log axes."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -9,18 +9,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
-from matplotlib.typing import LineStyleType
 
 from glbandits.experiments.paper.cost import AXES, CostCurve, CostPoint, CostTable
-from glbandits.experiments.report.series_styles import SeriesStyle, SeriesStyles
+from glbandits.experiments.report.series_styles import SeriesStyles
 from glbandits.policies.optimist import WHOLE_UP_TO, Optimist
 
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-"""By the order of the policies in the table."""
 EXTRAPOLATED = (0.0, (1.0, 2.5))
 """The dash pattern of extrapolated lines."""
-DASH_DOT_DOT = (0.0, (6.0, 1.5, 1.0, 1.5, 1.0, 1.5))
-"""In place of a dotted style, because dots mean extrapolation here."""
 LABEL_GAP = 0.075
 """The least distance between two labels, as a share of the panel's height."""
 TIMES = {
@@ -70,7 +65,6 @@ def cost_figure(table: CostTable, styles: SeriesStyles) -> Figure:
     FigureCanvasAgg(figure)
     panels = figure.subplots(len(AXES), len(QUANTITIES), sharex="row", sharey="col")
     names = list(dict.fromkeys(curve.policy for curve in table.curves))
-    markers = {name: MARKERS[i % len(MARKERS)] for i, name in enumerate(names)}
     setups = {
         "T": f"against T, the number of rounds (K={table.t_arms}, d={table.t_dim})",
         "d": f"against d, the number of features (K={table.d_arms}, {table.d_rounds} rounds)",
@@ -80,7 +74,7 @@ def cost_figure(table: CostTable, styles: SeriesStyles) -> Figure:
         for axes, quantity in zip(row, QUANTITIES, strict=True):
             axes.set_title(f"{quantity.title}\n{setups[axis]}", loc="left", fontsize=11)
             ends[axes] = [
-                (curve, _draw_curve(axes, table, curve, quantity, styles, markers[curve.policy]))
+                (curve, _draw_curve(axes, table, curve, quantity, styles))
                 for curve in table.curves
                 if curve.axis == axis
             ]
@@ -94,7 +88,14 @@ def cost_figure(table: CostTable, styles: SeriesStyles) -> Figure:
         note = f"{Optimist.name}: a d x d matrix up to d={WHOLE_UP_TO}, a sketch of it beyond"
         panels[-1, -1].text(0.99, 0.02, note, ha="right", fontsize=9, color="0.35", transform=panels[-1, -1].transAxes)
     handles = [
-        Line2D([], [], color=styles[name].colour, linestyle=_dash(styles[name]), marker=markers[name], mfc="white")
+        Line2D(
+            [],
+            [],
+            color=styles[name].colour,
+            linestyle=styles[name].matplotlib_dash,
+            marker=styles[name].marker,
+            markerfacecolor="white",
+        )
         for name in names
     ]
     words = list(names)
@@ -113,18 +114,19 @@ def cost_figure(table: CostTable, styles: SeriesStyles) -> Figure:
     return figure
 
 
-def _dash(style: SeriesStyle) -> LineStyleType:
-    return DASH_DOT_DOT if style.dash == ":" else cast("LineStyleType", style.dash)
-
-
-def _draw_curve(
-    axes: Axes, table: CostTable, curve: CostCurve, quantity: Quantity, styles: SeriesStyles, marker: str
-) -> float:
+def _draw_curve(axes: Axes, table: CostTable, curve: CostCurve, quantity: Quantity, styles: SeriesStyles) -> float:
     """Draw the measured points, and the extrapolation if there is one. Returns the height of the right end."""
     style, last = styles[curve.policy], curve.points[-1]
     sizes, values = [point.size for point in curve.points], [quantity.value(point) for point in curve.points]
     axes.plot(
-        sizes, values, color=style.colour, linestyle=_dash(style), marker=marker, markersize=5.5, mfc="white", zorder=3
+        sizes,
+        values,
+        color=style.colour,
+        linestyle=style.matplotlib_dash,
+        marker=style.marker,
+        markersize=5.5,
+        markerfacecolor="white",
+        zorder=3,
     )
     if not table.ended_early(curve):
         return values[-1]

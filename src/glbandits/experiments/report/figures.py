@@ -9,6 +9,7 @@ from typing import Literal
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -161,8 +162,10 @@ def _legend(
     columns: int = 1,
 ) -> None:
     """One legend for all panels, outside of them."""
-    drawn = [axes.get_legend_handles_labels() for axes in panels]
-    handles = {label: handle for handles, labels in drawn for handle, label in zip(handles, labels, strict=True)}
+    handles: dict[str, Artist] = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
     figure.legend(
         list(handles.values()),
         list(handles),

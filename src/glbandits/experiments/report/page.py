@@ -84,7 +84,7 @@ def _conclusions(
     """The first screen: what was found, and a sentence and a small table for each experiment."""
     cards = []
     for result, summary in zip(results, summaries, strict=True):
-        title = f'<h3><a href="#{slug(summary.name)}">{escape(_heading(result))}</a></h3>'
+        title = f'<h3><a href="#{slug(summary.name)}">{escape(named(result.experiment.title, result))}</a></h3>'
         table = tables.conclusion_table(summary).to_html()
         cards.append(f'<div class="card">{title}\n{paragraph(conclusion(summary))}\n{table}</div>')
     lines = paper_sections.finding_lines(paper) if paper else []
@@ -93,11 +93,6 @@ def _conclusions(
     found = "<ul>" + "".join(f"<li>{escape(line)}</li>" for line in lines) + "</ul>" if lines else ""
     inside = f'{found}\n{note}\n<div class="cards">' + "\n".join(cards) + "</div>" if cards else found
     return f'<section id="conclusions"><h2>Conclusions</h2>\n{inside}</section>'
-
-
-def _heading(result: ExperimentResult) -> str:
-    title = result.experiment.title
-    return title if "simulated" in title.lower() else named(title, result)
 
 
 def _contents(sections: Sequence[Section]) -> str:
@@ -137,7 +132,7 @@ def _experiment(result: ExperimentResult, summary: ExperimentSummary, styles: Se
         if protocol is not None:
             parts.append(f"<h3>{escape(PROTOCOL_TITLES[protocol.protocol])}: all numbers</h3>")
             parts.append(tables.numbers_table(summary, protocol).to_html())
-    return Section(slug(experiment.name), _heading(result), "\n".join(parts))
+    return Section(slug(experiment.name), named(result.experiment.title, result), "\n".join(parts))
 
 
 def _protocol(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> str:

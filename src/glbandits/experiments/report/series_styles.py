@@ -1,7 +1,7 @@
 """Series styles: each policy has the same colour, dash, marker and hatch in every chart."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from glbandits.experiments.regret_figure import COLOURS
 from glbandits.policies import POLICIES
@@ -28,7 +28,7 @@ PLOTLY_MARKERS = {
 }
 HATCHES = ("", "///", "\\\\\\", "...", "xxx", "---", "|||", "++", "oo", "**")
 PLOTLY_HATCHES = ("", "/", "\\", ".", "x", "-", "|", "+", "/", "\\")
-THIN, THICK = 1.6, 2.8
+THIN, THICK = 1.6, 2.4
 
 
 class SeriesStyle(NamedTuple):
@@ -44,7 +44,7 @@ class SeriesStyle(NamedTuple):
     width: float = THIN
 
     @property
-    def matplotlib_dash(self) -> "str | tuple[float, tuple[float, ...]]":
+    def matplotlib_dash(self) -> Literal["-"] | tuple[float, tuple[float, ...]]:
         """The dash as Matplotlib writes it."""
         return (0.0, self.dash) if self.dash else "-"
 
