@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from glbandits import InvalidInput, TheoryConstants
 from glbandits.cli.app import app
-from glbandits.environments import Contexts
+from glbandits.environments import Contexts, Synthetic
 from glbandits.experiments.context_files import read_contexts
 from glbandits.experiments.diagnosis import (
     Diagnosis,
@@ -64,10 +64,10 @@ SOUND = Diagnosis(
     ("change", "guarantee", "sentence"),
     [
         (
-            {"lambda_f": 0.001},
+            {"lambda_f": 0.002},
             "assumption fails",
             "The diversity assumption is NOT plausible: for some theta the highest-scoring arms hardly vary in one "
-            "direction (its eigenvalue is 0.0025 of the largest), so SGD-TS may never learn that direction; choose a "
+            "direction (its eigenvalue is 0.005 of the largest), so SGD-TS may never learn that direction; choose a "
             "policy that explores.",
         ),
         (
@@ -111,6 +111,13 @@ def test_each_case_has_its_verdict(change: dict[str, Any], guarantee: str, sente
     assert diagnosis.practical_note == (
         "The practical default settings of SGD-TS use blocks of 138 rounds, for which the paper proves nothing."
     )
+
+
+def test_the_papers_simulation_is_diverse_but_not_covered() -> None:
+    sample = np.concatenate([piece.arms for piece in Synthetic(dim=6, arms=100).rounds(600, 0)])
+    simulation = diagnose(sample, horizon=1000, seeds=2)
+    assert simulation.lambda_f < 0.01 * simulation.largest_greedy
+    assert simulation.guarantee == "warm-up exceeds horizon"
 
 
 def test_zero_eigenvalues_are_reported_as_a_failed_assumption() -> None:
