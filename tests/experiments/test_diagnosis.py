@@ -1,15 +1,25 @@
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from glbandits import InvalidInput
+from glbandits import InvalidInput, TheoryConstants
 from glbandits.cli.app import app
-from glbandits.environments import Contexts
+from glbandits.environments import Contexts, Synthetic
 from glbandits.experiments.context_files import read_contexts
-from glbandits.experiments.diagnosis import diagnose, greedy_eigenvalues, worst_theta
+from glbandits.experiments.diagnosis import (
+    Diagnosis,
+    Diversity,
+    diagnose,
+    greedy_eigenvalues,
+    theory_constants,
+    worst_theta,
+)
+from glbandits.maths.links import find_link
 from glbandits.records import Floats
 
 RNG = np.random.default_rng(0)
@@ -19,9 +29,9 @@ FIXED: Floats = np.repeat(RNG.uniform(-1, 1, (1, 10, 3)), 400, axis=0)
 
 def test_moving_contexts_are_diverse_and_fixed_ones_are_not() -> None:
     moving, fixed = diagnose(DIVERSE, horizon=300, seeds=4), diagnose(FIXED, horizon=300, seeds=4)
-    assert moving.plausible
-    assert "is plausible" in moving.verdict
-    assert not fixed.plausible
+    assert moving.guarantee == "warm-up exceeds horizon"
+    assert moving.practical_block_length == 57  # floor(10 log 300)
+    assert fixed.guarantee == "assumption fails"
     assert fixed.lambda_f < 1e-12  # one vector in every round
     assert fixed.constants is None
     assert fixed.bound is None
@@ -29,6 +39,100 @@ def test_moving_contexts_are_diverse_and_fixed_ones_are_not() -> None:
     assert moving.bound == 300.0  # tau is longer than the horizon, and the bound is T
     assert moving.measured < moving.uniform
     assert moving.sigma_0_squared == pytest.approx(1 / 3 / (moving.largest_norm**2), rel=0.1)
+
+
+SOUND = Diagnosis(
+    shape=(400, 10, 3),
+    largest_norm=1.0,
+    sigma_0_squared=0.25,
+    lambda_f=0.1,
+    lambda_f_error=0.001,
+    largest_greedy=0.4,
+    constants=TheoryConstants(noise=0.5, c1=0.2, c3=0.1, sigma_0=0.5, lambda_f=0.1, horizon=10**6),
+    block_length=25_287,
+    practical_block_length=138,
+    alpha=138.0,
+    bound=2.43e12,
+    measured=900.0,
+    measured_error=10.0,
+    uniform=123_456.7,
+    horizon=10**6,
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "guarantee", "sentence"),
+    [
+        (
+            {"lambda_f": 0.002},
+            "assumption fails",
+            "The diversity assumption is NOT plausible: for some theta the highest-scoring arms hardly vary in one "
+            "direction (its eigenvalue is 0.005 of the largest), so SGD-TS may never learn that direction; choose a "
+            "policy that explores.",
+        ),
+        (
+            {"constants": None, "block_length": None, "alpha": None, "bound": None},
+            "no constants",
+            "The diversity assumption is plausible, but the theory's constants are not defined, because the slope of "
+            "the link is 0 within distance 3 of theta*: there is no guarantee for this run.",
+        ),
+        (
+            {"block_length": 911_035, "horizon": 1000, "bound": 1000.0},
+            "warm-up exceeds horizon",
+            "The diversity assumption is plausible, but the theory's warm-up of 911,035 rounds exceeds your horizon of "
+            "1,000: its guarantee does not cover this run.",
+        ),
+        (
+            {"bound": None},
+            "no bound",
+            "The diversity assumption is plausible and the theory's warm-up of 25,287 rounds fits your horizon of "
+            "1,000,000, but Theorem 1 gives no bound, because the slope of the link has no upper bound.",
+        ),
+        (
+            {},
+            "vacuous bound",
+            "The diversity assumption is plausible and the theory's warm-up of 25,287 rounds fits your horizon of "
+            "1,000,000, but Theorem 1's bound of 2.43e+12 is not below the regret of uniform play, 123,457: it tells "
+            "nothing about this run.",
+        ),
+        (
+            {"bound": 54_321.0},
+            "informative bound",
+            "The diversity assumption is plausible, the theory's warm-up of 25,287 rounds fits your horizon of "
+            "1,000,000, and Theorem 1's bound of 54,321 is below the regret of uniform play, 123,457: the guarantee "
+            "covers a run with the theory's settings.",
+        ),
+    ],
+)
+def test_each_case_has_its_verdict(change: dict[str, Any], guarantee: str, sentence: str) -> None:
+    diagnosis = replace(SOUND, **change)
+    assert diagnosis.guarantee == guarantee
+    assert diagnosis.verdict == sentence
+    assert diagnosis.practical_note == (
+        "The practical default settings of SGD-TS use blocks of 138 rounds, for which the paper proves nothing."
+    )
+
+
+def test_the_papers_simulation_is_diverse_but_not_covered() -> None:
+    sample = np.concatenate([piece.arms for piece in Synthetic(dim=6, arms=100).rounds(600, 0)])
+    simulation = diagnose(sample, horizon=1000, seeds=2)
+    assert simulation.lambda_f < 0.01 * simulation.largest_greedy
+    assert simulation.guarantee == "warm-up exceeds horizon"
+
+
+def test_zero_eigenvalues_are_reported_as_a_failed_assumption() -> None:
+    zero = replace(SOUND, lambda_f=0.0, lambda_f_error=0.0, largest_greedy=0.0, constants=None, block_length=None)
+    assert zero.guarantee == "assumption fails"
+    assert "(its eigenvalue is 0 of the largest)" in zero.verdict
+
+
+def test_constants_are_undefined_where_the_link_is_flat() -> None:
+    diversity = Diversity(sigma_0_squared=0.25, lambda_f=0.1, lambda_f_error=0.0, largest_greedy=0.4)
+    assert theory_constants(find_link("logistic"), 1000.0, diversity, 1000) is None
+    assert theory_constants(find_link("logistic"), 1.0, diversity._replace(lambda_f=0.0), 1000) is None
+    constants = theory_constants(find_link("logistic"), 1.0, diversity, 1000)
+    assert constants is not None
+    assert constants.sigma_0 == 0.5
 
 
 def test_the_worst_theta_is_no_better_than_any_other_tried() -> None:
@@ -64,6 +168,16 @@ def test_files_of_each_kind_are_read_alike(tmp_path: Path) -> None:
     printed = CliRunner().invoke(app, ["diagnose", str(tmp_path / "contexts.npy"), "--horizon", "60", "--seeds", "2"])
     assert printed.exit_code == 0
     assert "lambda_f" in printed.output
+
+
+def test_the_command_prints_the_verdict(tmp_path: Path) -> None:
+    np.save(tmp_path / "contexts.npy", DIVERSE)
+    command = ["diagnose", str(tmp_path / "contexts.npy"), "--horizon", "60", "--seeds", "2"]
+    printed = CliRunner().invoke(app, command)
+    assert "exceeds your horizon of 60: its guarantee does not cover this run." in printed.output
+    printed = CliRunner().invoke(app, [*command, "--theta-norm", "1000"])
+    assert "the theory's constants are not defined" in printed.output
+    assert "use blocks of 40 rounds, for which the paper proves nothing." in printed.output
 
 
 @pytest.mark.parametrize(

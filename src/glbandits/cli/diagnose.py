@@ -1,4 +1,4 @@
-"""`glb diagnose`: what the paper's theory asks and promises for a sample of contexts."""
+"""`glb diagnose`: what the paper's theory assumes and guarantees for a sample of contexts."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,12 +20,13 @@ def diagnose_command(
     horizon: Annotated[int, typer.Option(help="Rounds (T).")] = 1000,
     seeds: Annotated[int, typer.Option(help="Runs that are measured.")] = 20,
 ) -> None:
-    """Is the diversity assumption plausible here? Constants, tau, alpha and the bound, beside measured regret."""
+    """Does the theory of SGD-TS cover a run on these contexts? Constants, warm-up and bound, beside measured regret."""
     console = Console()
-    with console.status("looking for the worst theta, and playing"):
+    with console.status("estimating the constants and measuring regret"):
         found = diagnose(read_contexts(contexts), link=link, theta_norm=theta_norm, horizon=horizon, seeds=seeds)
     console.print(_table(found))
-    console.print(found.verdict, soft_wrap=True)
+    console.print(found.verdict, soft_wrap=True, highlight=False)
+    console.print(found.practical_note, soft_wrap=True, highlight=False)
 
 
 def _table(found: Diagnosis) -> Table:
@@ -42,7 +43,7 @@ def _table(found: Diagnosis) -> Table:
         (
             "lambda_f",
             f"{found.lambda_f:.3g} +- {found.lambda_f_error:.2g}",
-            "the same for the arms that some theta likes best; the worst theta found",
+            "the same for the arms that a theta scores highest; the worst theta found",
         ),
         ("c1", none if constants is None else f"{constants.c1:.3g}", "least slope of the link within 1 of theta*"),
         ("c3", none if constants is None else f"{constants.c3:.3g}", "and within 3"),
@@ -50,8 +51,9 @@ def _table(found: Diagnosis) -> Table:
         (
             "tau",
             none if found.block_length is None else f"{found.block_length:,}",
-            f"block length, against T = {found.horizon:,}",
+            f"warm-up and block length of the theory, against T = {found.horizon:,}",
         ),
+        ("practical tau", f"{found.practical_block_length:,}", "block length of the default settings of SGD-TS"),
         (
             "bound",
             none if found.bound is None else f"{found.bound:.3g}",
@@ -62,7 +64,7 @@ def _table(found: Diagnosis) -> Table:
             f"{found.measured:.1f} +- {found.measured_error:.1f}",
             "regret of SGD-TS with its default settings",
         ),
-        ("uniform", f"{found.uniform:.1f}", "regret of playing at random"),
+        ("uniform", f"{found.uniform:.1f}", "regret of uniform play"),
     ):
         table.add_row(what, value, meaning)
     return table

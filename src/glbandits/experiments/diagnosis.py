@@ -1,12 +1,13 @@
 """Is the paper's diversity assumption plausible for these contexts, and what does its theory then promise?
 
-SGD-TS is proven for contexts whose greedy arms span the space, whatever theta is greedy: lambda_f, the least over
-theta of the least eigenvalue of E[xx'] for the arm that theta likes best, must be well above 0. It can only be looked
-for among some directions of theta, so what is reported is an upper bound of it.
+The proof for SGD-TS assumes that the greedy arms span the space, for every theta: lambda_f, the minimum over theta of
+the least eigenvalue of E[xx'] for the arm that theta scores highest, must be well above 0. The search covers a finite
+number of directions of theta, so the reported value is an upper bound of lambda_f.
 """
 
 import math
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -20,8 +21,13 @@ from glbandits.simulation import simulate
 
 DIRECTIONS, REFINEMENTS = 300, 60
 """Directions of theta that are tried, and steps of a random search from the worst of them."""
-LITTLE = 0.01
-"""A share of the largest eigenvalue below which a direction counts as not shown."""
+LITTLE = 0.001
+"""A share of the largest eigenvalue below which a direction counts as not shown. The paper's simulation has 0.0085."""
+Guarantee = Literal[
+    "assumption fails", "no constants", "warm-up exceeds horizon", "no bound", "vacuous bound", "informative bound"
+]
+"""What the theory says about a run. "No constants": the slope of the link is 0 somewhere near theta*. "No bound": the
+slope has no upper bound. "Vacuous bound": not below the regret of uniform play."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,11 @@ class Diagnosis:
     largest_greedy: float
     """The largest eigenvalue for the same theta: what lambda_f is small or large against."""
     constants: TheoryConstants | None
-    """None if lambda_f or sigma_0 is 0 as far as floats can tell, or the link's slope has no lower bound above 0."""
+    """None if lambda_f, sigma_0 or the slope of the link near theta* is 0, as far as floats can tell."""
     block_length: int | None
+    """Tau of Lemma 2: the rounds of the theory's warm-up and of each block after it."""
+    practical_block_length: int
+    """The block length of SGD-TS's default settings."""
     alpha: float | None
     bound: float | None
     """Theorem 1's bound for the horizon."""
@@ -59,19 +68,76 @@ class Diagnosis:
         return self.lambda_f - 2 * self.lambda_f_error > LITTLE * self.largest_greedy
 
     @property
+    def guarantee(self) -> Guarantee:
+        """What the theory says about a run over the horizon."""
+        if not self.plausible:
+            return "assumption fails"
+        if self.block_length is None:
+            return "no constants"
+        if self.block_length > self.horizon:
+            return "warm-up exceeds horizon"
+        if self.bound is None:
+            return "no bound"
+        return "vacuous bound" if self.bound >= self.uniform else "informative bound"
+
+    @property
     def verdict(self) -> str:
-        """In plain words."""
-        share = f"{self.lambda_f / self.largest_greedy:.2g} of the largest" if self.largest_greedy > 0 else "of 0"
-        if self.plausible:
+        """The guarantee as one sentence."""
+        guarantee, plausible = self.guarantee, "The diversity assumption is plausible"
+        if guarantee == "assumption fails":
+            share = self.lambda_f / self.largest_greedy if self.largest_greedy > 0 else 0.0
             return (
-                f"The diversity assumption is plausible: for every theta tried, the arms that it likes best show all "
-                f"directions, the weakest with {share}."
+                "The diversity assumption is NOT plausible: for some theta the highest-scoring arms hardly vary in one "
+                f"direction (its eigenvalue is {share:.2g} of the largest), so SGD-TS may never learn that direction; "
+                "choose a policy that explores."
             )
-        return (
-            "The diversity assumption is NOT plausible: for some theta the arms that it likes best hardly ever show "
-            f"some direction (least eigenvalue {share}). Greedy play and SGD-TS may get stuck; choose a policy that "
-            "explores."
+        if guarantee == "no constants":
+            return (
+                f"{plausible}, but the theory's constants are not defined, because the slope of the link is 0 within "
+                "distance 3 of theta*: there is no guarantee for this run."
+            )
+        if guarantee == "warm-up exceeds horizon":
+            return (
+                f"{plausible}, but the theory's warm-up of {self.block_length:,} rounds exceeds your horizon of "
+                f"{self.horizon:,}: its guarantee does not cover this run."
+            )
+        warm_up = f"the theory's warm-up of {self.block_length:,} rounds fits your horizon of {self.horizon:,}"
+        if guarantee == "no bound":
+            return (
+                f"{plausible} and {warm_up}, but Theorem 1 gives no bound, because the slope of the link has no upper "
+                "bound."
+            )
+        bound, uniform = (
+            f"Theorem 1's bound of {_amount(self.bound)}",
+            f"the regret of uniform play, {_amount(self.uniform)}",
         )
+        if guarantee == "vacuous bound":
+            return f"{plausible} and {warm_up}, but {bound} is not below {uniform}: it tells nothing about this run."
+        return (
+            f"{plausible}, {warm_up}, and {bound} is below {uniform}: the guarantee covers a run with the theory's "
+            "settings."
+        )
+
+    @property
+    def practical_note(self) -> str:
+        """One sentence about the block length of the default settings."""
+        return (
+            f"The practical default settings of SGD-TS use blocks of {self.practical_block_length:,} rounds, for which "
+            "the paper proves nothing."
+        )
+
+
+class Diversity(NamedTuple):
+    """Eigenvalues of a sample of contexts that the theory's constants depend on."""
+
+    sigma_0_squared: float
+    """Least eigenvalue of the mean of xx' over all arms."""
+    lambda_f: float
+    """The minimum found, over theta, of the least eigenvalue for the arm that theta scores highest."""
+    lambda_f_error: float
+    """Its standard error: bootstrap over rounds, at the theta that was found."""
+    largest_greedy: float
+    """The largest eigenvalue for that theta."""
 
 
 def diagnose(
@@ -100,33 +166,41 @@ def diagnose(
     if largest_norm == 0.0:
         raise InvalidInput("contexts must not all be zero: there is nothing to learn from")
     scaled = raw.sample / largest_norm
-    rng = np.random.default_rng(seed)
-    second = np.einsum("nki,nkj->ij", scaled, scaled) / (scaled.shape[0] * scaled.shape[1])
-    theta = worst_theta(scaled, rng)
-    eigenvalues = greedy_eigenvalues(scaled, theta)
-    again = [greedy_eigenvalues(scaled[rng.integers(0, len(scaled), len(scaled))], theta)[0] for _ in range(50)]
-    sigma_0_squared, lambda_f = float(np.linalg.eigvalsh(second)[0]), float(eigenvalues[0])
-    constants = _constants(find_link(link), theta_norm, sigma_0_squared, lambda_f, horizon)
+    diversity = estimate_diversity(scaled, np.random.default_rng(seed))
+    constants = theory_constants(find_link(link), theta_norm, diversity, horizon)
     dim, arms = scaled.shape[2], scaled.shape[1]
     problem = Contexts(sample=scaled, theta_norm=theta_norm, link=link)
-    played = simulate(SgdTs(link=link, horizon=horizon), problem, horizon, seeds, keep_choices=False)
+    policy = SgdTs(link=link, horizon=horizon)
+    played = simulate(policy, problem, horizon, seeds, keep_choices=False)
     floor = simulate(Uniform(link=link), problem, horizon, seeds, keep_choices=False)
     lipschitz = find_link(link).lipschitz
     return Diagnosis(
         shape=(scaled.shape[0], arms, dim),
         largest_norm=largest_norm,
-        sigma_0_squared=sigma_0_squared,
-        lambda_f=lambda_f,
-        lambda_f_error=float(np.std(again)),
-        largest_greedy=float(eigenvalues[-1]),
+        **diversity._asdict(),
         constants=constants,
         block_length=None if constants is None else constants.block_length(dim),
+        practical_block_length=policy.tau(dim),
         alpha=None if constants is None else constants.alpha(dim),
         bound=None if constants is None or math.isinf(lipschitz) else constants.regret_bound(dim, arms, lipschitz),
         measured=float(played.mean[-1]),
         measured_error=float(played.standard_error[-1]),
         uniform=float(floor.mean[-1]),
         horizon=horizon,
+    )
+
+
+def estimate_diversity(sample: Floats, rng: np.random.Generator) -> Diversity:
+    """Estimate sigma_0 and lambda_f from features (rounds, arms, dim) of norm at most 1."""
+    second = np.einsum("nki,nkj->ij", sample, sample) / (sample.shape[0] * sample.shape[1])
+    theta = worst_theta(sample, rng)
+    eigenvalues = greedy_eigenvalues(sample, theta)
+    again = [greedy_eigenvalues(sample[rng.integers(0, len(sample), len(sample))], theta)[0] for _ in range(50)]
+    return Diversity(
+        sigma_0_squared=float(np.linalg.eigvalsh(second)[0]),
+        lambda_f=float(eigenvalues[0]),
+        lambda_f_error=float(np.std(again)),
+        largest_greedy=float(eigenvalues[-1]),
     )
 
 
@@ -153,13 +227,26 @@ def greedy_eigenvalues(sample: Floats, theta: Floats) -> Floats:
     return eigenvalues
 
 
-def _constants(
-    link: Link, theta_norm: float, sigma_0_squared: float, lambda_f: float, horizon: int
-) -> TheoryConstants | None:
-    c1, _ = slope_range(link, theta_norm + 1.0)
-    c3, _ = slope_range(link, theta_norm + 3.0)
-    if min(sigma_0_squared, lambda_f) <= 1e-12 or c3 <= 0.0:
+def theory_constants(link: Link, theta_norm: float, diversity: Diversity, horizon: int) -> TheoryConstants | None:
+    """The constants of the analysis for rewards in [0, 1].
+
+    None if lambda_f, sigma_0 or the slope of the link near theta* is 0, as far as floats can tell.
+    """
+    try:
+        (c1, _), (c3, _) = (slope_range(link, theta_norm + distance) for distance in (1.0, 3.0))
+    except InvalidInput:  # a slope of 0, or an infinite one
         return None
-    return TheoryConstants(
-        noise=0.5, c1=c1, c3=c3, sigma_0=math.sqrt(sigma_0_squared), lambda_f=lambda_f, horizon=horizon
-    )
+    if min(diversity.sigma_0_squared, diversity.lambda_f) <= 1e-12:
+        return None
+    sigma_0, lambda_f = math.sqrt(diversity.sigma_0_squared), diversity.lambda_f
+    return TheoryConstants(noise=0.5, c1=c1, c3=c3, sigma_0=sigma_0, lambda_f=lambda_f, horizon=horizon)
+
+
+def _amount(regret: float | None) -> str:
+    """A regret for a sentence.
+
+    >>> _amount(12345.6), _amount(1.23456e12), _amount(0.5)
+    ('12,346', '1.23e+12', '0.5')
+    """
+    assert regret is not None
+    return f"{regret:,.0f}" if 100 <= regret < 1e7 else f"{regret:.3g}"
