@@ -22,7 +22,7 @@ def check() -> TheoryCheck:
         patch.setattr(theory, "QUICK_GROWTH_SEEDS", 6)
         patch.setattr(theory, "QUICK_GROWTH_HORIZONS", (200, 400, 800))
         calls: list[tuple[float, float]] = []
-        result = check_theory(quick=True, jobs=2, progress=lambda done, total: calls.append((done, total)))
+        result = check_theory(quick=True, jobs=2, progress=lambda _, done, total: calls.append((done, total)))
     assert calls[0][0] == 0.0
     assert calls[-1][0] == calls[-1][1]
     return result

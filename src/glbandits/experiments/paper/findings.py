@@ -17,7 +17,7 @@ def findings(summary: PaperSummary, claims: list[Claim]) -> list[str]:
         lines.append(f"Paper's protocol: {_places(by_paper)}{_example(run, 'paper')}.")
     if on_fresh:
         lines.append(f"Fresh seeds: {_places(on_fresh)}{_example(run, 'fresh')}.")
-        lines += _default_policy(on_fresh)
+        lines += _default_policy(run)
     lines += _cost(summary)
     if claims:
         counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
@@ -40,16 +40,16 @@ def _example(run: tuple[ExperimentSummary, ...], protocol: str) -> str:
     return f"; {run[0].name}: {first[OURS].regret:.1f} against {rival.regret:.1f} of {rival.label}"
 
 
-def _default_policy(on_fresh: list[ProtocolSummary]) -> list[str]:
+def _default_policy(run: tuple[ExperimentSummary, ...]) -> list[str]:
     ratios = [
-        one[BASELINE].regret / one.compared[0].regret
-        for one in on_fresh
-        if any(policy.label == BASELINE for policy in one.policies)
+        f"{one.fresh[BASELINE].regret / one.fresh.compared[0].regret:.2f} ({one.name})"
+        for one in run
+        if one.fresh is not None and any(policy.label == BASELINE for policy in one.fresh.policies)
     ]
     if not ratios:
         return []
-    shown = ", ".join(f"{ratio:.2f}" for ratio in ratios)
-    return [f"{BASELINE}, untuned, has {shown} times the regret of the best tuned policy of the paper on fresh seeds."]
+    shown = ", ".join(ratios)
+    return [f"{BASELINE}, untuned, on fresh seeds: regret in units of the best tuned policy of the seven: {shown}."]
 
 
 def _cost(summary: PaperSummary) -> list[str]:

@@ -85,7 +85,7 @@ def _conclusions(
     cards = []
     for result, summary in zip(results, summaries, strict=True):
         title = f'<h3><a href="#{slug(summary.name)}">{escape(named(result.experiment.title, result))}</a></h3>'
-        table = tables.conclusion_table(summary).to_html()
+        table = tables.conclusion_table(summary, small=True).to_html()
         cards.append(f'<div class="card">{title}\n{paragraph(conclusion(summary))}\n{table}</div>')
     lines = paper_sections.finding_lines(paper) if paper else []
     has_extras = any(outcome.is_extra for result in results for one in result.protocols for outcome in one.outcomes)

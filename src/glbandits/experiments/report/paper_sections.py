@@ -94,4 +94,4 @@ def runtime_words(runtime: RuntimeTable) -> str:
 
 def theory_lines(theory: TheoryCheck) -> list[str]:
     """What the theory says about the paper's own simulation, and what was measured."""
-    return list(theory.lines())
+    return list(theory.sentences)

@@ -4,19 +4,26 @@ from glbandits.experiments.paper.cost import CostTable
 from glbandits.experiments.paper.runtime import RuntimeRow, RuntimeTable
 from glbandits.experiments.report.data_table import DataTable
 from glbandits.experiments.report.html_elements import NONE, significant, with_width
-from glbandits.experiments.summary import EQUAL_GRID, ExperimentSummary, PolicySummary, ProtocolSummary
+from glbandits.experiments.summary import EQUAL_GRID, REFERENCE, ExperimentSummary, PolicySummary, ProtocolSummary
 
 EXTRA = "\u2020"
 EXTRA_NOTE = f"{EXTRA} not in the paper: on fresh seeds only."
 BEST = "the best"
+LEADERS, DEFAULT = 3, "optimist"
+"""The rows of a small table: so many of the best, SGD-TS, and this policy."""
 
 
-def conclusion_table(summary: ExperimentSummary) -> DataTable:
-    """Final regret under each protocol that was run, the best policy first."""
+def conclusion_table(summary: ExperimentSummary, *, small: bool = False) -> DataTable:
+    """Final regret under each protocol that was run, the best policy first.
+
+    The small table has the three best policies, SGD-TS and the default policy.
+    """
     protocols = [protocol for protocol in (summary.fresh, summary.paper) if protocol is not None]
     decimals = _decimals(summary)
     rows = []
-    for policy in protocols[0].ordered:
+    for place, policy in enumerate(protocols[0].ordered):
+        if small and place >= LEADERS and policy.label not in (REFERENCE, DEFAULT):
+            continue
         row = [marked(policy), str(policy.tried)]
         for protocol in (summary.paper, summary.fresh):
             if protocol is not None:
