@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from glbandits.experiments.paper.paper_summary import read_summary
+from glbandits.experiments.paper.whole_paper import paper_parts
+from glbandits.experiments.summary import ExperimentSummary
 from tests.cli.in_process import glb
 
 MINE = """
@@ -28,8 +31,8 @@ grid = { step = [0.5, 1.0], block_factor = [3, 5] }
 
 
 def without_times(page: Path) -> str:
-    """The page but for measured seconds, the last two cells of a row, and the command with its folder."""
-    text = re.sub(r"(<td>[\d.e-]+</td>){2}</tr>", "SECONDS</tr>", page.read_text(encoding="utf-8"))
+    """The page without the milliseconds of a run, the cell before the chosen setting, and without the command."""
+    text = re.sub(r'<td>[\d.e-]+</td>(<td class="w">[^<]*</td></tr>)', r"\1", page.read_text(encoding="utf-8"))
     return re.sub(r"glb compare[^<]*", "COMMAND", text)
 
 
@@ -61,6 +64,63 @@ def test_a_command_that_was_killed_ends_in_the_same_report(tmp_path: Path) -> No
     assert without_times(tmp_path / "killed/report.html") == without_times(tmp_path / "whole/report.html")
 
 
+def test_ctrl_c_says_how_to_continue_and_the_command_continues(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE.replace("horizon = 150", "horizon = 40000"))
+    words = ["compare", "mine.toml", "--jobs", "2", "--out", "out"]
+    command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *words]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while process.poll() is None and not list((tmp_path / "out/store").glob("*.parquet")):
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stop with Ctrl-C at any time; the same command continues." in printed
+    assert "finished runs are kept in out/store. To continue, run: glb" in printed
+    assert errors == ""
+    kept = set((tmp_path / "out/store").iterdir())
+    assert glb(*words, folder=tmp_path).returncode == 0
+    assert kept <= set((tmp_path / "out/store").iterdir())
+
+
+def test_tables_fit_80_columns_and_keep_names_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "mine.toml").write_text(MINE)
+    printed = glb("compare", "mine.toml", "--out", "out", "--jobs", "1", folder=tmp_path).stdout
+    assert max(map(len, printed.splitlines()[1:-1])) <= 80
+    assert re.search(r"│ online-laplace +│ +2 │", printed)
+
+
+def test_every_part_of_the_paper_is_known_and_all_stands_for_them() -> None:
+    assert paper_parts(["all"]) == ["simulation", "forest-1", "forest-2", "news", "runtime", "cost", "theory"]
+    assert paper_parts(["news", "cost", "news"]) == ["news", "cost"]
+
+
+@pytest.mark.slow
+def test_ray_on_two_nodes_gives_the_same_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster_utils = pytest.importorskip("ray.cluster_utils", reason="Ray is in the extra [ray]")
+    words = ["paper", "simulation", "forest-1", "--quick", "--out"]
+    assert glb(*words, "local", folder=tmp_path).returncode == 0
+    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        cluster.add_node(num_cpus=1)
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+        run = glb(*words, "ray", "--engine", "ray", folder=tmp_path)
+    finally:
+        cluster.shutdown()
+    assert run.returncode == 0, run.stderr
+    local, on_ray = (read_summary(tmp_path / name / "summary.json").experiments for name in ("local", "ray"))
+    assert [_regrets(one) for one in local] == [_regrets(one) for one in on_ray]
+
+
+def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
+    assert experiment.paper is not None
+    assert experiment.fresh is not None
+    policies = (*experiment.paper.policies, *experiment.fresh.policies)
+    return [(policy.label, policy.regret, policy.chosen) for policy in policies]
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -69,12 +129,13 @@ def test_a_command_that_was_killed_ends_in_the_same_report(tmp_path: Path) -> No
         (("paper", "simulation", "--protocol", "fress"), "unknown protocol 'fress'; did you mean 'fresh'"),
         (("paper", "simulation", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
         (("paper", "forest-1", "--data", "nowhere.data"), "nowhere.data"),
-        (("paper", "news", "--news", "nowhere.gz"), "nowhere.gz"),
+        (("paper", "news", "--data", "mine.toml"), "mine.toml is neither"),
         (("compare", "nowhere.toml"), "nowhere.toml"),
         (("diagnose", "nowhere.npy"), "nowhere.npy"),
     ],
 )
 def test_wrong_words_leave_nothing_behind(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE)
     run = glb(*words, folder=tmp_path)
     assert run.returncode == 2
     assert message in run.stderr

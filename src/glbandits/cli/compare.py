@@ -17,7 +17,7 @@ from glbandits.experiments.user_experiment import read_experiment
 
 def compare_command(
     file: Annotated[Path, typer.Argument(help="A TOML file: a problem, a horizon, policies and their grids.")],
-    quick: Annotated[bool, typer.Option("--quick", help="A thin grid.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A thin grid, and at most 20 fresh seeds.")] = False,
     protocol: Annotated[str, typer.Option(help="paper, fresh or both.")] = BOTH,
     out: Annotated[Path, typer.Option(help="The folder for the report, the figures and the store.")] = Path(
         "out/compare"

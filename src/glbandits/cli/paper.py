@@ -21,7 +21,9 @@ from glbandits.experiments.result_store import ResultStore
 
 def paper_command(
     names: Annotated[list[str], typer.Argument(help=f"What to run: {', '.join(NAMES)}, or {ALL}.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Thin grids: about three minutes for everything.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Thin grids and 20 fresh seeds: about three minutes for everything.")
+    ] = False,
     protocol: Annotated[str, typer.Option(help="paper, fresh or both.")] = BOTH,
     data: Annotated[
         list[Path], typer.Option(help="covtype.data, a Yahoo! R6A file, or a folder of them; repeat for more.")

@@ -1,5 +1,6 @@
 """Running what is not yet in the store: on the cores of this machine, or on Ray."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -212,7 +213,7 @@ def _play_numbered(number: int, task: Task) -> tuple[int, list[FinishedRun]]:
 
 
 def _ray(cut: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[FinishedRun]]]:
-    """A Ray cluster: the one that the environment variable RAY_ADDRESS names, or one on this machine."""
+    """A Ray cluster: the one that the variable RAY_ADDRESS names, or one of `jobs` cores on this machine."""
     try:
         import ray
     except ModuleNotFoundError:
@@ -221,7 +222,9 @@ def _ray(cut: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[FinishedRu
         ) from None
     started_here = not ray.is_initialized()
     if started_here:
-        ray.init(num_cpus=None if jobs == -1 else jobs, include_dashboard=False, log_to_driver=False)
+        is_cluster = "RAY_ADDRESS" in os.environ  # it has its own number of cores
+        cores = None if is_cluster or jobs == -1 else jobs
+        ray.init(num_cpus=cores, include_dashboard=None if is_cluster else False, log_to_driver=False)
     try:
         remote: Any = ray.remote(num_cpus=1)(play_task)
         waiting = {remote.remote(task): task for task in cut}

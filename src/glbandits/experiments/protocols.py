@@ -20,7 +20,7 @@ WORDS = {
     PAPER: (
         "In every repeat each policy's best setting is picked afterwards, by that repeat's own final regret, and the "
         "picked runs are averaged. Every run has noise of its own, as in the published code. A larger grid has more "
-        "attempts, so it gains the most: this measures the luck of a grid, not how a policy will do."
+        "attempts, so it gains the most: this favours large grids, and does not say how a policy will do."
     ),
     FRESH: (
         "One setting for each policy, chosen by its mean final regret over the seeds of the paper's protocol, is "
@@ -55,6 +55,7 @@ class ExperimentRunner:
         """The same as the parts "compile" and "play" of a longer work."""
         for experiment in experiments:
             _check_seeds(experiment)
+        experiments = [experiment.quickened() for experiment in experiments] if quick else experiments
         grids = [_grid(experiment, protocols, quick) for experiment in experiments]
         pairs = list(zip(experiments, grids, strict=True))
         tuning = [spec for pair in pairs for spec in _tuning(*pair)]

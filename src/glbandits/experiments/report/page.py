@@ -54,11 +54,12 @@ def write_report(
     sections.append(
         Section("again", AGAIN, again(command, "This command makes it. Runs in the store are not computed again."))
     )
-    parts = [_opening(results), _conclusions(results, summaries, paper), _contents(sections)]
+    parts = [f"<h1>{escape(TITLE)}</h1>", _conclusions(results, summaries, paper), _about(results), _contents(sections)]
     return write_page(folder / PAGE, TITLE, parts + [section.to_html() for section in sections])
 
 
-def _opening(results: Sequence[ExperimentResult]) -> str:
+def _about(results: Sequence[ExperimentResult]) -> str:
+    """How the results were made."""
     alike: dict[str, list[str]] = {}
     for result in results:
         alike.setdefault(_grid_and_seeds(result), []).append(result.experiment.name)
@@ -66,8 +67,7 @@ def _opening(results: Sequence[ExperimentResult]) -> str:
     if any(result.quick for result in results):
         values = "; ".join(f"{name} {', '.join(f'{value:g}' for value in values)}" for name, values in THIN.items())
         sentences.append(f"The thin grid has only these values of every grid: {values}.")
-    about = paragraph(" ".join([*sentences, f"Made by glbandits {__version__}."]), "soft")
-    return f"<header><h1>{escape(TITLE)}</h1>\n{about}</header>"
+    return paragraph(" ".join([*sentences, f"Made by glbandits {__version__}."]), "soft")
 
 
 def _grid_and_seeds(result: ExperimentResult) -> str:
@@ -84,7 +84,8 @@ def _conclusions(
     """The first screen: what was found, and a sentence and a small table for each experiment."""
     cards = []
     for result, summary in zip(results, summaries, strict=True):
-        title = f'<h3><a href="#{slug(summary.name)}">{escape(named(result.experiment.title, result))}</a></h3>'
+        short = named(result.experiment.title, result).split(":")[0]
+        title = f'<h3><a href="#{slug(summary.name)}">{escape(short)}</a></h3>'
         table = tables.conclusion_table(summary, small=True).to_html()
         cards.append(f'<div class="card">{title}\n{paragraph(conclusion(summary))}\n{table}</div>')
     lines = paper_sections.finding_lines(paper) if paper else []
