@@ -1,11 +1,15 @@
 """The progress bar of long commands."""
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+LINE_SECONDS = 20.0
+"""Where no bar can be shown, such as in a log file, a line is printed every so many seconds."""
 
 
 @contextmanager
@@ -39,15 +43,16 @@ def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
     )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=None, left="")
-        furthest = 0.0
+        furthest, printed = 0.0, time.monotonic()
 
         def report(label: str, done: float, total: float) -> None:
-            nonlocal furthest
-            share = done / max(total, 1e-9)
-            furthest = max(furthest, share)  # an estimate may grow; the bar never moves back
-            bar.update(
-                task, completed=furthest, total=1.0, description=escape(label), left=f"{duration(total - done)} left"
-            )
+            nonlocal furthest, printed
+            furthest = max(furthest, done / max(total, 1e-9))  # an estimate may grow; the bar never moves back
+            left = f"{duration(total - done)} left"
+            bar.update(task, completed=furthest, total=1.0, description=escape(label), left=left)
+            if not console.is_terminal and time.monotonic() - printed > LINE_SECONDS:
+                printed = time.monotonic()
+                console.print(f"{furthest:.0%}: {label}, {left}", markup=False)
 
         yield report
         bar.update(task, left="")
