@@ -49,7 +49,7 @@ class FinishedRun:
     regret: Floats
     """Cumulative regret there."""
     pulls: Ints
-    """How often each arm was pulled, by its place in the round."""
+    """How often each arm was pulled, by its index in the round."""
 
 
 class ResultStore:

@@ -74,7 +74,7 @@ class ProtocolSummary:
         return sorted(self.policies, key=lambda policy: policy.regret)
 
     def rank(self, label: str) -> int:
-        """The place of a policy among those of the paper, from 1."""
+        """The rank of a policy among those of the paper, from 1."""
         return 1 + [policy.label for policy in self.compared].index(label)
 
 

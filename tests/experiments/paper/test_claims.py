@@ -133,7 +133,7 @@ def test_findings_are_at_most_five_lines_and_pages_can_be_written() -> None:
     lines = findings(whole, check_claims(whole))
     assert len(lines) <= 5
     assert "first in 5 of 5 experiments" in lines[0]
-    assert "first in 0 of 5 experiments (places 7, 7, 7, 7, 7)" in lines[1]
+    assert "first in 0 of 5 experiments (ranks 7, 7, 7, 7, 7)" in lines[1]
     assert results_page(whole, "images").count("![") == 7
     page = claims_page(whole)
     assert "reproduced only by the paper's protocol" in page

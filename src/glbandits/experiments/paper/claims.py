@@ -361,11 +361,11 @@ def _shown(policy: PolicySummary) -> str:
 
 
 def _leaders(protocol: ProtocolSummary) -> str:
-    """The best policies of the paper, and SGD-TS with its place."""
+    """The best policies of the paper, and SGD-TS with its rank."""
     ordered = protocol.compared
     text = ", ".join(_shown(policy) for policy in ordered[:3])
     if OURS not in {policy.label for policy in ordered[:3]}:
-        text += f"; {_shown(protocol[OURS])} is on place {protocol.rank(OURS)} of {len(ordered)}"
+        text += f"; {_shown(protocol[OURS])} has rank {protocol.rank(OURS)} of {len(ordered)}"
     difference = ordered[0].difference, ordered[0].difference_half_width
     if ordered[0].label != OURS and None not in difference and protocol.protocol == "fresh":
         text += f" ({-difference[0]:.1f} \u00b1 {difference[1]:.1f} behind, seed by seed)"  # type: ignore[operator]
@@ -382,7 +382,7 @@ def _last(protocol: ProtocolSummary, names: tuple[str, ...]) -> bool:
 
 def _ranks(protocol: ProtocolSummary, names: tuple[str, ...]) -> str:
     many = len(protocol.compared)
-    return ", ".join(f"{_shown(protocol[name])} on place {protocol.rank(name)} of {many}" for name in names)
+    return ", ".join(f"{_shown(protocol[name])} with rank {protocol.rank(name)} of {many}" for name in names)
 
 
 def _pulls(protocol: ProtocolSummary, label: str) -> float:

@@ -18,7 +18,7 @@ LOGISTIC = {"link": "logistic"}
 
 
 def paper_policies(horizon: int) -> tuple[PolicyEntry, ...]:
-    """The paper's seven, each on its grid. Policies with a setting for the horizon are told it."""
+    """The paper's seven, each on its grid. Policies with a setting for the horizon get it."""
     with_horizon = LOGISTIC | {"horizon": horizon}
     return (
         PolicyEntry(SgdTs, with_horizon),

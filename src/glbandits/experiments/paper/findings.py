@@ -14,9 +14,9 @@ def findings(summary: PaperSummary, claims: list[Claim]) -> list[str]:
     on_fresh = [one.fresh for one in run if one.fresh is not None]
     lines = []
     if by_paper:
-        lines.append(f"Paper's protocol: {_places(by_paper)}{_example(run, 'paper')}.")
+        lines.append(f"Paper's protocol: {_ranks(by_paper)}{_example(run, 'paper')}.")
     if on_fresh:
-        lines.append(f"Fresh seeds: {_places(on_fresh)}{_example(run, 'fresh')}.")
+        lines.append(f"Fresh seeds: {_ranks(on_fresh)}{_example(run, 'fresh')}.")
         lines += _default_policy(run)
     lines += _cost(summary)
     if claims:
@@ -26,12 +26,10 @@ def findings(summary: PaperSummary, claims: list[Claim]) -> list[str]:
     return lines
 
 
-def _places(protocols: list[ProtocolSummary]) -> str:
-    places = [one.rank(OURS) for one in protocols]
-    shown = ", ".join(map(str, places))
-    return (
-        f"among the paper's seven, {OURS} is first in {places.count(1)} of {len(places)} experiments (places {shown})"
-    )
+def _ranks(protocols: list[ProtocolSummary]) -> str:
+    ranks = [one.rank(OURS) for one in protocols]
+    shown = ", ".join(map(str, ranks))
+    return f"among the paper's seven, {OURS} is first in {ranks.count(1)} of {len(ranks)} experiments (ranks {shown})"
 
 
 def _example(run: tuple[ExperimentSummary, ...], protocol: str) -> str:

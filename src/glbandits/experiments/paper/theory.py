@@ -140,7 +140,7 @@ class TheoryCheck:
     """
     balls: tuple[BallShare, ...]
     growth: tuple[RegretGrowth, ...]
-    """SGD-TS, told the horizon, and uniform play."""
+    """SGD-TS, with the horizon as a setting, and uniform play."""
     quick: bool
 
     @property
@@ -280,11 +280,11 @@ def _growth(
     """Play SGD-TS and uniform play on the same rounds, the longest runs first."""
     names = (SgdTs.name, Uniform.name)
     regret = np.empty((len(names), len(seeds), len(horizons)))
-    places = [(h, s) for h in reversed(range(len(horizons))) for s in range(len(seeds))]
+    cells = [(h, s) for h in reversed(range(len(horizons))) for s in range(len(seeds))]
     finished = Parallel(n_jobs=jobs, prefer="threads", return_as="generator")(
-        delayed(_final_regret)(problem, horizons[h], seeds[s]) for h, s in places
+        delayed(_final_regret)(problem, horizons[h], seeds[s]) for h, s in cells
     )
-    for (h, s), final in zip(places, finished, strict=True):
+    for (h, s), final in zip(cells, finished, strict=True):
         regret[:, s, h] = final
         report(float(horizons[h]))
     return tuple(growth_of(name, horizons, regret[i]) for i, name in enumerate(names))

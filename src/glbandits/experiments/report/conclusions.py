@@ -5,7 +5,7 @@ from glbandits.experiments.summary import REFERENCE, ExperimentSummary, PolicySu
 
 
 def conclusion(summary: ExperimentSummary) -> str:
-    """Who is first under each protocol, who cannot be told apart from the first, and where SGD-TS is."""
+    """The first policy under each protocol, those that do not differ significantly from it, and SGD-TS's rank."""
     sentences = []
     if summary.paper is not None:
         first, *others = summary.paper.ordered
@@ -31,10 +31,10 @@ def _on_fresh_seeds(fresh: ProtocolSummary) -> str:
     first, tied = fresh.ordered[0], tied_with_best(fresh)
     text = f"On fresh seeds {first.label} is first ({with_width(first.regret, first.half_width, 1)})"
     if tied:
-        text += f", not told apart from {listed([policy.label for policy in tied])}"
+        text += f", without a significant difference to {listed([policy.label for policy in tied])}"
     labels = [policy.label for policy in fresh.ordered]
     if REFERENCE in labels[1:]:
         reference = fresh[REFERENCE]
         behind = with_width(reference.behind, reference.behind_half_width, 1)
-        text += f"; {REFERENCE} is {behind} behind, on place {1 + labels.index(REFERENCE)} of {len(labels)}"
+        text += f"; {REFERENCE} is {behind} behind, rank {1 + labels.index(REFERENCE)} of {len(labels)}"
     return text + "."

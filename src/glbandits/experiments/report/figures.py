@@ -158,7 +158,7 @@ def _figure(rows: int, columns: int, *, width: float, height: float) -> tuple[Fi
 def _legend(
     figure: Figure,
     panels: Sequence[Axes],
-    place: Literal["outside right upper", "outside lower center"],
+    location: Literal["outside right upper", "outside lower center"],
     columns: int = 1,
 ) -> None:
     """One legend for all panels, outside of them."""
@@ -169,7 +169,7 @@ def _legend(
     figure.legend(
         list(handles.values()),
         list(handles),
-        loc=place,
+        loc=location,
         ncols=columns,
         frameon=False,
         handlelength=4,

@@ -26,7 +26,7 @@ PAGE, FIGURES, ALL_PANELS = "report.html", "figures", "paper-figure"
 TITLE = "Report of experiments on generalized linear bandits"
 ALL_PANELS_TITLE = "All experiments, as the paper arranges them"
 CURVES_CAPTION = (
-    "Look at the right end, and at the bands: where two bands overlap, the seeds may not tell the policies apart. "
+    "Look at the right end, and at the bands: where two bands overlap, the policies may not differ. "
     "All protocols have the same vertical axis."
 )
 PULLS_CAPTION = "A policy with a low first group of bars rarely found the best arm. All protocols have the same axis."

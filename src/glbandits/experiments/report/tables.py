@@ -21,8 +21,8 @@ def conclusion_table(summary: ExperimentSummary, *, small: bool = False) -> Data
     protocols = [protocol for protocol in (summary.fresh, summary.paper) if protocol is not None]
     decimals = _decimals(summary)
     rows = []
-    for place, policy in enumerate(protocols[0].ordered):
-        if small and place >= LEADERS and policy.label not in (REFERENCE, DEFAULT):
+    for index, policy in enumerate(protocols[0].ordered):
+        if small and index >= LEADERS and policy.label not in (REFERENCE, DEFAULT):
             continue
         row = [marked(policy), str(policy.tried)]
         for protocol in (summary.paper, summary.fresh):
