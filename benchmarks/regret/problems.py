@@ -4,8 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from glbandits.environments import ClassificationTable, Environment, ForestCover, News, Shaped, Synthetic
-from glbandits.experiments.paper import news
+from glbandits.environments import (
+    ClassificationTable,
+    Environment,
+    ForestCover,
+    News,
+    Shaped,
+    Synthetic,
+    write_simulated_news,
+)
 
 
 @dataclass(frozen=True)
@@ -34,8 +41,9 @@ def _table(name: str) -> Callable[[Path], Environment]:
 
 
 def _news(work: Path) -> Environment:
-    work.mkdir(parents=True, exist_ok=True)
-    return news.experiment((), work / "simulated-news").environment
+    folder = work / "simulated-news"
+    files = sorted(folder.glob("*.gz")) if folder.exists() else write_simulated_news(folder, days=2, seed=1)
+    return News(files=tuple(files))
 
 
 LISTED = (
