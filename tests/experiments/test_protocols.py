@@ -8,11 +8,13 @@ import pytest
 
 from glbandits import EpsilonGreedy, InvalidInput, OnlineLaplace, SgdTs, Uniform
 from glbandits.environments import Synthetic
+from glbandits.experiments import protocols
 from glbandits.experiments.experiment import Experiment, PolicyEntry, in_words
-from glbandits.experiments.outcomes import FRESH, PAPER, ProtocolResult, expected_best
+from glbandits.experiments.outcomes import FRESH, PAPER, ExperimentResult, ProtocolResult, expected_best
 from glbandits.experiments.paper import simulation
 from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.result_store import ResultStore
+from glbandits.experiments.summary import summarise
 from glbandits.records import Floats
 from glbandits.simulation import play_together, recorded_rounds, simulate
 
@@ -25,6 +27,7 @@ SMALL = Experiment(
     horizon=100,
     entries=(PolicyEntry(SgdTs, {"horizon": 100}, GRID), PolicyEntry(Uniform, {"link": "logistic"})),
     repeats=(1, 2, 3),
+    finals=(21, 22, 23, 24),
     fresh=(11, 12, 13, 14, 15),
 )
 
@@ -69,26 +72,44 @@ def test_the_paper_s_protocol_is_the_mean_of_each_repeat_s_minimum(tmp_path: Pat
     )
     np.testing.assert_allclose(sgd_ts.final, by_setting.min(axis=0))
     assert (sgd_ts.tried, uniform.tried) == (4, 1)
-    assert sgd_ts.fastest <= sgd_ts.seconds.min()
     assert uniform.pulls.sum(axis=1).tolist() == [100.0] * 3
 
 
 def test_the_fresh_protocol_tunes_on_some_seeds_and_reports_on_others(tmp_path: Path) -> None:
     result = run(SMALL, FRESH, tmp_path)
     settings = [(s, c) for s in GRID["step"] for c in GRID["block_factor"]]
-    tuned = [lucky_finals(SgdTs(horizon=100, step=s, block_factor=c), (1, 2, 3)).mean() for s, c in settings]
-    step, factor = settings[int(np.argmin(tuned))]
+    tuned = [finals(SgdTs(horizon=100, step=s, block_factor=c), tuple(SMALL.finals)).mean() for s, c in settings]
+    step, factor = settings[int(np.argmin(tuned))]  # four settings are all finalists
     expected = finals(SgdTs(horizon=100, step=step, block_factor=factor), tuple(SMALL.fresh))
     sgd_ts, uniform = result.outcomes
     np.testing.assert_allclose(sgd_ts.final, expected)
     assert sgd_ts.chosen == f"step={step:g}, block_factor={factor:g}"
     assert sgd_ts.half_width[-1] == pytest.approx(T4 * expected.std(ddof=1) / math.sqrt(5))
-    gaps = {label: (mean, width) for label, mean, width in result.paired()}
-    best = min((sgd_ts, uniform), key=lambda outcome: outcome.final.mean())
-    other = uniform if best is sgd_ts else sgd_ts
+    summary = summarise(ExperimentResult(SMALL, (result,), quick=False)).fresh
+    assert summary is not None
+    best, other = sorted((sgd_ts, uniform), key=lambda outcome: outcome.final.mean())
     difference = other.final - best.final
-    assert gaps[best.label][0] == 0.0
-    assert gaps[other.label] == pytest.approx((difference.mean(), T4 * difference.std(ddof=1) / math.sqrt(5)))
+    assert (summary[best.label].behind, summary[other.label].behind) == pytest.approx((0.0, difference.mean()))
+    assert summary[other.label].behind_half_width == pytest.approx(T4 * difference.std(ddof=1) / math.sqrt(5))
+
+
+def test_finalists_are_the_best_different_settings_of_the_repeats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(protocols, "FINALISTS", 2)
+    grid = {"step": (0.1, 1.0), "exploration_a1": (0.1, 1.0), "exploration_a2": (0.1, 1.0)}
+    experiment = replace(SMALL, entries=(PolicyEntry(SgdTs, {"horizon": 100}, grid),), finals=(21, 22, 23))
+    store = ResultStore(tmp_path)
+    ExperimentRunner(store, jobs=1).run([experiment], [FRESH])
+    policies = experiment.entries[0].settings()
+    tuned = {
+        p: np.mean([store[s].regret[-1] for s in experiment.specs([p], (1, 2, 3), own_noise=True)]) for p in policies
+    }
+    played = [p for p in policies if experiment.specs([p], [21])[0] in store]
+    keys = {experiment.specs([p], [21])[0].key for p in played}
+    assert len(keys) == 2  # a1 and a2 exchanged are the same setting
+    best = sorted(set(tuned.values()))[:2]
+    assert {tuned[p] for p in played} == set(best)
 
 
 def test_tuning_and_reporting_seeds_must_differ(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_the_point_is_on_the_sphere_for_every_distance_and_condition(distance: f
     before = theta.copy()
     project_in_norm(theta, R, radius)
     assert np.linalg.norm(theta) == pytest.approx(radius, rel=1e-9 + 1e-17 * condition)
-    if distance <= 1e3:  # optimal: A (before - point) is a positive multiple of the point
-        pull = R.T @ (R @ (before - theta))
+    if distance <= 1e3 and condition * 1e-16 < 1e-3 * distance:
+        pull = R.T @ (R @ (before - theta))  # optimal: a positive multiple of the point
         cosine = pull @ theta / np.linalg.norm(pull) / np.linalg.norm(theta)
         assert cosine == pytest.approx(1.0, abs=1e-5)

@@ -19,7 +19,7 @@ THIN: Grid = {
 }
 """The thin grid of `--quick`: these values of a policy's grid, where it has them."""
 QUICK_FRESH = 20
-"""The most fresh seeds of `--quick`."""
+"""The most fresh seeds of `--quick`, which has no finals."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ class Experiment:
     extras: Sequence[PolicyEntry] = ()
     """Policies that the paper does not have. They play on fresh seeds only."""
     repeats: Sequence[int] = tuple(range(1, 11))
-    """Seeds of the paper's protocol. The fresh protocol tunes on them."""
+    """Seeds of the paper's protocol. The fresh protocol chooses finalists on them."""
+    finals: Sequence[int] = tuple(range(501, 521))
+    """Seeds on which the fresh protocol chooses among the finalists; if empty, the repeats decide."""
     fresh: Sequence[int] = tuple(range(1001, 1061))
     """Seeds on which the fresh protocol reports."""
     measure: Literal["regret", "reward"] = "regret"
@@ -73,8 +75,8 @@ class Experiment:
     """What a reader must know of the data."""
 
     def quickened(self) -> "Experiment":
-        """The same with fewer fresh seeds."""
-        return replace(self, fresh=tuple(self.fresh)[:QUICK_FRESH])
+        """The same with fewer seeds."""
+        return replace(self, fresh=tuple(self.fresh)[:QUICK_FRESH], finals=())
 
     @cached_property
     def problem(self) -> ProblemKey:

@@ -20,8 +20,6 @@ class Outcome:
     label: str
     tried: int
     """Settings in its grid."""
-    distinct: int
-    """Settings of these that play differently."""
     chosen: str
     """The setting that was played, in words."""
     seeds: tuple[int, ...]
@@ -32,8 +30,6 @@ class Outcome:
     """Pulls of each arm by its index, (seeds, arms); ragged ends are zeros."""
     seconds: Floats
     """CPU seconds of the policy itself, (seeds,)."""
-    fastest: float
-    """The shortest run among all settings tried: what the paper calls runtime."""
     grid_regret: Floats
     """Final regret of every setting in every repeat, (tried, repeats)."""
     is_extra: bool = False
@@ -75,14 +71,6 @@ class ProtocolResult:
     def best(self) -> Outcome:
         """The outcome of least mean final regret."""
         return min(self.outcomes, key=lambda outcome: outcome.final.mean())
-
-    def paired(self) -> list[tuple[str, float, float]]:
-        """Each policy's final regret less that of the best, seed by seed: mean and half of a 95 % interval."""
-        differences = []
-        for outcome in self.outcomes:
-            gap = outcome.final - self.best.final
-            differences.append((outcome.label, float(gap.mean()), float(half_width(gap[:, np.newaxis])[0])))
-        return differences
 
 
 @dataclass(frozen=True)

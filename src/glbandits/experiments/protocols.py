@@ -23,12 +23,15 @@ WORDS = {
         "attempts, so it gains the most: this favours large grids, and does not say how a policy will do."
     ),
     FRESH: (
-        "One setting for each policy, chosen by its mean final regret over the seeds of the paper's protocol, is "
-        "played on other seeds. Bands are 95 % confidence intervals of the mean. All policies play the same problems "
+        "One setting for each policy is played on seeds that nothing was chosen on. It is chosen in two steps, both by "
+        "mean final regret: the five best settings over the runs of the paper's protocol, and of these the best over "
+        "further seeds. Bands are 95 % confidence intervals of the mean. All policies play the same problems "
         "with the same noise, so differences are taken seed by seed."
     ),
 }
 PROTOCOLS = (PAPER, FRESH)
+FINALISTS = 5
+"""Settings of each policy that are compared on the seeds of the finals."""
 COMPILE_SECONDS = 12.0
 """A first guess for one policy; with a warm cache it takes a second."""
 
@@ -56,24 +59,22 @@ class ExperimentRunner:
         for experiment in experiments:
             _check_seeds(experiment)
         experiments = [experiment.quickened() for experiment in experiments] if quick else experiments
-        grids = [_grid(experiment, protocols, quick) for experiment in experiments]
-        pairs = list(zip(experiments, grids, strict=True))
-        tuning = [spec for pair in pairs for spec in _tuning(*pair)]
-        # Which settings report is known only after tuning; until then the first of each grid stands for them.
-        reporting = [spec for pair in pairs for spec in _stand_ins(*pair)]
-        workload = Workload(tuning + (reporting if FRESH in protocols else []))
-        missing = self.store.missing(tuning)
+        tuned = [_Tuning(experiment, protocols, quick, self.store) for experiment in experiments]
+        grid_runs = [spec for tuning in tuned for spec in tuning.grid_specs()]
+        later = [spec for tuning in tuned for spec in tuning.stand_ins()] if FRESH in protocols else []
+        workload = Workload(grid_runs + later)
+        missing = self.store.missing(grid_runs)
         kinds = len({type(spec.policy) for spec in missing})
         parts.expect("compile", COMPILE_SECONDS * kinds / min(max(kinds, 1), workers(self.jobs)))
         parts.expect("play", workload.total / workers(self.jobs))
         compile_policies(missing, jobs=self.jobs, progress=parts.part("compile"))
-        self._play(tuning, workload, parts)
-        tuned = [_Tuned.of(*pair, self.store) for pair in pairs]
+        self._play(grid_runs, workload, parts)
         if FRESH in protocols:
-            self._play([spec for one in tuned for spec in one.fresh_specs()], workload, parts)
+            self._play([spec for tuning in tuned for spec in tuning.final_specs()], workload, parts)
+            self._play([spec for tuning in tuned for spec in tuning.fresh_specs()], workload, parts)
         return [
-            ExperimentResult(one.experiment, tuple(_EVALUATE[name](one, self.store) for name in protocols), quick)
-            for one in tuned
+            ExperimentResult(tuning.experiment, tuple(_EVALUATE[name](tuning) for name in protocols), quick)
+            for tuning in tuned
         ]
 
     def _play(self, specs: Sequence[RunSpec], workload: Workload, parts: OverallProgress) -> None:
@@ -90,75 +91,106 @@ class _Grid:
     policies: list[Policy]
     is_extra: bool
 
-
-def _grid(experiment: Experiment, protocols: Sequence[str], quick: bool) -> list[_Grid]:
-    grids = [_Grid(entry, entry.settings(quick=quick), False) for entry in experiment.entries]
-    if FRESH in protocols:
-        grids += [_Grid(entry, entry.settings(quick=quick), True) for entry in experiment.extras]
-    return grids
+    @property
+    def is_tuned(self) -> bool:
+        """Whether its settings are compared. An extra policy with one setting has nothing to tune."""
+        return not self.is_extra or len(self.policies) > 1
 
 
-def _tuning(experiment: Experiment, grids: Sequence[_Grid]) -> list[RunSpec]:
-    """The runs of every setting. An extra policy with one setting has nothing to tune."""
-    policies = [p for grid in grids for p in grid.policies if not grid.is_extra or len(grid.policies) > 1]
-    return experiment.specs(policies, experiment.repeats, own_noise=True)
+class _Tuning:
+    """The choice of settings for one experiment: all on the repeats, then the best few on the seeds of the finals.
 
+    Ten repeats do not suffice to choose among hundreds of settings: the best of them owes its place to noise.
+    """
 
-def _stand_ins(experiment: Experiment, grids: Sequence[_Grid]) -> list[RunSpec]:
-    return experiment.specs([grid.policies[0] for grid in grids], experiment.fresh)
+    def __init__(self, experiment: Experiment, protocols: Sequence[str], quick: bool, store: ResultStore) -> None:
+        self.experiment, self.store = experiment, store
+        self._tables: dict[str, list[list[FinishedRun]]] = {}
+        self.grids = [_Grid(entry, entry.settings(quick=quick), False) for entry in experiment.entries]
+        if FRESH in protocols:
+            self.grids += [_Grid(entry, entry.settings(quick=quick), True) for entry in experiment.extras]
 
+    def grid_specs(self) -> list[RunSpec]:
+        """The runs of every setting."""
+        policies = [policy for grid in self.grids if grid.is_tuned for policy in grid.policies]
+        return self.experiment.specs(policies, self.experiment.repeats, own_noise=True)
 
-@dataclass(frozen=True)
-class _Tuned:
-    """An experiment after tuning: for each policy the runs of all settings, and the setting with the least mean."""
+    def stand_ins(self) -> list[RunSpec]:
+        """Runs that cost about as much as those of the finals and the fresh seeds, which are not known yet."""
+        specs = []
+        for grid in self.grids:
+            specs += self.experiment.specs(grid.policies[:1], self.experiment.fresh)
+            if len(grid.policies) > 1:
+                specs += self.experiment.specs(grid.policies[:FINALISTS], self.experiment.finals)
+        return specs
 
-    experiment: Experiment
-    grids: list[_Grid]
-    tables: list[list[list[FinishedRun]]]
-    """For each policy, setting and repeat; empty for a policy that was not tuned."""
-    chosen: list[Policy]
-
-    @classmethod
-    def of(cls, experiment: Experiment, grids: list[_Grid], store: ResultStore) -> "_Tuned":
-        tables, chosen = [], []
-        for grid in grids:
-            is_tuned = not grid.is_extra or len(grid.policies) > 1
-            table = [
-                [store[spec] for spec in experiment.specs([policy], experiment.repeats, own_noise=True)]
-                for policy in (grid.policies if is_tuned else ())
-            ]
-            means = [np.mean([run.regret[-1] for run in runs]) for runs in table]
-            tables.append(table)
-            chosen.append(grid.policies[int(np.argmin(means)) if means else 0])
-        return cls(experiment, grids, tables, chosen)
+    def final_specs(self) -> list[RunSpec]:
+        """The runs of the finalists."""
+        finalists = [policy for grid in self.grids for policy in self.finalists(grid)]
+        return self.experiment.specs(finalists, self.experiment.finals)
 
     def fresh_specs(self) -> list[RunSpec]:
         """The runs that report."""
-        return self.experiment.specs(self.chosen, self.experiment.fresh)
+        return self.experiment.specs([self.chosen(grid) for grid in self.grids], self.experiment.fresh)
+
+    def table(self, grid: _Grid) -> list[list[FinishedRun]]:
+        """For each setting the runs of the repeats; empty for a policy that is not tuned."""
+        label = grid.entry.label
+        if label not in self._tables:
+            policies = grid.policies if grid.is_tuned else []
+            repeats = self.experiment.repeats
+            self._tables[label] = [self.runs(policy, repeats, own_noise=True) for policy in policies]
+        return self._tables[label]
+
+    def finalists(self, grid: _Grid) -> list[Policy]:
+        """The settings of least mean regret over the repeats, each once; none if there is one setting only."""
+        if len(grid.policies) == 1:
+            return []
+        means = [_mean_regret(runs) for runs in self.table(grid)]
+        ordered = [grid.policies[index] for index in np.argsort(means, kind="stable")]
+        (seed, *_) = self.experiment.repeats
+        distinct = {self.experiment.specs([policy], [seed])[0].key: policy for policy in reversed(ordered)}
+        return list(reversed(distinct.values()))[:FINALISTS]
+
+    def chosen(self, grid: _Grid) -> Policy:
+        """The finalist of least mean regret over the seeds of the finals."""
+        finalists = self.finalists(grid)
+        if not finalists or not self.experiment.finals:
+            return (finalists or grid.policies)[0]
+        return min(finalists, key=lambda policy: _mean_regret(self.runs(policy, self.experiment.finals)))
+
+    def runs(self, policy: Policy, seeds: Sequence[int], *, own_noise: bool = False) -> list[FinishedRun]:
+        """The runs of a policy, by seed."""
+        return [self.store[spec] for spec in self.experiment.specs([policy], seeds, own_noise=own_noise)]
 
 
-def _paper(tuned: _Tuned, store: ResultStore) -> ProtocolResult:  # noqa: ARG001
+def _mean_regret(runs: Sequence[FinishedRun]) -> float:
+    return float(np.mean([run.regret[-1] for run in runs]))
+
+
+def _paper(tuning: _Tuning) -> ProtocolResult:
     """The mean, over repeats, of each repeat's best run."""
-    outcomes = []
-    repeats = tuned.experiment.repeats
-    for grid, table in zip(tuned.grids, tuned.tables, strict=True):
+    outcomes, repeats = [], tuning.experiment.repeats
+    for grid in tuning.grids:
         if grid.is_extra:
             continue
+        table = tuning.table(grid)
         winners = np.array([[run.regret[-1] for run in runs] for runs in table]).argmin(axis=0)
         runs = [table[winner][repeat] for repeat, winner in enumerate(winners)]
         won = len(set(winners.tolist()))
         words = "the same in every repeat" if won == 1 else f"{won} different ones, each the best of some repeat"
-        outcomes.append(_outcome(tuned.experiment, grid, repeats, runs, words, table))
-    return ProtocolResult(PAPER, tuple(outcomes), _best_reward(tuned.experiment, repeats))
+        outcomes.append(_outcome(grid, repeats, runs, words, table))
+    return ProtocolResult(PAPER, tuple(outcomes), _best_reward(tuning.experiment, repeats))
 
 
-def _fresh(tuned: _Tuned, store: ResultStore) -> ProtocolResult:
-    """One setting each, chosen on the repeats' seeds, reported on others."""
-    experiment, outcomes = tuned.experiment, []
-    for grid, policy, table in zip(tuned.grids, tuned.chosen, tuned.tables, strict=True):
-        runs = [store[spec] for spec in experiment.specs([policy], experiment.fresh)]
+def _fresh(tuning: _Tuning) -> ProtocolResult:
+    """One setting each, chosen on other seeds."""
+    experiment, outcomes = tuning.experiment, []
+    for grid in tuning.grids:
+        policy = tuning.chosen(grid)
+        runs = tuning.runs(policy, experiment.fresh)
         words = in_words(policy, grid.entry.own_grid)
-        outcomes.append(_outcome(experiment, grid, experiment.fresh, runs, words, table or [runs]))
+        outcomes.append(_outcome(grid, experiment.fresh, runs, words, tuning.table(grid) or [runs]))
     return ProtocolResult(FRESH, tuple(outcomes), _best_reward(experiment, experiment.fresh))
 
 
@@ -166,13 +198,12 @@ _EVALUATE = {PAPER: _paper, FRESH: _fresh}
 
 
 def _check_seeds(experiment: Experiment) -> None:
-    overlap = set(experiment.repeats) & set(experiment.fresh)
+    overlap = (set(experiment.repeats) | set(experiment.finals)) & set(experiment.fresh)
     if overlap:
         raise InvalidInput(f"seeds that report must not be among those that tune; both have {sorted(overlap)}")
 
 
 def _outcome(
-    experiment: Experiment,
     grid: _Grid,
     seeds: Sequence[int],
     runs: Sequence[FinishedRun],
@@ -183,14 +214,12 @@ def _outcome(
     return Outcome(
         label=grid.entry.label,
         tried=len(grid.policies),
-        distinct=len({spec.key for spec in experiment.specs(grid.policies, seeds[:1])}),
         chosen=words,
         seeds=tuple(seeds),
         rounds=runs[0].rounds,
         regret=np.array([run.regret for run in runs]),
         pulls=np.array([np.pad(run.pulls, (0, arms - len(run.pulls))) for run in runs], dtype=np.float64),
         seconds=np.array([run.seconds for run in runs]),
-        fastest=min(run.seconds for row in table for run in row),
         grid_regret=np.array([[run.regret[-1] for run in row] for row in table]),
         is_extra=grid.is_extra,
     )

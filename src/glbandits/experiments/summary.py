@@ -60,6 +60,9 @@ class ProtocolSummary:
     seeds: int
     policies: tuple[PolicySummary, ...]
 
+    def __contains__(self, label: str) -> bool:
+        return any(policy.label == label for policy in self.policies)
+
     def __getitem__(self, label: str) -> PolicySummary:
         return next(policy for policy in self.policies if policy.label == label)
 

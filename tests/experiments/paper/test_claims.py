@@ -24,6 +24,7 @@ from glbandits.experiments.summary import ExperimentSummary, PolicySummary, Prot
 WINS = {"sgd-ts": 5.0, "gloc": 15.0, "ucb-glm": 16.0, "glm-tsl": 17.0, "epsilon-greedy": 30.0}
 WINS |= {"laplace-ts": 40.0, "supcb-glm": 50.0}
 LOSES = WINS | {"sgd-ts": 60.0}
+NARROW = WINS | {"epsilon-greedy": 17.5}
 
 
 def protocol(name: str, regrets: dict[str, float], *, extras: tuple[str, ...] = ()) -> ProtocolSummary:
@@ -102,7 +103,20 @@ def test_the_news_are_testable_with_real_data() -> None:
     whole = summary(WINS, WINS)
     news = replace(whole.experiments[-1], simulated_data=False)
     claims = check_claims(replace(whole, experiments=(*whole.experiments[:-1], news)))
+    assert verdict_of(claims, "News: SGD-TS is better") == NOT_REPRODUCED  # gloc is second, not ucb-glm
+    second = WINS | {"ucb-glm": 10.0}
+    news = replace(experiment("news", second, second), simulated_data=False)
+    claims = check_claims(replace(whole, experiments=(*whole.experiments[:-1], news)))
     assert verdict_of(claims, "News: SGD-TS is better") == REPRODUCED
+
+
+def test_the_distance_of_sgd_ts_is_stated_for_sgd_ts() -> None:
+    second = WINS | {"sgd-ts": 15.5}
+    (claim,) = [one for one in check_claims(summary(second, second)) if "simulation SGD-TS has" in one.statement]
+    assert claim.on_fresh_seeds == (
+        "gloc 15.0 ± 1.0, sgd-ts 15.5 ± 1.0, ucb-glm 16.0 ± 1.0; sgd-ts has rank 2 of the seven, "
+        "0.5 ± 2.0 behind the first, seed by seed."
+    )
 
 
 def test_only_what_was_run_is_judged() -> None:
@@ -110,6 +124,8 @@ def test_only_what_was_run_is_judged() -> None:
     assert check_claims(replace(whole, experiments=())) == []
     simulation = replace(whole, experiments=whole.experiments[:1])
     assert {claim.where for claim in check_claims(simulation)} == {"6.1, figure 1", "6.1", "6"}
+    assert verdict_of(check_claims(summary(NARROW, NARROW)), "Scenario 1: GLOC, UCB-GLM") == NOT_REPRODUCED
+    assert verdict_of(check_claims(summary(WINS, WINS)), "Scenario 1: GLOC, UCB-GLM") == REPRODUCED
     one_protocol = replace(whole.experiments[0], fresh=None)
     assert check_claims(replace(whole, experiments=(one_protocol,))) == []
 
@@ -125,7 +141,7 @@ def test_the_runtime_claim_compares_the_seven(factor: float, expected: str) -> N
     table = RuntimeTable(rows, 2880, news_is_simulated=True)
     claims = check_claims(replace(summary(WINS, WINS), runtime=table))
     assert verdict_of(claims, "Simulation: SGD-TS needs the least time") == expected
-    assert "233" in next(claim for claim in claims if claim.statement.startswith("News: SGD-TS needs")).on_fresh_seeds
+    assert "233" in next(claim for claim in claims if claim.statement.startswith("News (measured")).on_fresh_seeds
 
 
 def test_findings_are_at_most_five_lines_and_pages_can_be_written() -> None:

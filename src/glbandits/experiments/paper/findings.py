@@ -22,7 +22,8 @@ def findings(summary: PaperSummary, claims: list[Claim]) -> list[str]:
     if claims:
         counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
         counted = ", ".join(f"{many} {verdict}" for verdict, many in counts.items() if many)
-        lines.append(f"Of {len(claims)} claims of the paper: {counted}.")
+        caution = " (on thin grids; docs/claims.md has the whole ones)" * summary.quick
+        lines.append(f"Of {len(claims)} claims of the paper: {counted}{caution}.")
     return lines
 
 
@@ -42,7 +43,7 @@ def _default_policy(run: tuple[ExperimentSummary, ...]) -> list[str]:
     ratios = [
         f"{one.fresh[BASELINE].regret / one.fresh.compared[0].regret:.2f} ({one.name})"
         for one in run
-        if one.fresh is not None and any(policy.label == BASELINE for policy in one.fresh.policies)
+        if one.fresh is not None and BASELINE in one.fresh and one.fresh.compared[0].regret > 0
     ]
     if not ratios:
         return []

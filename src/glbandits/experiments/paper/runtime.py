@@ -13,7 +13,6 @@ from glbandits.policies import POLICIES
 from glbandits.policy import Policy, settings_of
 from glbandits.simulation import prepare, simulate
 
-NAME = "runtime"
 HORIZON, ARMS, DIM, RUNS = 1000, 100, 6, 5
 HORIZONS, DIMENSIONS = (500, 1000, 2000), (6, 12, 24)
 PAPER_SECONDS = {

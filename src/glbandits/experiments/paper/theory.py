@@ -71,19 +71,11 @@ class BallShare:
     """Runs whose ball contains theta*."""
     without_estimate: int
     """Runs whose data have no maximum likelihood estimate. SGD-TS then fits with ridge 1; the paper does not say."""
-    inside_with_estimate: int
-    """Runs that have a maximum likelihood estimate, and whose ball contains theta*."""
 
     @property
     def share(self) -> float:
         """The share of all runs whose ball contains theta*."""
         return self.inside / self.runs
-
-    @property
-    def share_with_estimate(self) -> float | None:
-        """The same among the runs that have an estimate; None if there are none."""
-        with_estimate = self.runs - self.without_estimate
-        return self.inside_with_estimate / with_estimate if with_estimate else None
 
 
 @dataclass(frozen=True)
@@ -129,8 +121,6 @@ class TheoryCheck:
     """mu(1) - mu(-1): no scores are further apart."""
     covered_horizon: int
     """The smallest power of ten T with tau < T."""
-    covered_tau: int
-    """tau there; it grows with log T."""
     covered_bound: float
     """Theorem 1's bound there."""
     informative_horizon: int | None
@@ -226,7 +216,6 @@ def check_theory(*, quick: bool = False, jobs: int = -1, progress: Progress = no
         bound=_bound(constants),
         largest_regret_per_round=largest_regret,
         covered_horizon=covered,
-        covered_tau=_constants(diversity, covered).block_length(DIM),
         covered_bound=_bound(_constants(diversity, covered)),
         informative_horizon=_first_power(lambda T: _bound(_constants(diversity, T)) < T * largest_regret),
         balls=tuple(balls),
@@ -251,7 +240,6 @@ def ball_share(policy: SgdTs, problem: Synthetic, seeds: Sequence[int]) -> BallS
         runs=len(seeds),
         inside=int(inside.sum()),
         without_estimate=int((~has_estimate).sum()),
-        inside_with_estimate=int((inside & has_estimate).sum()),
     )
 
 

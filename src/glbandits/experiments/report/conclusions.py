@@ -36,5 +36,5 @@ def _on_fresh_seeds(fresh: ProtocolSummary) -> str:
     if REFERENCE in labels[1:]:
         reference = fresh[REFERENCE]
         behind = with_width(reference.behind, reference.behind_half_width, 1)
-        text += f"; {REFERENCE} is {behind} behind, rank {1 + labels.index(REFERENCE)} of {len(labels)}"
+        text += f"; {REFERENCE} is {behind} behind, rank {1 + labels.index(REFERENCE)} of all {len(labels)}"
     return text + "."

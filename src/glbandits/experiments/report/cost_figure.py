@@ -59,7 +59,7 @@ def cost_figure(table: CostTable, styles: SeriesStyles) -> Figure:
     """Draw four panels: rows T and d, columns CPU time and memory. Each column has one scale.
 
     A curve that the budget ended continues as a thin dotted line along its fitted exponent, to the largest size.
-    `styles_in_order` of the policies gives each its own colour; dashes and markers differ in any case.
+    Each policy has its own colour, dash and marker.
     """
     figure = Figure(figsize=(12, 8.6), layout="constrained")
     FigureCanvasAgg(figure)

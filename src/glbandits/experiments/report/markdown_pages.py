@@ -1,6 +1,7 @@
 """The pages docs/results.md and docs/claims.md, written from a summary of the paper's results."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 from glbandits.experiments.paper.claims import VERDICTS, check_claims
 from glbandits.experiments.paper.paper_summary import PaperSummary
@@ -15,7 +16,6 @@ from glbandits.experiments.report.paper_sections import (
     THEORY_TITLE,
     finding_lines,
     runtime_words,
-    theory_lines,
 )
 from glbandits.experiments.summary import ExperimentSummary
 
@@ -29,8 +29,8 @@ def results_page(summary: PaperSummary, images: str) -> str:
         "# Results",
         f"All numbers are from `{summary.command}` (version {summary.version}), which anyone can run again "
         "([how](comparing.md)). They are final regrets with 95 % intervals: less is better. By the *paper's protocol* "
-        "each of ten repeats picks its own best setting afterwards. On *fresh seeds* one setting, chosen on these "
-        f"repeats, plays {_fresh_seeds(summary)} other seeds. What this says about each claim of the paper is in "
+        "each of ten repeats picks its own best setting afterwards. On *fresh seeds* one setting, chosen on other "
+        f"seeds, plays {_fresh_seeds(summary)} seeds. What this says about each claim of the paper is in "
         "[claims](claims.md).",
         "## What was found",
         _bullets(finding_lines(summary)),
@@ -49,7 +49,7 @@ def results_page(summary: PaperSummary, images: str) -> str:
         parts += [f"## {COST_TITLE}", f"![{COST_TITLE}]({images}/cost.png)", f"*{COST_CAPTION}*"]
         parts.append(tables.cost_table(summary.cost).to_markdown())
     if summary.theory is not None:
-        parts += [f"## {THEORY_TITLE}", _bullets(theory_lines(summary.theory))]
+        parts += [f"## {THEORY_TITLE}", _bullets(summary.theory.sentences)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -73,10 +73,14 @@ def claims_page(summary: PaperSummary) -> str:
         "- **Paper's protocol**: what the published code does. Each of ten repeats picks, for each algorithm, the "
         "setting that did best in that very repeat, and the picked runs are averaged. In forest cover 2 the class "
         "label is one of the features.\n"
-        f"- **Fresh seeds**: one setting for each algorithm, chosen on those repeats, plays {_fresh_seeds(summary)} "
-        "other seeds. In forest cover 2 the label is left out.\n"
+        f"- **Fresh seeds**: one setting for each algorithm plays {_fresh_seeds(summary)} seeds that nothing was "
+        "chosen on. The five best settings over those repeats are compared on 20 further seeds, and the best of them "
+        "is taken. In forest cover 2 the label is left out.\n"
         "- A claim is *reproduced* if it holds on fresh seeds or by direct measurement, and *reproduced only by the "
-        "paper's protocol* if it holds that way alone. \"First\" means least mean regret among the paper's seven.",
+        "paper's protocol* if it holds that way alone. \"First\" means least mean regret among the paper's seven; a "
+        "difference whose interval contains 0 may be chance.\n"
+        "- A statement that is proven for conditions which the experiments do not meet *does not apply to the "
+        "experiments*.",
         f"Of {len(claims)} claims: {counted}.",
         verdicts.to_markdown(),
         "## The evidence",
@@ -104,5 +108,5 @@ def _fresh_seeds(summary: PaperSummary) -> int:
     return max((one.fresh.seeds for one in summary.experiments if one.fresh is not None), default=0)
 
 
-def _bullets(lines: list[str]) -> str:
+def _bullets(lines: Sequence[str]) -> str:
     return "\n".join(f"- {line}" for line in lines)

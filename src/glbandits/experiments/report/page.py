@@ -47,15 +47,16 @@ def write_report(
     styles = styles_for(one.label for result in results for protocol in result.protocols for one in protocol.outcomes)
     write_figures(results, figures, styles)
     summaries = list(map(summarise, results))
-    sections = _all_panels(results, figures, styles)
-    sections += paper_sections.claims_section(paper) if paper else []
+    sections = [*_all_panels(results, figures, styles), *paper_sections.claims_section(paper)] if paper else []
     sections += [_experiment(*pair, styles) for pair in zip(results, summaries, strict=True)]
     sections += paper_sections.measured_sections(paper, figures, styles) if paper else []
-    sections.append(
-        Section("again", AGAIN, again(command, "This command makes it. Runs in the store are not computed again."))
-    )
     parts = [f"<h1>{escape(TITLE)}</h1>", _conclusions(results, summaries, paper), _about(results), _contents(sections)]
-    return write_page(folder / PAGE, TITLE, parts + [section.to_html() for section in sections])
+    parts += [section.to_html() for section in sections]
+    return write_page(
+        folder / PAGE,
+        TITLE,
+        [*parts, again(command, "This command makes it. Runs in the store are not computed again.")],
+    )
 
 
 def _about(results: Sequence[ExperimentResult]) -> str:
@@ -85,7 +86,7 @@ def _conclusions(
     cards = []
     for result, summary in zip(results, summaries, strict=True):
         short = named(result.experiment.title, result).split(":")[0]
-        title = f'<h3><a href="#{slug(summary.name)}">{escape(short)}</a></h3>'
+        title = f'<h3><a href="#{_anchor(summary.name)}">{escape(short)}</a></h3>'
         table = tables.conclusion_table(summary, small=True).to_html()
         cards.append(f'<div class="card">{title}\n{paragraph(conclusion(summary))}\n{table}</div>')
     lines = paper_sections.finding_lines(paper) if paper else []
@@ -96,8 +97,13 @@ def _conclusions(
     return f'<section id="conclusions"><h2>Conclusions</h2>\n{inside}</section>'
 
 
+def _anchor(name: str) -> str:
+    return f"experiment-{slug(name)}"
+
+
 def _contents(sections: Sequence[Section]) -> str:
-    lines = "\n".join(f'<li><a href="#{section.name}">{escape(section.title)}</a></li>' for section in sections)
+    entries = [*((section.name, section.title) for section in sections), ("again", AGAIN)]
+    lines = "\n".join(f'<li><a href="#{name}">{escape(title)}</a></li>' for name, title in entries)
     return f'<nav aria-label="Contents"><ul>\n{lines}\n</ul></nav>'
 
 
@@ -133,7 +139,7 @@ def _experiment(result: ExperimentResult, summary: ExperimentSummary, styles: Se
         if protocol is not None:
             parts.append(f"<h3>{escape(PROTOCOL_TITLES[protocol.protocol])}: all numbers</h3>")
             parts.append(tables.numbers_table(summary, protocol).to_html())
-    return Section(slug(experiment.name), named(result.experiment.title, result), "\n".join(parts))
+    return Section(_anchor(experiment.name), named(result.experiment.title, result), "\n".join(parts))
 
 
 def _protocol(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> str:

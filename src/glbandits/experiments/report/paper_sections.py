@@ -9,7 +9,6 @@ from glbandits.experiments.paper.claims import VERDICTS, Claim, check_claims
 from glbandits.experiments.paper.findings import findings
 from glbandits.experiments.paper.paper_summary import PaperSummary
 from glbandits.experiments.paper.runtime import DIMENSIONS, HORIZONS, RuntimeTable
-from glbandits.experiments.paper.theory import TheoryCheck
 from glbandits.experiments.report import tables
 from glbandits.experiments.report.cost_figure import cost_figure
 from glbandits.experiments.report.data_table import DataTable
@@ -61,6 +60,8 @@ def claims_section(paper: PaperSummary) -> list[Section]:
         return []
     counts = Counter(claim.verdict for claim in claims)
     counted = paragraph("; ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict]) + ".")
+    if paper.quick:
+        counted += paragraph("Thin grids and few seeds: verdicts may differ from those on the whole grids.", "warning")
     return [Section("claims", CLAIMS_TITLE, f'{counted}\n<div class="claims">{claims_table(claims).to_html()}</div>')]
 
 
@@ -75,7 +76,7 @@ def measured_sections(paper: PaperSummary, figures: Path, styles: SeriesStyles) 
         figure = f"<figure>{image(png, COST_TITLE)}{caption(COST_CAPTION)}</figure>"
         sections.append(Section("cost", COST_TITLE, f"{figure}\n{tables.cost_table(paper.cost).to_html()}"))
     if paper.theory is not None:
-        lines = "\n".join(f"<li>{escape(line)}</li>" for line in theory_lines(paper.theory))
+        lines = "\n".join(f"<li>{escape(line)}</li>" for line in paper.theory.sentences)
         sections.append(Section("theory", THEORY_TITLE, f"<ul>{lines}</ul>"))
     return sections
 
@@ -90,8 +91,3 @@ def runtime_words(runtime: RuntimeTable) -> str:
         "on another machine with other code, so compare the ratios. Its SupCB-GLM is another algorithm than ours. "
         f"Growth is the exponent p of seconds ~ size^p, fitted for T = {horizons} and for d = {dimensions}."
     )
-
-
-def theory_lines(theory: TheoryCheck) -> list[str]:
-    """What the theory says about the paper's own simulation, and what was measured."""
-    return list(theory.sentences)
