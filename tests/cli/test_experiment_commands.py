@@ -7,9 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
+from rich.console import Console
 
+from glbandits.cli.run_experiment import resumable
 from glbandits.experiments.paper.paper_summary import read_summary
 from glbandits.experiments.paper.whole_paper import paper_parts
+from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.summary import ExperimentSummary
 from tests.cli.in_process import glb
 
@@ -82,6 +86,31 @@ def test_ctrl_c_says_how_to_continue_and_the_command_continues(tmp_path: Path) -
     kept = set((tmp_path / "out/store").iterdir())
     assert glb(*words, folder=tmp_path).returncode == 0
     assert kept <= set((tmp_path / "out/store").iterdir())
+
+
+def test_ctrl_c_in_compiled_code_says_how_to_continue(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE.replace("horizon = 150", "horizon = 400000"))
+    words = ["compare", "mine.toml", "--jobs", "1", "--out", "out"]
+    command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *words]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not list((tmp_path / "out/store").glob("*.parquet")):
+        time.sleep(0.005)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "finished runs are kept in out/store. To continue, run: glb" in printed
+    assert errors == ""
+
+
+@pytest.mark.parametrize("link", ["__cause__", "__context__"])
+def test_a_system_error_from_ctrl_c_counts_as_ctrl_c(link: str, tmp_path: Path) -> None:
+    interrupted = SystemError("CPUDispatcher returned a result with an exception set")
+    setattr(interrupted, link, KeyboardInterrupt())
+    with pytest.raises(typer.Exit), resumable(ResultStore(tmp_path), Console(quiet=True)):
+        raise interrupted
+    with pytest.raises(SystemError), resumable(ResultStore(tmp_path), Console(quiet=True)):
+        raise SystemError("another reason")
 
 
 def test_tables_fit_80_columns_and_keep_names_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

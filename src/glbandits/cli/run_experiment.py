@@ -39,10 +39,19 @@ def resumable(store: ResultStore, console: Console) -> Iterator[None]:
     console.print(text, soft_wrap=True, markup=False)
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not _is_interrupt(error):
+            raise
         kept = f"Stopped. {len(store):,} finished runs are kept in {store.folder}."
         console.print(f"{kept} To continue, run: {command_line()}", soft_wrap=True, markup=False)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C caused the error. Compiled code turns a KeyboardInterrupt into a SystemError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def print_conclusions(summaries: list[ExperimentSummary], console: Console) -> None:
