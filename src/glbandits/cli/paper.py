@@ -39,7 +39,7 @@ def paper_command(
     Finished runs are kept in OUT/store and never computed twice: a command that was stopped continues where it was.
     """
     parts, protocols = paper_parts(names), protocol_names(protocol)
-    sources = Sources(find_data(data), out, quick)
+    sources = Sources(find_data(data, parts), out, quick)
     console, store = Console(), ResultStore(out / "store")
     with resumable(store, console):
         with time_bar(console) as bar:
