@@ -157,6 +157,14 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
         (("paper", "all", "news"), "all stands for every experiment, so it is named alone; got all, news"),
         (("paper", "simulation", "--protocol", "fress"), "unknown protocol 'fress'; did you mean 'fresh'"),
         (("paper", "simulation", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("paper", "cost", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("paper", "cost", "--jobs", "0"), "jobs must be a number of processes, or -1 for one per core; got 0"),
+        (("paper", "cost", "--jobs", "-2"), "jobs must be a whole number of at least -1; got -2"),
+        (("paper", "cost", "--out", "mine.toml"), "--out must be a folder that can be written; got mine.toml"),
+        (("compare", "mine.toml", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("compare", "mine.toml", "--jobs", "0"), "jobs must be a number of processes, or -1"),
+        (("compare", "mine.toml", "--out", "mine.toml/out"), "--out must be a folder that can be written; got mine"),
+        (("paper", "simulation", "--data", "."), "--data takes a folder with Yahoo! R6A files or covtype.data, and ."),
         (("paper", "forest-1", "--data", "nowhere.data"), "nowhere.data"),
         (("paper", "news", "--data", "mine.toml"), "mine.toml is neither"),
         (("compare", "nowhere.toml"), "nowhere.toml"),
@@ -169,4 +177,4 @@ def test_wrong_words_leave_nothing_behind(words: tuple[str, ...], message: str, 
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
-    assert not list(tmp_path.rglob("*.html"))
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]

@@ -4,13 +4,15 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from glbandits.errors import look_up
+from glbandits.errors import InvalidInput, look_up
 from glbandits.experiments.protocols import PROTOCOLS
 from glbandits.experiments.report.tables import EXTRA_NOTE, conclusion_table
 from glbandits.experiments.result_store import ResultStore
@@ -25,6 +27,17 @@ def protocol_names(asked: str) -> list[str]:
     """One of them, or both."""
     look_up("protocol", asked, dict.fromkeys((*PROTOCOLS, BOTH)))
     return list(PROTOCOLS) if asked == BOTH else [asked]
+
+
+def make_folder(out: Path) -> None:
+    """Make the folder of the results, and refuse one that cannot be written, before anything is computed."""
+    try:
+        for folder in (out, out / "store"):
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=folder):
+                pass
+    except OSError as error:
+        raise InvalidInput(f"--out must be a folder that can be written; got {out}: {error.strerror}") from None
 
 
 def command_line() -> str:
