@@ -50,7 +50,7 @@ class PolicyEntry:
         return [build(**self.fixed, **point) for point in grid_points(self.label, grid)]
 
 
-def _thin(name: str, values: Sequence[Any]) -> Sequence[Any]:
+def _thin(name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
     """The values of a setting that the thin grid has; all of them if it has none."""
     return tuple(value for value in values if value in THIN.get(name, values)) or values
 

@@ -13,10 +13,10 @@ DASHES = ("-", "--", "-.", ":")
 
 
 def literal(text: str) -> str:
-    """Text that Matplotlib draws as it is: a dollar sign would start a formula.
+    r"""Text that Matplotlib draws as it is: a dollar sign would start a formula.
 
     >>> print(literal("5 $"))
-    5 \\$
+    5 \$
     """
     return text.replace("$", r"\$")
 

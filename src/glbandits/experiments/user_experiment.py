@@ -77,7 +77,9 @@ def _entry(path: Path, described: Any, horizon: int, environment: Environment) -
         _only(path, f"[policy.settings] and [policy.grid] of {kind.name}", part, set(known))
     twice = [name for name in fixed if name in (grid or {})]
     if twice:
-        raise InvalidInput(f"{path}: {kind.name} has {', '.join(twice)} both in settings and in grid; remove one of them")
+        raise InvalidInput(
+            f"{path}: {kind.name} has {', '.join(twice)} both in settings and in grid; remove one of them"
+        )
     if grid is None:  # the policy's own, except what the user fixed
         values = {name: tuple(own) for name, own in kind.grid.items() if name not in fixed}
     else:

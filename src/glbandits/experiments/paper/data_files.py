@@ -46,8 +46,8 @@ def find_data(paths: Iterable[Path], parts: Sequence[str]) -> DataFiles:
         users = [part for kind in kinds for part in USED_BY[kind]]
         if not set(users) & set(parts):
             raise InvalidInput(
-                f"--data {path} has {' and '.join(kinds)} data, which {', '.join(parts)} does not use; leave it out, or "
-                f"run {' or '.join(users)}"
+                f"--data {path} has {' and '.join(kinds)} data, which {', '.join(parts)} does not use; leave it "
+                f"out, or run {' or '.join(users)}"
             )
         for file, kind in recognised.items():
             files[kind].append(file)
