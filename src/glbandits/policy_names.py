@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from glbandits.errors import UnknownName, look_up
+from glbandits.errors import InvalidInput, UnknownName, look_up
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy
 
@@ -24,6 +24,10 @@ def find_policy(name: str) -> type[Policy]:
     except ModuleNotFoundError as error:
         raise UnknownName(
             f"there is no module {error.name!r}, which {name!r} names; run glb in the folder it is in."
+        ) from None
+    except SyntaxError as error:
+        raise InvalidInput(
+            f"{error.filename}, line {error.lineno}: {error.msg}; correct the module that {name!r} names"
         ) from None
     if not (isinstance(kind, type) and issubclass(kind, Policy)):
         raise UnknownName(f"{name!r} must name a subclass of glbandits.Policy; {module_name}.{class_name} is {kind!r}.")

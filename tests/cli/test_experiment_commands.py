@@ -7,9 +7,13 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
+from rich.console import Console
 
+from glbandits.cli.run_experiment import resumable
 from glbandits.experiments.paper.paper_summary import read_summary
 from glbandits.experiments.paper.whole_paper import paper_parts
+from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.summary import ExperimentSummary
 from tests.cli.in_process import glb
 
@@ -84,6 +88,31 @@ def test_ctrl_c_says_how_to_continue_and_the_command_continues(tmp_path: Path) -
     assert kept <= set((tmp_path / "out/store").iterdir())
 
 
+def test_ctrl_c_in_compiled_code_says_how_to_continue(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE.replace("horizon = 150", "horizon = 400000"))
+    words = ["compare", "mine.toml", "--jobs", "1", "--out", "out"]
+    command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *words]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not list((tmp_path / "out/store").glob("*.parquet")):
+        time.sleep(0.005)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "finished runs are kept in out/store. To continue, run: glb" in printed
+    assert errors == ""
+
+
+@pytest.mark.parametrize("link", ["__cause__", "__context__"])
+def test_a_system_error_from_ctrl_c_counts_as_ctrl_c(link: str, tmp_path: Path) -> None:
+    interrupted = SystemError("CPUDispatcher returned a result with an exception set")
+    setattr(interrupted, link, KeyboardInterrupt())
+    with pytest.raises(typer.Exit), resumable(ResultStore(tmp_path), Console(quiet=True)):
+        raise interrupted
+    with pytest.raises(SystemError), resumable(ResultStore(tmp_path), Console(quiet=True)):
+        raise SystemError("another reason")
+
+
 def test_tables_fit_80_columns_and_keep_names_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     (tmp_path / "mine.toml").write_text(MINE)
@@ -128,6 +157,14 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
         (("paper", "all", "news"), "all stands for every experiment, so it is named alone; got all, news"),
         (("paper", "simulation", "--protocol", "fress"), "unknown protocol 'fress'; did you mean 'fresh'"),
         (("paper", "simulation", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("paper", "cost", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("paper", "cost", "--jobs", "0"), "jobs must be a number of processes, or -1 for one per core; got 0"),
+        (("paper", "cost", "--jobs", "-2"), "jobs must be a whole number of at least -1; got -2"),
+        (("paper", "cost", "--out", "mine.toml"), "--out must be a folder that can be written; got mine.toml"),
+        (("compare", "mine.toml", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("compare", "mine.toml", "--jobs", "0"), "jobs must be a number of processes, or -1"),
+        (("compare", "mine.toml", "--out", "mine.toml/out"), "--out must be a folder that can be written; got mine"),
+        (("paper", "simulation", "--data", "."), "--data takes a folder with Yahoo! R6A files or covtype.data, and ."),
         (("paper", "forest-1", "--data", "nowhere.data"), "nowhere.data"),
         (("paper", "news", "--data", "mine.toml"), "mine.toml is neither"),
         (("compare", "nowhere.toml"), "nowhere.toml"),
@@ -140,4 +177,4 @@ def test_wrong_words_leave_nothing_behind(words: tuple[str, ...], message: str, 
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
-    assert not list(tmp_path.rglob("*.html"))
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]

@@ -77,6 +77,15 @@ def test_wrong_names_get_an_error(name: str, message: str, folder: Path) -> None
     assert message in run.stderr
 
 
+def test_a_syntax_error_names_the_file_and_the_line(folder: Path) -> None:
+    (folder / "broken.py").write_text("x = 1\ndef f(:\n")
+    (folder / "mine.toml").write_text('horizon = 50\n[problem]\n[[policy]]\nname = "broken:Policy"\n')
+    for words in (("compare", "mine.toml"), ("simulate", "--policy", "broken:Policy")):
+        run = glb(*words, folder=folder)
+        assert run.returncode == 2
+        assert re.fullmatch(r"glb: .*broken\.py, line 2: .*\n", run.stderr)
+
+
 def test_compile_fills_the_cache_and_says_so(folder: Path) -> None:
     run = glb("compile", "uniform", "mine:SgdGreedy", "--link", "logistic", folder=folder)
     assert run.returncode == 0, run.stderr

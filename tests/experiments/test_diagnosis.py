@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from glbandits.experiments.diagnosis import (
     Diversity,
     diagnose,
     greedy_eigenvalues,
+    scale_to_norm_1,
     theory_constants,
     worst_theta,
 )
@@ -69,6 +71,12 @@ SOUND = Diagnosis(
             "The diversity assumption is NOT plausible: for some theta the highest-scoring arms hardly vary in one "
             "direction (its eigenvalue is 0.005 of the largest), so SGD-TS may never learn that direction; choose a "
             "policy that explores.",
+        ),
+        (
+            {"lambda_f": 0.002, "shape": (29, 10, 3)},
+            "sample too small",
+            "The sample is too small to judge the diversity assumption: 29 rounds for 3 features; use at least 30 "
+            "rounds.",
         ),
         (
             {"constants": None, "block_length": None, "alpha": None, "bound": None},
@@ -185,6 +193,8 @@ def test_the_command_prints_the_verdict(tmp_path: Path) -> None:
     [
         ({"a": [1.0]}, "needs a column round and a column for each feature; got a"),
         ({"round": [1], "a": ["x"]}, "these columns are not: a"),
+        ({"round": [1, None, None], "a": [1.0, 2.0, 3.0]}, "must have a number in every row; 2 rows have none"),
+        ({"round": [1.0, math.nan], "a": [1.0, 2.0]}, "must have a number in every row; 1 rows have none"),
         ({"round": [1, 1, 2], "a": [1.0, 2.0, 3.0]}, "the same number of arms; got from 1 to 2"),
     ],
 )
@@ -205,3 +215,47 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         read_contexts(tmp_path / "contexts.txt")
     with pytest.raises(InvalidInput, match="must not all be zero"):
         diagnose(np.zeros((3, 2, 2)))
+
+
+def test_empty_files_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.npy").touch()
+    with pytest.raises(InvalidInput, match="is not an array of numbers"):
+        read_contexts(tmp_path / "empty.npy")
+    np.save(tmp_path / "none.npy", np.zeros((0, 2, 2)))
+    with pytest.raises(InvalidInput, match=r"got shape \(0, 2, 2\)"):
+        diagnose(read_contexts(tmp_path / "none.npy"))
+    pl.DataFrame(schema={"round": pl.Int64, "a": pl.Float64}).write_parquet(tmp_path / "none.parquet")
+    with pytest.raises(InvalidInput, match="must have a row for each arm of each round; it has none"):
+        read_contexts(tmp_path / "none.parquet")
+
+
+def test_archives_of_arrays_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "archive.npz", a=DIVERSE)
+    (tmp_path / "archive.npz").rename(tmp_path / "archive.npy")
+    with pytest.raises(InvalidInput, match="it is an archive of arrays"):
+        read_contexts(tmp_path / "archive.npy")
+    (tmp_path / "cut.npy").write_bytes((tmp_path / "archive.npy").read_bytes()[:100])
+    with pytest.raises(InvalidInput, match="is not an array of numbers"):
+        read_contexts(tmp_path / "cut.npy")
+
+
+@pytest.mark.parametrize("kind", [np.complex128, np.object_, np.str_])
+def test_arrays_of_other_kinds_are_refused(kind: type, tmp_path: Path) -> None:
+    np.save(tmp_path / "other.npy", DIVERSE.astype(kind), allow_pickle=True)
+    with pytest.raises(InvalidInput, match=r"must hold real numbers|is not an array of numbers"):
+        read_contexts(tmp_path / "other.npy")
+    with pytest.raises(InvalidInput, match="must hold real numbers"):
+        diagnose(DIVERSE.astype(kind))
+
+
+@pytest.mark.parametrize("factor", [1e-200, 1e200, 1.7e308])
+def test_features_of_any_size_are_scaled_alike(factor: float) -> None:
+    expected, norm = scale_to_norm_1(DIVERSE)
+    scaled, large_norm = scale_to_norm_1(DIVERSE * factor)
+    np.testing.assert_allclose(scaled, expected, rtol=1e-12)
+    assert large_norm == pytest.approx(norm * factor)
+
+
+def test_a_small_sample_is_reported_as_too_small() -> None:
+    assert diagnose(FIXED[:29], horizon=60, seeds=2).guarantee == "sample too small"
+    assert diagnose(FIXED[:30], horizon=60, seeds=2).guarantee == "assumption fails"

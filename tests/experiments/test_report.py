@@ -14,7 +14,7 @@ from glbandits.experiments.protocols import WORDS
 from glbandits.experiments.report import write_report
 from glbandits.experiments.report.chart_data import curves, value_range
 from glbandits.experiments.report.charts import curves_chart
-from glbandits.experiments.report.figures import experiment_figure, paper_figure, pulls_figure
+from glbandits.experiments.report.figures import experiment_figure, paper_figure, pulls_figure, save
 from glbandits.experiments.report.plotly_helpers import draw, plotly_script
 from glbandits.experiments.report.series_styles import LATER_POLICIES, PAPER_POLICIES, styles_for
 from glbandits.experiments.report.tables import conclusion_table, numbers_table, runtime_table
@@ -275,3 +275,23 @@ def test_two_experiments_of_one_name_are_refused(tmp_path: Path) -> None:
     result = tiny_results()[0]
     with pytest.raises(InvalidInput, match="needs a name of its own; got forest-1, forest-1"):
         write_report([result, result], tmp_path, COMMAND)
+
+
+def test_dollar_signs_in_titles_and_names_are_drawn_as_they_are(tmp_path: Path) -> None:
+    title, label = "a $x^{2$ b", "mine $y_{$"
+    fixed_arms, _ = tiny_results()
+    experiment = replace(FIXED_ARMS, title=title)
+    protocols = [
+        replace(protocol, outcomes=tuple(replace(outcome, label=label) for outcome in protocol.outcomes[:1]))
+        for protocol in fixed_arms.protocols
+    ]
+    result = replace(fixed_arms, experiment=experiment, protocols=tuple(protocols))
+    styles = styles_for([label])
+    for figure in (
+        experiment_figure(result, styles),
+        pulls_figure(result, styles),
+        paper_figure([result], PAPER, styles),
+    ):
+        svg = save(figure, tmp_path, "dollars")[1].read_text(encoding="utf-8")
+        assert f"<!-- {label} -->" in svg
+        assert f"<!-- {title}" in svg or "pulls" in svg

@@ -5,6 +5,7 @@ import pytest
 from glbandits import InvalidInput, UnknownName
 from glbandits.environments import Synthetic
 from glbandits.experiments.user_experiment import read_experiment
+from glbandits.policy import settings_of
 
 WHOLE = """
 title = "Mine"
@@ -59,6 +60,13 @@ def test_a_file_is_an_experiment(tmp_path: Path) -> None:
         ('"sgd-ts"', '"online-laplace"', "each policy can be named once; got online-laplace, online-laplace"),
         ("exploration = [", "explore = [", "'explore'; did you mean 'exploration'"),
         ("[0.5, 1.0, 2.0]", "[0.5, -1.0]", "exploration must be a finite number at least 0; got -1.0"),
+        ("horizon = 300", "horizon = 100000001", "horizon must be .* at most 100000000; got 100000001"),
+        (
+            'rule = "ucb"',
+            "exploration = 1.0",
+            "online-laplace has exploration both in settings and in grid; remove one of them",
+        ),
+        ("grid = { exploration", "grid = 0 # {", "must be a table of names and values; got 0"),
         ('[[policy]]\nname = "sgd-ts"', "", None),
     ],
 )
@@ -70,3 +78,38 @@ def test_what_is_wrong_is_said(old: str, new: str, message: str | None, tmp_path
     else:
         with pytest.raises((InvalidInput, UnknownName), match=message):
             read_experiment(path)
+
+
+@pytest.mark.parametrize(
+    ("problem", "message"),
+    [
+        ('kind = "news"', r"\[problem\] needs files; got kind"),
+        ('kind = "news"\nfiles = 5', r"\[problem\] has a value of a wrong type, {'files': 5}"),
+        ('kind = "forest-cover"\ndata = 5', "5"),
+    ],
+)
+def test_problems_that_cannot_be_built_are_refused(problem: str, message: str, tmp_path: Path) -> None:
+    path = written(tmp_path, f'horizon = 10\n[problem]\n{problem}\n[[policy]]\nname = "uniform"\n')
+    with pytest.raises(InvalidInput, match=message):
+        read_experiment(path)
+
+
+def test_link_and_horizon_can_be_in_the_grid(tmp_path: Path) -> None:
+    grid = '"sgd-ts"\ngrid = { link = ["identity", "logistic"], horizon = [100, 300] }'
+    entry = read_experiment(written(tmp_path, WHOLE.replace('"sgd-ts"', grid))).entries[1]
+    settings = {(settings_of(policy)["link"], settings_of(policy)["horizon"]) for policy in entry.settings()}
+    assert settings == {("identity", 100), ("identity", 300), ("logistic", 100), ("logistic", 300)}
+
+
+def test_a_fixed_setting_replaces_the_own_grid_of_the_policy(tmp_path: Path) -> None:
+    fixed = '"sgd-ts"\nsettings = { step = 0.5 }'
+    policies = read_experiment(written(tmp_path, WHOLE.replace('"sgd-ts"', fixed))).entries[1].settings()
+    assert {settings_of(policy)["step"] for policy in policies} == {0.5}
+    assert 1 < len(policies) < 1750
+
+
+def test_a_thin_grid_keeps_settings_that_it_has_no_value_of(tmp_path: Path) -> None:
+    laplace = read_experiment(written(tmp_path, WHOLE.replace("[0.5, 1.0, 2.0]", "[0.5, 2.0]"))).entries[0]
+    assert [settings_of(policy)["exploration"] for policy in laplace.settings(quick=True)] == [0.5, 0.5, 2.0, 2.0]
+    laplace = read_experiment(written(tmp_path, WHOLE)).entries[0]
+    assert {settings_of(policy)["exploration"] for policy in laplace.settings(quick=True)} == {1.0}

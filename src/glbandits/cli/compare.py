@@ -7,7 +7,8 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.progress import time_bar
-from glbandits.cli.run_experiment import BOTH, command_line, print_conclusions, protocol_names, resumable
+from glbandits.cli.run_experiment import BOTH, command_line, make_folder, print_conclusions, protocol_names, resumable
+from glbandits.experiments.engine import check_engine
 from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.report import write_report
 from glbandits.experiments.result_store import ResultStore
@@ -26,7 +27,10 @@ def compare_command(
     engine: Annotated[str, typer.Option(help="local, or ray (with the extra [ray]).")] = "local",
 ) -> None:
     """Compare policies on a problem of your own, by the same protocols as the paper's figures."""
-    experiment, protocols = read_experiment(file), protocol_names(protocol)
+    protocols = protocol_names(protocol)
+    check_engine(engine, jobs)
+    experiment = read_experiment(file)
+    make_folder(out)
     console, store = Console(), ResultStore(out / "store")
     with resumable(store, console):
         with time_bar(console) as bar:

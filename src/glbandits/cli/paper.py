@@ -7,7 +7,8 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.progress import time_bar
-from glbandits.cli.run_experiment import BOTH, command_line, print_conclusions, protocol_names, resumable
+from glbandits.cli.run_experiment import BOTH, command_line, make_folder, print_conclusions, protocol_names, resumable
+from glbandits.experiments.engine import check_engine
 from glbandits.experiments.paper import Sources
 from glbandits.experiments.paper.claims import check_claims
 from glbandits.experiments.paper.data_files import find_data
@@ -39,7 +40,9 @@ def paper_command(
     Finished runs are kept in OUT/store and never computed twice: a command that was stopped continues where it was.
     """
     parts, protocols = paper_parts(names), protocol_names(protocol)
-    sources = Sources(find_data(data), out, quick)
+    check_engine(engine, jobs)
+    sources = Sources(find_data(data, parts), out, quick)
+    make_folder(out)
     console, store = Console(), ResultStore(out / "store")
     with resumable(store, console):
         with time_bar(console) as bar:

@@ -4,13 +4,15 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from glbandits.errors import look_up
+from glbandits.errors import InvalidInput, look_up
 from glbandits.experiments.protocols import PROTOCOLS
 from glbandits.experiments.report.tables import EXTRA_NOTE, conclusion_table
 from glbandits.experiments.result_store import ResultStore
@@ -27,6 +29,17 @@ def protocol_names(asked: str) -> list[str]:
     return list(PROTOCOLS) if asked == BOTH else [asked]
 
 
+def make_folder(out: Path) -> None:
+    """Make the folder of the results, and refuse one that cannot be written, before anything is computed."""
+    try:
+        for folder in (out, out / "store"):
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=folder):
+                pass
+    except OSError as error:
+        raise InvalidInput(f"--out must be a folder that can be written; got {out}: {error.strerror}") from None
+
+
 def command_line() -> str:
     """What the user typed."""
     return "glb " + shlex.join(sys.argv[1:])
@@ -39,10 +52,19 @@ def resumable(store: ResultStore, console: Console) -> Iterator[None]:
     console.print(text, soft_wrap=True, markup=False)
     try:
         yield
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not _is_interrupt(error):
+            raise
         kept = f"Stopped. {len(store):,} finished runs are kept in {store.folder}."
         console.print(f"{kept} To continue, run: {command_line()}", soft_wrap=True, markup=False)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C caused the error. Compiled code turns a KeyboardInterrupt into a SystemError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def print_conclusions(summaries: list[ExperimentSummary], console: Console) -> None:

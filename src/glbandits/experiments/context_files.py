@@ -1,6 +1,8 @@
 """Samples of contexts in files: NumPy arrays, or tables with a row for each arm of each round."""
 
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import polars as pl
@@ -17,9 +19,13 @@ def read_contexts(path: Path) -> Floats:
     """
     if path.suffix == ".npy":
         try:
-            sample: Floats = np.asarray(np.load(path, allow_pickle=False), dtype=np.float64)
-        except (ValueError, TypeError) as error:
+            with path.open("rb") as file:
+                loaded = np.load(file, allow_pickle=False)
+        except (ValueError, TypeError, EOFError, BadZipFile) as error:
             raise InvalidInput(f"{path} is not an array of numbers: {error}") from None
+        if not isinstance(loaded, np.ndarray):
+            raise InvalidInput(f"{path} must hold one array; it is an archive of arrays")
+        sample = real_numbers(str(path), loaded)
         if sample.ndim != 3:
             raise InvalidInput(f"{path} must hold features of shape (rounds, arms, dim); got {sample.shape}")
         return sample
@@ -34,6 +40,11 @@ def read_contexts(path: Path) -> Floats:
     words = [name for name, kind in table.schema.items() if not kind.is_numeric()]
     if words:
         raise InvalidInput(f"{path}: features must be numbers; these columns are not: {', '.join(words)}")
+    if table.is_empty():
+        raise InvalidInput(f"{path} must have a row for each arm of each round; it has none")
+    unknown = int((~table["round"].cast(pl.Float64).is_finite()).fill_null(True).sum())
+    if unknown:
+        raise InvalidInput(f"{path}: the column round must have a number in every row; {unknown} rows have none")
     table = table.sort("round", maintain_order=True)
     sizes = table.group_by("round").len()["len"].unique().to_list()
     if len(sizes) != 1:
@@ -42,3 +53,15 @@ def read_contexts(path: Path) -> Floats:
         )
     features = table.drop("round").to_numpy().astype(np.float64)
     return features.reshape(-1, sizes[0], features.shape[1])
+
+
+def real_numbers(name: str, values: Any) -> Floats:
+    """The values as floats.
+
+    Raises:
+        InvalidInput: for complex numbers, text and objects.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(f"{name} must hold real numbers; got an array of {array.dtype}")
+    return array.astype(np.float64)

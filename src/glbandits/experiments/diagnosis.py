@@ -13,6 +13,7 @@ import numpy as np
 
 from glbandits.environments.contexts import Contexts
 from glbandits.errors import InvalidInput, number, whole
+from glbandits.experiments.context_files import real_numbers
 from glbandits.maths.links import Link, find_link, slope_range
 from glbandits.policies import SgdTs, Uniform
 from glbandits.policy_bases.sgd_ts_theory import TheoryConstants
@@ -23,11 +24,22 @@ DIRECTIONS, REFINEMENTS = 300, 60
 """Directions of theta that are tried, and steps of a random search from the worst of them."""
 LITTLE = 0.001
 """A share of the largest eigenvalue below which a direction counts as not shown. The paper's simulation has 0.0085."""
+ROUNDS_A_FEATURE = 10
+"""With fewer rounds for each feature, a small eigenvalue may be due to the sample alone."""
 Guarantee = Literal[
-    "assumption fails", "no constants", "warm-up exceeds horizon", "no bound", "vacuous bound", "informative bound"
+    "sample too small",
+    "assumption fails",
+    "no constants",
+    "warm-up exceeds horizon",
+    "no bound",
+    "vacuous bound",
+    "informative bound",
 ]
-"""What the theory says about a run. "No constants": the slope of the link is 0 somewhere near theta*. "No bound": the
-slope has no upper bound. "Vacuous bound": not below the regret of uniform play."""
+"""What the theory says about a run.
+
+"Sample too small": the assumption can be neither confirmed nor rejected. "No constants": the slope of the link is 0
+somewhere near theta*. "No bound": the slope has no upper bound. "Vacuous bound": not below the regret of uniform play.
+"""
 
 
 @dataclass(frozen=True)
@@ -68,10 +80,15 @@ class Diagnosis:
         return self.lambda_f - 2 * self.lambda_f_error > LITTLE * self.largest_greedy
 
     @property
+    def rounds_needed(self) -> int:
+        """The rounds that a sample must have to reject the diversity assumption."""
+        return ROUNDS_A_FEATURE * self.shape[2]
+
+    @property
     def guarantee(self) -> Guarantee:
         """What the theory says about a run over the horizon."""
         if not self.plausible:
-            return "assumption fails"
+            return "sample too small" if self.shape[0] < self.rounds_needed else "assumption fails"
         if self.block_length is None:
             return "no constants"
         if self.block_length > self.horizon:
@@ -84,6 +101,12 @@ class Diagnosis:
     def verdict(self) -> str:
         """The guarantee as one sentence."""
         guarantee, plausible = self.guarantee, "The diversity assumption is plausible"
+        if guarantee == "sample too small":
+            rounds, _, dim = self.shape
+            return (
+                f"The sample is too small to judge the diversity assumption: {rounds:,} rounds for {dim:,} features; "
+                f"use at least {self.rounds_needed:,} rounds."
+            )
         if guarantee == "assumption fails":
             share = self.lambda_f / self.largest_greedy if self.largest_greedy > 0 else 0.0
             return (
@@ -161,11 +184,8 @@ def diagnose(
     """
     horizon, seeds = whole("horizon", horizon, at_least=5), whole("seeds", seeds, at_least=2)
     theta_norm = number("theta_norm", theta_norm, above=0)
-    raw = Contexts(sample=sample)
-    largest_norm = float(np.sqrt((raw.sample**2).sum(axis=2).max()))
-    if largest_norm == 0.0:
-        raise InvalidInput("contexts must not all be zero: there is nothing to learn from")
-    scaled = raw.sample / largest_norm
+    raw = Contexts(sample=real_numbers("a sample of contexts", sample))
+    scaled, largest_norm = scale_to_norm_1(raw.sample)
     diversity = estimate_diversity(scaled, np.random.default_rng(seed))
     constants = theory_constants(find_link(link), theta_norm, diversity, horizon)
     dim, arms = scaled.shape[2], scaled.shape[1]
@@ -188,6 +208,17 @@ def diagnose(
         uniform=float(floor.mean[-1]),
         horizon=horizon,
     )
+
+
+def scale_to_norm_1(sample: Floats) -> tuple[Floats, float]:
+    """Divide features by the largest norm of an arm. Returns them and that norm, which may be inf."""
+    _, exponent = np.frexp(np.abs(sample).max())
+    reduced = np.ldexp(sample, -exponent)  # at most 1, so that squares do not overflow
+    norm = float(np.sqrt((reduced**2).sum(axis=2).max()))
+    if norm == 0.0:
+        raise InvalidInput("contexts must not all be zero: there is nothing to learn from")
+    with np.errstate(over="ignore"):
+        return reduced / norm, float(np.ldexp(norm, exponent))
 
 
 def estimate_diversity(sample: Floats, rng: np.random.Generator) -> Diversity:

@@ -104,8 +104,8 @@ def run_missing(
     `progress` receives the CPU seconds done and in all. A `workload` that plans more than these runs, because others
     follow, makes that estimate one of all of them.
     """
-    run = look_up("engine", engine, ENGINES)
-    workers(jobs)
+    check_engine(engine, jobs)
+    run = ENGINES[engine]
     unique = {spec.key: spec for spec in specs}
     workload = Workload(unique.values()) if workload is None else workload
     missing = store.missing(unique.values())
@@ -122,6 +122,14 @@ def run_missing(
         for spec, result in runs:
             workload.finish(spec, result)
         progress(f"playing {task.specs[-1].policy.name}", workload.done, workload.total)
+
+
+def check_engine(engine: str, jobs: int) -> None:
+    """Refuse an unknown engine, one that is not installed, and a wrong number of processes."""
+    look_up("engine", engine, ENGINES)
+    workers(jobs)
+    if engine == "ray":
+        _import_ray()
 
 
 def workers(jobs: int) -> int:
@@ -214,12 +222,7 @@ def _play_numbered(number: int, task: Task) -> tuple[int, list[FinishedRun]]:
 
 def _ray(cut: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[FinishedRun]]]:
     """A Ray cluster: the one that the variable RAY_ADDRESS names, or one of `jobs` cores on this machine."""
-    try:
-        import ray
-    except ModuleNotFoundError:
-        raise InvalidInput(
-            "--engine ray needs Ray, which is in the extra [ray]: pip install 'glbandits[ray]'"
-        ) from None
+    ray = _import_ray()
     started_here = not ray.is_initialized()
     if started_here:
         is_cluster = "RAY_ADDRESS" in os.environ  # it has its own number of cores
@@ -235,6 +238,16 @@ def _ray(cut: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[FinishedRu
     finally:
         if started_here:
             ray.shutdown()
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise InvalidInput(
+            "--engine ray needs Ray, which is in the extra [ray]: pip install 'glbandits[ray]'"
+        ) from None
+    return ray
 
 
 ENGINES = {"local": _local, "ray": _ray}

@@ -17,7 +17,7 @@ THIN: Grid = {
     "warm_up_factor": (1, 5),
     "block_factor": (1, 5, 10),
 }
-"""The thin grid of `--quick`: these values of a policy's grid, where it has them."""
+"""The thin grid of `--quick`: these values of a policy's grid, where it has any of them."""
 QUICK_FRESH = 20
 """The most fresh seeds of `--quick`, which has no finals."""
 
@@ -45,9 +45,14 @@ class PolicyEntry:
         """Every point of the grid, or of the thin grid."""
         grid = dict(self.own_grid)
         if quick:
-            grid = {name: tuple(v for v in values if v in THIN.get(name, values)) for name, values in grid.items()}
+            grid = {name: _thin(name, values) for name, values in grid.items()}
         build: Any = self.kind
         return [build(**self.fixed, **point) for point in grid_points(self.label, grid)]
+
+
+def _thin(name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The values of a setting that the thin grid has; all of them if it has none."""
+    return tuple(value for value in values if value in THIN.get(name, values)) or values
 
 
 @dataclass(frozen=True)

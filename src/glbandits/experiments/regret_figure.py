@@ -12,6 +12,15 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 DASHES = ("-", "--", "-.", ":")
 
 
+def literal(text: str) -> str:
+    r"""Text that Matplotlib draws as it is: a dollar sign would start a formula.
+
+    >>> print(literal("5 $"))
+    5 \$
+    """
+    return text.replace("$", r"\$")
+
+
 def draw_regret(comparison: Comparison, folder: Path, title: str) -> tuple[Path, Path]:
     """Draw the curves as PNG and SVG; returns both paths."""
     figure = Figure(figsize=(7, 4.5), layout="constrained")
@@ -20,10 +29,10 @@ def draw_regret(comparison: Comparison, folder: Path, title: str) -> tuple[Path,
     for i, (label, result) in enumerate(comparison.items()):
         colour, dash = COLOURS[i % len(COLOURS)], DASHES[i // len(COLOURS) % len(DASHES)]
         mean, error = result.mean, result.standard_error
-        axes.plot(result.rounds, mean, color=colour, linestyle=dash, label=f"{label}: {mean[-1]:.1f}")
+        axes.plot(result.rounds, mean, color=colour, linestyle=dash, label=literal(f"{label}: {mean[-1]:.1f}"))
         axes.fill_between(result.rounds, mean - error, mean + error, color=colour, alpha=0.2, linewidth=0)
     seeds = len(next(iter(comparison.values())).seeds)
-    axes.set_title(title, loc="left", fontsize=11)
+    axes.set_title(literal(title), loc="left", fontsize=11)
     axes.set_xlabel("round")
     axes.set_ylabel(f"cumulative regret (mean of {seeds} seeds, band: 1 s.e.)")
     axes.set_xlim(left=0)

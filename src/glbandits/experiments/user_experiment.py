@@ -1,7 +1,7 @@
 """A comparison of the user's own, written in a TOML file."""
 
 import tomllib
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from glbandits.policy_names import find_policy
 PROBLEMS: dict[str, type[Any]] = {"synthetic": Synthetic, "forest-cover": ForestCover, "news": News}
 """What `kind` may be; other keys of [problem] are settings of that class."""
 FIRST_FRESH_SEED = 1001
+LONGEST = 10**8
+"""The largest horizon: all choices of a run are kept in memory."""
 
 
 def read_experiment(path: Path) -> Experiment:
@@ -28,7 +30,7 @@ def read_experiment(path: Path) -> Experiment:
             raise InvalidInput(
                 f"{path} needs {needed}; got {', '.join(text) or 'nothing'}. docs/comparing.md has an example"
             )
-    horizon = whole("horizon", text["horizon"], at_least=1)
+    horizon = whole("horizon", text["horizon"], at_least=1, at_most=LONGEST)
     repeats = whole("repeats", text.get("repeats", 10), at_least=1, at_most=FIRST_FRESH_SEED - 1)
     fresh = whole("fresh", text.get("fresh", 60), at_least=1)
     if not isinstance(text["policy"], list) or not text["policy"]:
@@ -56,7 +58,13 @@ def _problem(path: Path, described: Any) -> Environment:
     settings = dict(described)
     kind = look_up("kind of problem", settings.pop("kind", "synthetic"), PROBLEMS)
     _only(path, "[problem]", settings, {field.name for field in fields(kind)})
-    problem: Environment = kind(**settings)
+    for field in fields(kind):
+        if field.default is MISSING and field.default_factory is MISSING and field.name not in settings:
+            raise InvalidInput(f"{path}: [problem] needs {field.name}; got {', '.join(described)}")
+    try:
+        problem: Environment = kind(**settings)
+    except TypeError as error:
+        raise InvalidInput(f"{path}: [problem] has a value of a wrong type, {settings!r}: {error}") from None
     return problem
 
 
@@ -65,11 +73,19 @@ def _entry(path: Path, described: Any, horizon: int, environment: Environment) -
     kind: Any = find_policy(described.get("name"))
     known = settings_of(kind())
     fixed, grid = described.get("settings", {}), described.get("grid")
-    for part in (fixed, grid or {}):
+    for part in (fixed, {} if grid is None else grid):
         _only(path, f"[policy.settings] and [policy.grid] of {kind.name}", part, set(known))
-    told = {"horizon": horizon, "link": getattr(environment, "link", "logistic")}
-    fixed = {name: value for name, value in told.items() if name in known} | fixed
-    values = None if grid is None else {name: tuple(v if isinstance(v, list) else [v]) for name, v in grid.items()}
+    twice = [name for name in fixed if name in (grid or {})]
+    if twice:
+        raise InvalidInput(
+            f"{path}: {kind.name} has {', '.join(twice)} both in settings and in grid; remove one of them"
+        )
+    if grid is None:  # the policy's own, except what the user fixed
+        values = {name: tuple(own) for name, own in kind.grid.items() if name not in fixed}
+    else:
+        values = {name: tuple(v if isinstance(v, list) else [v]) for name, v in grid.items()}
+    automatic = {"horizon": horizon, "link": getattr(environment, "link", "logistic")}
+    fixed = {name: value for name, value in automatic.items() if name in known and name not in values} | fixed
     entry = PolicyEntry(kind, fixed, values)
     entry.settings()  # refuse wrong values now, not in the middle of the runs
     return entry

@@ -2,7 +2,7 @@
 
 import gzip
 import lzma
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -13,6 +13,9 @@ from glbandits.errors import InvalidInput
 FOREST_COMMAS = 54
 """Commas on a line of the UCI file of forest cover."""
 OPENERS: dict[bytes, Callable[[Path], IO[bytes]]] = {b"\x1f\x8b": gzip.GzipFile, b"\xfd7": lzma.LZMAFile}  # type: ignore[dict-item]
+FOREST, NEWS = "forest cover", "Yahoo! R6A"
+USED_BY = {FOREST: ("forest-1", "forest-2"), NEWS: ("news", "runtime")}
+"""The parts of the paper that use each kind of data."""
 
 
 @dataclass(frozen=True)
@@ -25,25 +28,58 @@ class DataFiles:
     """Files of Yahoo! R6A."""
 
 
-def find_data(paths: Iterable[Path]) -> DataFiles:
-    """Tell Yahoo! R6A files from covtype.data; a folder stands for the files in it.
+def find_data(paths: Iterable[Path], parts: Sequence[str]) -> DataFiles:
+    """Tell Yahoo! R6A files from covtype.data; a folder stands for the files in it that are one of them.
+
+    Args:
+        paths: files and folders. Subfolders are not searched.
+        parts: the parts of the paper that will run.
 
     Raises:
-        InvalidInput: for a file that is neither, and for a second file of forest cover.
+        InvalidInput: if a file is neither, a folder has no such file, a path has only data that no part uses, or there
+            is a second file of forest cover.
     """
-    files = [file for path in paths for file in (sorted(path.iterdir()) if path.is_dir() else [path])]
-    forest = [file for file in files if _first_line(file).count(b",") == FOREST_COMMAS]
-    news = tuple(file for file in files if file not in forest)
-    if len(forest) > 1:
-        raise InvalidInput(f"--data takes one file of forest cover, got {', '.join(map(str, forest))}")
-    for file in news:
-        try:
-            check_files([file])
-        except InvalidInput as error:
+    files: dict[str, list[Path]] = {FOREST: [], NEWS: []}
+    for path in paths:
+        recognised = _files_in(path) if path.is_dir() else {path: _kind(path)}
+        kinds = sorted(set(recognised.values()))
+        users = [part for kind in kinds for part in USED_BY[kind]]
+        if not set(users) & set(parts):
             raise InvalidInput(
-                f"--data takes Yahoo! R6A files and covtype.data, and {file} is neither: {error}"
-            ) from None
-    return DataFiles(forest[0] if forest else None, news)
+                f"--data {path} has {' and '.join(kinds)} data, which {', '.join(parts)} does not use; leave it "
+                f"out, or run {' or '.join(users)}"
+            )
+        for file, kind in recognised.items():
+            files[kind].append(file)
+    if len(files[FOREST]) > 1:
+        raise InvalidInput(f"--data takes one file of forest cover, got {', '.join(map(str, files[FOREST]))}")
+    return DataFiles(next(iter(files[FOREST]), None), tuple(files[NEWS]))
+
+
+def _files_in(folder: Path) -> dict[Path, str]:
+    """The recognised files of a folder, each with its kind of data."""
+    recognised = {}
+    for file in sorted(file for file in folder.iterdir() if file.is_file()):
+        first_line = _first_line(file)  # a damaged file is an error here too: left out, its data would be missed
+        try:
+            recognised[file] = _kind(file, first_line)
+        except InvalidInput:
+            continue
+    if not recognised:
+        raise InvalidInput(f"--data takes a folder with Yahoo! R6A files or covtype.data, and {folder} has neither")
+    return recognised
+
+
+def _kind(file: Path, first_line: bytes | None = None) -> str:
+    """The kind of data in a file."""
+    first_line = _first_line(file) if first_line is None else first_line
+    if first_line.count(b",") == FOREST_COMMAS:
+        return FOREST
+    try:
+        check_files([file])
+    except InvalidInput as error:
+        raise InvalidInput(f"--data takes Yahoo! R6A files and covtype.data, and {file} is neither: {error}") from None
+    return NEWS
 
 
 def _first_line(path: Path) -> bytes:

@@ -1,6 +1,7 @@
 """Everything of the paper, or some of it, in one run with one progress report."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -111,7 +112,8 @@ class _Measurements:
         key = sha256(f"{code} {data}".encode()).hexdigest()[:16]
         path = self._folder / f"{name}-{'quick-' * self._quick}{key}.json"
         if path.exists():
-            return msgspec.json.decode(path.read_bytes(), type=kind)
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):  # a damaged file: measure again
+                return msgspec.json.decode(path.read_bytes(), type=kind)
         measured = measure()
         path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".part")

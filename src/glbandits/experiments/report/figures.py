@@ -18,6 +18,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from glbandits.experiments.best_pulls import best_pulls
 from glbandits.experiments.outcomes import ExperimentResult, ProtocolResult
 from glbandits.experiments.protocols import PROTOCOLS
+from glbandits.experiments.regret_figure import literal
 from glbandits.experiments.report.chart_data import (
     PROTOCOL_TITLES,
     curves,
@@ -54,7 +55,7 @@ def experiment_figure(result: ExperimentResult, styles: SeriesStyles) -> Figure:
     """The curves of one experiment: its protocols side by side, on one vertical axis."""
     many = len(result.protocols)
     figure, panels = _figure(1, many, width=5.2 * many + 2.4, height=4.8)
-    figure.suptitle(named(result.experiment.title, result), x=0.01, ha="left", fontsize=12)
+    figure.suptitle(literal(named(result.experiment.title, result)), x=0.01, ha="left", fontsize=12)
     for axes, protocol in zip(panels, result.protocols, strict=True):
         axes.set_title(f"{title_of(result, protocol)}: {spread_in_words(protocol)}", loc="left", fontsize=10)
         _draw_curves(axes, result, protocol, styles)
@@ -67,7 +68,7 @@ def pulls_figure(result: ExperimentResult, styles: SeriesStyles) -> Figure:
     """The median pulls of the best arms: the protocols side by side."""
     many = len(result.protocols)
     figure, panels = _figure(1, many, width=5.2 * many + 2.4, height=4.4)
-    figure.suptitle(named(result.experiment.title, result), x=0.01, ha="left", fontsize=12)
+    figure.suptitle(literal(named(result.experiment.title, result)), x=0.01, ha="left", fontsize=12)
     for axes, protocol in zip(panels, result.protocols, strict=True):
         axes.set_title(title_of(result, protocol), loc="left", fontsize=10)
         _draw_pulls(axes, result, protocol, styles)
@@ -84,7 +85,7 @@ def paper_figure(results: Sequence[ExperimentResult], protocol: str, styles: Ser
     figure, all_axes = _figure(rows, columns, width=4.4 * columns, height=3.6 * rows + 0.9)
     for axes, panel in zip(all_axes, panels, strict=False):
         title = named(panel.title, panel.result)
-        axes.set_title("\n".join(textwrap.wrap(title, TITLE_WIDTH)), loc="left", fontsize=10)
+        axes.set_title(literal("\n".join(textwrap.wrap(title, TITLE_WIDTH))), loc="left", fontsize=10)
         panel.draw(axes)
     for axes in all_axes[len(panels) :]:
         axes.set_axis_off()
@@ -190,7 +191,7 @@ def _draw_curves(axes: Axes, result: ExperimentResult, protocol: ProtocolResult,
             marker=style.marker,
             markersize=5,
             markevery=(apart // 2 + index * apart // (2 * len(drawn)), apart),
-            label=series_name(curve.label, curve.is_extra),
+            label=literal(series_name(curve.label, curve.is_extra)),
         )
         if curve.has_band:
             low, high = curve.mean - curve.half_width, curve.mean + curve.half_width
@@ -218,9 +219,9 @@ def _draw_pulls(
             hatch=style.hatch,
             edgecolor="white",
             linewidth=0,
-            label=series_name(label, label in extras),
+            label=literal(series_name(label, label in extras)),
         )
-    axes.set_xticks(centres, [arm.replace(" (", "\n(") for arm in pulls.arms], fontsize=9 if short else 10)
+    axes.set_xticks(centres, [literal(arm.replace(" (", "\n(")) for arm in pulls.arms], fontsize=9 if short else 10)
     axes.set_ylim(*pulls_range(result))
     _plain(axes)
 
