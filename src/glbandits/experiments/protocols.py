@@ -24,14 +24,14 @@ WORDS = {
     ),
     FRESH: (
         "One setting for each policy is played on seeds that nothing was chosen on. It is chosen in two steps, both by "
-        "mean final regret: the five best settings over the runs of the paper's protocol, and of these the best over "
-        "further seeds. Bands are 95 % confidence intervals of the mean. All policies play the same problems "
+        "mean final regret: the best tenth of the settings (at least five) over the runs of the paper's protocol, and "
+        "of these the best over further seeds. Bands are 95 % confidence intervals of the mean. All policies play the same problems "
         "with the same noise, so differences are taken seed by seed."
     ),
 }
 PROTOCOLS = (PAPER, FRESH)
-FINALISTS = 5
-"""Settings of each policy that are compared on the seeds of the finals."""
+FINALISTS, FINALISTS_SHARE = 5, 10
+"""So many settings of each policy, and at least one in ten of a larger grid, are compared on the seeds of the finals."""
 COMPILE_SECONDS = 12.0
 """A first guess for one policy; with a warm cache it takes a second."""
 
@@ -92,6 +92,11 @@ class _Grid:
     is_extra: bool
 
     @property
+    def finalists(self) -> int:
+        """How many settings are compared on the seeds of the finals."""
+        return max(FINALISTS, len(self.policies) // FINALISTS_SHARE)
+
+    @property
     def is_tuned(self) -> bool:
         """Whether its settings are compared. An extra policy with one setting has nothing to tune."""
         return not self.is_extra or len(self.policies) > 1
@@ -121,7 +126,7 @@ class _Tuning:
         for grid in self.grids:
             specs += self.experiment.specs(grid.policies[:1], self.experiment.fresh)
             if len(grid.policies) > 1:
-                specs += self.experiment.specs(grid.policies[:FINALISTS], self.experiment.finals)
+                specs += self.experiment.specs(grid.policies[: grid.finalists], self.experiment.finals)
         return specs
 
     def final_specs(self) -> list[RunSpec]:
@@ -150,7 +155,7 @@ class _Tuning:
         ordered = [grid.policies[index] for index in np.argsort(means, kind="stable")]
         (seed, *_) = self.experiment.repeats
         distinct = {self.experiment.specs([policy], [seed])[0].key: policy for policy in reversed(ordered)}
-        return list(reversed(distinct.values()))[:FINALISTS]
+        return list(reversed(distinct.values()))[: grid.finalists]
 
     def chosen(self, grid: _Grid) -> Policy:
         """The finalist of least mean regret over the seeds of the finals."""
