@@ -103,6 +103,26 @@ def test_ctrl_c_in_compiled_code_says_how_to_continue(tmp_path: Path) -> None:
     assert errors == ""
 
 
+def test_ctrl_c_between_tasks_prints_no_warning(tmp_path: Path) -> None:
+    program = """
+import time
+from pathlib import Path
+from rich.console import Console
+from glbandits.cli.run_experiment import resumable
+from glbandits.experiments.engine import in_processes
+from glbandits.experiments.result_store import ResultStore
+
+with resumable(ResultStore(Path("store")), Console()):
+    for _ in in_processes(time.sleep, [(0.01,)] * 20, 2):
+        time.sleep(0.2)
+        raise KeyboardInterrupt
+"""
+    command = [sys.executable, "-c", program]
+    stopped = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "Stopped. 0 finished runs are kept in store." in stopped.stdout
+    assert "UserWarning" not in stopped.stderr
+
+
 @pytest.mark.parametrize("link", ["__cause__", "__context__"])
 def test_a_system_error_from_ctrl_c_counts_as_ctrl_c(link: str, tmp_path: Path) -> None:
     interrupted = SystemError("CPUDispatcher returned a result with an exception set")

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ from glbandits.experiments.summary import ExperimentSummary
 BOTH = "both"
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
+CANCELLED = r"\d+ tasks (have been successfully executed|which were still being processed)"
+"""How joblib's warning about the tasks that Ctrl-C cancels begins."""
 
 
 def protocol_names(asked: str) -> list[str]:
@@ -51,7 +54,9 @@ def resumable(store: ResultStore, console: Console) -> Iterator[None]:
     text = f"Finished runs are kept in {store.folder}. Stop with Ctrl-C at any time; the same command continues."
     console.print(text, soft_wrap=True, markup=False)
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", CANCELLED)
+            yield
     except (KeyboardInterrupt, SystemError) as error:
         if not _is_interrupt(error):
             raise
