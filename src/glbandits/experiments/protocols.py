@@ -25,13 +25,13 @@ WORDS = {
     FRESH: (
         "One setting for each policy is played on seeds that nothing was chosen on. It is chosen in two steps, both by "
         "mean final regret: the best tenth of the settings (at least five) over the runs of the paper's protocol, and "
-        "of these the best over further seeds. Bands are 95 % confidence intervals of the mean. All policies play the same problems "
-        "with the same noise, so differences are taken seed by seed."
+        "of these the best over further seeds. Bands are 95 % confidence intervals of the mean. All policies play the "
+        "same problems with the same noise, so differences are taken seed by seed."
     ),
 }
 PROTOCOLS = (PAPER, FRESH)
 FINALISTS, FINALISTS_SHARE = 5, 10
-"""So many settings of each policy, and at least one in ten of a larger grid, are compared on the seeds of the finals."""
+"""So many settings of each policy, or one in ten of a larger grid, are compared on the seeds of the finals."""
 COMPILE_SECONDS = 12.0
 """A first guess for one policy; with a warm cache it takes a second."""
 
