@@ -21,7 +21,7 @@ REPRODUCED = "reproduced"
 ONLY_BY_PROTOCOL = "reproduced only by the paper's protocol"
 NOT_REPRODUCED = "not reproduced"
 NOT_TESTABLE = "not testable without the licensed data"
-NOT_COVERED = "does not apply to the experiments"
+NOT_COVERED = "not applicable to the experiments"
 VERDICTS = (REPRODUCED, ONLY_BY_PROTOCOL, NOT_REPRODUCED, NOT_TESTABLE, NOT_COVERED)
 
 OURS = "sgd-ts"

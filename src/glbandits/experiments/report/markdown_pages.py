@@ -79,7 +79,7 @@ def claims_page(summary: PaperSummary) -> str:
         "- A claim is *reproduced* if it holds on fresh seeds or by direct measurement, and *reproduced only by the "
         "paper's protocol* if it holds that way alone. \"First\" means least mean regret among the paper's seven; a "
         "difference whose interval contains 0 may be chance.\n"
-        "- A statement that is proven for conditions which the experiments do not meet *does not apply to the "
+        "- A statement that is proven for conditions which the experiments do not meet is *not applicable to the "
         "experiments*.",
         f"Of {len(claims)} claims: {counted}.",
         verdicts.to_markdown(),
