@@ -3,9 +3,15 @@ import math
 import numpy as np
 import pytest
 
-from glbandits import Bandit, Gloc, InvalidInput
+from glbandits import Bandit, Gloc, GlocTs, InvalidInput
+from glbandits.environments import Synthetic
+from glbandits.maths.links import find_link
+from glbandits.maths.philox import generator
 from glbandits.policy import unpacker
 from glbandits.policy_bases.gloc_policy import PATH, factor_of, theta_hat_of, theta_of, width
+from glbandits.records import Floats
+from glbandits.simulation import simulate
+from glbandits.simulation.loop import play_entry
 
 
 def test_two_rounds_by_hand() -> None:
@@ -57,3 +63,22 @@ def test_wrong_settings_are_refused() -> None:
         Gloc(failure=2)
     with pytest.raises(InvalidInput, match="exploration must be a finite number at least 0"):
         Gloc(exploration=-1)
+
+
+@pytest.mark.parametrize("kind", [Gloc, GlocTs])
+def test_runs_with_projections_are_the_same_compiled_and_not(kind: type[Gloc] | type[GlocTs]) -> None:
+    policy = kind(step=10.0, bound=0.3)
+    problem = Synthetic(dim=7, arms=5, theta_norm=3.0)
+    compiled, plain = (simulate(policy, problem, 60, 3, compiled=flag, jobs=1) for flag in (True, False))
+    np.testing.assert_array_equal(compiled.choices, plain.choices)
+    np.testing.assert_array_equal(_states(policy, problem, True), _states(policy, problem, False))
+
+
+def _states(policy: Gloc | GlocTs, problem: Synthetic, compiled: bool) -> Floats:
+    """The state after 60 rounds."""
+    piece = next(problem.rounds(60, 1))
+    play = play_entry(policy.implementation(7), find_link(policy.link), problem.noise, compiled)
+    room = np.empty(60, dtype=np.int64), np.empty(60)
+    start = policy.init(7), policy.packed_settings(7), generator(1)
+    arms = piece.arms, piece.counts, piece.expected, piece.values, piece.best(), piece.noise
+    return play(*start, *arms, 0.0, *room)

@@ -41,7 +41,8 @@ def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
     forward(R, half)
     for _ in range(50):
         length = norm(point)
-        step = (length / norm(half)) ** 2 * (length / radius - 1.0)
+        ratio = length / norm(half)
+        step = ratio * ratio * (length / radius - 1.0)  # not ** 2, which Python and compiled code round differently
         if not length > radius * (1.0 + 1e-14) or not nu + step > nu:
             break
         nu += step
