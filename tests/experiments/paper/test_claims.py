@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from glbandits import InvalidInput
+from glbandits.experiments.paper.claim_evidence import SEVEN
 from glbandits.experiments.paper.claims import (
     NOT_REPRODUCED,
     NOT_TESTABLE,
     ONLY_BY_PROTOCOL,
     REPRODUCED,
-    SEVEN,
     Claim,
     check_claims,
 )

@@ -9,13 +9,30 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from glbandits.experiments.outcomes import FRESH
+from glbandits.experiments.paper.claim_evidence import (
+    OURS,
+    SEVEN,
+    are_last,
+    count_of_firsts,
+    extremes_of,
+    fresh_of,
+    has_extremes,
+    leaders,
+    lower_end,
+    median_pulls,
+    paper_of,
+    pulls_of,
+    ranks_of,
+    ratios_of,
+    regrets_of,
+    upper_end,
+)
 from glbandits.experiments.paper.forest_2 import AS_PUBLISHED
 from glbandits.experiments.paper.forest_2 import NAME as FOREST_2
 from glbandits.experiments.paper.paper_summary import PaperSummary
-from glbandits.experiments.paper.runtime import PAPER_SECONDS, RuntimeTable, slope
+from glbandits.experiments.paper.runtime import slope
 from glbandits.experiments.paper.theory import rounded
-from glbandits.experiments.summary import EQUAL_GRID, ExperimentSummary, PolicySummary, ProtocolSummary
+from glbandits.experiments.summary import EQUAL_GRID, ExperimentSummary, ProtocolSummary
 
 REPRODUCED = "reproduced"
 ONLY_BY_PROTOCOL = "reproduced only by the paper's protocol"
@@ -24,8 +41,6 @@ NOT_TESTABLE = "not testable without the licensed data"
 NOT_COVERED = "not applicable to the experiments"
 VERDICTS = (REPRODUCED, ONLY_BY_PROTOCOL, NOT_REPRODUCED, NOT_TESTABLE, NOT_COVERED)
 
-OURS = "sgd-ts"
-SEVEN = tuple(PAPER_SECONDS)
 FOREST_2_LEAKED = f"{FOREST_2}-{AS_PUBLISHED}"
 
 
@@ -68,13 +83,13 @@ def _outperforms(summary: PaperSummary) -> Iterator[Claim]:
     published, clean = ([one for one in group if not one.simulated_data] for group in (published, clean))
     if len(published) < 2:
         return
-    protocol = [one.name for one in published if _paper(one).rank(OURS) == 1]
-    fresh = [one.name for one in clean if _fresh(one).rank(OURS) == 1]
+    protocol = [one.name for one in published if paper_of(one).rank(OURS) == 1]
+    fresh = [one.name for one in clean if fresh_of(one).rank(OURS) == 1]
     yield Claim(
         "abstract, section 7",
         "SGD-TS consistently outperforms existing algorithms on synthetic and real data.",
-        _count(protocol, len(published)),
-        _count(fresh, len(clean)),
+        count_of_firsts(protocol, len(published)),
+        count_of_firsts(fresh, len(clean)),
         verdict(len(protocol) == len(published), len(fresh) == len(clean)),
     )
 
@@ -90,14 +105,14 @@ def _simulation(summary: PaperSummary) -> Iterator[Claim]:
         "In the simulation SupCB-GLM and Laplace-TS perform poorly: they are the last two of the seven.",
         experiment,
         experiment,
-        lambda protocol: _last(protocol, worst),
-        lambda protocol: _ranks(protocol, worst),
+        lambda protocol: are_last(protocol, worst),
+        lambda protocol: ranks_of(protocol, worst),
     )
     yield _grid_claim(experiment)
 
 
 def _grid_claim(experiment: ExperimentSummary) -> Claim:
-    paper, fresh = _paper(experiment), _fresh(experiment)
+    paper, fresh = paper_of(experiment), fresh_of(experiment)
     equal = sorted(paper.compared, key=lambda policy: policy.equal_grid_regret)
     sizes = ", ".join(f"{policy.label} {policy.tried}" for policy in sorted(paper.compared, key=lambda p: -p.tried))
     values = ", ".join(f"{policy.label} {policy.equal_grid_regret:.1f}" for policy in equal)
@@ -105,7 +120,7 @@ def _grid_claim(experiment: ExperimentSummary) -> Claim:
         "6",
         "A grid search for every algorithm, with the best setting reported, is a fair comparison.",
         f"Settings: {sizes}. With at most {EQUAL_GRID} settings each, drawn at random: {values}.",
-        f"One setting each: {_leaders(fresh)}.",
+        f"One setting each: {leaders(fresh)}.",
         verdict(False, equal[0].label == paper.compared[0].label == fresh.compared[0].label),
     )
 
@@ -119,8 +134,8 @@ def _forest_1(summary: PaperSummary) -> Iterator[Claim]:
         "6.3",
         "Scenario 1: the best cluster's mean is about 0.575, the worst's 0.005.",
         "",
-        f"{_extremes(experiment)}.",
-        verdict(by_protocol=False, on_fresh_seeds=_has_extremes(experiment, 0.575, 0.005)),
+        f"{extremes_of(experiment)}.",
+        verdict(by_protocol=False, on_fresh_seeds=has_extremes(experiment, 0.575, 0.005)),
     )
     yield _best_claim(where, "Scenario 1: SGD-TS has the least regret.", experiment, experiment)
     yield _pulls_claim(where, "Scenario 1: SGD-TS pulls the best arm most often.", experiment, experiment)
@@ -130,8 +145,10 @@ def _forest_1(summary: PaperSummary) -> Iterator[Claim]:
         "(we ask for intervals that do not overlap).",
         experiment,
         experiment,
-        lambda protocol: max(_high(protocol[name]) for name in well) < min(_low(protocol[name]) for name in poor),
-        lambda protocol: "; ".join(_values(protocol, names) for names in (well, poor)),
+        lambda protocol: (
+            max(upper_end(protocol[name]) for name in well) < min(lower_end(protocol[name]) for name in poor)
+        ),
+        lambda protocol: "; ".join(regrets_of(protocol, names) for names in (well, poor)),
     )
 
 
@@ -143,9 +160,9 @@ def _forest_2(summary: PaperSummary) -> Iterator[Claim]:
     yield Claim(
         where,
         "Scenario 2: the best cluster's mean is about 0.770, the worst's 0.",
-        f"With the class label among the 55 features, as in the published code: {_extremes(leaked)}.",
-        f"With the 54 features and a constant: {_extremes(clean)}.",
-        verdict(_has_extremes(leaked, 0.770, 0.0), _has_extremes(clean, 0.770, 0.0)),
+        f"With the class label among the 55 features, as in the published code: {extremes_of(leaked)}.",
+        f"With the 54 features and a constant: {extremes_of(clean)}.",
+        verdict(has_extremes(leaked, 0.770, 0.0), has_extremes(clean, 0.770, 0.0)),
     )
     yield _best_claim(where, "Scenario 2: SGD-TS has the least regret.", leaked, clean)
     yield _pulls_claim(where, "Scenario 2: SGD-TS pulls the best arm most often.", leaked, clean)
@@ -157,9 +174,9 @@ def _forest_2(summary: PaperSummary) -> Iterator[Claim]:
         clean,
         lambda protocol: (
             protocol["gloc"].regret < min(protocol[name].regret for name in others)
-            and _pulls(protocol, "gloc") < _pulls(protocol, OURS)
+            and median_pulls(protocol, "gloc") < median_pulls(protocol, OURS)
         ),
-        lambda protocol: f"{_ranks(protocol, ('gloc',))}; pulls: {_pulled(protocol, (OURS, 'gloc'))}",
+        lambda protocol: f"{ranks_of(protocol, ('gloc',))}; pulls: {pulls_of(protocol, (OURS, 'gloc'))}",
     )
     yield _claim(
         where,
@@ -167,7 +184,7 @@ def _forest_2(summary: PaperSummary) -> Iterator[Claim]:
         leaked,
         clean,
         lambda protocol: min(protocol[name].regret for name in others) > 2 * protocol[OURS].regret,
-        lambda protocol: f"against {_values(protocol, (OURS,))}: {_values(protocol, others)}",
+        lambda protocol: f"against {regrets_of(protocol, (OURS,))}: {regrets_of(protocol, others)}",
     )
     yield _claim(
         "2",
@@ -175,7 +192,7 @@ def _forest_2(summary: PaperSummary) -> Iterator[Claim]:
         leaked,
         clean,
         lambda protocol: protocol.rank("laplace-ts") >= len(protocol.compared) - 1,
-        lambda protocol: _ranks(protocol, ("laplace-ts",)),
+        lambda protocol: ranks_of(protocol, ("laplace-ts",)),
     )
 
 
@@ -189,7 +206,7 @@ def _news(summary: PaperSummary) -> Iterator[Claim]:
         return protocol.rank(OURS) == 1 and protocol.rank("ucb-glm") == 2
 
     def evidence(protocol: ProtocolSummary) -> str:
-        return ("" if is_real else "On the simulated stand-in: ") + _leaders(protocol)
+        return ("" if is_real else "On the simulated stand-in: ") + leaders(protocol)
 
     claim = _claim(
         "6.2, figure 1",
@@ -215,7 +232,8 @@ def _runtimes(summary: PaperSummary) -> Iterator[Claim]:
             "table 1, section 6.4",
             f"{words.capitalize()}: SGD-TS needs the least time of the seven.",
             "",
-            f"Times SGD-TS in the paper: {_ratios(table, f'paper_{column}')}. Here ({here}): {_ratios(table, column)}.",
+            f"Times SGD-TS in the paper: {ratios_of(table, f'paper_{column}')}. "
+            f"Here ({here}): {ratios_of(table, column)}.",
             verdict(by_protocol=False, on_fresh_seeds=cheapest),
         )
     growth = {name: table.row(name).growth_d for name in ("ucb-glm", "gloc", "glm-tsl")}
@@ -343,106 +361,29 @@ def _claim(
 
     Where the published data differ from those of the text, the paper's protocol is judged on the published ones.
     """
-    paper, fresh = _paper(by_protocol), _fresh(on_fresh_seeds)
+    paper, fresh = paper_of(by_protocol), fresh_of(on_fresh_seeds)
     shown = f"{evidence(paper)}."
     if by_protocol is not on_fresh_seeds:
-        shown = f"Label leaked: {shown} Without the leak: {evidence(_paper(on_fresh_seeds))}."
+        shown = f"Label leaked: {shown} Without the leak: {evidence(paper_of(on_fresh_seeds))}."
     return Claim(where, statement, shown, f"{evidence(fresh)}.", verdict(holds(paper), holds(fresh)))
 
 
 def _best_claim(where: str, statement: str, by_protocol: ExperimentSummary, on_fresh_seeds: ExperimentSummary) -> Claim:
-    return _claim(where, statement, by_protocol, on_fresh_seeds, lambda one: one.rank(OURS) == 1, _leaders)
+    return _claim(where, statement, by_protocol, on_fresh_seeds, lambda one: one.rank(OURS) == 1, leaders)
 
 
 def _pulls_claim(
     where: str, statement: str, by_protocol: ExperimentSummary, on_fresh_seeds: ExperimentSummary
 ) -> Claim:
     def most(protocol: ProtocolSummary) -> bool:
-        return _pulls(protocol, OURS) >= max(_pulls(protocol, policy.label) for policy in protocol.compared)
+        return median_pulls(protocol, OURS) >= max(median_pulls(protocol, policy.label) for policy in protocol.compared)
 
     def evidence(protocol: ProtocolSummary) -> str:
-        ordered = sorted(protocol.compared, key=lambda policy: -_pulls(protocol, policy.label))
-        return "median pulls: " + _pulled(protocol, [policy.label for policy in ordered])
+        ordered = sorted(protocol.compared, key=lambda policy: -median_pulls(protocol, policy.label))
+        return "median pulls: " + pulls_of(protocol, [policy.label for policy in ordered])
 
     return _claim(where, statement, by_protocol, on_fresh_seeds, most, evidence)
 
 
 def _untestable(claim: Claim) -> Claim:
     return Claim(claim.where, claim.statement, claim.by_protocol, claim.on_fresh_seeds, NOT_TESTABLE)
-
-
-def _paper(experiment: ExperimentSummary) -> ProtocolSummary:
-    assert experiment.paper is not None  # PaperSummary.experiment gives only experiments with both protocols
-    return experiment.paper
-
-
-def _fresh(experiment: ExperimentSummary) -> ProtocolSummary:
-    assert experiment.fresh is not None
-    return experiment.fresh
-
-
-def _count(names: list[str], many: int) -> str:
-    return f"SGD-TS is first in {len(names)} of {many}" + (f": {', '.join(names)}." if names else ".")
-
-
-def _shown(policy: PolicySummary) -> str:
-    width = "" if policy.half_width is None else f" \u00b1 {policy.half_width:.1f}"
-    return f"{policy.label} {policy.regret:.1f}{width}"
-
-
-def _leaders(protocol: ProtocolSummary) -> str:
-    """The three best policies of the paper, and where SGD-TS is."""
-    ordered = protocol.compared
-    text = ", ".join(_shown(policy) for policy in ordered[:3])
-    first, ours = ordered[0], protocol[OURS]
-    if first is ours:
-        return text
-    text += "; " + (OURS if ours in ordered[:3] else _shown(ours)) + f" has rank {protocol.rank(OURS)} of the seven"
-    if protocol.protocol == FRESH and first.difference is not None and first.difference_half_width is not None:
-        text += f", {-first.difference:.1f} \u00b1 {first.difference_half_width:.1f} behind the first, seed by seed"
-    return text
-
-
-def _values(protocol: ProtocolSummary, names: tuple[str, ...]) -> str:
-    return ", ".join(_shown(protocol[name]) for name in names)
-
-
-def _last(protocol: ProtocolSummary, names: tuple[str, ...]) -> bool:
-    return {policy.label for policy in protocol.compared[-len(names) :]} == set(names)
-
-
-def _ranks(protocol: ProtocolSummary, names: tuple[str, ...]) -> str:
-    many = len(protocol.compared)
-    return ", ".join(f"{_shown(protocol[name])} with rank {protocol.rank(name)} of the {many}" for name in names)
-
-
-def _pulls(protocol: ProtocolSummary, label: str) -> float:
-    return protocol[label].best_arm_pulls or 0.0
-
-
-def _pulled(protocol: ProtocolSummary, labels: "tuple[str, ...] | list[str]") -> str:
-    return ", ".join(f"{label} {_pulls(protocol, label):.0f}" for label in labels)
-
-
-def _extremes(experiment: ExperimentSummary) -> str:
-    return f"best {experiment.best_mean:.3f}, worst {experiment.worst_mean:.3f}"
-
-
-def _has_extremes(experiment: ExperimentSummary, best: float, worst: float) -> bool:
-    if experiment.best_mean is None or experiment.worst_mean is None:
-        return False
-    return abs(experiment.best_mean - best) < 0.002 and abs(experiment.worst_mean - worst) < 0.002
-
-
-def _low(policy: PolicySummary) -> float:
-    return policy.regret - (policy.half_width or 0.0)
-
-
-def _high(policy: PolicySummary) -> float:
-    return policy.regret + (policy.half_width or 0.0)
-
-
-def _ratios(table: RuntimeTable, column: str) -> str:
-    ratios = {name: table.ratio(name, column) for name in SEVEN if name != OURS}
-    ordered = sorted((ratio, name) for name, ratio in ratios.items() if ratio is not None)
-    return ", ".join(f"{name} {ratio:.3g}" for ratio, name in ordered)

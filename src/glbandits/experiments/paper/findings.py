@@ -1,6 +1,7 @@
 """What was found about the paper, in five lines."""
 
-from glbandits.experiments.paper.claims import OURS, SEVEN, VERDICTS, Claim
+from glbandits.experiments.paper.claim_evidence import OURS, SEVEN
+from glbandits.experiments.paper.claims import VERDICTS, Claim
 from glbandits.experiments.paper.paper_summary import PaperSummary
 from glbandits.experiments.summary import ExperimentSummary, ProtocolSummary
 

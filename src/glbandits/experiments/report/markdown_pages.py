@@ -78,7 +78,7 @@ def claims_page(summary: PaperSummary) -> str:
         "and the best of them is taken. In forest cover 2 the label is left out.\n"
         "- A claim is *reproduced* if it holds on fresh seeds or by direct measurement, and *reproduced only by the "
         "paper's protocol* if it holds that way alone. \"First\" means least mean regret among the paper's seven; a "
-        "difference whose interval contains 0 may be chance.\n"
+        "difference whose interval contains 0 is not significant.\n"
         "- A statement that is proven for conditions which the experiments do not meet is *not applicable to the "
         "experiments*.",
         f"Of {len(claims)} claims: {counted}.",
