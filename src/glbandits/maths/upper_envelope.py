@@ -18,8 +18,22 @@ ROUNDING = 2.0**-52
 
 
 @jittable
-def half_normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> None:
-    """Write the probability of each line to be the highest at |Z|, Z standard normal.
+def pareto(least: float, u: float) -> float:
+    """A number from the Pareto distribution with tail index 6 and this least value, from a uniform u in [0, 1)."""
+    return least * math.exp(-math.log(1.0 - u) / 6.0)
+
+
+@jittable
+def pareto_survival(least: float, z: float) -> float:
+    """The probability that such a number is above z, for z >= least."""
+    ratio = least / z
+    cube = ratio * ratio * ratio
+    return cube * cube
+
+
+@jittable
+def pareto_probabilities(levels: Floats, slopes: Floats, least: float, out: Floats) -> None:
+    """Write the probability of each line to be the highest at Z, a `pareto` number with this least value.
 
     Of equal lines the first gets all of it. Slopes must not be negative. O(K log K).
     """
@@ -29,7 +43,7 @@ def half_normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> No
     size = 0
     for line in order:
         out[line] = 0.0
-        start, useful = 0.0, True
+        start, useful = least, True
         while size > 0:
             last = chain[size - 1]
             rise = slopes[line] - slopes[last]
@@ -39,17 +53,17 @@ def half_normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> No
                     break
                 size -= 1
                 continue
-            start = max((levels[last] - levels[line]) / rise, 0.0)
+            start = max((levels[last] - levels[line]) / rise, least)
             if start > starts[size - 1]:
                 break
             size -= 1
-            start = 0.0
+            start = least
         if useful:
             chain[size], starts[size] = line, start
             size += 1
-    above = 1.0  # the probability of |Z| to be above the start of line k
+    above = 1.0  # the probability of Z to be above the start of line k
     for k in range(size):
-        beyond = math.erfc(starts[k + 1] / math.sqrt(2.0)) if k + 1 < size else 0.0
+        beyond = pareto_survival(least, starts[k + 1]) if k + 1 < size else 0.0
         out[chain[k]] = above - beyond
         above = beyond
 

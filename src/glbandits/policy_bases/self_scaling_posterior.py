@@ -1,59 +1,78 @@
 """A Gaussian posterior of theta and an intercept that finds its own scale: what `Optimist` learns.
 
 A reward moves the mean by the exact step of one observation and adds its curvature. The prior has no settings: its
-precisions follow the units of the features, and the size of the noise is estimated. Both become better known with
-time. Therefore the prior is rescaled at the 1st, 2nd, 4th, 8th ... reward, under the same observations. Nothing that
-was learned before a scale was known is lost.
+precisions follow the units of the features, the evidence chooses one scale for all of them, and the size of the noise
+is estimated. All become better known with time. Therefore the prior is replaced at the 1st, 2nd, 4th, 8th ... reward,
+under the same observations. Nothing that was learned before a scale was known is lost.
 
-The covariance is either a full matrix (`maths.covariance`) or a sketch (`maths.sketch`), behind the parts that both
-forms share.
+The precision matrix of theta and the intercept b is [[D, c], [c', e]]. The state holds P = D^-1 in blocks
+(`maths.feature_blocks`), g = P c and s = e - c'g, the precision of b after theta is integrated out. The variance of
+the score x'theta + b is then x'Px + (1 - g'x)^2 / s.
 """
 
 import math
 
 import numpy as np
 
+from glbandits.maths.cholesky import factorise, forward
+from glbandits.maths.feature_blocks import (
+    LARGEST_BLOCK,
+    are_valid_blocks,
+    block_end,
+    block_matrix,
+    gather,
+    quadratic_form,
+    scatter,
+    subtract_outer,
+)  # fmt: skip
+from glbandits.maths.inverse import invert
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.numba_support import jittable
 from glbandits.policy import StateLayout
 from glbandits.records import Floats
 
-SKETCHED_LAYOUT = StateLayout()
-COUNT = SKETCHED_LAYOUT.count("count")
+LAYOUT = StateLayout()
+COUNT = LAYOUT.count("count")
 """Rewards learned."""
-LAST, NEXT = SKETCHED_LAYOUT.scalar("last", at_least=0.0), SKETCHED_LAYOUT.scalar("next", at_least=0.0)
-"""The count at the last and at the next rescaling of the prior."""
-WEIGHT = SKETCHED_LAYOUT.scalar("weight", at_least=0.0)
+LAST, NEXT = LAYOUT.scalar("last", at_least=0.0), LAYOUT.scalar("next", at_least=0.0)
+"""The count at the last and at the next replacement of the prior."""
+WEIGHT = LAYOUT.scalar("weight", at_least=0.0)
 """Rewards, discounted by the half-life, as the sums below are."""
-SQUARED_RESIDUALS = SKETCHED_LAYOUT.scalar("squared_residuals", at_least=0.0)
-EXPECTED = SKETCHED_LAYOUT.scalar("expected", at_least=0.0)
+SQUARED_RESIDUALS = LAYOUT.scalar("squared_residuals", at_least=0.0)
+EXPECTED = LAYOUT.scalar("expected", at_least=0.0)
 """The expectation of the squared residuals if the dispersion is 1."""
-RESIDUALS = SKETCHED_LAYOUT.scalar("residuals")
-OFFSET = SKETCHED_LAYOUT.scalar("offset")
-"""1 if the rewards need an intercept, else 0."""
-MEAN = OFFSET + 1
-mean_of = SKETCHED_LAYOUT.vector("mean", extra=1)
-"""The mean of theta, then that of the intercept."""
-prior_of = SKETCHED_LAYOUT.vector("prior", extra=1, positive=True)
-"""The precisions of the prior. All are positive."""
-squares_at = SKETCHED_LAYOUT.end()
-squares_of = SKETCHED_LAYOUT.vector("squares")
+CURVATURE = LAYOUT.scalar("curvature", at_least=0.0)
+"""The sum of the slopes of the link at the rewards."""
+PRIOR_SCALE = LAYOUT.scalar("prior_scale", at_least=0.0)
+"""The factor of all prior precisions that the evidence chose."""
+INTERCEPT = LAYOUT.scalar("intercept")
+"""The mean of the intercept b."""
+INTERCEPT_PRECISION = LAYOUT.scalar("intercept_precision", at_least=0.0)
+"""s, the precision of b after theta is integrated out."""
+mean_at = LAYOUT.end()
+mean_of = LAYOUT.vector("mean")
+"""The mean of theta."""
+coupling_at = LAYOUT.end()
+coupling_of = LAYOUT.vector("coupling")
+"""g."""
+prior_of = LAYOUT.vector("prior", positive=True)
+"""The prior precisions of theta."""
+squares_at = LAYOUT.end()
+squares_of = LAYOUT.vector("squares", at_least=0.0)
 """The sum of the squares of each feature."""
-presence_at = SKETCHED_LAYOUT.end()
-presence_of = SKETCHED_LAYOUT.vector("presence", at_least=0.0)
+presence_at = LAYOUT.end()
+presence_of = LAYOUT.vector("presence", at_least=0.0)
 """The number of rewards for which each feature was not 0."""
-tail_at = SKETCHED_LAYOUT.end()
-"""The offset of what follows: the full covariance or the sketch."""
+blocks_at = LAYOUT.end()
+"""The offset of the blocks of P, which follow."""
 
-WHOLE_LAYOUT = StateLayout(SKETCHED_LAYOUT)
-covariance_of = WHOLE_LAYOUT.matrix("covariance", extra=1)
-"""P, if it is a full matrix."""
-
-CLOSED, OPEN = 0.01, 100.0
-"""Prior variance of the intercept: close to none, until the residuals call for one."""
-SURPRISING = 12.0
-"""An intercept is needed if the squared sum of residuals, in units of its variance, exceeds this: 3.5 deviations."""
+FIRST_SCALE = 0.1
+"""The prior scale before the evidence chooses one: the score of a typical arm has the variance 10."""
+SCALES = (1.0, 0.3, 0.1, 0.03)
+"""The prior scales among which the evidence chooses. Larger ones get stuck, smaller ones explore too much."""
+EVIDENCE_FROM = 64
+"""Rewards from which on the evidence counts."""
 LARGEST_SHARE = 3.0
 """The largest ratio, either way, between a feature's share of the prior variance of the score and a typical share."""
 LEAST_SQUARE = 1e-100
@@ -72,6 +91,23 @@ def assumed_noise(link: Link) -> float:
     """
     bounded = link.lowest_reward > -math.inf and link.highest_reward < math.inf
     return 16.0 * link.slope(0.0) if bounded else 0.0
+
+
+def intercept_variance(link: Link) -> float:
+    """The prior variance of the intercept: vague if rewards may have any offset in units of their noise.
+
+    Other links have a scale of their own, on which 10 is wide. With more, the first reward moves the score to where
+    the slope is close to 0, and all later ones count too little.
+    """
+    return 1e6 if link.lowest_reward == -math.inf and link.highest_reward == math.inf else 10.0
+
+
+def is_valid_posterior(state: Floats, dim: int) -> bool:
+    """Whether this array can be a state: asked before a loaded one is trusted."""
+    start = blocks_at(dim)
+    if state.ndim != 1 or not LAYOUT.is_valid(state[:start], dim) or not np.isfinite(state).all():
+        return False
+    return are_valid_blocks(state[start:], dim)
 
 
 @jittable
@@ -100,26 +136,121 @@ def update_feature_stats(state: Floats, x: Floats) -> bool:
 
 
 @jittable
-def init_feature_prior(state: Floats, x: Floats, diagonal: int, stride: int) -> None:
+def init_feature_prior(state: Floats, x: Floats) -> None:
     """Set the prior of features that are present for the first time, in their units.
 
-    Nothing was observed along such a feature i, so its row of the covariance is 0 except for the variance, which is
-    state[diagonal + i * stride].
+    Nothing was observed along such a feature, so its row of P is 0 except for the variance.
     """
     dim = x.shape[0]
-    presence, prior = presence_of(state, dim), prior_of(state, dim)
+    presence, prior, start = presence_of(state, dim), prior_of(state, dim), blocks_at(dim)
     present = 0.0
     for i in range(dim):
         present += presence[i] / state[WEIGHT]
+    scale = state[PRIOR_SCALE] * max(present, 1.0 / LARGEST_SHARE)
+    while start < state.shape[0]:
+        P = block_matrix(state, start)
+        for k in range(P.shape[0]):
+            i = int(state[start + 1 + k])
+            if x[i] != 0.0 and presence[i] == 1.0:
+                prior[i] = max(x[i] * x[i], LEAST_SQUARE) * scale
+                P[k, k] = 1.0 / prior[i]
+        start = block_end(state, start)
+
+
+@jittable
+def learn_reward(state: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
+    """Move the mean by the exact step of one reward, record its residual, and add its curvature. O(n^2) a block."""
+    dim = x.shape[0]
+    mean, g = mean_at(dim), coupling_at(dim)
+    direction = np.zeros(dim)
+    present, variance, diagonal = multiply_blocks(state, x, direction)
+    score, remaining = float(state[INTERCEPT]), 1.0  # remaining is 1 - g'x
     for i in range(dim):
-        if x[i] != 0.0 and presence[i] == 1.0:
-            prior[i] = max(x[i] * x[i], LEAST_SQUARE) * max(present, 1.0 / LARGEST_SHARE)
-            state[diagonal + i * stride] = 1.0 / prior[i]
+        score += x[i] * state[mean + i]
+        remaining -= x[i] * state[g + i]
+    gain = remaining / state[INTERCEPT_PRECISION]
+    variance += remaining * gain
+    variance = max(variance, RESOLUTION * (diagonal + 1.0 / state[INTERCEPT_PRECISION]))
+    z = proximal_score(score, variance, reward, link)
+    pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
+    for i in range(dim):
+        state[mean + i] += pull * (direction[i] - gain * state[g + i])
+    state[INTERCEPT] += pull * gain
+    record_residual(state, pull, slope, variance)
+    add_curvature(state, x, direction, slope, 1.0 / math.sqrt(max(present, 1.0)))
+    if present == 0.0:
+        state[INTERCEPT_PRECISION] += slope
+
+
+@jittable
+def multiply_blocks(state: Floats, x: Floats, direction: Floats) -> tuple[float, float, float]:
+    """Write Px. Returns the number of blocks with features of x, x'Px, and what that would be without correlations."""
+    dim = x.shape[0]
+    side = min(dim, LARGEST_BLOCK)
+    features, product = np.empty(side), np.empty(side)
+    present, variance, diagonal, start = 0.0, 0.0, 0.0, blocks_at(dim)
+    while start < state.shape[0]:
+        if gather(state, start, x, features):
+            P = block_matrix(state, start)
+            variance += quadratic_form(P, features, 0, product)
+            scatter(state, start, product, direction)
+            for k in range(P.shape[0]):
+                diagonal += features[k] * features[k] * P[k, k]
+            present += 1.0
+        start = block_end(state, start)
+    return present, variance, diagonal
+
+
+@jittable
+def record_residual(state: Floats, pull: float, slope: float, variance: float) -> None:
+    """Add the residual before a step to the sums, computed from the residual after it with the slope there.
+
+    With the slope at the old score, a first reward of 1000 under the log link would look like noise.
+    """
+    leverage = 1.0 + slope * variance
+    residual = min(max(pull * leverage, -1e50), 1e50)
+    state[SQUARED_RESIDUALS] += residual * residual
+    state[EXPECTED] += min(slope * leverage, 1e100)
+    state[CURVATURE] += min(slope, 1e100)
+
+
+@jittable
+def add_curvature(state: Floats, x: Floats, direction: Floats, slope: float, constant: float) -> None:
+    """Add the curvature of a reward to P, g and s, block by block; `direction` is Px.
+
+    With one block that is exact. With m blocks each gets the curvature of its own features with the constant 1/sqrt(m):
+    the matrix stays positive definite, and that of the intercept alone is exact.
+    """
+    dim, start = x.shape[0], blocks_at(x.shape[0])
+    g = coupling_of(state, dim)
+    side = min(dim, LARGEST_BLOCK)
+    features, u, coupling = np.empty(side), np.empty(side), np.empty(side)
+    while start < state.shape[0]:
+        if gather(state, start, x, features):
+            P = block_matrix(state, start)
+            gather(state, start, direction, u)
+            gather(state, start, g, coupling)
+            variance, least, remaining = 0.0, 0.0, constant
+            for k in range(P.shape[0]):
+                variance += features[k] * u[k]
+                least += RESOLUTION * features[k] * features[k] * P[k, k]
+                remaining -= features[k] * coupling[k]
+            # Limit the curvature so that the remaining variance is not rounding error: it stays at least `least`.
+            least = max(least, 1e-300)
+            variance = max(variance, least)
+            limited = min(slope, max(1.0 / least - 1.0 / variance, 0.0))
+            weight = limited / (1.0 + limited * variance)
+            subtract_outer(P, weight, u)
+            for k in range(P.shape[0]):
+                coupling[k] += weight * remaining * u[k]
+            scatter(state, start, coupling, g)
+            state[INTERCEPT_PRECISION] += weight * remaining * remaining
+        start = block_end(state, start)
 
 
 @jittable
 def rescaled_prior(state: Floats, dim: int) -> Floats:
-    """Precisions under which the score of a typical arm has variance 1.
+    """Precisions under which the score of a typical arm has variance 1, apart from the intercept.
 
     Each feature has a share of that variance: its share of the squared length of the features, limited to between a
     third of and three times a typical feature's. So multiplying all features by a number changes nothing, a feature in
@@ -127,7 +258,7 @@ def rescaled_prior(state: Floats, dim: int) -> Floats:
     never seen counts as a typical one.
     """
     squares, presence = squares_of(state, dim), presence_of(state, dim)
-    prior, logs, seen = np.empty(dim + 1), 0.0, 0
+    prior, logs, seen = np.empty(dim), 0.0, 0
     for i in range(dim):
         prior[i] = 1.0
         if presence[i] > 0.0:
@@ -142,15 +273,12 @@ def rescaled_prior(state: Floats, dim: int) -> Floats:
             prior[i] = typical if presence[i] == 0.0 else prior[i] / share
         for i in range(dim):
             prior[i] *= max(total, 1.0 / LARGEST_SHARE)  # rows of zeros must not make it vanish
-    if state[RESIDUALS] * state[RESIDUALS] > SURPRISING * state[SQUARED_RESIDUALS]:
-        state[OFFSET] = 1.0
-    prior[dim] = 1.0 / (OPEN if state[OFFSET] == 1.0 else CLOSED)
     return prior
 
 
 @jittable
 def discount_sums(state: Floats, dim: int, half_life: float) -> float:
-    """Discount the sums of a state since the last rescaling, and set the count of the next one. Returns the factor."""
+    """Discount the sums of a state since the last call, and set the count of the next one. Returns the factor."""
     fade = math.exp(-math.log(2.0) * (state[COUNT] - state[LAST]) / half_life)
     squares, presence = squares_of(state, dim), presence_of(state, dim)
     for i in range(dim):
@@ -158,49 +286,134 @@ def discount_sums(state: Floats, dim: int, half_life: float) -> float:
         squares[i] *= factor
         presence[i] *= factor
     state[WEIGHT] *= fade
+    state[CURVATURE] *= fade
     # Early residuals contain what was not learned yet: those of the first half of all rewards count a quarter.
     early = state[LAST] / state[COUNT]
     state[SQUARED_RESIDUALS] *= fade * early * early
     state[EXPECTED] *= fade * early * early
-    state[RESIDUALS] *= math.sqrt(fade) * early * early  # its variance is discounted by the square
     state[LAST] = state[COUNT]
     state[NEXT] = state[COUNT] + min(state[COUNT], max(1.0, half_life / 8.0))
     return fade
 
 
 @jittable
-def move_mean(
-    state: Floats,
-    x: Floats,
-    reward: float,
-    direction: Floats,
-    variance: float,
-    diagonal: float,
-    link: LinkFunctions,
-) -> tuple[float, float]:
-    """Move the mean along the direction Pv by the exact step of one reward, and record its residual.
+def replace_prior(state: Floats, dim: int, half_life: float, noise: float, intercept_precision: float) -> None:
+    """Put the prior in the units known by now, at the scale that the evidence prefers, and forget by the half-life.
 
-    Returns the curvature of the reward, and the weight with which the outer product of Pv is subtracted from P.
-    `variance` is v'Pv, and `diagonal` what it would be if no two coordinates were correlated. Reads the mean by offset,
-    because a slice takes 20 ns.
+    The prior mean is 0, so the right-hand side of the normal equations does not contain it. O(n^3) a block.
     """
-    dim = x.shape[0]
-    score = float(state[MEAN + dim])
+    new_prior, size = rescaled_prior(state, dim), dispersion(state, noise)
+    fade = discount_sums(state, dim, half_life)
+    c, right_side = np.empty(dim), np.empty(dim)
+    e, right_intercept = unravel_prior(state, dim, intercept_precision, fade, c, right_side)
+    e += intercept_precision
+    scale = float(state[PRIOR_SCALE])
+    if state[COUNT] >= EVIDENCE_FROM:
+        best = -np.inf
+        for candidate in SCALES:
+            evidence = log_evidence(state, new_prior, candidate, c, right_side, e, right_intercept, size)
+            if evidence > best:
+                best, scale = evidence, candidate
+    state[PRIOR_SCALE] = scale
+    prior = prior_of(state, dim)
     for i in range(dim):
-        score += x[i] * state[MEAN + i]
-    least = RESOLUTION * diagonal
-    variance = max(variance, least)
-    z = proximal_score(score, variance, reward, link)
-    pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
-    for i in range(dim + 1):
-        state[MEAN + i] += pull * direction[i]
-    # The residual before the step, computed from the residual after it with the slope at z. With the slope at the old
-    # score, a first reward of 1000 under the log link would look like noise.
-    leverage = 1.0 + slope * variance
-    residual = min(max(pull * leverage, -1e50), 1e50)
-    state[RESIDUALS] += residual
-    state[SQUARED_RESIDUALS] += residual * residual
-    state[EXPECTED] += min(slope * leverage, 1e100)
-    # Limit the curvature so that the remaining variance is not rounding error: it stays at least `least`.
-    slope = min(slope, max(1.0 / least - 1.0 / variance, 0.0))
-    return slope, slope / (1.0 + slope * variance)
+        prior[i] = scale * new_prior[i]
+    solve_with_prior(state, dim, c, right_side, e, right_intercept)
+
+
+@jittable
+def unravel_prior(
+    state: Floats, dim: int, intercept_precision: float, fade: float, c: Floats, right_side: Floats
+) -> tuple[float, float]:
+    """Replace P by the discounted curvature of the observations, and write the discounted c and D theta + c b.
+
+    Returns the same for the intercept: its curvature, and c'theta + e b.
+    """
+    mean, g, prior, b = mean_of(state, dim), coupling_of(state, dim), prior_of(state, dim), state[INTERCEPT]
+    e, right_intercept, start = float(state[INTERCEPT_PRECISION]), 0.0, blocks_at(dim)
+    while start < state.shape[0]:
+        n, D = int(state[start]), block_matrix(state, start)
+        invert(D)
+        for k in range(n):
+            i = int(state[start + 1 + k])
+            c[i] = right_side[i] = 0.0
+            for m in range(n):
+                j = int(state[start + 1 + m])
+                c[i] += D[k, m] * g[j]
+                right_side[i] += D[k, m] * mean[j]
+            right_side[i] += c[i] * b
+            e += c[i] * g[i]
+            right_intercept += c[i] * mean[i]
+        for k in range(n):
+            i = int(state[start + 1 + k])
+            D[k, k] = max(D[k, k] - prior[i], 0.0)
+            for m in range(n):
+                D[k, m] *= fade
+            c[i] *= fade
+            right_side[i] *= fade
+        start = block_end(state, start)
+    right_intercept += e * b
+    return max(e - intercept_precision, 0.0) * fade, right_intercept * fade
+
+
+@jittable
+def log_evidence(
+    state: Floats,
+    prior: Floats,
+    scale: float,
+    c: Floats,
+    right_side: Floats,
+    e: float,
+    right_intercept: float,
+    dispersion: float,
+) -> float:
+    """The logarithm of the evidence for a prior of this scale, up to a constant, by Laplace's approximation. O(n^3)."""
+    start = blocks_at(prior.shape[0])
+    total, fitted = 0.0, 0.0
+    while start < state.shape[0]:
+        n = int(state[start])
+        R, y, z = block_matrix(state, start).copy(), np.empty(n), np.empty(n)
+        gather(state, start, right_side, y)
+        gather(state, start, c, z)
+        for k in range(n):
+            precision = scale * prior[int(state[start + 1 + k])]
+            R[k, k] += precision
+            total += 0.5 * math.log(precision)
+        factorise(R, 1e-300, z)
+        forward(R, y)
+        forward(R, z)
+        for k in range(n):
+            total -= math.log(R[k, k])
+            fitted += y[k] * y[k]
+            e -= z[k] * z[k]
+            right_intercept -= y[k] * z[k]
+        start = block_end(state, start)
+    e = max(e, LEAST_SQUARE)
+    fitted += right_intercept * right_intercept / e
+    return total - 0.5 * math.log(e) + 0.5 * fitted / dispersion
+
+
+@jittable
+def solve_with_prior(state: Floats, dim: int, c: Floats, right_side: Floats, e: float, right_intercept: float) -> None:
+    """Add the prior of the state to the curvature in its blocks, and compute P, g, s and both means."""
+    mean, g, prior, start = mean_of(state, dim), coupling_of(state, dim), prior_of(state, dim), blocks_at(dim)
+    while start < state.shape[0]:
+        n, P = int(state[start]), block_matrix(state, start)
+        for k in range(n):
+            P[k, k] += prior[int(state[start + 1 + k])]
+        invert(P)
+        for k in range(n):
+            i = int(state[start + 1 + k])
+            g[i] = mean[i] = 0.0
+            for m in range(n):
+                j = int(state[start + 1 + m])
+                g[i] += P[k, m] * c[j]
+                mean[i] += P[k, m] * right_side[j]
+        start = block_end(state, start)
+    for i in range(dim):
+        right_intercept -= g[i] * right_side[i]
+        e -= c[i] * g[i]
+    state[INTERCEPT_PRECISION] = max(e, LEAST_SQUARE)
+    state[INTERCEPT] = right_intercept / state[INTERCEPT_PRECISION]
+    for i in range(dim):
+        mean[i] -= g[i] * state[INTERCEPT]
