@@ -17,8 +17,6 @@ from glbandits.records import Floats, Ints
 
 LARGEST_BLOCK = 128
 """Features that one observation may join to a single block."""
-SMALL_BLOCK = 16
-"""Up to this size one sum for an arm is faster than a product with the matrix row by row."""
 CHUNK = 32
 """The size of the blocks of an observation with more features than that."""
 
@@ -26,8 +24,8 @@ CHUNK = 32
 def initial_blocks(dim: int) -> Floats:
     """The blocks before the first observation, with variances of 1."""
     if dim <= LARGEST_BLOCK:
-        return np.concatenate([[dim], np.arange(dim), np.eye(dim).ravel()])
-    return np.stack([np.ones(dim), np.arange(dim), np.ones(dim)], axis=1).ravel()
+        return np.concatenate([[float(dim)], np.arange(float(dim)), np.eye(dim).ravel()])
+    return np.stack([np.ones(dim), np.arange(float(dim)), np.ones(dim)], axis=1).ravel()
 
 
 def are_valid_blocks(blocks: Floats, dim: int) -> bool:
@@ -104,6 +102,15 @@ def quadratic_form(P: Floats, features: Floats, start: int, product: Floats) -> 
 
 
 @jittable
+def diagonal_form(P: Floats, x: Floats) -> float:
+    """What x'Px would be if no two features were correlated."""
+    total = 0.0
+    for i in range(P.shape[0]):
+        total += x[i] * x[i] * P[i, i]
+    return total
+
+
+@jittable
 def add_variances(state: Floats, start: int, arms: Floats, variances: Floats) -> None:
     """Add x'Px to the variance of each arm; the blocks of P begin at `start`. O(n^2) for each block with features."""
     K, dim = arms.shape
@@ -115,8 +122,6 @@ def add_variances(state: Floats, start: int, arms: Floats, variances: Floats) ->
             feature, variance = int(state[start + 1]), state[start + 2]
             for a in range(K):
                 variances[a] += arms[a, feature] * arms[a, feature] * variance
-        elif n == dim and n <= SMALL_BLOCK:
-            add_small_variances(block_matrix(state, start), arms, variances)
         elif n == dim:
             P, features = block_matrix(state, start), arms.ravel()
             for a in range(K):
@@ -127,20 +132,6 @@ def add_variances(state: Floats, start: int, arms: Floats, variances: Floats) ->
                 if gather(state, start, arms[a], x):
                     variances[a] += quadratic_form(P, x, 0, product)
         start = block_end(state, start)
-
-
-@jittable
-def add_small_variances(P: Floats, arms: Floats, variances: Floats) -> None:
-    """Add x'Px to the variance of each arm, from one triangle of P: half of the products, in one sum."""
-    K, dim = arms.shape
-    for a in range(K):
-        total = 0.0
-        for i in range(dim):
-            row = 0.5 * arms[a, i] * P[i, i]
-            for j in range(i):
-                row += arms[a, j] * P[i, j]
-            total += arms[a, i] * row
-        variances[a] += 2.0 * total
 
 
 @jittable
@@ -188,10 +179,10 @@ def merge_blocks(state: Floats, start: int, x: Floats) -> Floats:
 @jittable
 def touches(state: Floats, start: int, x: Floats) -> bool:
     """Whether x has a feature of the block that is not zero."""
+    present = False
     for k in range(int(state[start])):
-        if x[int(state[start + 1 + k])] != 0.0:
-            return True
-    return False
+        present = present or x[int(state[start + 1 + k])] != 0.0
+    return present
 
 
 @jittable

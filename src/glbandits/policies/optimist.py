@@ -5,29 +5,27 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.feature_blocks import LARGEST_BLOCK, add_variances, initial_blocks, merge_blocks
+from glbandits.maths.feature_blocks import LARGEST_BLOCK, initial_blocks, merge_blocks
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.upper_envelope import pareto, pareto_probabilities
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, Policy, PolicyInfo, Probability, StateLayout, derived
+from glbandits.policy_bases.posterior_scores import score_moments
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
     CURVATURE,
     FIRST_SCALE,
-    INTERCEPT_PRECISION,
     LAYOUT,
     NEXT,
     WEIGHT,
     assumed_noise,
     blocks_at,
-    coupling_at,
     dispersion,
     init_feature_prior,
     intercept_variance,
     is_valid_posterior,
     learn_reward,
-    mean_at,
     replace_prior,
     update_feature_stats,
 )  # fmt: skip
@@ -37,7 +35,6 @@ LEAST_BONUS = 0.6
 """Each decision multiplies the bonus of all arms by one Pareto number: at least this, above 1 in 5 % of decisions."""
 ROUNDS_AHEAD = 1000.0
 """Rounds for which exploring should pay, at least. The bonus of an arm falls when it is known well for so many."""
-
 
 ROUNDING = 1e-9
 """Relative margin of a computed upper bound, so that rounding cannot make it too small."""
@@ -146,20 +143,6 @@ class Optimist(Policy):
 
 
 @jittable
-def score_moments(state: Floats, arms: Floats, levels: Floats, variances: Floats) -> None:
-    """Write the posterior mean, without the intercept, and the posterior variance of the score of each arm."""
-    K, dim = arms.shape
-    theta, g, precision = mean_at(dim), coupling_at(dim), state[INTERCEPT_PRECISION]
-    for a in range(K):
-        level, remaining = 0.0, 1.0
-        for i in range(dim):
-            level += arms[a, i] * state[theta + i]
-            remaining -= arms[a, i] * state[g + i]
-        levels[a], variances[a] = level, remaining * remaining / precision
-    add_variances(state, blocks_at(dim), arms, variances)
-
-
-@jittable
 def information(state: Floats, dim: int) -> float:
     """The curvature of as many rewards as the bonus looks ahead."""
     weight = max(float(state[WEIGHT]), 1.0)
@@ -183,24 +166,19 @@ def bonus(variance: float, information: float) -> float:
 def best_with_bonus(levels: Floats, variances: Floats, information: float, scale: float) -> int:
     """The arm with the largest level + scale bonus; the first of equal ones.
 
-    A logarithm takes as long as a score. Therefore all arms first get the largest one, which bounds their bonus, and
-    only arms that could win with that bound get their own.
+    A logarithm takes as long as a score, so only arms that could win with that of the largest variance get their own.
     """
-    K, largest = levels.shape[0], 0.0
+    K, best, largest = levels.shape[0], 0, 0.0
     for a in range(K):
-        largest = max(largest, variances[a])
-    factor = math.sqrt(math.log(1.0 + information * largest)) * (1.0 + ROUNDING)
-    bounds, best = np.empty(K), 0
-    for a in range(K):
-        bounds[a] = factor * math.sqrt(max(variances[a], 0.0))
-    for a in range(1, K):
-        if levels[a] + scale * bounds[a] > levels[best] + scale * bounds[best]:
-            best = a
+        best = a if levels[a] > levels[best] else best
+        largest = variances[a] if variances[a] > largest else largest
     best_bonus = bonus(variances[best], information)
+    limit = scale * scale * math.log(1.0 + information * largest) * (1.0 + ROUNDING)
     for a in range(K):
         # Compare differences as `probabilities` does: in a sum, the bonuses of close lines are lost to rounding.
         ahead = levels[a] - levels[best]
-        if ahead >= scale * (best_bonus - bounds[a]):
+        needed = scale * best_bonus - ahead
+        if needed <= 0.0 or needed * needed <= limit * variances[a]:
             own = bonus(variances[a], information)
             behind = scale * (best_bonus - own)
             if ahead > behind or (ahead == behind and a < best):

@@ -20,6 +20,7 @@ from glbandits.maths.feature_blocks import (
     are_valid_blocks,
     block_end,
     block_matrix,
+    diagonal_form,
     gather,
     quadratic_form,
     scatter,
@@ -185,17 +186,18 @@ def learn_reward(state: Floats, x: Floats, reward: float, link: LinkFunctions) -
 @jittable
 def multiply_blocks(state: Floats, x: Floats, direction: Floats) -> tuple[float, float, float]:
     """Write Px. Returns the number of blocks with features of x, x'Px, and what that would be without correlations."""
-    dim = x.shape[0]
-    side = min(dim, LARGEST_BLOCK)
-    features, product = np.empty(side), np.empty(side)
-    present, variance, diagonal, start = 0.0, 0.0, 0.0, blocks_at(dim)
+    dim, start = x.shape[0], blocks_at(x.shape[0])
+    if dim <= LARGEST_BLOCK:  # one block: its features are those of x
+        P = block_matrix(state, start)
+        return 1.0, quadratic_form(P, x, 0, direction), diagonal_form(P, x)
+    features, product = np.empty(LARGEST_BLOCK), np.empty(LARGEST_BLOCK)
+    present, variance, diagonal = 0.0, 0.0, 0.0
     while start < state.shape[0]:
         if gather(state, start, x, features):
             P = block_matrix(state, start)
             variance += quadratic_form(P, features, 0, product)
             scatter(state, start, product, direction)
-            for k in range(P.shape[0]):
-                diagonal += features[k] * features[k] * P[k, k]
+            diagonal += diagonal_form(P, features)
             present += 1.0
         start = block_end(state, start)
     return present, variance, diagonal
@@ -223,29 +225,36 @@ def add_curvature(state: Floats, x: Floats, direction: Floats, slope: float, con
     """
     dim, start = x.shape[0], blocks_at(x.shape[0])
     g = coupling_of(state, dim)
-    side = min(dim, LARGEST_BLOCK)
-    features, u, coupling = np.empty(side), np.empty(side), np.empty(side)
+    if dim <= LARGEST_BLOCK:
+        state[INTERCEPT_PRECISION] += add_to_block(block_matrix(state, start), x, direction, g, slope, constant)
+        return
+    features, u, coupling = np.empty(LARGEST_BLOCK), np.empty(LARGEST_BLOCK), np.empty(LARGEST_BLOCK)
     while start < state.shape[0]:
         if gather(state, start, x, features):
-            P = block_matrix(state, start)
             gather(state, start, direction, u)
             gather(state, start, g, coupling)
-            variance, least, remaining = 0.0, 0.0, constant
-            for k in range(P.shape[0]):
-                variance += features[k] * u[k]
-                least += RESOLUTION * features[k] * features[k] * P[k, k]
-                remaining -= features[k] * coupling[k]
-            # Limit the curvature so that the remaining variance is not rounding error: it stays at least `least`.
-            least = max(least, 1e-300)
-            variance = max(variance, least)
-            limited = min(slope, max(1.0 / least - 1.0 / variance, 0.0))
-            weight = limited / (1.0 + limited * variance)
-            subtract_outer(P, weight, u)
-            for k in range(P.shape[0]):
-                coupling[k] += weight * remaining * u[k]
+            added = add_to_block(block_matrix(state, start), features, u, coupling, slope, constant)
             scatter(state, start, coupling, g)
-            state[INTERCEPT_PRECISION] += weight * remaining * remaining
+            state[INTERCEPT_PRECISION] += added
         start = block_end(state, start)
+
+
+@jittable
+def add_to_block(P: Floats, x: Floats, u: Floats, g: Floats, slope: float, constant: float) -> float:
+    """Add the curvature slope vv' of v = (x, constant), where u = Px. Returns what it adds to the precision s."""
+    variance, remaining = 0.0, constant
+    for k in range(P.shape[0]):
+        variance += x[k] * u[k]
+        remaining -= x[k] * g[k]
+    # Limit the curvature so that the remaining variance is not rounding error: it stays at least `least`.
+    least = max(RESOLUTION * diagonal_form(P, x), 1e-300)
+    variance = max(variance, least)
+    slope = min(slope, max(1.0 / least - 1.0 / variance, 0.0))
+    weight = slope / (1.0 + slope * variance)
+    subtract_outer(P, weight, u)
+    for k in range(P.shape[0]):
+        g[k] += weight * remaining * u[k]
+    return weight * remaining * remaining
 
 
 @jittable
