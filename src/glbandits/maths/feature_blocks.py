@@ -190,7 +190,7 @@ def merge_blocks(state: Floats, start: int, x: Floats) -> Floats:
 @jittable
 def touches(state: Floats, start: int, x: Floats) -> bool:
     """Whether x has a feature of the block that is not zero."""
-    for k in range(int(state[start])):
+    for k in range(int(state[start])):  # noqa: SIM110 - Numba compiles no generator
         if x[int(state[start + 1 + k])] != 0.0:
             return True
     return False
