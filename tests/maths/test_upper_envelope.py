@@ -1,37 +1,47 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, norm
+from scipy.stats import pareto as pareto_distribution
 
 from glbandits.maths.gaussian import best_perturbed, perturbed_probabilities, score_lines
 from glbandits.maths.philox import generator, normal
 from glbandits.maths.upper_envelope import (
-    half_normal_probabilities,
     highest_line,
     normal_probabilities,
+    pareto,
+    pareto_probabilities,
+    pareto_survival,
     sorted_indices,
 )
 from glbandits.records import Floats
 
 
-def pair_by_pair(levels: Floats, slopes: Floats) -> Floats:
-    """The interval of |Z| in which each line beats every other, found without any order."""
-    chances = np.zeros(len(levels))
-    for a in range(len(levels)):
-        low, high = 0.0, np.inf
-        for b in range(len(levels)):
-            if slopes[a] == slopes[b]:
-                if levels[b] > levels[a] or (levels[b] == levels[a] and b < a):
+def pareto_tail(least: float, z: Floats | float) -> float:
+    """The probability that the multiplier of the bonus is above z, from SciPy."""
+    return float(pareto_distribution.sf(z, 6.0, scale=least))
+
+
+def pair_by_pair(levels: Floats, slopes: Floats, least: float) -> Floats:
+    """The interval of Z in which each line is above every other, in exact arithmetic and without any order."""
+    probabilities = np.zeros(len(levels))
+    exact = [(Fraction(level), Fraction(slope)) for level, slope in zip(levels, slopes, strict=True)]
+    for a, (level, slope) in enumerate(exact):
+        low, high = least, np.inf
+        for b, (other_level, other_slope) in enumerate(exact):
+            if slope == other_slope:
+                if other_level > level or (other_level == level and b < a):
                     high = -1.0
-            elif slopes[a] > slopes[b]:
-                low = max(low, (levels[b] - levels[a]) / (slopes[a] - slopes[b]))
+            elif slope > other_slope:
+                low = max(low, float((other_level - level) / (slope - other_slope)))
             else:
-                high = min(high, (levels[a] - levels[b]) / (slopes[b] - slopes[a]))
+                high = min(high, float((level - other_level) / (other_slope - slope)))
         if high > low:
-            chances[a] = 2 * (norm.sf(low) - norm.sf(high))
-    return chances
+            probabilities[a] = pareto_tail(least, low) - pareto_tail(least, high)
+    return probabilities
 
 
 few = st.integers(0, 3).map(float)
@@ -42,19 +52,49 @@ lines = st.one_of(
 )
 
 
-@given(lines)
-def test_chances_are_those_of_all_pairs(pairs: list[tuple[float, float]]) -> None:
+@given(lines, st.sampled_from([0.1, 0.6, 1.0, 7.0]))
+def test_pareto_probabilities_are_those_of_all_pairs(pairs: list[tuple[float, float]], least: float) -> None:
     levels, slopes = np.array([level for level, _ in pairs]), np.array([slope for _, slope in pairs])
-    chances = np.empty(len(pairs))
-    half_normal_probabilities(levels, slopes, chances)
-    np.testing.assert_allclose(chances, pair_by_pair(levels, slopes), atol=1e-12)
-    assert abs(chances.sum() - 1.0) <= 1e-12
+    probabilities = np.full(len(pairs), np.nan)
+    pareto_probabilities(levels, slopes, least, probabilities)
+    np.testing.assert_allclose(probabilities, pair_by_pair(levels, slopes, least), atol=1e-12)
+    assert abs(probabilities.sum() - 1.0) <= 1e-12
+    assert (probabilities >= 0.0).all()
 
 
-def test_a_chance_far_out_keeps_its_digits() -> None:
-    chances = np.empty(2)
-    half_normal_probabilities(np.array([20.0, 0.0]), np.array([0.0, 1.0]), chances)
-    np.testing.assert_allclose(chances[1], 2 * norm.sf(20.0), rtol=1e-12)
+def test_pareto_probabilities_by_quadrature() -> None:
+    rng, least, steps = np.random.default_rng(4), 0.6, 200_000
+    slopes = rng.random(12)
+    levels = -0.5 * slopes**2 * (1.0 + 0.02 * rng.random(12))  # about tangents of a parabola: many are the highest
+    z = np.array([pareto(least, u) for u in (np.arange(1000) + 0.5) / 1000])
+    np.testing.assert_allclose(z, pareto_distribution.isf(1 - (np.arange(1000) + 0.5) / 1000, 6.0, scale=least))
+    z = pareto_distribution.isf(1 - (np.arange(steps) + 0.5) / steps, 6.0, scale=least)
+    shares = np.bincount(np.argmax(levels + z[:, np.newaxis] * slopes, axis=1), minlength=12) / steps
+    probabilities = np.empty(12)
+    pareto_probabilities(levels, slopes, least, probabilities)
+    np.testing.assert_allclose(probabilities, shares, atol=2.0 / steps)
+    assert (probabilities > 0.01).sum() >= 3
+
+
+@pytest.mark.parametrize("least", [0.6, 1.0])
+def test_pareto_numbers_start_at_the_least_value(least: float) -> None:
+    assert pareto(least, 0.0) == least
+    assert pareto_survival(least, least) == 1.0
+    for u in (0.1, 0.5, 0.999, 1.0 - 2.0**-53):
+        assert pareto_survival(least, pareto(least, u)) == pytest.approx(1.0 - u, rel=1e-12)
+
+
+def test_small_probability_keeps_its_digits() -> None:
+    probabilities = np.empty(2)
+    pareto_probabilities(np.array([1e5, 0.0]), np.array([0.0, 1.0]), 0.6, probabilities)
+    np.testing.assert_allclose(probabilities[1], 0.6**6 * 1e-30, rtol=1e-12)
+
+
+def test_first_of_equal_lines_has_all_the_probability() -> None:
+    probabilities = np.empty(5)
+    pareto_probabilities(np.array([1.0, 1.0, 0.0, 1.0, 0.0]), np.array([0.5, 0.5, 2.0, 0.5, 2.0]), 0.6, probabilities)
+    np.testing.assert_array_equal(probabilities[[1, 3, 4]], 0.0)
+    assert probabilities[0] == pytest.approx(1.0 - (0.6 * 1.5) ** 6)
 
 
 def normal_pair_by_pair(levels: Floats, slopes: Floats) -> Floats:

@@ -1,5 +1,6 @@
 import itertools
 import math
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -8,30 +9,38 @@ import pytest
 from glbandits import Bandit, Greedy, InvalidInput, Optimist, Policy, UnknownName
 from glbandits.bandit.entries import learn_batch_recipe
 from glbandits.compilation import entry_point
-from glbandits.maths.links import LINKS
+from glbandits.environments.noise import NOISES, Noise
+from glbandits.maths.feature_blocks import LARGEST_BLOCK
+from glbandits.maths.links import LINKS, find_link
 from glbandits.maths.philox import generator
-from glbandits.maths.sketch import Sketch, as_sketch
-from glbandits.policies.optimist import RANK, WHOLE_UP_TO
+from glbandits.policies.optimist import LEAST_BONUS, ROUNDS_AHEAD, best_with_bonus, bonus
+from glbandits.policy import unpacker
 from glbandits.policy_bases.self_scaling_posterior import (
+    COUNT,
+    CURVATURE,
     EXPECTED,
+    INTERCEPT_PRECISION,
     SQUARED_RESIDUALS,
     WEIGHT,
-    covariance_of,
+    assumed_noise,
+    blocks_at,
+    intercept_variance,
     mean_of,
     prior_of,
-    tail_at,
 )
-from glbandits.records import Floats
+from glbandits.records import Floats, Rounds
+from glbandits.simulation import simulate
+from tests.maths.block_parts import blocks_of
 from tests.maths.test_upper_envelope import pair_by_pair
+from tests.policy_bases.posterior_parts import covariance_of, functions, means_of, with_ones
 
 pytestmark = pytest.mark.xdist_group("optimist")  # tests/laws compile it in that process too
 
 POLICIES = {
-    "whole": Optimist(),
-    "whole, with a floor": Optimist(floor=0.2),
-    "whole, forgetting": Optimist(half_life=20),
-    "sketch": Optimist(rank=2),
-    "sketch, forgetting, with a floor": Optimist(rank=1, half_life=20, floor=0.05),
+    "default": Optimist(),
+    "with a floor": Optimist(floor=0.2),
+    "forgetting": Optimist(half_life=20),
+    "forgetting, with a floor": Optimist(half_life=20, floor=0.05),
 }
 
 
@@ -46,38 +55,21 @@ def exercised(policy: Policy, rounds: int, dim: int = 3, seed: int = 5) -> Bandi
     return bandit
 
 
-def sketch_of(state: Floats, dim: int, rank: int) -> Sketch:
-    return as_sketch(state, tail_at(dim), rank, dim + 1)
-
-
-def covariance(state: Floats, dim: int, rank: int) -> Floats:
-    """P, from either form."""
-    if rank == 0:
-        return covariance_of(state, dim)
-    sketch = sketch_of(state, dim, rank)
-    F = sketch.F[: int(sketch.used[0])]
-    P: Floats = np.diag(sketch.variances) - F.T @ F
-    return P
-
-
 def lines(policy: Optimist, state: Floats, arms: Floats) -> tuple[Floats, Floats]:
-    """The level and the slope of each arm, by the formula in the docstring of the class; for a bounded link."""
-    K, dim = arms.shape
-    v = np.hstack([arms, np.ones((K, 1))])
-    widths = np.sqrt(np.einsum("ai,ij,aj->a", v, covariance(state, dim, policy.directions(dim)), v))
-    sigma = math.sqrt((state[SQUARED_RESIDUALS] + 4.0) / (state[EXPECTED] + 4.0))
-    return arms @ mean_of(state, dim)[:dim], 1.5 * sigma * widths
+    """The level and the slope of each arm, by the formula in the docstring of the class."""
+    dim = arms.shape[1]
+    V, noise = with_ones(arms), assumed_noise(find_link(policy.link))
+    variances = np.einsum("ai,ij,aj->a", V, covariance_of(state, dim), V)
+    sigma = math.sqrt((state[SQUARED_RESIDUALS] + noise) / (state[EXPECTED] + noise))
+    curvature = state[CURVATURE] / max(state[WEIGHT], 1.0)
+    known = curvature * (ROUNDS_AHEAD + max(state[WEIGHT], 1.0) / (dim + 1))
+    return arms @ mean_of(state, dim), sigma * np.sqrt(variances * np.log(1.0 + known * variances))
 
 
 def expected_probabilities(policy: Optimist, state: Floats, arms: Floats) -> Floats:
-    """The probability of each arm, by the formula in the docstring of the class; for a bounded link."""
-    K, dim = arms.shape
-    levels, slopes = lines(policy, state, arms)
-    share = max(1 / 16, min(1.0, 24.0 * math.sqrt(dim + 1) / state[WEIGHT]))
-    greedy = np.zeros(K)
-    greedy[np.argmax(levels)] = 1.0
-    mixed = share * pair_by_pair(levels, slopes) + (1 - share) * greedy
-    floored: Floats = policy.floor / K + (1 - policy.floor) * mixed
+    """The probability of each arm, by the formula in the docstring of the class."""
+    probabilities = pair_by_pair(*lines(policy, state, arms), LEAST_BONUS)
+    floored: Floats = policy.floor / len(arms) + (1 - policy.floor) * probabilities
     return floored
 
 
@@ -89,27 +81,43 @@ def test_probabilities_match_the_formula(policy: Optimist, rounds: int) -> None:
         arms = np.random.default_rng(seed).uniform(-1, 1, (7, 3))
         probabilities = bandit.probabilities(arms)
         expected = expected_probabilities(policy, bandit.state, arms)
-        np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(probabilities, expected, rtol=0, atol=1e-9)
         assert probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_probabilities_match_the_formula_with_linear_rewards() -> None:
+    policy, rng = Optimist(link="identity"), np.random.default_rng(2)
+    bandit = Bandit(policy, dim=3, seed=2)
+    X = rng.normal(size=(40, 3))
+    bandit.learn_batch(X, 50.0 + X @ [1.0, 2.0, 3.0] + rng.normal(size=40))
+    for _ in range(10):
+        arms = 0.2 * rng.normal(size=(5, 3))
+        expected = expected_probabilities(policy, bandit.state, arms)
+        np.testing.assert_allclose(bandit.probabilities(arms), expected, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_frequencies_of_choices_match_the_probabilities(policy: Optimist) -> None:
     bandit, draws = exercised(policy, rounds=20), 20_000
-    rng = np.random.default_rng(8)
-    # Similar arms, so that the bonus decides among several of them.
-    arms = rng.uniform(-1, 1, 3) + 0.3 * rng.uniform(-1, 1, (5, 3))
+    # Arms whose lines are tangents of one curve: the bonus decides among several of them.
+    arms = arms_that_compete(bandit, policy)
     probabilities = bandit.probabilities(arms)
     seen = np.bincount([bandit.choose(arms) for _ in range(draws)], minlength=5) / draws
-    # Five standard errors: 25 probabilities exceed them once in 70,000 seed sets.
+    # Five standard errors: 20 probabilities exceed them once in 80,000 seed sets.
     errors = np.sqrt(probabilities * (1 - probabilities) / draws)
     assert (np.abs(seen - probabilities) <= 5 * errors + 1e-12).all(), (probabilities, seen)
-    assert (probabilities > 0.01).sum() >= 2
+    assert (probabilities > 0.01).sum() >= 3
 
 
-@pytest.mark.parametrize("rank", [0, 2])
-def test_arms_are_equally_likely_before_the_first_reward(rank: int) -> None:
-    bandit, arms = Bandit(Optimist(rank=rank), dim=2, seed=1), np.array([[1.0, 0.0], [50.0, 3.0], [0.0, 0.0]])
+def arms_that_compete(bandit: Bandit, policy: Optimist) -> Floats:
+    """Of random sets of five similar arms, the one that shares the probability most evenly."""
+    rng = np.random.default_rng(8)
+    sets = [rng.uniform(-1, 1, 3) + 0.3 * rng.uniform(-1, 1, (5, 3)) for _ in range(300)]
+    return max(sets, key=lambda arms: float(np.sort(expected_probabilities(policy, bandit.state, arms))[-3]))
+
+
+def test_arms_are_equally_likely_before_the_first_reward() -> None:
+    bandit, arms = Bandit(Optimist(), dim=2, seed=1), np.array([[1.0, 0.0], [50.0, 3.0], [0.0, 0.0]])
     np.testing.assert_allclose(bandit.probabilities(arms), np.full(3, 1 / 3), atol=1e-15)
     seen = np.bincount([bandit.choose(arms) for _ in range(3000)], minlength=3)
     assert (np.abs(seen - 1000) <= 5 * math.sqrt(3000 * 2 / 9)).all()  # five standard errors
@@ -123,9 +131,8 @@ def test_floor_gives_every_arm_a_probability() -> None:
     np.testing.assert_allclose(exercised(Optimist(floor=1.0), rounds=50).probabilities(arms), 1 / 3, atol=1e-15)
 
 
-@pytest.mark.parametrize("rank", [0, 2])
-def test_first_of_equal_arms_is_played(rank: int) -> None:
-    bandit = exercised(Optimist(rank=rank), rounds=30)
+def test_first_of_equal_arms_is_played() -> None:
+    bandit = exercised(Optimist(), rounds=30)
     arms = np.random.default_rng(9).uniform(-1, 1, (4, 3))[[0, 1, 0, 2, 3, 2, 1]]
     first = [0, 1, 3, 4]
     probabilities = bandit.probabilities(arms)
@@ -137,13 +144,69 @@ def test_first_of_equal_arms_is_played(rank: int) -> None:
 @pytest.mark.parametrize(
     "arms", [np.eye(5), np.array(list(itertools.product([0.0, 1.0], repeat=3)))], ids=["one-hot", "yes and no"]
 )
-def test_no_arm_of_probability_zero_is_played_after_rounding(arms: Floats) -> None:
+@pytest.mark.parametrize("reward", [0.0, 0.7])
+def test_no_arm_of_probability_zero_is_played_after_rounding(arms: Floats, reward: float) -> None:
     for seed in range(20):
         bandit = Bandit(Optimist(link="identity"), dim=arms.shape[1], seed=seed)
         for _ in range(40):
             probabilities = bandit.probabilities(arms)
             assert all(probabilities[bandit.choose(arms)] > 0.0 for _ in range(20))
-            bandit.learn(arms[bandit.choose(arms)], 0.0)  # all levels stay 0, and widths of like arms nearly equal
+            bandit.learn(arms[bandit.choose(arms)], reward)  # levels of like arms are equal, and widths nearly
+
+
+def test_variances_that_differ_by_rounding_give_consistent_choices() -> None:
+    # Products of neighbouring floats with the size of the noise may be equal, so they must not be compared.
+    policy, rng, arms, link = Optimist(link="identity"), np.random.default_rng(3), np.eye(2), find_link("identity")
+    kind, functions_of_link = policy.implementation(2), functions(link)
+    settings, probabilities = unpacker(kind)(policy.packed_settings(2)), np.empty(2)
+    for _ in range(300):
+        state = policy.init(2)
+        state[COUNT] = state[WEIGHT] = state[CURVATURE] = 10.0
+        state[SQUARED_RESIDUALS], state[EXPECTED] = rng.uniform(1.0, 4.0), 1.0
+        state[INTERCEPT_PRECISION] = 1e300
+        variance = rng.uniform(0.5, 2.0)
+        P = state[blocks_at(2) + 3 :].reshape(2, 2)
+        P[0, 0], P[1, 1] = variance, variance * (1.0 + 2.0**-51)
+        kind.probabilities(state, settings, arms, functions_of_link, probabilities)
+        chosen = kind.choose(state, settings, arms, generator(1), functions_of_link)
+        assert probabilities[chosen] == 1.0
+
+
+def test_tiny_rewards_give_valid_probabilities() -> None:
+    for unit in (1e-100, 1e-160, 1e-200, 1e-320):
+        bandit, arms = Bandit(Optimist(link="identity"), dim=3, seed=1), np.eye(3)
+        for t in range(30):
+            arm = bandit.choose(arms)
+            bandit.learn(arms[arm], unit * (t % 3))
+            probabilities = bandit.probabilities(arms)
+            assert probabilities.sum() == pytest.approx(1.0, abs=1e-12)
+            assert (probabilities >= 0.0).all()
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-9, 0.3, 1.0, 100.0])
+@pytest.mark.parametrize("K", [1, 5, 30, 103])
+def test_skipping_arms_that_cannot_win_changes_no_choice(K: int, scale: float) -> None:
+    rng = np.random.default_rng(K)
+    for known in (0.0, 1.0, 1e6):
+        for _ in range(30):
+            levels, variances = rng.normal(size=K), rng.exponential(size=K) * 10.0 ** rng.uniform(-4, 1, K)
+            expected = levels + scale * np.array([bonus(variance, known) for variance in variances])
+            assert best_with_bonus(levels, variances, known, scale) == np.argmax(expected)
+
+
+def test_first_of_equal_lines_wins_the_choice() -> None:
+    levels, variances = np.repeat([0.1, 0.3, 0.2], 3), np.repeat([0.5, 0.2, 0.4], 3)
+    for scale in (0.0, 0.1, 1.0, 10.0):
+        assert best_with_bonus(levels, variances, 100.0, scale) % 3 == 0
+    assert best_with_bonus(np.zeros(4), np.zeros(4), 100.0, 1.0) == 0
+    assert best_with_bonus(np.zeros(2), np.array([-1e-20, 0.0]), 100.0, 1.0) == 0
+
+
+def test_bonus_falls_with_what_is_known() -> None:
+    variances = np.geomspace(1e-8, 1e2, 50)
+    deviations = np.array([bonus(variance, 50.0) for variance in variances]) / np.sqrt(variances)
+    assert (np.diff(deviations) > 0.0).all()
+    assert bonus(0.0, 50.0) == bonus(-1e-18, 50.0) == bonus(1.0, 0.0) == 0.0
 
 
 def finds_the_best(policy: Policy, seed: int) -> bool:
@@ -159,67 +222,131 @@ def finds_the_best(policy: Policy, seed: int) -> bool:
 
 @pytest.mark.usefixtures("compiled_now")
 def test_finds_the_best_fixed_arm_more_often_than_greedy() -> None:
-    # Over 200 other seeds it found the best arm in 99.5 % of the runs, and greedy in 25 %: fewer than 18 of 20 are seen
+    # Over 200 other seeds it found the best arm in OPT % of the runs, and greedy in GRE %: fewer than 18 of 20 are seen
     # once in 7000 seed sets, more than 12 once in 20,000.
     assert sum(finds_the_best(Optimist(), seed) for seed in range(20)) >= 18
     assert sum(finds_the_best(Greedy(), seed) for seed in range(20)) <= 12
 
 
-@pytest.mark.parametrize("dim", [3, 30])
-def test_sketch_equals_the_full_covariance_until_it_is_full(dim: int) -> None:
-    rng, room = np.random.default_rng(4), 40
-    theta, policies = rng.normal(size=dim), (Optimist(rank=0), Optimist(rank=room // 2))
-    bandits = [Bandit(policy, dim=dim, seed=3) for policy in policies]
-    for _ in range(room):
-        arms = rng.uniform(-1, 1, (6, dim))
-        arm, other = (bandit.choose(arms) for bandit in bandits)
-        assert arm == other
-        reward = float(rng.random() < 1 / (1 + math.exp(-arms[arm] @ theta)))
-        for bandit in bandits:
-            bandit.learn(arms[arm], reward)
-        whole, sketched = (lines(p, b.state, arms) for b, p in zip(bandits, policies, strict=True))
-        np.testing.assert_allclose(sketched[0], whole[0], rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(sketched[1], whole[1], rtol=1e-9)
-    assert sketch_of(bandits[1].state, dim, room // 2).used[0] == room  # the sketch is full
+class FixedRounds:
+    """Rounds that are given as arrays, and Bernoulli rewards; each seed has its own noise."""
+
+    def __init__(self, arms: Floats, expected: Floats) -> None:
+        self.arms, self.expected = arms, expected
+
+    @property
+    def dim(self) -> int:
+        return int(self.arms.shape[2])
+
+    @property
+    def noise(self) -> Noise:
+        return NOISES["bernoulli"]
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+        expected = self.expected[:horizon]
+        yield Rounds(
+            arms=self.arms[:horizon],
+            counts=np.full(horizon, expected.shape[1]),
+            expected=expected,
+            noise=self.noise.draw(np.random.default_rng([seed, 1]), horizon),
+            values=expected,
+        )
+
+
+def stuck_runs(policy: Policy, seeds: range) -> int:
+    """Runs in which the best of ten arms is played in fewer than half of the last 500 of 3000 rounds."""
+    horizon, means = 3000, np.array([0.3, *[0.2] * 9])
+    problem = FixedRounds(np.tile(np.eye(10), (horizon, 1, 1)), np.tile(means, (horizon, 1)))
+    result = simulate(policy, problem, horizon, seeds, jobs=1, points=1)
+    assert result.choices is not None
+    return int(((result.choices[:, -500:] == 0).sum(axis=1) < 250).sum())
+
+
+def test_few_runs_get_stuck_with_a_worse_arm() -> None:
+    # Over 600 other seeds 5 runs (0.8 %) got stuck: more than 3 of 40 are seen once in 3000 seed sets.
+    assert stuck_runs(Optimist(), range(40)) <= 3
+
+
+def block_arms(rounds: int, classes: int, size: int, order: str) -> Floats:
+    """Arms with a block of features for each class."""
+    features = np.arange(classes * size)
+    of_class = features.reshape(classes, size) if order == "contiguous" else features.reshape(size, classes).T
+    arms, rng = np.zeros((rounds, classes, classes * size)), np.random.default_rng(7)
+    for arm in range(classes):
+        arms[:, arm, of_class[arm]] = rng.normal(size=(rounds, size))
+    return arms
+
+
+@pytest.mark.parametrize("order", ["contiguous", "interleaved", "dense"])
+def test_many_features_compiled_equal_uncompiled(order: str) -> None:
+    arms = block_arms(30, 5, 30, order)
+    if order == "dense":
+        arms += np.random.default_rng(8).normal(size=arms.shape)
+    problem = FixedRounds(arms, np.full((30, 5), 0.4))
+    assert problem.dim > LARGEST_BLOCK
+    compiled, uncompiled = (simulate(Optimist(), problem, 30, [3], jobs=1, compiled=value) for value in (True, False))
+    np.testing.assert_array_equal(compiled.choices, uncompiled.choices)
+
+
+def test_probabilities_match_the_formula_with_blocks() -> None:
+    policy, rng, rounds = Optimist(), np.random.default_rng(7), block_arms(40, 5, 30, "interleaved")
+    bandit = Bandit(policy, dim=150, seed=4)
+    for arms in rounds:
+        bandit.learn(arms[bandit.choose(arms)], float(rng.random() < 0.4))
+    for offered in (rounds[0], rng.normal(size=(6, 150)), 0.01 * rounds[1]):
+        expected = expected_probabilities(policy, bandit.state, offered)
+        np.testing.assert_allclose(bandit.probabilities(offered), expected, rtol=0, atol=1e-9)
+
+
+def test_state_size_depends_on_the_blocks() -> None:
+    policy, header = Optimist(), 10
+    for dim in (1, 5, LARGEST_BLOCK):
+        assert policy.init(dim).size == header + 5 * dim + 1 + dim + dim**2
+    for dim in (LARGEST_BLOCK + 1, 1000, 10**5):
+        assert policy.init(dim).size == header + 5 * dim + 3 * dim
 
 
 def test_state_is_linear_in_many_features() -> None:
-    policy = Optimist()
-    assert [policy.directions(dim) for dim in (1, WHOLE_UP_TO, WHOLE_UP_TO + 1, 10**5)] == [0, 0, RANK, RANK]
-    sizes = [policy.init(dim).size for dim in (1000, 2000, 3000)]
-    assert sizes[2] - sizes[1] == sizes[1] - sizes[0] == 1000 * (4 * RANK + 6)
-    assert policy.init(10**5).size < 40 * 10**5
-    assert Optimist(rank=0).init(200).size == 8 + 2 * 201 + 2 * 200 + 201**2
-    assert Optimist(rank=3).init(5).size == 8 + 2 * 6 + 2 * 5 + 1 + 2 * 6 + 4 * 3 * 6
+    sizes = []
+    for dim in (1000, 2000):
+        bandit, rng = Bandit(Optimist(), dim=dim, seed=1), np.random.default_rng(1)
+        bandit.learn_batch(rng.normal(size=(3, dim)), np.array([0.0, 1.0, 1.0]))
+        sizes.append(bandit.state.size)
+    assert sizes[1] == pytest.approx(2 * sizes[0], rel=0.02)
 
 
 def test_model_of_many_features_can_be_saved_and_loaded(tmp_path: Path) -> None:
-    dim = WHOLE_UP_TO + 1
-    bandit = exercised(Optimist(), rounds=100, dim=dim)
+    dim = LARGEST_BLOCK + 12
+    bandit, rng = Bandit(Optimist(), dim=dim, seed=1), np.random.default_rng(1)
+    X = rng.normal(size=(30, dim)) * (rng.random((30, dim)) < 0.03)
+    bandit.learn_batch(X, rng.integers(0, 2, 30).astype(float))
+    assert len({len(members) for members, _ in blocks_of(bandit.state, blocks_at(dim))}) > 1
     bandit.save(tmp_path / "model")
-    np.testing.assert_array_equal(Bandit.load(tmp_path / "model").state, bandit.state)
-    arms = np.random.default_rng(1).uniform(-1, 1, (5, dim))
-    expected = expected_probabilities(Optimist(), bandit.state, arms)
-    np.testing.assert_allclose(bandit.probabilities(arms), expected, atol=1e-11)
+    loaded = Bandit.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.state, bandit.state)
+    arms = rng.uniform(-1, 1, (5, dim))
+    np.testing.assert_array_equal(loaded.probabilities(arms), bandit.probabilities(arms))
+    for model in (bandit, loaded):
+        model.learn(arms[0], 1.0)  # merges blocks of the loaded state
+    np.testing.assert_array_equal(loaded.state, bandit.state)
 
 
 def test_covariance_does_not_drift() -> None:
-    # 20,000 steps of rank one against one inverse. Rounding moved it by 1e-14 of its size, with features of sizes from
-    # 1 to 1/1000; by 1e-13 after ten times as many.
+    # 20,000 steps of rank one against one inverse, with features of sizes from 1 to 1/1000.
     dim, rounds, rng = 20, 20_000, np.random.default_rng(6)
     X = rng.normal(size=(rounds, dim)) * np.geomspace(1.0, 1e-3, dim)
-    y = X @ rng.normal(size=dim) + rng.normal(size=rounds)
+    y = 5.0 + X @ rng.normal(size=dim) + rng.normal(size=rounds)
     policy = Optimist(link="identity")
     learn_batch = entry_point(
         learn_batch_recipe, policy.implementation(dim), LINKS["identity"]
     ).compiled()  # a Bandit would compile more
     state = learn_batch(policy.init(dim), policy.packed_settings(dim), dim, X, y, generator(1))
-    V = np.hstack([X, np.ones((rounds, 1))])
-    H = np.diag(prior_of(state, dim)) + V.T @ V
+    V = with_ones(X)
+    H = np.diag(np.append(prior_of(state, dim), 1.0 / intercept_variance(LINKS["identity"]))) + V.T @ V
     P = np.linalg.inv(H)
     deviations = np.sqrt(np.diagonal(P))
-    assert (np.abs(covariance_of(state, dim) - P) <= 1e-11 * np.outer(deviations, deviations)).all()
-    assert (np.abs(mean_of(state, dim) - np.linalg.solve(H, V.T @ y)) <= 1e-9 * deviations).all()
+    assert (np.abs(covariance_of(state, dim) - P) <= 1e-10 * np.outer(deviations, deviations)).all()
+    assert (np.abs(means_of(state, dim) - np.linalg.solve(H, V.T @ y)) <= 1e-8 * deviations).all()
 
 
 @pytest.mark.parametrize(
@@ -231,10 +358,6 @@ def test_covariance_does_not_drift() -> None:
         ({"floor": 1.5}, "floor must be a finite number at least 0 and at most 1; got 1.5"),
         ({"floor": -0.1}, "floor must be a finite number at least 0"),
         ({"floor": math.nan}, "floor must be a finite number"),
-        ({"rank": -1}, "rank must be a whole number of at least 0; got -1"),
-        ({"rank": 2.5}, "rank must be a whole number"),
-        ({"rank": True}, "rank must be a whole number"),
-        ({"rank": 65}, "rank must be a whole number of at least 0 and at most 64; got 65"),
     ],
 )
 def test_invalid_setting_is_refused(settings: dict[str, object], message: str) -> None:
@@ -242,12 +365,17 @@ def test_invalid_setting_is_refused(settings: dict[str, object], message: str) -
         Optimist(**settings)  # type: ignore[arg-type]
 
 
+def test_rank_is_no_setting() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'rank'"):
+        Optimist(rank=2)  # type: ignore[call-arg]
+
+
 def test_unknown_link_is_refused() -> None:
     with pytest.raises(UnknownName, match="unknown link 'logit'"):
         Optimist(link="logit")
 
 
-@pytest.mark.parametrize(("rank", "dim"), [(0, 100_000), (8, 20_000_000)])
-def test_state_that_exceeds_the_memory_limit_is_refused(rank: int, dim: int) -> None:
+def test_state_that_exceeds_the_memory_limit_is_refused() -> None:
+    dim = 200_000_000
     with pytest.raises(InvalidInput, match=rf"the state would hold .* numbers for dim = {dim}; .*Use fewer features"):
-        Bandit(Optimist(rank=rank), dim=dim)
+        Bandit(Optimist(), dim=dim)

@@ -26,7 +26,7 @@ from glbandits.simulation.replay import replay_recipe
 
 DIMENSIONS = (1, 2, 7, 57, 116, 127, 128, 129, 300)
 ARMS = (1, 2, 3, 20, 200)
-EXTRA = {"optimist": ({"half_life": 3.0}, {"rank": 2}), "sgd-ts": ({"draw": "candidates", "candidates": 5},)}
+EXTRA = {"optimist": ({"half_life": 3.0},), "sgd-ts": ({"draw": "candidates", "candidates": 5},)}
 """Settings that lead to other code, besides the defaults."""
 
 
@@ -49,6 +49,8 @@ def play(policy: Policy, dim: int, arms: int, digest: Any) -> None:
     pool = rng.normal(size=(arms, dim)) / np.sqrt(dim)
     for t in range(rounds_at(dim, arms)):
         offered = pool if t % 3 == 0 else rng.normal(size=(rng.integers(1, arms + 1), dim)) / np.sqrt(dim)
+        if dim > 128 and t % 3 == 1:
+            offered = offered * (rng.random(offered.shape) < 0.1)  # features that occur together differ by round
         arm = bandit.choose(offered)
         digest.update(bandit.probabilities(offered, draws=5).tobytes() + bytes([arm % 256]))
         bandit.learn(offered[arm], float(rng.random() < 0.5))

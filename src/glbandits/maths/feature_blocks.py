@@ -41,6 +41,8 @@ def are_valid_blocks(blocks: Floats, dim: int) -> bool:
             return False
         if seen[members.astype(int)].any() or not (np.diagonal(matrix.reshape(size, size)) > 0.0).all():
             return False
+        if np.unique(members).size < size or (size == dim and (np.diff(members) != 1.0).any()):
+            return False  # a feature twice, or a block of all features that are not in order
         seen[members.astype(int)] = True
         start += 1 + size + size**2
     return bool(seen.all())

@@ -135,8 +135,9 @@ class Optimist(Policy):
         score_moments(state, arms, levels, slopes)
         known, sigma = information(state, arms.shape[1]), noise_scale(state, settings)
         for a in range(K):
-            slopes[a] = sigma * bonus(slopes[a], known)
-        pareto_probabilities(levels, slopes, LEAST_BONUS, out)
+            slopes[a] = bonus(slopes[a], known)
+        # As in `choose`, sigma is a factor of Z: in a product with sigma, different bonuses may become equal.
+        pareto_probabilities(levels, slopes, LEAST_BONUS * sigma, out)
         for a in range(K):
             out[a] = floor / K + (1.0 - floor) * out[a]
         return True
@@ -151,8 +152,8 @@ def information(state: Floats, dim: int) -> float:
 
 @jittable
 def noise_scale(state: Floats, settings: Any) -> float:
-    """sigma: above 1 if rewards are noisier than the link says."""
-    return math.sqrt(dispersion(state, settings.noise))
+    """sigma: above 1 if rewards are noisier than the link says; never 0, which tiny rewards might give by underflow."""
+    return max(math.sqrt(dispersion(state, settings.noise)), 1e-300)
 
 
 @jittable

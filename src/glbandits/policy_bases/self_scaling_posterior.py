@@ -108,6 +108,8 @@ def is_valid_posterior(state: Floats, dim: int) -> bool:
     start = blocks_at(dim)
     if state.ndim != 1 or not LAYOUT.is_valid(state[:start], dim) or not np.isfinite(state).all():
         return False
+    if state[PRIOR_SCALE] == 0.0 or state[INTERCEPT_PRECISION] == 0.0:
+        return False
     return are_valid_blocks(state[start:], dim)
 
 
@@ -309,120 +311,107 @@ def discount_sums(state: Floats, dim: int, half_life: float) -> float:
 def replace_prior(state: Floats, dim: int, half_life: float, noise: float, intercept_precision: float) -> None:
     """Put the prior in the units known by now, at the scale that the evidence prefers, and forget by the half-life.
 
-    The prior mean is 0, so the right-hand side of the normal equations does not contain it. O(n^3) a block.
+    The prior mean is 0. Therefore everything follows from the change of D beyond the discount, a diagonal matrix of the
+    size of the priors. Sums of all observations, such as e, would lose what is known of the intercept to rounding if
+    curvatures are large. O(n^3) a block.
     """
     new_prior, size = rescaled_prior(state, dim), dispersion(state, noise)
     fade = discount_sums(state, dim, half_life)
-    c, right_side = np.empty(dim), np.empty(dim)
-    e, right_intercept = unravel_prior(state, dim, intercept_precision, fade, c, right_side)
-    e += intercept_precision
-    scale = float(state[PRIOR_SCALE])
+    mean, g, prior, b = mean_of(state, dim), coupling_of(state, dim), prior_of(state, dim), state[INTERCEPT]
+    for i in range(dim):
+        mean[i] += g[i] * b  # the mean of theta if the intercept is 0
+    state[INTERCEPT] = fade * state[INTERCEPT_PRECISION] * b  # s b
+    state[INTERCEPT_PRECISION] = fade * state[INTERCEPT_PRECISION] + (1.0 - fade) * intercept_precision
+    invert_blocks(state, dim, fade)
+    change, scale = np.empty(dim), float(state[PRIOR_SCALE])
     if state[COUNT] >= EVIDENCE_FROM:
         best = -np.inf
         for candidate in SCALES:
-            evidence = log_evidence(state, new_prior, candidate, c, right_side, e, right_intercept, size)
+            for i in range(dim):
+                change[i] = candidate * new_prior[i] - fade * prior[i]
+            evidence = log_evidence(state, change, intercept_precision, size) + 0.5 * dim * math.log(candidate)
             if evidence > best:
                 best, scale = evidence, candidate
     state[PRIOR_SCALE] = scale
-    prior = prior_of(state, dim)
     for i in range(dim):
+        change[i] = scale * new_prior[i] - fade * prior[i]
         prior[i] = scale * new_prior[i]
-    solve_with_prior(state, dim, c, right_side, e, right_intercept)
+    change_prior(state, change, intercept_precision)
 
 
 @jittable
-def unravel_prior(
-    state: Floats, dim: int, intercept_precision: float, fade: float, c: Floats, right_side: Floats
-) -> tuple[float, float]:
-    """Replace P by the discounted curvature of the observations, and write the discounted c and D theta + c b.
-
-    Returns the same for the intercept: its curvature, and c'theta + e b.
-    """
-    mean, g, prior, b = mean_of(state, dim), coupling_of(state, dim), prior_of(state, dim), state[INTERCEPT]
-    e, right_intercept, start = float(state[INTERCEPT_PRECISION]), 0.0, blocks_at(dim)
+def invert_blocks(state: Floats, dim: int, factor: float) -> None:
+    """Replace P by D times a factor."""
+    start = blocks_at(dim)
     while start < state.shape[0]:
-        n, D = int(state[start]), block_matrix(state, start)
+        D = block_matrix(state, start)
         invert(D)
-        for k in range(n):
-            i = int(state[start + 1 + k])
-            c[i] = right_side[i] = 0.0
-            for m in range(n):
-                j = int(state[start + 1 + m])
-                c[i] += D[k, m] * g[j]
-                right_side[i] += D[k, m] * mean[j]
-            right_side[i] += c[i] * b
-            e += c[i] * g[i]
-            right_intercept += c[i] * mean[i]
-        for k in range(n):
-            i = int(state[start + 1 + k])
-            D[k, k] = max(D[k, k] - prior[i], 0.0)
-            for m in range(n):
-                D[k, m] *= fade
-            c[i] *= fade
-            right_side[i] *= fade
+        for k in range(D.shape[0]):
+            for m in range(D.shape[0]):
+                D[k, m] *= factor
         start = block_end(state, start)
-    right_intercept += e * b
-    return max(e - intercept_precision, 0.0) * fade, right_intercept * fade
 
 
 @jittable
-def log_evidence(
-    state: Floats,
-    prior: Floats,
-    scale: float,
-    c: Floats,
-    right_side: Floats,
-    e: float,
-    right_intercept: float,
-    dispersion: float,
-) -> float:
-    """The logarithm of the evidence for a prior of this scale, up to a constant, by Laplace's approximation. O(n^3)."""
-    start = blocks_at(prior.shape[0])
-    total, fitted = 0.0, 0.0
+def log_evidence(state: Floats, change: Floats, intercept_precision: float, dispersion: float) -> float:
+    """The logarithm of the evidence if this is added to D, by Laplace's approximation. O(n^3).
+
+    Leaves out the logarithms of the prior precisions, and what does not depend on the change. The state is as
+    `change_prior` takes it.
+    """
+    dim = change.shape[0]
+    mean, g, start = mean_of(state, dim), coupling_of(state, dim), blocks_at(dim)
+    total, fitted, s, sb = 0.0, 0.0, float(state[INTERCEPT_PRECISION]), float(state[INTERCEPT])
     while start < state.shape[0]:
         n = int(state[start])
         R, y, z = block_matrix(state, start).copy(), np.empty(n), np.empty(n)
-        gather(state, start, right_side, y)
-        gather(state, start, c, z)
         for k in range(n):
-            precision = scale * prior[int(state[start + 1 + k])]
-            R[k, k] += precision
-            total += 0.5 * math.log(precision)
+            i = int(state[start + 1 + k])
+            R[k, k] += change[i]
+            y[k], z[k] = change[i] * mean[i], change[i] * g[i]
+            fitted -= y[k] * mean[i]
+            s += z[k] * g[i]
+            sb += z[k] * mean[i]
         factorise(R, 1e-300, z)
         forward(R, y)
         forward(R, z)
         for k in range(n):
             total -= math.log(R[k, k])
             fitted += y[k] * y[k]
-            e -= z[k] * z[k]
-            right_intercept -= y[k] * z[k]
+            s -= z[k] * z[k]
+            sb -= y[k] * z[k]
         start = block_end(state, start)
-    e = max(e, LEAST_SQUARE)
-    fitted += right_intercept * right_intercept / e
-    return total - 0.5 * math.log(e) + 0.5 * fitted / dispersion
+    s = max(s, intercept_precision)
+    return total - 0.5 * math.log(s) + 0.5 * (fitted + sb * sb / s) / dispersion
 
 
 @jittable
-def solve_with_prior(state: Floats, dim: int, c: Floats, right_side: Floats, e: float, right_intercept: float) -> None:
-    """Add the prior of the state to the curvature in its blocks, and compute P, g, s and both means."""
-    mean, g, prior, start = mean_of(state, dim), coupling_of(state, dim), prior_of(state, dim), blocks_at(dim)
+def change_prior(state: Floats, change: Floats, intercept_precision: float) -> None:
+    """Add a diagonal matrix to D, and compute P, g, s and both means.
+
+    The state must hold D in its blocks, s b as the intercept, and the mean of theta if the intercept is 0.
+    """
+    dim = change.shape[0]
+    mean, g, start = mean_of(state, dim), coupling_of(state, dim), blocks_at(dim)
+    s, sb = float(state[INTERCEPT_PRECISION]), float(state[INTERCEPT])
+    side = min(dim, LARGEST_BLOCK)
+    y, z = np.empty(side), np.empty(side)
     while start < state.shape[0]:
         n, P = int(state[start]), block_matrix(state, start)
         for k in range(n):
-            P[k, k] += prior[int(state[start + 1 + k])]
+            i = int(state[start + 1 + k])
+            P[k, k] += change[i]
+            y[k], z[k] = change[i] * mean[i], change[i] * g[i]
         invert(P)
         for k in range(n):
             i = int(state[start + 1 + k])
-            g[i] = mean[i] = 0.0
             for m in range(n):
-                j = int(state[start + 1 + m])
-                g[i] += P[k, m] * c[j]
-                mean[i] += P[k, m] * right_side[j]
+                mean[i] -= P[k, m] * y[m]
+                g[i] -= P[k, m] * z[m]
+            s += z[k] * g[i]
+            sb += z[k] * mean[i]
         start = block_end(state, start)
-    for i in range(dim):
-        right_intercept -= g[i] * right_side[i]
-        e -= c[i] * g[i]
-    state[INTERCEPT_PRECISION] = max(e, LEAST_SQUARE)
-    state[INTERCEPT] = right_intercept / state[INTERCEPT_PRECISION]
+    state[INTERCEPT_PRECISION] = max(s, intercept_precision)
+    state[INTERCEPT] = sb / state[INTERCEPT_PRECISION]
     for i in range(dim):
         mean[i] -= g[i] * state[INTERCEPT]
