@@ -1,158 +1,158 @@
-"""The results as text: a table for the console, a page in Markdown, and a file of all numbers."""
+"""The page in Markdown."""
 
-import csv
-import math
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from benchmarks.regret.contestants import SUBJECT, Effort
-from benchmarks.regret.play import SLOW, TOO_SLOW
-from benchmarks.regret.results import Player, ProblemResult
-from glbandits.experiments.run_spec import source_digest
+from benchmarks.regret.candidates import FULL, LESS, SLOW, STUCK_SEEDS, SUBJECT, TABLE_SEEDS, TOO_SLOW
+from benchmarks.regret.problem import NEW, OTHERS, SEEN, STUCK, TABLES
+from benchmarks.regret.results import Ratio
+from benchmarks.regret.summary import Results, mean_ratio, overview, record_against
+from benchmarks.regret.vowpal import EXPLORERS
+from glbandits.policies import POLICIES
 from glbandits.version import __version__
 
-READING = (
-    "After +- is half of a 95 % interval of the mean. A ratio is of mean regrets, on the seeds that both policies "
-    "played; in brackets is a bootstrap 95 % interval of it, paired by seed. "
-    f"Below 1 `{SUBJECT}` is better. The best tuned policy is picked for each problem by the fresh seeds themselves, "
-    "among all others: a mark that no single policy has to meet, and that holds some luck."
-)
+METHOD = f"""\
+Every policy runs with its default and with a tuned setting. Tuning takes the setting with the least mean regret on \
+{len(FULL.tuning)} seeds. All results are of fresh seeds: {len(TABLE_SEEDS)} on tables, {len(STUCK_SEEDS)} on stuck \
+problems for fast policies, {len(FULL.fresh)} elsewhere. A policy whose run takes more than {SLOW:g} s of CPU is tuned \
+on {len(LESS.tuning)} seeds over a thinner grid and has {len(LESS.fresh)} fresh seeds. Above {TOO_SLOW:g} s it is left \
+out. `{SUBJECT}` runs with its default only.
+
+Policies know the link, the horizon and the number of features of a class. Explorers of Vowpal Wabbit have their \
+default settings, see the same rows in the same order, and learn from the cost -reward; `vw-regcbopt` knows that costs \
+are in [-1, 0].
+
+The tables have no missing values. Columns of text are one-hot encoded, and all columns are standardized. A round \
+shows a row that is drawn with replacement; the reward is 1 for the right class. Regret counts wrong choices."""
+READING = f"""\
+A ratio divides the mean regret of `{SUBJECT}` by that of a reference, on the seeds that both ran. Below 1, \
+`{SUBJECT}` is better. Brackets hold a bootstrap 95 % interval, paired by seed. There are three references: the best \
+tuned policy, the best default, and the best explorer of Vowpal Wabbit (tables only). Each is chosen on every problem \
+in hindsight, by the fresh seeds themselves, so no single policy reaches all of them.
+
+A run is stuck if its regret exceeds 5 times the median of the policy's runs, or 60 % of the mean regret of uniform \
+choices. Development problems were used by earlier versions of `{SUBJECT}`; reporting problems were not."""
 
 
-def console_table(result: ProblemResult) -> str:
-    """Every policy on one problem, the best first."""
-    lines = [f"{result.name}: {result.words}; T={result.horizon}, d={result.dim}"]
-    lines.append(f"  {'policy':18s} {'regret':>10s} {'+-':>8s} {'/ best':>7s} {'seeds':>5s} {'s a run':>9s}  setting")
-    for player in _in_order(result):
-        mark = "*" if player.label == SUBJECT else " "
-        lines.append(
-            f"{mark} {player.label:18s} {player.mean:10.2f} {player.half_width:8.2f} {result.relative(player):7.2f} "
-            f"{len(player.seeds):5d} {player.seconds:9.4f}  {player.chosen}"
-        )
-    lines += [f"  {label:18s} {why}" for label, why in result.absent]
-    ratio, low, high = result.ratio
-    lines.append(
-        f"  {SUBJECT} / best ({result.best.label}) = {ratio:.3f} [{low:.3f}, {high:.3f}], "
-        f"rank {result.rank} of {len(result.players)}"
-    )
-    return "\n".join(lines)
-
-
-def markdown(results: Sequence[ProblemResult], full: Effort, less: Effort) -> str:
-    """The page: problem by problem, all problems together, and who did not play."""
-    code = source_digest("glbandits.policies", "glbandits.simulation.simulate")
+def markdown(results: Results) -> str:
+    """The page of all results. Each problem must have results of the subject."""
     parts = [
         "# Regret",
-        _how(full, less),
+        METHOD,
         READING,
-        f"glbandits {__version__}, code {code}; `python -m benchmarks.regret` makes this page.",
-        "## Problem by problem",
-        _problems(results),
-        _headline(results),
-        "## All policies",
-        "The geometric mean of a policy's regret over that of the best tuned one, over the problems that it played. "
-        "Where these are fewer, they are mostly the small ones: such rows do not compare.",
-        _league(results),
-        "## Who did not play",
+        f"glbandits {__version__}; `make regret` writes this page.",
+        "## Summary",
+        _summary(results),
+        "## Results by problem",
+        *(_problems(kind, results) for kind in (TABLES, STUCK, OTHERS)),
+        "## Wins and losses on tables",
+        f"Significant differences between `{SUBJECT}` and other policies with their defaults, by the Z-test of the "
+        "contextual bandit bake-off (Bietti, Agarwal and Langford, 2021) at the level 0.05.",
+        _records(results),
+        "## Which policy when",
+        "Geometric means of regret relative to the best default (last column: of tuned settings, relative to the best "
+        "tuned policy). A policy that ran on fewer problems ran on the small ones.",
+        _overviews(results),
+        "## Policies left out",
         _absent(results),
+        "## Problems",
+        _table(
+            ("problem", "description", "role", "T", "d"),
+            ((r.problem.name, r.problem.description, r.problem.role, r.horizon, r.dim) for r in results),
+        ),
     ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def write_csv(results: Sequence[ProblemResult], path: Path) -> None:
-    """A row for each problem and policy, those that did not play too."""
-    columns = (
-        "problem", "horizon", "dim", "policy", "regret", "half_width", "relative_to_best", "setting", "settings_tried",
-        "tuning_seeds", "seeds", "seconds_per_run", "left_out",
-    )  # fmt: skip
-    with path.open("w", newline="", encoding="utf-8") as file:
-        rows = csv.writer(file)
-        rows.writerow(columns)
+def _summary(results: Results) -> str:
+    groups = [("all", list(results))]
+    groups += [(role, [r for r in results if r.problem.role == role]) for role in (SEEN, NEW)]
+    groups += [(kind, [r for r in results if r.problem.kind == kind]) for kind in (TABLES, STUCK, OTHERS)]
+    rows = []
+    for name, group in groups:
+        if group:
+            means = [mean_ratio(group, lambda r: r.to_tuned), mean_ratio(group, lambda r: r.to_untuned)]
+            means.append(mean_ratio(group, lambda r: r.to_vowpal))
+            worst = max(group, key=lambda r: r.to_untuned.value)
+            shown = f"{worst.to_untuned.value:.2f} ({worst.problem.name})"
+            rows.append((name, len(group), *(_interval(*mean) for mean in means), shown))
+    return _table(("problems", "number", "/ best tuned", "/ best default", "/ best VW", "worst / best default"), rows)
+
+
+def _problems(kind: str, results: Results) -> str:
+    rows = []
+    for result in (result for result in results if result.problem.kind == kind):
+        subject = result.subject
+        numbers = (np.median(subject.regrets), np.quantile(subject.regrets, 0.9))
+        ratios = (result.to_tuned, result.to_untuned, result.to_vowpal)
+        cells = [f"{subject.mean:.3g} +- {subject.half_width:.2g}", *(f"{number:.3g}" for number in numbers)]
+        cells += [f"{subject.stuck_share(result.uniform_mean):.1%}", *map(_ratio, ratios)]
+        rows.append((result.problem.name, result.problem.role, *cells))
+    heads = (
+        "problem",
+        "role",
+        f"`{SUBJECT}`",
+        "median",
+        "90 %",
+        "stuck",
+        "/ best tuned",
+        "/ best default",
+        "/ best VW",
+    )
+    return f"### {kind.capitalize()}\n\n{_table(heads, rows)}" if rows else ""
+
+
+def _records(results: Results) -> str:
+    records = [record_against(name, results) for name in (*EXPLORERS, *POLICIES) if name != SUBJECT]
+    rows = [
+        (f"`{r.opponent}`", len(r.wins), r.tables - len(r.wins) - len(r.losses), len(r.losses), ", ".join(r.losses))
+        for r in records
+        if r.tables
+    ]
+    return _table(("opponent", "wins", "ties", "losses", "lost on"), rows)
+
+
+def _overviews(results: Results) -> str:
+    names = {each.policy for result in results for each in result.untuned}
+    rows = []
+    for each in sorted((overview(name, results) for name in names), key=lambda each: each.default):
+        name = f"**`{each.policy}`**" if each.policy == SUBJECT else f"`{each.policy}`"
+        means = [_number(mean) for mean in (each.default, *each.by_kind.values())]
+        worst = f"{each.worst:.2f} ({each.worst_problem})"
+        rows.append((name, *means, worst, _share(each.stuck_share), each.problems, _number(each.tuned)))
+    heads = ("policy", "all", TABLES, STUCK, OTHERS, "worst", "stuck runs on stuck problems", "problems", "tuned")
+    return _table(heads, rows)
+
+
+def _absent(results: Results) -> str:
+    rows = []
+    for name in POLICIES:
+        slow, unsupported = list[str](), list[str]()
         for result in results:
-            start = (result.name, result.horizon, result.dim)
-            for player in _in_order(result):
-                regret = (f"{player.mean:.6g}", f"{player.half_width:.6g}", f"{result.relative(player):.6g}")
-                effort = (player.chosen, player.tried, player.tuning, len(player.seeds), f"{player.seconds:.6g}")
-                rows.writerow((*start, player.label, *regret, *effort, ""))
-            for label, why in result.absent:
-                rows.writerow((*start, label, *[""] * 8, why))
+            for reason in (reason for policy, reason in result.absent if policy == name):
+                (slow if reason.startswith("over ") else unsupported).append(result.problem.name)
+        if slow or unsupported:
+            rows.append((f"`{name}`", ", ".join(slow), ", ".join(unsupported)))
+    return _table(("policy", f"over {TOO_SLOW:g} s a run", "link not supported"), rows)
 
 
-def geometric_mean(ratios: Sequence[float]) -> float:
-    """The mean on a log scale: half of and twice as much cancel.
-
-    >>> geometric_mean([0.5, 2.0])
-    1.0
-    """
-    return math.exp(sum(map(math.log, ratios)) / len(ratios))
+def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
 
 
-def _how(full: Effort, less: Effort) -> str:
-    return (
-        f"Every policy is tuned on the seeds {full.tuning[0]} to {full.tuning[-1]} of each problem, by mean regret, "
-        f"and judged on the {len(full.fresh)} fresh seeds {full.fresh[0]} to {full.fresh[-1]}; `{SUBJECT}` plays its "
-        f"default everywhere. A policy whose run takes over {SLOW:g} s of CPU is tuned on {len(less.tuning)} seeds "
-        f"over a thinner grid and judged on {len(less.fresh)}; over {TOO_SLOW:g} s it is left out, and listed below."
-    )
+def _ratio(ratio: Ratio | None) -> str:
+    return "" if ratio is None else f"{_interval(ratio.value, *ratio.interval)} `{ratio.reference.policy}`"
 
 
-def _problems(results: Sequence[ProblemResult]) -> str:
-    head = f"| problem | | T | d | best tuned policy | its regret | `{SUBJECT}` | ratio | rank |\n" + "|---" * 9 + "|"
-    rows = [head]
-    for result in results:
-        best, (ratio, low, high) = result.best, result.ratio
-        setting = "" if best.chosen == "default" else f" ({best.chosen})"
-        fewer = "" if len(best.seeds) == len(result.subject.seeds) else f" ({len(best.seeds)} seeds)"
-        cells = (
-            result.name,
-            result.words,
-            str(result.horizon),
-            str(result.dim),
-            f"`{best.label}`{setting}",
-            _regret(best) + fewer,
-            _regret(result.subject),
-            f"{ratio:.2f} [{low:.2f}, {high:.2f}]",
-            f"{result.rank} of {len(result.players)}",
-        )
-        rows.append(f"| {' | '.join(cells)} |")
-    return "\n".join(rows)
+def _interval(value: float, low: float, high: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
 
 
-def _headline(results: Sequence[ProblemResult]) -> str:
-    mean = geometric_mean([result.ratio[0] for result in results])
-    worlds = np.exp(np.mean([np.log(result.resampled) for result in results], axis=0))
-    low, high = np.quantile(worlds, [0.025, 0.975])
-    return (
-        f"**Geometric mean of the ratio over {len(results)} problems: {mean:.3f} [{low:.3f}, {high:.3f}].** "
-        "The interval is for these problems; it says nothing of others."
-    )
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f}"
 
 
-def _league(results: Sequence[ProblemResult]) -> str:
-    ratios: dict[str, dict[str, float]] = {}
-    for result in results:
-        for player in result.players:
-            ratios.setdefault(player.label, {})[result.name] = result.relative(player)
-    rows = ["| policy | geometric mean | worst | problems |", "|---|---|---|---|"]
-    for label, of in sorted(ratios.items(), key=lambda item: geometric_mean(list(item[1].values()))):
-        worst = max(of, key=lambda name: of[name])
-        mean = geometric_mean(list(of.values()))
-        shown = f"**`{label}`**" if label == SUBJECT else f"`{label}`"
-        rows.append(f"| {shown} | {mean:.2f} | {of[worst]:.2f} ({worst}) | {len(of)} of {len(results)} |")
-    return "\n".join(rows)
-
-
-def _absent(results: Sequence[ProblemResult]) -> str:
-    rows = [f"| {result.name} | `{label}` | {why} |" for result in results for label, why in result.absent]
-    return "\n".join(["| problem | policy | why |", "|---|---|---|", *rows]) if rows else "All played everywhere."
-
-
-def _regret(player: Player) -> str:
-    digits = 2 if player.mean < 10 else 1
-    return f"{player.mean:.{digits}f} +- {player.half_width:.{digits}f}"
-
-
-def _in_order(result: ProblemResult) -> list[Player]:
-    return sorted(result.players, key=result.relative)
+def _share(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.1%}"

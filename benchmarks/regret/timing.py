@@ -1,75 +1,50 @@
-"""Seconds of one run, by which it is decided how much is done for a policy.
+"""CPU seconds of one run. They decide how many runs a policy gets."""
 
-They are kept: timed again, a policy near the limit might get another effort when an interrupted benchmark goes on.
-"""
-
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from glbandits.environments import Environment, Noise
-from glbandits.experiments.run_spec import RunSpec
 from glbandits.policy import Policy
 from glbandits.records import Rounds
 from glbandits.simulation import play_together, prepare, recorded_rounds
 
-CHECKS = 500
-"""How often in a run the clock is looked at."""
-SEED = 1
+MIN_CHECKS = 100
+"""Clock checks in a run, at least. They are more frequent in its first rounds."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """How long a run took, or how long it had taken when it was stopped."""
+    """CPU seconds and rounds of a run; fewer rounds than the horizon if the run exceeded the limit."""
 
     seconds: float
     rounds: int
-    """All rounds of the run, unless it was stopped."""
 
 
-class Timings:
-    """The timings in a file."""
+def measure(policy: Policy, environment: Environment, horizon: int, seed: int, limit: float) -> Timing:
+    """Time one run after compiling, and stop it soon after `limit` seconds.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._known: dict[str, Timing] = {}
-        if path.exists():
-            self._known = {key: Timing(**known) for key, known in json.loads(path.read_text()).items()}
-
-    def measure(self, policy: Policy, environment: Environment, horizon: int, limit: float) -> Timing:
-        """Time a run, after compiling; stop it soon after so many seconds. InvalidInput if the policy cannot play."""
-        prepare([policy], environment)
-        key = RunSpec(policy, environment, horizon, SEED).key
-        if key not in self._known:
-            self._known[key] = _measured(policy, environment, horizon, limit)
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            half_written = self._path.with_suffix(".part")
-            half_written.write_text(json.dumps({key: vars(known) for key, known in self._known.items()}, indent=1))
-            half_written.replace(self._path)
-        return self._known[key]
-
-
-def _measured(policy: Policy, environment: Environment, horizon: int, limit: float) -> Timing:
-    watched = _Watched(environment, limit)
+    Raises InvalidInput if the policy does not support the environment.
+    """
+    prepare([policy], environment)
+    timed = _TimedEnvironment(environment, limit)
     try:
-        play_together([policy], watched, horizon, SEED, recorded_rounds(horizon, 1))
-    except _OutOfTime:
-        return Timing(watched.seconds, watched.played)
-    return Timing(watched.seconds, horizon)
+        play_together([policy], timed, horizon, seed, recorded_rounds(horizon, 1))
+    except _LimitExceeded:
+        return Timing(timed.seconds, timed.rounds_done)
+    return Timing(timed.seconds, horizon)
 
 
-class _OutOfTime(Exception):
-    """The run takes too long."""
+class _LimitExceeded(Exception):
+    """The run exceeded its time limit."""
 
 
-class _Watched:
-    """An environment that looks at the clock: compiled code cannot be stopped, but it can be fed in small pieces."""
+class _TimedEnvironment:
+    """An environment that yields small pieces, so that a compiled run can be stopped between them."""
 
     def __init__(self, environment: Environment, limit: float) -> None:
         self._environment, self._limit = environment, limit
-        self.seconds, self.played = 0.0, 0
+        self.seconds, self.rounds_done = 0.0, 0
 
     @property
     def dim(self) -> int:
@@ -80,20 +55,22 @@ class _Watched:
         return self._environment.noise
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
-        longest = max(1, horizon // CHECKS)
         for piece in self._environment.rounds(horizon, seed):
-            for start in range(0, len(piece), longest):
-                here = slice(start, start + longest)
+            start = 0
+            while start < len(piece):
+                length = max(1, min(self.rounds_done // 8, horizon // MIN_CHECKS))
+                part = slice(start, start + length)
                 small = Rounds(
-                    arms=piece.arms[here],
-                    counts=piece.counts[here],
-                    expected=piece.expected[here],
-                    noise=piece.noise[here],
-                    values=piece.values[here],
+                    arms=piece.arms[part],
+                    counts=piece.counts[part],
+                    expected=piece.expected[part],
+                    noise=piece.noise[part],
+                    values=piece.values[part],
                 )
                 began = time.thread_time()
                 yield small
                 self.seconds += time.thread_time() - began
-                self.played += len(small)
+                start += length
+                self.rounds_done += len(small)
                 if self.seconds > self._limit:
-                    raise _OutOfTime
+                    raise _LimitExceeded

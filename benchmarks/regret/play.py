@@ -1,0 +1,131 @@
+"""Time, tune and run policies on one environment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from benchmarks.regret import vowpal
+from benchmarks.regret.candidates import (
+    FULL,
+    SUBJECT,
+    TABLE_SEEDS,
+    TOO_SLOW,
+    Effort,
+    default_policy,
+    effort_for,
+    policy_entry,
+)
+from benchmarks.regret.results import PolicyResult
+from benchmarks.regret.timing import measure
+from glbandits.environments import ClassificationTable, Environment
+from glbandits.errors import InvalidInput
+from glbandits.experiments.experiment import in_words
+from glbandits.policy import Policy
+from glbandits.records import Floats
+from glbandits.simulation import play_together, recorded_rounds
+
+
+@dataclass(frozen=True)
+class Setup:
+    """An environment and the facts that a run depends on."""
+
+    environment: Environment
+    horizon: int
+    link: str
+    kind: str
+    jobs: int = 1
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy that can play: its settings, the default first, and its effort."""
+
+    name: str
+    policies: list[Policy]
+    descriptions: list[str]
+    effort: Effort
+    seconds: float
+
+    @property
+    def is_tunable(self) -> bool:
+        """Whether it has more settings than the default."""
+        return len(self.policies) > 1
+
+    @property
+    def total_seconds(self) -> float:
+        """Expected CPU seconds of all its runs."""
+        tuning_runs = len(self.policies) * len(self.effort.tuning) if self.is_tunable else 0
+        return self.seconds * (tuning_runs + (1 + self.is_tunable) * len(self.effort.fresh))
+
+
+def find_candidate(name: str, setup: Setup) -> Candidate:
+    """Time a policy and choose its effort. Raises InvalidInput if it cannot play, or takes too long."""
+    facts = (name, setup.environment, setup.link, setup.horizon)
+    entry = policy_entry(*facts, FULL.grid)
+    default = default_policy(entry)
+    seconds = 0.0
+    # Fits take longer on some seeds, and a setting may have a shorter random phase than the default.
+    for seed, policy in enumerate((default, default, default, entry.settings()[-1]), start=1):
+        timing = measure(policy, setup.environment, setup.horizon, seed, TOO_SLOW)
+        seconds = max(seconds, timing.seconds)
+        if seconds > TOO_SLOW and name != SUBJECT:
+            raise InvalidInput(
+                f"over {TOO_SLOW:g} s a run: {seconds:.1f} s for {timing.rounds} of {setup.horizon} rounds"
+            )
+    effort = effort_for(name, setup.kind, seconds)
+    entry = policy_entry(*facts, effort.grid)
+    tuned = entry.settings() if entry.own_grid else []
+    descriptions = ["default", *(in_words(policy, entry.own_grid) for policy in tuned)]
+    return Candidate(name, [default, *tuned], descriptions, effort, seconds)
+
+
+def play_policies(candidates: Sequence[Candidate], setup: Setup) -> list[PolicyResult]:
+    """Tune each policy on the tuning seeds, then run its default and its best setting on the fresh seeds."""
+    tunable = [candidate for candidate in candidates if candidate.is_tunable]
+    tuning = _runs([(policy, each.effort.tuning) for each in tunable for policy in each.policies], setup)
+    means = iter([regrets.mean() for regrets, _ in tuning])
+    variants = [(candidate, 0, False) for candidate in candidates]
+    for candidate in tunable:
+        variants.append((candidate, int(np.argmin([next(means) for _ in candidate.policies])), True))
+    fresh = _runs([(each.policies[index], each.effort.fresh) for each, index, _ in variants], setup)
+    return [
+        PolicyResult(
+            policy=candidate.name,
+            is_tuned=is_tuned,
+            setting=candidate.descriptions[index],
+            settings_tried=len(candidate.policies) if is_tuned else 1,
+            tuning_seeds=len(candidate.effort.tuning) if is_tuned else 0,
+            seeds=tuple(candidate.effort.fresh),
+            regrets=regrets,
+            seconds=seconds,
+        )
+        for (candidate, index, is_tuned), (regrets, seconds) in zip(variants, fresh, strict=True)
+    ]
+
+
+def play_vowpal(explorers: Sequence[str], environment: ClassificationTable, horizon: int) -> list[PolicyResult]:
+    """Run explorers of Vowpal Wabbit on the fresh seeds of the tables."""
+    runs = np.array([vowpal.play(explorers, environment, horizon, seed) for seed in TABLE_SEEDS])
+    return [
+        PolicyResult(name, False, "default", 1, 0, tuple(TABLE_SEEDS), runs[:, i, 0], float(runs[:, i, 1].mean()))
+        for i, name in enumerate(explorers)
+    ]
+
+
+def _runs(plan: Sequence[tuple[Policy, Sequence[int]]], setup: Setup) -> list[tuple[Floats, float]]:
+    """Final regrets and mean CPU seconds of each policy on its seeds. The policies share the rounds of a seed."""
+    seeds = sorted({seed for _, own in plan for seed in own})
+    indices = {seed: [index for index, (_, own) in enumerate(plan) if seed in own] for seed in seeds}
+    rounds = recorded_rounds(setup.horizon, 1)
+    played = Parallel(n_jobs=setup.jobs, prefer="threads")(
+        delayed(play_together)([plan[i][0] for i in indices[seed]], setup.environment, setup.horizon, seed, rounds)
+        for seed in seeds
+    )
+    results: list[tuple[list[float], list[float]]] = [([], []) for _ in plan]
+    for seed, runs in zip(seeds, played, strict=True):
+        for index, run in zip(indices[seed], runs, strict=True):
+            results[index][0].append(run.regret[-1])
+            results[index][1].append(run.seconds)
+    return [(np.array(regrets), float(np.mean(seconds))) for regrets, seconds in results]
