@@ -32,7 +32,7 @@ tuned policy, the best default, and the best explorer of Vowpal Wabbit (tables o
 in hindsight, by the fresh seeds themselves, so no single policy reaches all of them.
 
 A run is stuck if its regret exceeds 5 times the median of the policy's runs, or 60 % of the mean regret of uniform \
-choices. Development problems were used by earlier versions of `{SUBJECT}`; reporting problems were not."""
+choices. Development problems guided the design of `{SUBJECT}`; reporting problems only report."""
 
 
 def markdown(results: Results) -> str:

@@ -60,6 +60,15 @@ class Candidate:
         return self.seconds * (tuning_runs + (1 + self.is_tunable) * len(self.effort.fresh))
 
 
+@dataclass(frozen=True)
+class Variant:
+    """One setting of a candidate, by index: its default or its tuned setting."""
+
+    candidate: Candidate
+    index: int
+    is_tuned: bool
+
+
 def find_candidate(name: str, setup: Setup) -> Candidate:
     """Time a policy and choose its effort. Raises InvalidInput if it cannot play, or takes too long."""
     facts = (name, setup.environment, setup.link, setup.horizon)
@@ -81,27 +90,38 @@ def find_candidate(name: str, setup: Setup) -> Candidate:
     return Candidate(name, [default, *tuned], descriptions, effort, seconds)
 
 
-def play_policies(candidates: Sequence[Candidate], setup: Setup) -> list[PolicyResult]:
-    """Tune each policy on the tuning seeds, then run its default and its best setting on the fresh seeds."""
+def tune(candidates: Sequence[Candidate], setup: Setup) -> tuple[list[Variant], dict[str, str]]:
+    """Choose the setting of least mean regret on the tuning seeds for each policy that has a grid.
+
+    Return the defaults and the tuned settings, and the policies whose tuning runs took too long, with the reason.
+    """
     tunable = [candidate for candidate in candidates if candidate.is_tunable]
-    tuning = _runs([(policy, each.effort.tuning) for each in tunable for policy in each.policies], setup)
-    means = iter([regrets.mean() for regrets, _ in tuning])
-    variants = [(candidate, 0, False) for candidate in candidates]
+    runs = iter(_runs([(policy, each.effort.tuning) for each in tunable for policy in each.policies], setup))
+    tuned, too_slow = list[Variant](), dict[str, str]()
     for candidate in tunable:
-        variants.append((candidate, int(np.argmin([next(means) for _ in candidate.policies])), True))
-    fresh = _runs([(each.policies[index], each.effort.fresh) for each, index, _ in variants], setup)
+        regrets, seconds = zip(*[next(runs) for _ in candidate.policies], strict=True)
+        if np.mean(seconds) > TOO_SLOW:
+            too_slow[candidate.name] = f"over {TOO_SLOW:g} s a run: {np.mean(seconds):.1f} s on the tuning seeds"
+        tuned.append(Variant(candidate, int(np.argmin([each.mean() for each in regrets])), True))
+    variants = [Variant(candidate, 0, False) for candidate in candidates] + tuned
+    return [variant for variant in variants if variant.candidate.name not in too_slow], too_slow
+
+
+def play_variants(variants: Sequence[Variant], setup: Setup) -> list[PolicyResult]:
+    """Run each variant on its fresh seeds."""
+    plan = [(each.candidate.policies[each.index], each.candidate.effort.fresh) for each in variants]
     return [
         PolicyResult(
-            policy=candidate.name,
-            is_tuned=is_tuned,
-            setting=candidate.descriptions[index],
-            settings_tried=len(candidate.policies) if is_tuned else 1,
-            tuning_seeds=len(candidate.effort.tuning) if is_tuned else 0,
-            seeds=tuple(candidate.effort.fresh),
+            policy=variant.candidate.name,
+            is_tuned=variant.is_tuned,
+            setting=variant.candidate.descriptions[variant.index],
+            settings_tried=len(variant.candidate.policies) if variant.is_tuned else 1,
+            tuning_seeds=len(variant.candidate.effort.tuning) if variant.is_tuned else 0,
+            seeds=tuple(variant.candidate.effort.fresh),
             regrets=regrets,
             seconds=seconds,
         )
-        for (candidate, index, is_tuned), (regrets, seconds) in zip(variants, fresh, strict=True)
+        for variant, (regrets, seconds) in zip(variants, _runs(plan, setup), strict=True)
     ]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from benchmarks.regret import storage, vowpal
 from benchmarks.regret.candidates import FAST, FULL, LESS, SLOW, STUCK_SEEDS, TABLE_SEEDS, TOO_SLOW
-from benchmarks.regret.play import Candidate, Setup, find_candidate, play_policies, play_vowpal
+from benchmarks.regret.play import Candidate, Setup, find_candidate, play_variants, play_vowpal, tune
 from benchmarks.regret.problem import Problem
 from glbandits.environments import ClassificationTable
 from glbandits.errors import InvalidInput
@@ -33,7 +33,9 @@ def update(problem: Problem, policies: Sequence[str], folder: Path, jobs: int) -
     candidates, entries = _candidates([name for name in missing if name in POLICIES], setup, keys)
     seconds = sum(candidate.total_seconds for candidate in candidates)
     print(f"{problem.name}: {len(candidates)} policies, about {seconds:.0f} CPU seconds", flush=True)
-    results = play_policies(candidates, setup)
+    variants, too_slow = tune(candidates, setup)
+    entries += [{"policy": name, "reason": reason, "key": keys[name]} for name, reason in too_slow.items()]
+    results = play_variants(variants, setup)
     if isinstance(environment, ClassificationTable):
         explorers = [name for name in missing if name in vowpal.EXPLORERS]
         results += play_vowpal(explorers, environment, setup.horizon) if explorers else []
