@@ -109,7 +109,9 @@ def tune(candidates: Sequence[Candidate], setup: Setup) -> tuple[list[Variant], 
 
 def play_variants(variants: Sequence[Variant], setup: Setup) -> list[PolicyResult]:
     """Run each variant on its fresh seeds."""
-    plan = [(each.candidate.policies[each.index], each.candidate.effort.fresh) for each in variants]
+    policies = [variant.candidate.policies[variant.index] for variant in variants]
+    seeds = {policy: each.candidate.effort.fresh for policy, each in zip(policies, variants, strict=True)}
+    runs = dict(zip(seeds, _runs(list(seeds.items()), setup), strict=True))  # a tuned setting may be the default
     return [
         PolicyResult(
             policy=variant.candidate.name,
@@ -118,10 +120,10 @@ def play_variants(variants: Sequence[Variant], setup: Setup) -> list[PolicyResul
             settings_tried=len(variant.candidate.policies) if variant.is_tuned else 1,
             tuning_seeds=len(variant.candidate.effort.tuning) if variant.is_tuned else 0,
             seeds=tuple(variant.candidate.effort.fresh),
-            regrets=regrets,
-            seconds=seconds,
+            regrets=runs[policy][0],
+            seconds=runs[policy][1],
         )
-        for variant, (regrets, seconds) in zip(variants, _runs(plan, setup), strict=True)
+        for variant, policy in zip(variants, policies, strict=True)
     ]
 
 

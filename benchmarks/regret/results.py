@@ -93,6 +93,12 @@ class ProblemResult:
     """Policies without runs, and the reason."""
 
     @property
+    def has_comparison(self) -> bool:
+        """Whether the subject and another policy have results."""
+        policies = {result.policy for result in self.untuned}
+        return SUBJECT in policies and len(policies) > 1
+
+    @property
     def subject(self) -> PolicyResult:
         """The policy under test."""
         return next(result for result in self.results if result.policy == SUBJECT)

@@ -39,10 +39,13 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def write_report(folder: Path) -> None:
-    """Write regret.md, regret.csv, regret.png and regret.svg from the stored results."""
-    results = [result for result in read_results(folder) if SUBJECT in {each.policy for each in result.results}]
+    """Write regret.md, regret.csv, regret.png and regret.svg from the stored results.
+
+    Problems without results of the subject or of any other policy are left out.
+    """
+    results = [result for result in read_results(folder) if result.has_comparison]
     if not results:
-        print(f"No page: no problem has results of {SUBJECT}.")
+        print(f"No page: no problem has results of {SUBJECT} and of another policy.")
         return
     (folder / "regret.md").write_text(markdown(results), encoding="utf-8")
     write_csv(results, folder / "regret.csv")
