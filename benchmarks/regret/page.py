@@ -86,7 +86,7 @@ def _problems(kind: str, results: Results) -> str:
         subject = result.subject
         numbers = (np.median(subject.regrets), np.quantile(subject.regrets, 0.9))
         ratios = (result.to_tuned, result.to_untuned, result.to_vowpal)
-        cells = [f"{subject.mean:.3g} +- {subject.half_width:.2g}", *(f"{number:.3g}" for number in numbers)]
+        cells = [f"{subject.mean:.4g} +- {subject.half_width:.2g}", *(f"{number:.4g}" for number in numbers)]
         cells += [f"{subject.stuck_share(result.uniform_mean):.1%}", *map(_ratio, ratios)]
         rows.append((result.problem.name, result.problem.role, *cells))
     heads = (
