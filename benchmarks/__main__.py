@@ -1,6 +1,6 @@
 """Run every benchmark: `python -m benchmarks`, or some: `python -m benchmarks run_time online`.
 
-`regret` takes hours and runs only if it is named. `python -m benchmarks.regret` takes names of its problems.
+`python -m benchmarks.regret` is a separate program, because it takes hours.
 """
 
 import os
@@ -24,11 +24,10 @@ NAMES = (
     "progressive_replay",
     "service",
 )
-ONLY_IF_NAMED = ("regret",)
 
 if __name__ == "__main__":
     for name in sys.argv[1:] or NAMES:
-        if name not in NAMES + ONLY_IF_NAMED:
-            sys.exit(f"unknown benchmark {name!r}. Known: {', '.join(NAMES + ONLY_IF_NAMED)}")
+        if name not in NAMES:
+            sys.exit(f"unknown benchmark {name!r}. Known: {', '.join(NAMES)}")
         import_module(f"benchmarks.{name}").report()
         print()

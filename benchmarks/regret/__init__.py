@@ -1,12 +1,9 @@
-"""Regret of every policy on many unlike problems, each policy tuned, and Optimist as it comes.
+"""Regret of every policy on many problems, with its default and tuned, and of Vowpal Wabbit on tables.
 
-    python -m benchmarks.regret                      # all problems; hours
-    python -m benchmarks.regret simulation iris      # these
+    python -m benchmarks.regret                          # all problems and policies
+    python -m benchmarks.regret iris wine                # these problems
+    python -m benchmarks.regret --policies optimist      # this policy; the results of the others stay
 
-Finished runs are kept in out/regret/store, so a run that was stopped goes on where it was. Tables and the picture in
-out/regret are of the problems that were named last; naming all of them again only reads the store.
+Results are stored in out/regret/results, one file for each problem. A run that was interrupted continues with the
+first problem that is missing or out of date. The page, the CSV file and the figure always show all stored results.
 """
-
-from benchmarks.regret.run import report
-
-__all__ = ["report"]

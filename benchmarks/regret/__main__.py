@@ -1,12 +1,16 @@
-"""`python -m benchmarks.regret [names of problems]`."""
+"""`python -m benchmarks.regret [problems] [options]`."""
 
+import os
 import sys
+from importlib import import_module
 
-from benchmarks.regret import report
-from glbandits.errors import UnknownName
+# One BLAS thread, set before NumPy is loaded: a second one would count as CPU time of whatever runs next.
+for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ[variable] = "1"
 
 if __name__ == "__main__":
+    errors = import_module("glbandits.errors")
     try:
-        report(sys.argv[1:])
-    except UnknownName as unknown:
-        sys.exit(str(unknown))
+        import_module("benchmarks.regret.run").main(sys.argv[1:])
+    except errors.GlbanditsError as error:
+        sys.exit(str(error))

@@ -1,112 +1,153 @@
-"""One problem: time every policy, give it its effort, and play the fresh protocol."""
+"""Time, tune and run policies on one environment."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from joblib import cpu_count
+import numpy as np
+from joblib import Parallel, delayed
 
-from benchmarks.regret.contestants import FULL, LESS, SUBJECT, Effort, contestant, typical
-from benchmarks.regret.problems import Problem
-from benchmarks.regret.results import Player, ProblemResult
-from benchmarks.regret.timings import Timings
-from glbandits.environments import Environment
+from benchmarks.regret import vowpal
+from benchmarks.regret.candidates import (
+    FULL,
+    SUBJECT,
+    TABLE_SEEDS,
+    TOO_SLOW,
+    Effort,
+    default_policy,
+    effort_for,
+    policy_entry,
+)
+from benchmarks.regret.results import PolicyResult
+from benchmarks.regret.timing import measure
+from glbandits.environments import ClassificationTable, Environment
 from glbandits.errors import InvalidInput
-from glbandits.experiments.experiment import Experiment, PolicyEntry
-from glbandits.experiments.outcomes import FRESH, Outcome
-from glbandits.experiments.protocols import ExperimentRunner
-from glbandits.experiments.result_store import ResultStore
-from glbandits.policies import POLICIES
-
-SLOW, TOO_SLOW = 0.05, 1.0
-"""Seconds of a run above which less is done for a policy, and above which nothing."""
-
-Progress = Callable[[str, float, float], None]
+from glbandits.experiments.experiment import in_words
+from glbandits.policy import Policy
+from glbandits.records import Floats
+from glbandits.simulation import play_together, recorded_rounds
 
 
 @dataclass(frozen=True)
-class Scope:
-    """Who plays, how often, and where it is kept."""
+class Setup:
+    """An environment and the facts that a run depends on."""
 
-    folder: Path
-    policies: Sequence[str] = tuple(POLICIES)
-    full: Effort = FULL
-    less: Effort = LESS
-    jobs: int = -1
-
-
-@dataclass
-class _Entries:
-    """Who plays with which effort, and who does not."""
-
-    full: list[PolicyEntry] = field(default_factory=list)
-    less: list[PolicyEntry] = field(default_factory=list)
-    absent: list[tuple[str, str]] = field(default_factory=list)
-    seconds: float = 0.0
-    """What it will take, on one core."""
+    environment: Environment
+    horizon: int
+    link: str
+    kind: str
+    jobs: int = 1
 
 
-def play(problem: Problem, scope: Scope, progress: Progress) -> ProblemResult:
-    """Run what is missing of a problem."""
-    environment = problem.build(scope.folder)
-    horizon = problem.horizon(environment)
-    entries = _entries(problem, environment, horizon, scope, progress)
-    cores = cpu_count() if scope.jobs == -1 else scope.jobs
-    about = f"~{entries.seconds / cores / 60:.0f} min in all"
-    runner = ExperimentRunner(
-        ResultStore(scope.folder / "store"),
-        jobs=scope.jobs,
-        progress=lambda what, done, total: progress(f"{problem.name}: {what}, {about}", done, total),
-    )
-    players = []
-    for effort, contestants in ((scope.full, entries.full), (scope.less, entries.less)):
-        if contestants:
-            experiment = Experiment(
-                name=problem.name,
-                title=problem.words,
-                environment=environment,
-                horizon=horizon,
-                entries=contestants,
-                repeats=effort.tuning,
-                fresh=effort.fresh,
+@dataclass(frozen=True)
+class Candidate:
+    """A policy that can play: its settings, the default first, and its effort."""
+
+    name: str
+    policies: list[Policy]
+    descriptions: list[str]
+    effort: Effort
+    seconds: float
+
+    @property
+    def is_tunable(self) -> bool:
+        """Whether it has more settings than the default."""
+        return len(self.policies) > 1
+
+    @property
+    def total_seconds(self) -> float:
+        """Expected CPU seconds of all its runs."""
+        tuning_runs = len(self.policies) * len(self.effort.tuning) if self.is_tunable else 0
+        return self.seconds * (tuning_runs + (1 + self.is_tunable) * len(self.effort.fresh))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One setting of a candidate, by index: its default or its tuned setting."""
+
+    candidate: Candidate
+    index: int
+    is_tuned: bool
+
+
+def find_candidate(name: str, setup: Setup) -> Candidate:
+    """Time a policy and choose its effort. Raises InvalidInput if it cannot play, or takes too long."""
+    facts = (name, setup.environment, setup.link, setup.horizon)
+    entry = policy_entry(*facts, FULL.grid)
+    default = default_policy(entry)
+    seconds = 0.0
+    # Fits take longer on some seeds, and a setting may have a shorter random phase than the default.
+    for seed, policy in enumerate((default, default, default, entry.settings()[-1]), start=1):
+        timing = measure(policy, setup.environment, setup.horizon, seed, TOO_SLOW)
+        seconds = max(seconds, timing.seconds)
+        if seconds > TOO_SLOW and name != SUBJECT:
+            raise InvalidInput(
+                f"over {TOO_SLOW:g} s a run: {seconds:.1f} s for {timing.rounds} of {setup.horizon} rounds"
             )
-            outcomes = runner.run([experiment], [FRESH])[0].protocols[0].outcomes
-            players += [_player(outcome, len(effort.tuning)) for outcome in outcomes]
-    return ProblemResult(problem.name, problem.words, horizon, environment.dim, tuple(players), tuple(entries.absent))
+    effort = effort_for(name, setup.kind, seconds)
+    entry = policy_entry(*facts, effort.grid)
+    tuned = entry.settings() if entry.own_grid else []
+    descriptions = ["default", *(in_words(policy, entry.own_grid) for policy in tuned)]
+    return Candidate(name, [default, *tuned], descriptions, effort, seconds)
 
 
-def _entries(problem: Problem, environment: Environment, horizon: int, scope: Scope, progress: Progress) -> _Entries:
-    entries, timings = _Entries(), Timings(scope.folder / "timings.json")
-    for done, name in enumerate(scope.policies):
-        progress(f"{problem.name}: timing {name}", done, len(scope.policies))
-        try:
-            one = contestant(name, environment, problem.link, horizon, scope.full.grid)
-            one.settings()
-            timing = timings.measure(typical(one), environment, horizon, TOO_SLOW)
-        except InvalidInput as refusal:
-            entries.absent.append((name, f"refused: {refusal}"))
-            continue
-        if timing.seconds > TOO_SLOW and name != SUBJECT:
-            took = f"{timing.seconds:.1f} s for {timing.rounds} of {horizon} rounds"
-            entries.absent.append((name, f"over {TOO_SLOW:g} s a run: {took}"))
-            continue
-        slow = timing.seconds > SLOW
-        effort = scope.less if slow else scope.full
-        if slow:
-            one = replace(one, grid=contestant(name, environment, problem.link, horizon, effort.grid).grid)
-        (entries.less if slow else entries.full).append(one)
-        runs = len(one.settings()) * len(effort.tuning) + len(effort.fresh)
-        entries.seconds += timing.seconds * runs
-    return entries
+def tune(candidates: Sequence[Candidate], setup: Setup) -> tuple[list[Variant], dict[str, str]]:
+    """Choose the setting of least mean regret on the tuning seeds for each policy that has a grid.
+
+    Return the defaults and the tuned settings, and the policies whose tuning runs took too long, with the reason.
+    """
+    tunable = [candidate for candidate in candidates if candidate.is_tunable]
+    runs = iter(_runs([(policy, each.effort.tuning) for each in tunable for policy in each.policies], setup))
+    tuned, too_slow = list[Variant](), dict[str, str]()
+    for candidate in tunable:
+        regrets, seconds = zip(*[next(runs) for _ in candidate.policies], strict=True)
+        if np.mean(seconds) > TOO_SLOW:
+            too_slow[candidate.name] = f"over {TOO_SLOW:g} s a run: {np.mean(seconds):.1f} s on the tuning seeds"
+        tuned.append(Variant(candidate, int(np.argmin([each.mean() for each in regrets])), True))
+    variants = [Variant(candidate, 0, False) for candidate in candidates] + tuned
+    return [variant for variant in variants if variant.candidate.name not in too_slow], too_slow
 
 
-def _player(outcome: Outcome, tuning: int) -> Player:
-    return Player(
-        label=outcome.label,
-        chosen=outcome.chosen if outcome.tried > 1 else "default",
-        tried=outcome.tried,
-        tuning=tuning,
-        seeds=outcome.seeds,
-        final=outcome.final,
-        seconds=float(outcome.seconds.mean()),
+def play_variants(variants: Sequence[Variant], setup: Setup) -> list[PolicyResult]:
+    """Run each variant on its fresh seeds."""
+    policies = [variant.candidate.policies[variant.index] for variant in variants]
+    seeds = {policy: each.candidate.effort.fresh for policy, each in zip(policies, variants, strict=True)}
+    runs = dict(zip(seeds, _runs(list(seeds.items()), setup), strict=True))  # a tuned setting may be the default
+    return [
+        PolicyResult(
+            policy=variant.candidate.name,
+            is_tuned=variant.is_tuned,
+            setting=variant.candidate.descriptions[variant.index],
+            settings_tried=len(variant.candidate.policies) if variant.is_tuned else 1,
+            tuning_seeds=len(variant.candidate.effort.tuning) if variant.is_tuned else 0,
+            seeds=tuple(variant.candidate.effort.fresh),
+            regrets=runs[policy][0],
+            seconds=runs[policy][1],
+        )
+        for variant, policy in zip(variants, policies, strict=True)
+    ]
+
+
+def play_vowpal(explorers: Sequence[str], environment: ClassificationTable, horizon: int) -> list[PolicyResult]:
+    """Run explorers of Vowpal Wabbit on the fresh seeds of the tables."""
+    runs = np.array([vowpal.play(explorers, environment, horizon, seed) for seed in TABLE_SEEDS])
+    return [
+        PolicyResult(name, False, "default", 1, 0, tuple(TABLE_SEEDS), runs[:, i, 0], float(runs[:, i, 1].mean()))
+        for i, name in enumerate(explorers)
+    ]
+
+
+def _runs(plan: Sequence[tuple[Policy, Sequence[int]]], setup: Setup) -> list[tuple[Floats, float]]:
+    """Final regrets and mean CPU seconds of each policy on its seeds. The policies share the rounds of a seed."""
+    seeds = sorted({seed for _, own in plan for seed in own})
+    indices = {seed: [index for index, (_, own) in enumerate(plan) if seed in own] for seed in seeds}
+    rounds = recorded_rounds(setup.horizon, 1)
+    played = Parallel(n_jobs=setup.jobs, prefer="threads")(
+        delayed(play_together)([plan[i][0] for i in indices[seed]], setup.environment, setup.horizon, seed, rounds)
+        for seed in seeds
     )
+    results: list[tuple[list[float], list[float]]] = [([], []) for _ in plan]
+    for seed, runs in zip(seeds, played, strict=True):
+        for index, run in zip(indices[seed], runs, strict=True):
+            results[index][0].append(run.regret[-1])
+            results[index][1].append(run.seconds)
+    return [(np.array(regrets), float(np.mean(seconds))) for regrets, seconds in results]

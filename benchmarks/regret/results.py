@@ -1,103 +1,147 @@
-"""What came of a problem, and how regrets are compared."""
+"""Results of a problem, and how regrets are compared."""
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from benchmarks.regret.contestants import SUBJECT
+from benchmarks.regret.candidates import SUBJECT
+from benchmarks.regret.problem import Problem
+from benchmarks.regret.vowpal import EXPLORERS
 from glbandits.experiments.outcomes import half_width
 from glbandits.records import Floats
 
 RESAMPLES = 10_000
-"""Of the bootstrap."""
+"""Bootstrap resamples."""
+STUCK_FACTOR, STUCK_SHARE = 5.0, 0.6
+"""A run is stuck if its regret exceeds 5 times the policy's median, or 60 % of the mean regret of `uniform`."""
 
 
 @dataclass(frozen=True)
-class Player:
-    """A policy that played."""
+class PolicyResult:
+    """The runs of a policy on the fresh seeds of a problem."""
 
-    label: str
-    chosen: str
-    """Its setting, in words."""
-    tried: int
-    """Settings among which it was chosen."""
-    tuning: int
-    """Seeds on which it was chosen."""
+    policy: str
+    is_tuned: bool
+    """Whether the setting was tuned; False for the default."""
+    setting: str
+    settings_tried: int
+    tuning_seeds: int
     seeds: tuple[int, ...]
-    final: Floats
-    """Regret at the end, (seeds,)."""
+    regrets: Floats
+    """Final regret, (seeds,)."""
     seconds: float
-    """CPU seconds of a run, on average."""
+    """Mean CPU seconds of a run."""
 
     @property
     def mean(self) -> float:
         """Mean regret."""
-        return float(self.final.mean())
+        return float(self.regrets.mean())
 
     @property
     def half_width(self) -> float:
         """Half of a 95 % interval of the mean."""
-        return float(half_width(self.final[:, np.newaxis])[0])
+        return float(half_width(self.regrets[:, np.newaxis])[0])
 
-    def beside(self, other: "Player") -> tuple[Floats, Floats]:
-        """The regrets of both, seed by seed, on the seeds that both played."""
-        both = sorted(set(self.seeds) & set(other.seeds))
-        mine, theirs = (dict(zip(player.seeds, player.final, strict=True)) for player in (self, other))
-        return np.array([mine[seed] for seed in both]), np.array([theirs[seed] for seed in both])
+    @property
+    def is_vowpal(self) -> bool:
+        """Whether this is an explorer of Vowpal Wabbit."""
+        return self.policy in EXPLORERS
 
-    def over(self, other: "Player") -> float:
-        """The ratio of the mean regrets on the seeds that both played."""
-        mine, theirs = self.beside(other)
-        return float(mine.mean() / theirs.mean())
+    def paired(self, other: "PolicyResult") -> tuple[Floats, Floats]:
+        """The regrets of both on their common seeds."""
+        common = sorted(set(self.seeds) & set(other.seeds))
+        own, others = (dict(zip(result.seeds, result.regrets, strict=True)) for result in (self, other))
+        return np.array([own[seed] for seed in common]), np.array([others[seed] for seed in common])
+
+    def ratio(self, other: "PolicyResult") -> float:
+        """The ratio of the mean regrets on the common seeds."""
+        own, others = self.paired(other)
+        return float(own.mean() / others.mean())
+
+    def stuck_share(self, uniform_mean: float) -> float:
+        """The share of stuck runs."""
+        limit = min(STUCK_FACTOR * float(np.median(self.regrets)), STUCK_SHARE * uniform_mean)
+        return float((self.regrets > limit).mean())
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """The subject's mean regret relative to a reference."""
+
+    reference: PolicyResult
+    value: float
+    resampled: Floats
+    """The ratio in bootstrap resamples of the common seeds, (resamples,)."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """A 95 % interval, paired by seed."""
+        low, high = np.quantile(self.resampled, [0.025, 0.975])
+        return float(low), float(high)
 
 
 @dataclass(frozen=True)
 class ProblemResult:
-    """All policies on one problem.
+    """All results of one problem. Policies are compared by their ratio to the subject on common seeds."""
 
-    Some play fewer seeds, and seeds differ in how hard they are. So every policy is first compared with the subject on
-    the seeds that both played, and policies with each other by these ratios.
-    """
-
-    name: str
-    words: str
+    problem: Problem
     horizon: int
     dim: int
-    players: tuple[Player, ...]
+    results: tuple[PolicyResult, ...]
     absent: tuple[tuple[str, str], ...]
-    """Who did not play, and why."""
+    """Policies without runs, and the reason."""
 
     @property
-    def subject(self) -> Player:
-        """The policy on trial."""
-        return next(player for player in self.players if player.label == SUBJECT)
+    def has_comparison(self) -> bool:
+        """Whether the subject and another policy have results."""
+        policies = {result.policy for result in self.untuned}
+        return SUBJECT in policies and len(policies) > 1
+
+    @property
+    def subject(self) -> PolicyResult:
+        """The policy under test."""
+        return next(result for result in self.results if result.policy == SUBJECT)
 
     @cached_property
-    def best(self) -> Player:
-        """The best of the others, by the fresh seeds themselves: a hard mark, since some luck is picked with it."""
-        others = [player for player in self.players if player.label != SUBJECT]
-        return min(others, key=lambda player: player.over(self.subject))
-
-    @property
-    def rank(self) -> int:
-        """The place of the subject among all: 1 is the best."""
-        return 1 + sum(player.over(self.subject) < 1.0 for player in self.players)
-
-    def relative(self, player: Player) -> float:
-        """Regret in units of the best of the others."""
-        return player.over(self.subject) / self.best.over(self.subject)
+    def untuned(self) -> list[PolicyResult]:
+        """Every policy of this package with its default."""
+        return [result for result in self.results if not result.is_tuned and not result.is_vowpal]
 
     @cached_property
-    def resampled(self) -> Floats:
-        """The subject's relative regret, in as many worlds as there are resamples of the seeds: (resamples,)."""
-        mine, theirs = self.subject.beside(self.best)
-        drawn = np.random.default_rng(0).integers(0, len(mine), (RESAMPLES, len(mine)))
-        ratios: Floats = mine[drawn].mean(axis=1) / theirs[drawn].mean(axis=1)
-        return ratios
+    def tuned(self) -> list[PolicyResult]:
+        """Every policy of this package with its tuned setting, or its default if it has no grid."""
+        tuned = [result for result in self.results if result.is_tuned]
+        names = {result.policy for result in tuned}
+        return tuned + [result for result in self.untuned if result.policy not in names]
 
-    @property
-    def ratio(self) -> tuple[float, float, float]:
-        """The subject's relative regret, and a bootstrap 95 % interval of it, paired by seed."""
-        low, high = np.quantile(self.resampled, [0.025, 0.975])
-        return self.relative(self.subject), float(low), float(high)
+    @cached_property
+    def uniform_mean(self) -> float:
+        """Mean regret of uniform choices; infinity if they were not run."""
+        return next((result.mean for result in self.untuned if result.policy == "uniform"), np.inf)
+
+    @cached_property
+    def to_tuned(self) -> Ratio:
+        """The subject relative to the best tuned policy, chosen in hindsight."""
+        return self._to_best([result for result in self.tuned if result.policy != SUBJECT])
+
+    @cached_property
+    def to_untuned(self) -> Ratio:
+        """The subject relative to the best other policy with its default."""
+        return self._to_best([result for result in self.untuned if result.policy != SUBJECT])
+
+    @cached_property
+    def to_vowpal(self) -> Ratio | None:
+        """The subject relative to the best explorer of Vowpal Wabbit, if they were run."""
+        explorers = [result for result in self.results if result.is_vowpal]
+        return self._to_best(explorers) if explorers else None
+
+    def relative(self, result: PolicyResult, ratio: Ratio) -> float:
+        """Mean regret relative to the reference of this ratio."""
+        return result.ratio(self.subject) * ratio.value
+
+    def _to_best(self, results: list[PolicyResult]) -> Ratio:
+        reference = min(results, key=lambda result: result.ratio(self.subject))
+        own, others = self.subject.paired(reference)
+        drawn = np.random.default_rng(0).integers(0, len(own), (RESAMPLES, len(own)))
+        return Ratio(reference, float(own.mean() / others.mean()), own[drawn].mean(axis=1) / others[drawn].mean(axis=1))

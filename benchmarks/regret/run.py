@@ -1,38 +1,53 @@
-"""The whole benchmark: problem after problem, with everything written anew after each."""
+"""The benchmark: update the results of each problem, then write the page, the CSV file and the figure."""
 
+import argparse
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console
-
+from benchmarks.regret.candidates import SUBJECT
+from benchmarks.regret.csv_file import write_csv
 from benchmarks.regret.figure import draw
-from benchmarks.regret.play import Scope, play
-from benchmarks.regret.problems import PROBLEMS, Problem
-from benchmarks.regret.results import ProblemResult
-from benchmarks.regret.tables import console_table, markdown, write_csv
-from glbandits.cli.progress import work_bar
+from benchmarks.regret.page import markdown
+from benchmarks.regret.problems import PROBLEMS
+from benchmarks.regret.run_problem import ALL_POLICIES, update
+from benchmarks.regret.storage import read_results
 from glbandits.errors import look_up
 
 FOLDER = Path("out/regret")
 
 
-def report(names: Sequence[str] = ()) -> None:
-    """Play these problems, or all; print each as it comes, and write regret.md, regret.csv and the picture."""
-    asked = [look_up("problem", name, PROBLEMS) for name in names] or list(PROBLEMS.values())
-    run(asked, Scope(FOLDER))
-    print((FOLDER / "regret.md").read_text(encoding="utf-8"))
-    print(f"Written: {FOLDER}/regret.md, regret.csv, regret.png and regret.svg")
+def main(arguments: Sequence[str]) -> None:
+    """Run the benchmark with these command-line arguments."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.regret", description=__doc__)
+    parser.add_argument("problems", nargs="*", help="problems to run; all by default")
+    parser.add_argument("--policies", help="policies to run, separated by commas; all by default")
+    parser.add_argument("--without", default="", help="policies to leave out, separated by commas")
+    parser.add_argument("--jobs", type=int, default=-1, help="seeds to run at once; -1 for one per core")
+    parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
+    parser.add_argument("--page-only", action="store_true", help="run nothing; write the page from stored results")
+    options = parser.parse_args(arguments)
+    problems = [look_up("problem", name, PROBLEMS) for name in options.problems] or list(PROBLEMS.values())
+    known = {name: name for name in ALL_POLICIES}
+    policies = [look_up("policy", name, known) for name in options.policies.split(",")] if options.policies else known
+    policies = [name for name in policies if name not in options.without.split(",")]
+    for problem in [] if options.page_only else problems:
+        began = time.monotonic()
+        update(problem, policies, options.out, options.jobs)
+        print(f"{problem.name}: {time.monotonic() - began:.0f} s", flush=True)
+    write_report(options.out)
 
 
-def run(problems: Sequence[Problem], scope: Scope) -> list[ProblemResult]:
-    """Play the problems one after another; what is written so far is whole after each."""
-    scope.folder.mkdir(parents=True, exist_ok=True)
-    results: list[ProblemResult] = []
-    for problem in problems:
-        with work_bar(Console(stderr=True)) as bar:
-            results.append(play(problem, scope, bar))
-        print(console_table(results[-1]), end="\n\n", flush=True)
-        (scope.folder / "regret.md").write_text(markdown(results, scope.full, scope.less), encoding="utf-8")
-        write_csv(results, scope.folder / "regret.csv")
-        draw(results, scope.folder)
-    return results
+def write_report(folder: Path) -> None:
+    """Write regret.md, regret.csv, regret.png and regret.svg from the stored results.
+
+    Problems without results of the subject or of any other policy are left out.
+    """
+    results = [result for result in read_results(folder) if result.has_comparison]
+    if not results:
+        print(f"No page: no problem has results of {SUBJECT} and of another policy.")
+        return
+    (folder / "regret.md").write_text(markdown(results), encoding="utf-8")
+    write_csv(results, folder / "regret.csv")
+    draw(results, folder)
+    print(f"Written: {folder}/regret.md, regret.csv, regret.png and regret.svg")

@@ -1,0 +1,165 @@
+"""Environments of the benchmark: small gaps, hidden offsets, sparse crosses, heavy-tailed rewards and a flip."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import expit
+
+from glbandits.environments import NOISES, Noise, Synthetic
+from glbandits.environments.synthetic import NOISE, PIECE, ROUND_OVERHEAD, THETA
+from glbandits.maths.links import find_link
+from glbandits.records import Floats, Rounds
+
+CONTEXTS = 4
+"""The stream of the contexts; `Synthetic` has those below."""
+
+STUDENT_T = Noise(
+    name="student-t",
+    draw=lambda rng, rounds: 0.3 * rng.standard_t(3.0, rounds),
+    reward=NOISES["gaussian"].reward,
+)
+"""Student's t noise with 3 degrees of freedom and standard deviation 0.52."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneHotArms:
+    """Independent Bernoulli arms, each with its own one-hot feature. One arm is better; the seed draws which."""
+
+    arms: int
+    best_mean: float
+    other_mean: float
+
+    @property
+    def dim(self) -> int:
+        """One feature for each arm."""
+        return self.arms
+
+    @property
+    def noise(self) -> Noise:
+        """Bernoulli."""
+        return NOISES["bernoulli"]
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+        """The same arms in every round."""
+        means = np.full(self.arms, self.other_mean)
+        means[_stream(seed, THETA).integers(self.arms)] = self.best_mean
+        noises = _stream(seed, NOISE)
+        for length in _lengths(horizon, self.arms, self.dim):
+            arms = np.repeat(np.eye(self.arms)[np.newaxis], length, axis=0)
+            yield _rounds(arms, np.tile(means, (length, 1)), self.noise.draw(noises, length))
+
+
+@dataclass(frozen=True, kw_only=True)
+class HiddenOffset:
+    """Fixed arms of mean link(offset + x'theta*). No feature is constant, so no score can express the offset.
+
+    Features are uniform with norm at most 1; theta* has norm theta_norm.
+    """
+
+    dim: int
+    arms: int
+    theta_norm: float
+    offset: float
+    link: str = "logistic"
+    rewards: Noise = NOISES["bernoulli"]
+
+    @property
+    def noise(self) -> Noise:
+        """The reward distribution."""
+        return self.rewards
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+        """The same arms in every round."""
+        scores = Synthetic(
+            dim=self.dim, arms=self.arms, fixed_arms=True, theta_norm=self.theta_norm, link="identity"
+        )  # its expected rewards are the scores x'theta*
+        noises, mean = _stream(seed, NOISE), np.vectorize(find_link(self.link).mean)
+        for piece in scores.rounds(horizon, seed):
+            means = np.tile(mean(self.offset + piece.expected[0]), (len(piece), 1))
+            yield replace(piece, expected=means, values=means, noise=self.noise.draw(noises, len(piece)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseCrosses:
+    """Each round draws one of several contexts. An arm shows the context, the arm and their cross, all one-hot.
+
+    So d = contexts + arms + contexts * arms, and three features of an arm are 1. The score is a constant plus normal
+    weights of deviation `main_deviation` for contexts and arms, and `cross_deviation` for crosses.
+    """
+
+    contexts: int
+    arms: int
+    constant: float = -1.0
+    main_deviation: float = 0.7
+    cross_deviation: float = 0.7
+
+    @property
+    def dim(self) -> int:
+        """Main effects and crosses."""
+        return self.contexts + self.arms + self.contexts * self.arms
+
+    @property
+    def noise(self) -> Noise:
+        """Bernoulli."""
+        return NOISES["bernoulli"]
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+        """Rounds of one context each."""
+        means, contexts, noises = self.means(seed), _stream(seed, CONTEXTS), _stream(seed, NOISE)
+        each = np.arange(self.arms)
+        for length in _lengths(horizon, self.arms, self.dim):
+            shown = contexts.integers(self.contexts, size=length)
+            arms, t = np.zeros((length, self.arms, self.dim)), np.arange(length)[:, np.newaxis]
+            arms[t, each, shown[:, np.newaxis]] = 1.0
+            arms[t, each, self.contexts + each] = 1.0
+            arms[t, each, self.contexts + self.arms + shown[:, np.newaxis] * self.arms + each] = 1.0
+            yield _rounds(arms, means[shown], self.noise.draw(noises, length))
+
+    def means(self, seed: int) -> Floats:
+        """The mean of each arm in each context, (contexts, arms)."""
+        weights = _stream(seed, THETA)
+        context = weights.normal(0.0, self.main_deviation, (self.contexts, 1))
+        arm = weights.normal(0.0, self.main_deviation, self.arms)
+        cross = weights.normal(0.0, self.cross_deviation, (self.contexts, self.arms))
+        means: Floats = expit(self.constant + context + arm + cross)
+        return means
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flip:
+    """The paper's simulation with the logistic link; from round `flip_after` on, theta* is -theta*."""
+
+    dim: int
+    arms: int
+    theta_norm: float
+    flip_after: int
+
+    @property
+    def noise(self) -> Noise:
+        """Bernoulli."""
+        return NOISES["bernoulli"]
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+        """The rounds of `Synthetic`; after the flip a mean p becomes 1 - p."""
+        start = 0
+        for piece in Synthetic(dim=self.dim, arms=self.arms, theta_norm=self.theta_norm).rounds(horizon, seed):
+            is_flipped = (np.arange(start, start + len(piece)) >= self.flip_after)[:, np.newaxis]
+            means = np.where(is_flipped, 1.0 - piece.expected, piece.expected)
+            yield replace(piece, expected=means, values=means)
+            start += len(piece)
+
+
+def _stream(seed: int, part: int) -> np.random.Generator:
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
+
+
+def _lengths(horizon: int, arms: int, dim: int) -> list[int]:
+    """Cut the horizon into pieces of at most 4 MB of features."""
+    longest = max(1, PIECE // (arms * (dim + 2) + ROUND_OVERHEAD))
+    return [min(longest, horizon - longest * i) for i in range(math.ceil(horizon / longest))]
+
+
+def _rounds(arms: Floats, means: Floats, noise: Floats) -> Rounds:
+    return Rounds(arms=arms, counts=np.full(len(arms), arms.shape[1]), expected=means, noise=noise, values=means)

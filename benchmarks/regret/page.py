@@ -1,0 +1,158 @@
+"""The page in Markdown."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from benchmarks.regret.candidates import FULL, LESS, SLOW, STUCK_SEEDS, SUBJECT, TABLE_SEEDS, TOO_SLOW
+from benchmarks.regret.problem import NEW, OTHERS, SEEN, STUCK, TABLES
+from benchmarks.regret.results import Ratio
+from benchmarks.regret.summary import Results, mean_ratio, overview, record_against
+from benchmarks.regret.vowpal import EXPLORERS
+from glbandits.policies import POLICIES
+from glbandits.version import __version__
+
+METHOD = f"""\
+Every policy runs with its default and with a tuned setting. Tuning takes the setting with the least mean regret on \
+{len(FULL.tuning)} seeds. All results are of fresh seeds: {len(TABLE_SEEDS)} on tables, {len(STUCK_SEEDS)} on stuck \
+problems for fast policies, {len(FULL.fresh)} elsewhere. A policy whose run takes more than {SLOW:g} s of CPU is tuned \
+on {len(LESS.tuning)} seeds over a thinner grid and has {len(LESS.fresh)} fresh seeds. Above {TOO_SLOW:g} s it is left \
+out. `{SUBJECT}` runs with its default only.
+
+Policies know the link, the horizon and the number of features of a class. Explorers of Vowpal Wabbit have their \
+default settings, see the same rows in the same order, and learn from the cost -reward; `vw-regcbopt` knows that costs \
+are in [-1, 0].
+
+The tables have no missing values. Columns of text are one-hot encoded, and all columns are standardized. A round \
+shows a row that is drawn with replacement; the reward is 1 for the right class. Regret counts wrong choices."""
+READING = f"""\
+A ratio divides the mean regret of `{SUBJECT}` by that of a reference, on the seeds that both ran. Below 1, \
+`{SUBJECT}` is better. Brackets hold a bootstrap 95 % interval, paired by seed. There are three references: the best \
+tuned policy, the best default, and the best explorer of Vowpal Wabbit (tables only). Each is chosen on every problem \
+in hindsight, by the fresh seeds themselves, so no single policy reaches all of them.
+
+A run is stuck if its regret exceeds 5 times the median of the policy's runs, or 60 % of the mean regret of uniform \
+choices. Development problems guided the design of `{SUBJECT}`; reporting problems only report."""
+
+
+def markdown(results: Results) -> str:
+    """The page of all results. Each problem must have results of the subject."""
+    parts = [
+        "# Regret",
+        METHOD,
+        READING,
+        f"glbandits {__version__}; `make regret` writes this page.",
+        "## Summary",
+        _summary(results),
+        "## Results by problem",
+        *(_problems(kind, results) for kind in (TABLES, STUCK, OTHERS)),
+        "## Wins and losses on tables",
+        f"Significant differences between `{SUBJECT}` and other policies with their defaults, by the Z-test of the "
+        "contextual bandit bake-off (Bietti, Agarwal and Langford, 2021) at the level 0.05.",
+        _records(results),
+        "## Which policy when",
+        "Geometric means of regret relative to the best default (last column: of tuned settings, relative to the best "
+        "tuned policy). A policy that ran on fewer problems ran on the small ones.",
+        _overviews(results),
+        "## Policies left out",
+        _absent(results),
+        "## Problems",
+        _table(
+            ("problem", "description", "role", "T", "d"),
+            ((r.problem.name, r.problem.description, r.problem.role, r.horizon, r.dim) for r in results),
+        ),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _summary(results: Results) -> str:
+    groups = [("all", list(results))]
+    groups += [(role, [r for r in results if r.problem.role == role]) for role in (SEEN, NEW)]
+    groups += [(kind, [r for r in results if r.problem.kind == kind]) for kind in (TABLES, STUCK, OTHERS)]
+    rows = []
+    for name, group in groups:
+        if group:
+            means = [mean_ratio(group, lambda r: r.to_tuned), mean_ratio(group, lambda r: r.to_untuned)]
+            means.append(mean_ratio(group, lambda r: r.to_vowpal))
+            worst = max(group, key=lambda r: r.to_untuned.value)
+            shown = f"{worst.to_untuned.value:.2f} ({worst.problem.name})"
+            rows.append((name, len(group), *(_interval(*mean) for mean in means), shown))
+    return _table(("problems", "number", "/ best tuned", "/ best default", "/ best VW", "worst / best default"), rows)
+
+
+def _problems(kind: str, results: Results) -> str:
+    rows = []
+    for result in (result for result in results if result.problem.kind == kind):
+        subject = result.subject
+        numbers = (np.median(subject.regrets), np.quantile(subject.regrets, 0.9))
+        ratios = (result.to_tuned, result.to_untuned, result.to_vowpal)
+        cells = [f"{subject.mean:.4g} +- {subject.half_width:.2g}", *(f"{number:.4g}" for number in numbers)]
+        cells += [f"{subject.stuck_share(result.uniform_mean):.1%}", *map(_ratio, ratios)]
+        rows.append((result.problem.name, result.problem.role, *cells))
+    heads = (
+        "problem",
+        "role",
+        f"`{SUBJECT}`",
+        "median",
+        "90 %",
+        "stuck",
+        "/ best tuned",
+        "/ best default",
+        "/ best VW",
+    )
+    return f"### {kind.capitalize()}\n\n{_table(heads, rows)}" if rows else ""
+
+
+def _records(results: Results) -> str:
+    records = [record_against(name, results) for name in (*EXPLORERS, *POLICIES) if name != SUBJECT]
+    rows = [
+        (f"`{r.opponent}`", len(r.wins), r.tables - len(r.wins) - len(r.losses), len(r.losses), ", ".join(r.losses))
+        for r in records
+        if r.tables
+    ]
+    return _table(("opponent", "wins", "ties", "losses", "lost on"), rows)
+
+
+def _overviews(results: Results) -> str:
+    names = {each.policy for result in results for each in result.untuned}
+    rows = []
+    for each in sorted((overview(name, results) for name in names), key=lambda each: each.default):
+        name = f"**`{each.policy}`**" if each.policy == SUBJECT else f"`{each.policy}`"
+        means = [_number(mean) for mean in (each.default, *each.by_kind.values())]
+        worst = f"{each.worst:.2f} ({each.worst_problem})"
+        rows.append((name, *means, worst, _share(each.stuck_share), each.problems, _number(each.tuned)))
+    heads = ("policy", "all", TABLES, STUCK, OTHERS, "worst", "stuck runs on stuck problems", "problems", "tuned")
+    return _table(heads, rows)
+
+
+def _absent(results: Results) -> str:
+    rows = []
+    for name in POLICIES:
+        slow, unsupported = list[str](), list[str]()
+        for result in results:
+            for reason in (reason for policy, reason in result.absent if policy == name):
+                (slow if reason.startswith("over ") else unsupported).append(result.problem.name)
+        if slow or unsupported:
+            rows.append((f"`{name}`", ", ".join(slow), ", ".join(unsupported)))
+    return _table(("policy", f"over {TOO_SLOW:g} s a run", "link not supported"), rows)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def _ratio(ratio: Ratio | None) -> str:
+    return "" if ratio is None else f"{_interval(ratio.value, *ratio.interval)} `{ratio.reference.policy}`"
+
+
+def _interval(value: float, low: float, high: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f}"
+
+
+def _share(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.1%}"
