@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from glbandits.maths.feature_blocks import (
     CHUNK,
     LARGEST_BLOCK,
-    SMALL_BLOCK,
     add_variances,
     are_valid_blocks,
     gather,
@@ -18,6 +17,7 @@ from glbandits.maths.feature_blocks import (
     scatter,
     subtract_outer,
 )
+from glbandits.policy_bases.posterior_scores import SMALL
 from glbandits.records import Floats, Ints
 from tests.maths.block_parts import assembled, blocks_of, packed, positive_definite
 
@@ -128,7 +128,7 @@ def test_merging_only_one_block_copies_nothing() -> None:
 
 @pytest.mark.parametrize(
     "sizes",
-    [[1], [2], [SMALL_BLOCK], [SMALL_BLOCK + 1], [50], [LARGEST_BLOCK], [1] * 9, [3, 1, 1, 6], [2, 30, 17, 1]],
+    [[1], [2], [SMALL], [SMALL + 1], [50], [LARGEST_BLOCK], [1] * 9, [3, 1, 1, 6], [2, 30, 17, 1]],
     ids=str,
 )
 @pytest.mark.parametrize("density", [1.0, 0.3])
