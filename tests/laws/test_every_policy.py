@@ -60,6 +60,8 @@ VARIANTS = {
     "optimist that sketches": Optimist(rank=2),
     "optimist that forgets": Optimist(half_life=30, floor=0.2),
     "optimist that sketches and forgets": Optimist(half_life=5, rank=1),
+    "optimist that selects its half-life": Optimist(half_life="auto", floor=0.2),
+    "optimist that sketches and selects its half-life": Optimist(half_life="auto", rank=1),
     "pg-ts with three sweeps": PgTs(sweeps=3),
     "supcb-glm in many stages": SupCbGlm(exploration=1.0, horizon=64, warm_up=20),
 }

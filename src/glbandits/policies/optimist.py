@@ -1,7 +1,8 @@
 """Optimist: the default policy. One pass, full curvature, a random bonus in a share of decisions, nothing to tune."""
 
 import math
-from typing import Annotated, Any, ClassVar
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from glbandits.maths.upper_envelope import half_normal_probabilities
 from glbandits.maths.vectors import best_arm, copy_to
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, Policy, PolicyInfo, Probability, StateLayout, derived
+from glbandits.policy_bases.half_life_selection import are_valid_copies, initial_copies, selects_half_life
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
     NEXT,
@@ -78,7 +80,8 @@ class Optimist(Policy):
     Args:
         link: mu, any link.
         half_life: rewards after which an observation counts half, for a world that changes; None forgets nothing.
-            Forgetting takes O(d^3) every half_life / 8 rewards; O(d) with a sketch.
+            Forgetting takes O(d^3) every half_life / 8 rewards; O(d) with a sketch. "auto" learns with four half-lives
+            and finds out which one to use: learning takes four times as long.
         floor: play a random arm with this probability, so that no arm has less than floor/K.
         rank: directions of curvature that are kept beside the diagonal; 0 keeps all. None decides by the dimension.
 
@@ -98,7 +101,7 @@ class Optimist(Policy):
     )  # fmt: skip
 
     link: AnyLink = "logistic"
-    half_life: Annotated[float, Bounds(at_least=1)] | None = None
+    half_life: Annotated[float, Bounds(at_least=1)] | Literal["auto"] | None = None
     floor: Probability = 0.0
     rank: Annotated[int, Bounds(at_least=0, at_most=64)] | None = None
 
@@ -111,8 +114,8 @@ class Optimist(Policy):
 
     @derived
     def memory(self, dim: int) -> float:
-        """The half-life, infinite if nothing is forgotten."""
-        return math.inf if self.half_life is None else self.half_life
+        """The half-life; infinite if nothing is forgotten, or if copies have half-lives of their own."""
+        return math.inf if self.half_life is None or self.half_life == "auto" else self.half_life
 
     @derived
     def noise(self, dim: int) -> float:
@@ -121,10 +124,14 @@ class Optimist(Policy):
 
     def implementation(self, dim: int) -> type[Policy]:
         """One class for each form of the covariance: only the code of that form is compiled."""
+        if self.half_life == "auto":
+            return AdaptiveWholeOptimist if self.directions(dim) == 0 else AdaptiveSketchedOptimist
         return WholeOptimist if self.directions(dim) == 0 else SketchedOptimist
 
     def init(self, dim: int) -> Floats:
         """A state that has learned nothing. Any prior will do, because the first reward rescales it."""
+        if self.half_life == "auto":
+            return initial_copies(replace(self, half_life=None).init(dim))
         rank = self.directions(dim)
         if rank == 0:
             return WHOLE_LAYOUT.allocate(dim, prior=1.0, covariance=1.0)
@@ -134,6 +141,8 @@ class Optimist(Policy):
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
         """Whether this can be a state of this dimension and rank."""
+        if self.half_life == "auto":
+            return are_valid_copies(state, dim, replace(self, half_life=None))
         rank = self.directions(dim)
         if rank == 0:
             return WHOLE_LAYOUT.is_valid(state, dim) and state[OFFSET] in (0.0, 1.0)
@@ -258,6 +267,16 @@ class SketchedOptimist(Optimist):
         half_normal_probabilities(levels, slopes, out)
         mix_probabilities(state, settings, dim, best_arm(arms, mean_of(state, dim)), out)
         return True
+
+
+@selects_half_life
+class AdaptiveWholeOptimist(WholeOptimist):
+    """Optimist with the full covariance that selects its half-life."""
+
+
+@selects_half_life
+class AdaptiveSketchedOptimist(SketchedOptimist):
+    """Optimist with a sketch of the covariance that selects its half-life."""
 
 
 @jittable
