@@ -1,6 +1,7 @@
 """Regret of Optimist when theta changes: fixed half-lives, none, and half_life="auto".
 
-The settings of "auto" were chosen on the development problems; the reporting problems were not looked at before.
+The constants of "auto" were chosen on the development problems, and on runs of 60,000 rounds without a change. The
+reporting problems have other sizes, periods and seeds.
 """
 
 import math
@@ -149,7 +150,7 @@ REPORTING: Mapping[str, Environment] = {
 
 def report(
     development: Sequence[int] = range(1000, 1016),
-    reporting: Sequence[int] = range(50_000, 50_040),
+    reporting: Sequence[int] = range(60_000, 60_040),
     horizon: int = 10_000,
     problems: int | None = None,
 ) -> None:

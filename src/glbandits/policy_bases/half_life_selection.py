@@ -30,7 +30,7 @@ HALF_LIVES = (40.0, 16.0, 6.5)
 COPIES = len(HALF_LIVES) + 1
 LARGEST_UNIT = 129.0
 """The unit of the half-lives is at most this, however many features there are."""
-DECIDE, REPLACE = -2.5, 0.5
+DECIDE, REPLACE = -0.5, 1.5
 """Thresholds of the advantage and of the evidence, without the logarithm."""
 EXCESS = 3.0
 """How far the advantage may exceed its threshold: it must fall again soon after a sudden change."""
