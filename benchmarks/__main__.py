@@ -18,6 +18,7 @@ NAMES = (
     "online",
     "growth",
     "default_policy",
+    "drift",
     "defaults",
     "paper_grid",
     "r6a",

@@ -49,8 +49,9 @@ def number(
     above: float = -math.inf,
     at_least: float = -math.inf,
     at_most: float = LARGEST,
+    words: tuple[str, ...] = (),
 ) -> float:
-    """The value as a float; an error if it is not a finite number in its range."""
+    """The value as a float; an error if it is not a finite number in its range. The error also lists `words`."""
     try:
         checked = float(value) if not isinstance(value, bool) and isinstance(value, Real) else math.nan
     except OverflowError:
@@ -60,6 +61,7 @@ def number(
         wanted += [f"at least {at_least:g}"] if at_least > -math.inf else []
         wanted += [f"at most {at_most:g}"] if at_most < LARGEST or checked > at_most else []
         bounds = f" {' and '.join(wanted)}" if wanted else ""
+        bounds += "".join(f", or {word!r}" for word in words)
         raise InvalidInput(f"{name} must be a finite number{bounds}; got {repr(value)[:40]}")
     return checked
 

@@ -59,6 +59,7 @@ VARIANTS = {
     "ofuglb-e in a small ball": OfuglbE(bound=0.3, exploration=None),
     "optimist that forgets": Optimist(half_life=30, floor=0.2),
     "optimist that forgets soon": Optimist(half_life=1),
+    "optimist that selects its half-life": Optimist(half_life="auto", floor=0.2),
     "pg-ts with three sweeps": PgTs(sweeps=3),
     "supcb-glm in many stages": SupCbGlm(exploration=1.0, horizon=64, warm_up=20),
 }

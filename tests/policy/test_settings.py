@@ -33,6 +33,7 @@ class Example(Policy):
     skipped: NonNegativeInt = 0
     width: Annotated[float, Bounds(at_least=1, at_most=10)] = 2.0
     mode: Literal["mean", "sum"] = "mean"
+    pause: Positive | Literal["auto"] | None = None
     loud: bool = False
     unread: float = 7.0
 
@@ -63,6 +64,8 @@ class Example(Policy):
         ({"rounds": 2.0}, "rounds must be a whole number of at least 1; got 2.0"),
         ({"skipped": -1}, "skipped must be a whole number of at least 0; got -1"),
         ({"width": 11}, "width must be a finite number at least 1 and at most 10; got 11"),
+        ({"pause": "long"}, "pause must be a finite number above 0, or 'auto'; got 'long'"),
+        ({"pause": -1.0}, "pause must be a finite number above 0, or 'auto'; got -1.0"),
         ({"loud": 1}, r"loud must be bool\(...\); got 1"),
     ],
 )
@@ -76,6 +79,13 @@ def test_unknown_word_and_unknown_link_are_refused() -> None:
         Example(mode="max")  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="unknown link 'logit'"):
         Example(link="logit")
+
+
+def test_setting_may_be_a_number_a_word_or_none() -> None:
+    assert [Example(pause=value).pause for value in (2, "auto", None)] == [2.0, "auto", None]
+    (pause,) = (setting for setting in declared_settings(Example) if setting.name == "pause")
+    assert pause.packed(2.0) == 2.0
+    assert math.isnan(pause.packed("auto"))
 
 
 def test_numpy_numbers_become_plain_ones() -> None:

@@ -26,7 +26,10 @@ from glbandits.simulation.replay import replay_recipe
 
 DIMENSIONS = (1, 2, 7, 57, 116, 127, 128, 129, 300)
 ARMS = (1, 2, 3, 20, 200)
-EXTRA = {"optimist": ({"half_life": 3.0},), "sgd-ts": ({"draw": "candidates", "candidates": 5},)}
+EXTRA = {
+    "optimist": ({"half_life": 3.0}, {"half_life": "auto"}),
+    "sgd-ts": ({"draw": "candidates", "candidates": 5},),
+}
 """Settings that lead to other code, besides the defaults."""
 
 

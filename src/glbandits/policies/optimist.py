@@ -1,7 +1,8 @@
 """Optimist: the default policy. One pass, full curvature, a bonus for what is not known, nothing to tune."""
 
 import math
-from typing import Annotated, Any, ClassVar
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.upper_envelope import pareto, pareto_probabilities
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, Policy, PolicyInfo, Probability, StateLayout, derived
+from glbandits.policy_bases.half_life_selection import are_valid_copies, initial_copies, selects_half_life
 from glbandits.policy_bases.posterior_scores import score_moments
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
@@ -56,7 +58,8 @@ class Optimist(Policy):
     Args:
         link: mu, any link.
         half_life: rewards after which an observation counts half, for a world that changes; None forgets nothing.
-            Forgetting takes O(d^3) every half_life / 8 rewards.
+            Forgetting takes O(d^3) every half_life / 8 rewards. "auto" learns with four half-lives and finds out which
+            one to use: learning takes four times as long.
         floor: play a random arm with this probability, so that no arm has less than floor/K.
 
     >>> from glbandits import Bandit, Optimist
@@ -74,13 +77,13 @@ class Optimist(Policy):
     )  # fmt: skip
 
     link: AnyLink = "logistic"
-    half_life: Annotated[float, Bounds(at_least=1)] | None = None
+    half_life: Annotated[float, Bounds(at_least=1)] | Literal["auto"] | None = None
     floor: Probability = 0.0
 
     @derived
     def memory(self, dim: int) -> float:
-        """The half-life, infinite if nothing is forgotten."""
-        return math.inf if self.half_life is None else self.half_life
+        """The half-life; infinite if nothing is forgotten, or if copies have half-lives of their own."""
+        return math.inf if self.half_life is None or self.half_life == "auto" else self.half_life
 
     @derived
     def noise(self, dim: int) -> float:
@@ -92,14 +95,22 @@ class Optimist(Policy):
         """The prior precision of the intercept."""
         return 1.0 / intercept_variance(find_link(self.link))
 
+    def implementation(self, dim: int) -> type[Policy]:
+        """The class whose functions are compiled: selecting a half-life is compiled only if it is wanted."""
+        return AdaptiveOptimist if self.half_life == "auto" else Optimist
+
     def init(self, dim: int) -> Floats:
         """A state that has learned nothing. Any prior of theta will do, because the first reward rescales it."""
+        if self.half_life == "auto":
+            return initial_copies(replace(self, half_life=None).init(dim))
         precision = self.intercept_precision(dim)
         state = LAYOUT.allocate(dim, prior=1.0, prior_scale=FIRST_SCALE, intercept_precision=precision)
         return np.concatenate([state, initial_blocks(dim)])
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
         """Whether this can be a state of this dimension."""
+        if self.half_life == "auto":
+            return are_valid_copies(state, dim, replace(self, half_life=None))
         return is_valid_posterior(state, dim)
 
     @staticmethod
@@ -141,6 +152,11 @@ class Optimist(Policy):
         for a in range(K):
             out[a] = floor / K + (1.0 - floor) * out[a]
         return True
+
+
+@selects_half_life
+class AdaptiveOptimist(Optimist):
+    """Optimist that selects its half-life."""
 
 
 @jittable

@@ -52,6 +52,7 @@ class Setting(NamedTuple):
     """float, int, bool, str (one of `choices`), Link, or a dataclass of more settings."""
     bounds: Bounds
     choices: tuple[str, ...]
+    """The words that are allowed: instead of a number, if the kind is float."""
     optional: bool
 
     @property
@@ -63,6 +64,8 @@ class Setting(NamedTuple):
         """The value as a plain one of the declared type. Raises InvalidInput or UnknownName if it is not allowed."""
         if value is None and self.optional:
             return None
+        if self.kind is float and isinstance(value, str) and value in self.choices:
+            return value
         if self.kind is Link:
             find_link(value)
             return value
@@ -75,15 +78,15 @@ class Setting(NamedTuple):
             )
             return whole(self.name, value, at_least=int(least), at_most=int(min(self.bounds.at_most, 2**62)))
         if self.kind is float:
-            bounds = self.bounds
-            return number(self.name, value, above=bounds.above, at_least=bounds.at_least, at_most=bounds.at_most)
+            above, at_least, at_most = self.bounds.above, self.bounds.at_least, self.bounds.at_most
+            return number(self.name, value, above=above, at_least=at_least, at_most=at_most, words=self.choices)
         if not isinstance(value, self.kind):
             raise InvalidInput(f"{self.name} must be {self.kind.__name__}(...); got {value!r}")
         return value
 
     def packed(self, value: Any) -> float:
-        """The value as compiled code reads it: NaN for None, the index of a choice."""
-        if value is None:
+        """The value as compiled code reads it: the index of a choice; NaN for None, or for a word among numbers."""
+        if value is None or (self.kind is float and isinstance(value, str)):
             return math.nan
         return float(self.choices.index(value) if self.kind is str else value)
 
@@ -101,17 +104,20 @@ def _parsed(owner: type, name: str, hint: Any) -> Setting:
     parts = tuple(part for part in parts if part is not NoneType)
     if Link in parts:
         return Setting(name, Link, Bounds(), (), optional)
+    words = tuple(word for part in parts if get_origin(part) is Literal for word in get_args(part))
+    parts = tuple(part for part in parts if get_origin(part) is not Literal)
+    if words and not parts:
+        return Setting(name, str, Bounds(), words, optional)
     if len(parts) == 1:
         (part,) = parts
-        if get_origin(part) is Literal:
-            return Setting(name, str, Bounds(), get_args(part), optional)
         base, *extras = get_args(part) if get_origin(part) is Annotated else (part,)
         bounds = next((extra for extra in extras if isinstance(extra, Bounds)), None)
-        if base in (float, int, bool) or is_dataclass(base):
-            return Setting(name, base, bounds or Bounds(), (), optional)
+        if base is float or (not words and (base in (int, bool) or is_dataclass(base))):
+            return Setting(name, base, bounds or Bounds(), words, optional)
     raise InvalidInput(
         f"{owner.__name__}.{name} has the type {hint}, which a setting cannot have. Use float, int, bool, "
-        "Literal[...], a link, or one of them with None; Annotated[float, Bounds(...)] and Positive carry bounds."
+        "Literal[...], float | Literal[...], a link, or one of them with None; Annotated[float, Bounds(...)] and "
+        "Positive carry bounds."
     )
 
 

@@ -1,0 +1,192 @@
+"""`half_life="auto"`: learn with several half-lives at once, and find out from the rewards which one to use.
+
+The state holds copies of the state of a policy. Every copy learns every reward. The first, the main copy, forgets
+nothing; the others have half-lives of HALF_LIVES (d + 1) rewards. For each of them two sums of
+    (loss of the main copy - loss of this copy) / dispersion,
+the log-likelihood ratio of each reward before it is learned, are kept, and neither falls below 0 (CUSUM):
+
+- `evidence` shows a change. Above its threshold, the copy replaces the main copy, which goes on from there without
+  forgetting, and all evidence is 0 again. That is right after a sudden change.
+- `advantage` is not reset, but limited. Above its threshold, the copy takes the decisions. That is right while theta
+  keeps drifting, and before a change is certain.
+
+Both thresholds contain log(rewards per change so far): a policy that saw no change asks for more evidence.
+"""
+
+import math
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from glbandits.maths.links import LinkFunctions
+from glbandits.numba_support import jittable
+from glbandits.policy import Policy, StateLayout
+from glbandits.policy.base import attach
+from glbandits.policy_bases.self_scaling_posterior import INTERCEPT, dispersion, mean_at
+from glbandits.records import Floats, Generator
+
+HALF_LIVES = (40.0, 16.0, 6.5)
+"""Half-lives of the copies that forget, in units of d + 1 rewards."""
+COPIES = len(HALF_LIVES) + 1
+LARGEST_UNIT = 129.0
+"""The unit of the half-lives is at most this, however many features there are."""
+DECIDE, REPLACE = -0.5, 1.5
+"""Thresholds of the advantage and of the evidence, without the logarithm."""
+EXCESS = 3.0
+"""How far the advantage may exceed its threshold: it must fall again soon after a sudden change."""
+ASSUMED_REWARDS = 1000.0
+"""Rewards without a change that count as already seen."""
+LARGEST_STEP = 3.0
+"""The largest log-likelihood ratio that counts for one reward, so that an outlier is no change."""
+
+LAYOUT = StateLayout()
+REWARDS, CHANGES = LAYOUT.count("rewards"), LAYOUT.count("changes")
+"""Rewards learned, and how often the main copy was replaced."""
+ACTIVE = LAYOUT.count("active")
+"""The index of the copy that takes the decisions."""
+_offsets = [LAYOUT.scalar(f"{name}_{i}", at_least=0.0) for name in ("evidence", "advantage") for i in range(1, COPIES)]
+EVIDENCE, ADVANTAGE = _offsets[0] - 1, _offsets[COPIES - 1] - 1
+"""The evidence of copy i is at EVIDENCE + i, its advantage at ADVANTAGE + i."""
+FIRST = ADVANTAGE + COPIES
+"""The offset of the copies. Each is preceded by its length, because a copy may grow."""
+
+Kind = TypeVar("Kind", bound=type[Policy])
+
+
+class CopySettings(NamedTuple):
+    """The settings that the compiled functions of the copied policy read."""
+
+    floor: float
+    noise: float
+    intercept_precision: float
+    memory: float
+
+
+def initial_copies(state: Floats) -> Floats:
+    """The first state, from that of the copied policy."""
+    return np.concatenate([np.zeros(FIRST), *([[state.size], state] * COPIES)])
+
+
+def are_valid_copies(state: Floats, dim: int, copied: Policy) -> bool:
+    """Whether this array can be a state with copies of the state of the policy `copied`."""
+    if state.ndim != 1 or not LAYOUT.is_valid(state[:FIRST], dim) or state[ACTIVE] >= COPIES:
+        return False
+    start = FIRST
+    for _ in range(COPIES):
+        if start >= state.size or not (0 <= state[start] < state.size and float(state[start]).is_integer()):
+            return False
+        end = start + 1 + int(state[start])
+        if end > state.size or not copied.is_valid_state(state[start + 1 : end], dim):
+            return False
+        start = end
+    return start == state.size
+
+
+@jittable
+def copy_start(state: Floats, index: int) -> int:
+    """The offset of a copy."""
+    start = FIRST + 1
+    for _ in range(index):
+        start += int(state[start - 1]) + 1
+    return start
+
+
+@jittable
+def copy_of(state: Floats, index: int) -> Floats:
+    """A copy, as a slice of the state."""
+    start = copy_start(state, index)
+    return state[start : start + int(state[start - 1])]
+
+
+@jittable
+def with_copy(state: Floats, index: int, copy: Floats) -> Floats:
+    """The state with another array as one of its copies: a new array if the length differs."""
+    start = copy_start(state, index)
+    size = int(state[start - 1])
+    if copy.shape[0] != size:
+        state = np.concatenate((state[:start], copy, state[start + size :]))
+        state[start - 1] = copy.shape[0]
+    else:
+        state[start : start + size] = copy
+    return state
+
+
+@jittable
+def half_life_of(index: int, dim: int) -> float:
+    """The half-life of a copy."""
+    return math.inf if index == 0 else HALF_LIVES[index - 1] * min(dim + 1.0, LARGEST_UNIT)
+
+
+@jittable
+def loss_of(copy: Floats, x: Floats, reward: float, link: LinkFunctions) -> float:
+    """The negative log-likelihood of a reward that the copy did not learn yet, apart from a constant."""
+    mean, score = mean_at(x.shape[0]), float(copy[INTERCEPT])
+    for i in range(x.shape[0]):
+        score += x[i] * copy[mean + i]
+    return float(link.antiderivative(score) - reward * score)
+
+
+@jittable
+def add_evidence(state: Floats, noise: float, x: Floats, reward: float, link: LinkFunctions) -> None:
+    """Compare the predictions of all copies for a reward before they learn it."""
+    main = copy_of(state, 0)
+    main_loss, unit = loss_of(main, x, reward, link), dispersion(main, noise)
+    for i in range(1, COPIES):
+        ratio = (main_loss - loss_of(copy_of(state, i), x, reward, link)) / unit
+        ratio = min(max(ratio, -LARGEST_STEP), LARGEST_STEP) if math.isfinite(ratio) else 0.0
+        state[EVIDENCE + i] = max(state[EVIDENCE + i] + ratio, 0.0)
+        state[ADVANTAGE + i] = max(state[ADVANTAGE + i] + ratio, 0.0)
+
+
+@jittable
+def select_copy(state: Floats) -> Floats:
+    """Replace the main copy if a change is certain, and choose the copy that decides. Returns the state."""
+    state[REWARDS] += 1.0
+    rarity = math.log((state[REWARDS] + ASSUMED_REWARDS) / (state[CHANGES] + 1.0))
+    best, active = 1, 0
+    for i in range(1, COPIES):
+        if state[EVIDENCE + i] > state[EVIDENCE + best]:
+            best = i
+        least = DECIDE + rarity if active == 0 else state[ADVANTAGE + active]
+        if state[ADVANTAGE + i] > least:
+            active = i
+    for i in range(1, COPIES):
+        state[ADVANTAGE + i] = min(state[ADVANTAGE + i], max(DECIDE + rarity, 0.0) + EXCESS)
+    state[ACTIVE] = active
+    if state[EVIDENCE + best] > REPLACE + rarity:
+        state = with_copy(state, 0, copy_of(state, best))
+        state[CHANGES] += 1.0
+        for i in range(1, COPIES):
+            state[EVIDENCE + i] = 0.0
+    return state
+
+
+def selects_half_life(kind: Kind) -> Kind:
+    """Class decorator: play and learn with copies of the state of the base class."""
+    base: Any = kind.__base__
+    copied_choose, copied_learn, copied_probabilities = base.choose, base.learn, base.probabilities
+
+    def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
+        """The decision of the active copy."""
+        copied = CopySettings(settings.floor, settings.noise, settings.intercept_precision, math.inf)
+        return copied_choose(copy_of(state, int(state[ACTIVE])), copied, arms, rng, link)  # type: ignore[no-any-return]
+
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
+        """Compare the copies, let each learn the reward, and select one."""
+        add_evidence(state, settings.noise, x, reward, link)
+        for i in range(COPIES):
+            half_life = half_life_of(i, x.shape[0])
+            copied = CopySettings(settings.floor, settings.noise, settings.intercept_precision, half_life)
+            copy = copy_of(state, i)
+            learned = copied_learn(copy, copied, x, reward, rng, link)
+            if learned is not copy:
+                state = with_copy(state, i, learned)
+        return select_copy(state)
+
+    def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
+        """Those of the active copy."""
+        copied = CopySettings(settings.floor, settings.noise, settings.intercept_precision, math.inf)
+        return copied_probabilities(copy_of(state, int(state[ACTIVE])), copied, arms, link, out)  # type: ignore[no-any-return]
+
+    attach(kind, choose, learn, probabilities)
+    return kind
