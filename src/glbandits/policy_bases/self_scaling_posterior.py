@@ -249,9 +249,10 @@ def add_to_block(P: Floats, x: Floats, u: Floats, g: Floats, slope: float, const
         variance += x[k] * u[k]
         remaining -= x[k] * g[k]
     # Limit the curvature so that the remaining variance is not rounding error: it stays at least `least`.
-    least = max(RESOLUTION * diagonal_form(P, x), 1e-300)
-    variance = max(variance, least)
-    slope = min(slope, max(1.0 / least - 1.0 / variance, 0.0))
+    least = RESOLUTION * diagonal_form(P, x)
+    if least > 1e-300:  # x may be zero
+        variance = max(variance, least)
+        slope = min(slope, max(1.0 / least - 1.0 / variance, 0.0))
     weight = slope / (1.0 + slope * variance)
     subtract_outer(P, weight, u)
     for k in range(P.shape[0]):
