@@ -12,7 +12,8 @@ from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocat
 
 from glbandits.experiments.paper.cost import AXES, CostCurve, CostPoint, CostTable
 from glbandits.experiments.report.series_styles import SeriesStyles
-from glbandits.policies.optimist import WHOLE_UP_TO, Optimist
+from glbandits.maths.feature_blocks import LARGEST_BLOCK
+from glbandits.policies.optimist import Optimist
 
 EXTRAPOLATED = (0.0, (1.0, 2.5))
 """The dash pattern of extrapolated lines."""
@@ -85,7 +86,7 @@ def cost_figure(table: CostTable, styles: SeriesStyles) -> Figure:
         for axes in column:
             _label_ends(axes, ends[axes], quantity, styles)
     if Optimist.name in names:
-        note = f"{Optimist.name}: a d x d matrix up to d={WHOLE_UP_TO}, a sketch of it beyond"
+        note = f"{Optimist.name}: a d x d matrix up to d={LARGEST_BLOCK}, blocks of it beyond"
         panels[-1, -1].text(0.99, 0.02, note, ha="right", fontsize=9, color="0.35", transform=panels[-1, -1].transAxes)
     handles = [
         Line2D(
