@@ -18,7 +18,7 @@ from glbandits.evaluation.logged_data import LoggedData, chosen_features
 from glbandits.maths.links import Link, find_link
 from glbandits.numba_support import VECTOR
 from glbandits.policies import Optimist
-from glbandits.policy_bases.self_scaling_posterior import mean_of
+from glbandits.policy_bases.self_scaling_posterior import INTERCEPT, mean_of
 from glbandits.records import Floats, Ints, set_validated
 
 STEP, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -91,7 +91,8 @@ class _Glms:
             bandit.learn_batch(X[others], block.rewards[others])
 
     def finish(self) -> None:
-        thetas = [mean_of(bandit.state, bandit.dim) for bandit in self._bandits]
+        states = [bandit.state for bandit in self._bandits]
+        thetas = [np.append(mean_of(state, self._bandits[0].dim), state[INTERCEPT]) for state in states]
         self._thetas = np.array(thetas)
 
     def expect(self, block: LoggedData, folds: Ints) -> Floats:
