@@ -5,32 +5,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, norm
-from scipy.stats import pareto as pareto_distribution
 
 from glbandits.maths.gaussian import best_perturbed, perturbed_probabilities, score_lines
 from glbandits.maths.philox import generator, normal
 from glbandits.maths.upper_envelope import (
     highest_line,
     normal_probabilities,
-    pareto,
-    pareto_probabilities,
-    pareto_survival,
     sorted_indices,
+    uniform_probabilities,
 )
 from glbandits.records import Floats
 
 
-def pareto_tail(least: float, z: Floats | float) -> float:
-    """The probability that the multiplier of the bonus is above z, from SciPy."""
-    return float(pareto_distribution.sf(z, 6.0, scale=least))
-
-
-def pair_by_pair(levels: Floats, slopes: Floats, least: float) -> Floats:
+def pair_by_pair(levels: Floats, slopes: Floats, least: float, largest: float) -> Floats:
     """The interval of Z in which each line is above every other, in exact arithmetic and without any order."""
     probabilities = np.zeros(len(levels))
     exact = [(Fraction(level), Fraction(slope)) for level, slope in zip(levels, slopes, strict=True)]
     for a, (level, slope) in enumerate(exact):
-        low, high = least, np.inf
+        low, high = least, largest
         for b, (other_level, other_slope) in enumerate(exact):
             if slope == other_slope:
                 if other_level > level or (other_level == level and b < a):
@@ -40,7 +32,7 @@ def pair_by_pair(levels: Floats, slopes: Floats, least: float) -> Floats:
             else:
                 high = min(high, float((level - other_level) / (other_slope - slope)))
         if high > low:
-            probabilities[a] = pareto_tail(least, low) - pareto_tail(least, high)
+            probabilities[a] = (high - low) / (largest - least)
     return probabilities
 
 
@@ -52,49 +44,36 @@ lines = st.one_of(
 )
 
 
-@given(lines, st.sampled_from([0.1, 0.6, 1.0, 7.0]))
-def test_pareto_probabilities_are_those_of_all_pairs(pairs: list[tuple[float, float]], least: float) -> None:
+@given(lines, st.sampled_from([(0.1, 0.2), (0.6, 1.1), (0.0, 7.0)]))
+def test_uniform_probabilities_are_those_of_all_pairs(
+    pairs: list[tuple[float, float]], ends: tuple[float, float]
+) -> None:
     levels, slopes = np.array([level for level, _ in pairs]), np.array([slope for _, slope in pairs])
     probabilities = np.full(len(pairs), np.nan)
-    pareto_probabilities(levels, slopes, least, probabilities)
-    np.testing.assert_allclose(probabilities, pair_by_pair(levels, slopes, least), atol=1e-12)
+    uniform_probabilities(levels, slopes, *ends, probabilities)
+    np.testing.assert_allclose(probabilities, pair_by_pair(levels, slopes, *ends), atol=1e-12)
     assert abs(probabilities.sum() - 1.0) <= 1e-12
     assert (probabilities >= 0.0).all()
 
 
-def test_pareto_probabilities_by_quadrature() -> None:
-    rng, least, steps = np.random.default_rng(4), 0.6, 200_000
+def test_uniform_probabilities_by_quadrature() -> None:
+    rng, steps = np.random.default_rng(4), 200_000
     slopes = rng.random(12)
     levels = -0.5 * slopes**2 * (1.0 + 0.02 * rng.random(12))  # about tangents of a parabola: many are the highest
-    z = np.array([pareto(least, u) for u in (np.arange(1000) + 0.5) / 1000])
-    np.testing.assert_allclose(z, pareto_distribution.isf(1 - (np.arange(1000) + 0.5) / 1000, 6.0, scale=least))
-    z = pareto_distribution.isf(1 - (np.arange(steps) + 0.5) / steps, 6.0, scale=least)
+    z = 0.6 + 0.5 * (np.arange(steps) + 0.5) / steps
     shares = np.bincount(np.argmax(levels + z[:, np.newaxis] * slopes, axis=1), minlength=12) / steps
     probabilities = np.empty(12)
-    pareto_probabilities(levels, slopes, least, probabilities)
+    uniform_probabilities(levels, slopes, 0.6, 1.1, probabilities)
     np.testing.assert_allclose(probabilities, shares, atol=2.0 / steps)
-    assert (probabilities > 0.01).sum() >= 3
-
-
-@pytest.mark.parametrize("least", [0.6, 1.0])
-def test_pareto_numbers_start_at_the_least_value(least: float) -> None:
-    assert pareto(least, 0.0) == least
-    assert pareto_survival(least, least) == 1.0
-    for u in (0.1, 0.5, 0.999, 1.0 - 2.0**-53):
-        assert pareto_survival(least, pareto(least, u)) == pytest.approx(1.0 - u, rel=1e-12)
-
-
-def test_small_probability_keeps_its_digits() -> None:
-    probabilities = np.empty(2)
-    pareto_probabilities(np.array([1e5, 0.0]), np.array([0.0, 1.0]), 0.6, probabilities)
-    np.testing.assert_allclose(probabilities[1], 0.6**6 * 1e-30, rtol=1e-12)
+    assert (probabilities > 0.01).sum() >= 2
 
 
 def test_first_of_equal_lines_has_all_the_probability() -> None:
     probabilities = np.empty(5)
-    pareto_probabilities(np.array([1.0, 1.0, 0.0, 1.0, 0.0]), np.array([0.5, 0.5, 2.0, 0.5, 2.0]), 0.6, probabilities)
+    levels, slopes = np.array([1.0, 1.0, 0.0, 1.0, 0.0]), np.array([0.5, 0.5, 1.5, 0.5, 1.5])
+    uniform_probabilities(levels, slopes, 0.6, 1.1, probabilities)
     np.testing.assert_array_equal(probabilities[[1, 3, 4]], 0.0)
-    assert probabilities[0] == pytest.approx(1.0 - (0.6 * 1.5) ** 6)
+    assert probabilities[0] == pytest.approx(0.8)
 
 
 def normal_pair_by_pair(levels: Floats, slopes: Floats) -> Floats:

@@ -13,7 +13,7 @@ from glbandits.environments.noise import NOISES, Noise
 from glbandits.maths.feature_blocks import LARGEST_BLOCK
 from glbandits.maths.links import LINKS, find_link
 from glbandits.maths.philox import generator
-from glbandits.policies.optimist import LEAST_BONUS, ROUNDS_AHEAD, best_with_bonus, bonus
+from glbandits.policies.optimist import LARGEST_BONUS, LEAST_BONUS, ROUNDS_AHEAD, best_with_bonus, bonus
 from glbandits.policy import unpacker
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
@@ -68,7 +68,7 @@ def lines(policy: Optimist, state: Floats, arms: Floats) -> tuple[Floats, Floats
 
 def expected_probabilities(policy: Optimist, state: Floats, arms: Floats) -> Floats:
     """The probability of each arm, by the formula in the docstring of the class."""
-    probabilities = pair_by_pair(*lines(policy, state, arms), LEAST_BONUS)
+    probabilities = pair_by_pair(*lines(policy, state, arms), LEAST_BONUS, LARGEST_BONUS)
     floored: Floats = policy.floor / len(arms) + (1 - policy.floor) * probabilities
     return floored
 

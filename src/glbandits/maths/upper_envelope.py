@@ -5,7 +5,6 @@ lines that are the highest somewhere form a convex chain. A sort and one pass fi
 the highest in one interval. This gives its exact probability.
 """
 
-import math
 
 import numpy as np
 
@@ -18,24 +17,10 @@ ROUNDING = 2.0**-52
 
 
 @jittable
-def pareto(least: float, u: float) -> float:
-    """A number from the Pareto distribution with tail index 6 and this least value, from a uniform u in [0, 1)."""
-    return least * math.exp(-math.log(1.0 - u) / 6.0)
+def uniform_probabilities(levels: Floats, slopes: Floats, low: float, high: float, out: Floats) -> None:
+    """Write the probability of each line to be the highest at a position that is uniform in [low, high].
 
-
-@jittable
-def pareto_survival(least: float, z: float) -> float:
-    """The probability that such a number is above z, for z >= least."""
-    ratio = least / z
-    cube = ratio * ratio * ratio
-    return cube * cube
-
-
-@jittable
-def pareto_probabilities(levels: Floats, slopes: Floats, least: float, out: Floats) -> None:
-    """Write the probability of each line to be the highest at Z, a `pareto` number with this least value.
-
-    Of equal lines the first gets all of it. Slopes must not be negative. O(K log K).
+    Of equal lines the first gets all of it. O(K log K).
     """
     order = sorted_indices(slopes)
     chain = np.empty(order.shape[0], dtype=np.int64)  # the highest lines, by position
@@ -43,7 +28,7 @@ def pareto_probabilities(levels: Floats, slopes: Floats, least: float, out: Floa
     size = 0
     for line in order:
         out[line] = 0.0
-        start, useful = least, True
+        start, useful = low, True
         while size > 0:
             last = chain[size - 1]
             rise = slopes[line] - slopes[last]
@@ -53,19 +38,17 @@ def pareto_probabilities(levels: Floats, slopes: Floats, least: float, out: Floa
                     break
                 size -= 1
                 continue
-            start = max((levels[last] - levels[line]) / rise, least)
+            start = max((levels[last] - levels[line]) / rise, low)
             if start > starts[size - 1]:
                 break
             size -= 1
-            start = least
-        if useful:
+            start = low
+        if useful and start < high:
             chain[size], starts[size] = line, start
             size += 1
-    above = 1.0  # the probability of Z to be above the start of line k
     for k in range(size):
-        beyond = pareto_survival(least, starts[k + 1]) if k + 1 < size else 0.0
-        out[chain[k]] = above - beyond
-        above = beyond
+        end = starts[k + 1] if k + 1 < size else high
+        out[chain[k]] = (end - starts[k]) / (high - low)
 
 
 @jittable

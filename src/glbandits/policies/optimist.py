@@ -9,7 +9,7 @@ import numpy as np
 from glbandits.maths.feature_blocks import LARGEST_BLOCK, initial_blocks, merge_blocks
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform
-from glbandits.maths.upper_envelope import pareto, pareto_probabilities
+from glbandits.maths.upper_envelope import uniform_probabilities
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, Policy, PolicyInfo, Probability, StateLayout, derived
 from glbandits.policy_bases.half_life_selection import are_valid_copies, initial_copies, selects_half_life
@@ -33,8 +33,8 @@ from glbandits.policy_bases.self_scaling_posterior import (
 )  # fmt: skip
 from glbandits.records import Floats, Generator
 
-LEAST_BONUS = 0.6
-"""Each decision multiplies the bonus of all arms by one Pareto number: at least this, above 1 in 5 % of decisions."""
+LEAST_BONUS, LARGEST_BONUS = 0.6, 1.1
+"""Each decision multiplies the bonus of all arms by one number that is uniform between these."""
 ROUNDS_AHEAD = 1000.0
 """Rounds for which exploring should pay, at least. The bonus of an arm falls when it is known well for so many."""
 
@@ -45,7 +45,7 @@ ROUNDING = 1e-9
 class Optimist(Policy):
     """Score arms by the posterior mean plus a bonus, which falls with what is known about the arm.
 
-    1. Draw Z >= 0.6 with P(Z > z) = (0.6 / z)^6, once for all arms, and play the arm with the largest
+    1. Draw Z uniformly from [0.6, 1.1], once for all arms, and play the arm with the largest
        x'theta + Z sigma w sqrt(log(1 + h (1000 + t / (d + 1)) w^2)), where w is the standard deviation of its score.
     2. Move theta by the exact step of the reward, and add its curvature to the posterior.
 
@@ -121,7 +121,7 @@ class Optimist(Policy):
             return any_index(rng, K)
         levels, variances = np.empty(K), np.empty(K)
         score_moments(state, arms, levels, variances)
-        scale = pareto(LEAST_BONUS, uniform(rng)) * noise_scale(state, settings)
+        scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings)
         return best_with_bonus(levels, variances, information(state, arms.shape[1]), scale)
 
     @staticmethod
@@ -148,7 +148,7 @@ class Optimist(Policy):
         for a in range(K):
             slopes[a] = bonus(slopes[a], known)
         # As in `choose`, sigma is a factor of Z: in a product with sigma, different bonuses may become equal.
-        pareto_probabilities(levels, slopes, LEAST_BONUS * sigma, out)
+        uniform_probabilities(levels, slopes, LEAST_BONUS * sigma, LARGEST_BONUS * sigma, out)
         for a in range(K):
             out[a] = floor / K + (1.0 - floor) * out[a]
         return True
