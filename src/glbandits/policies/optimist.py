@@ -81,7 +81,7 @@ class Optimist(Policy):
         link: mu, any link.
         half_life: rewards after which an observation counts half, for a world that changes; None forgets nothing.
             Forgetting takes O(d^3) every half_life / 8 rewards; O(d) with a sketch. "auto" learns with four half-lives
-            and finds out which one to use: learning takes four times as long.
+            and finds out which one to use: a round takes 3 to 7 times as long.
         floor: play a random arm with this probability, so that no arm has less than floor/K.
         rank: directions of curvature that are kept beside the diagonal; 0 keeps all. None decides by the dimension.
 
