@@ -5,7 +5,6 @@ lines that are the highest somewhere form a convex chain. A sort and one pass fi
 the highest in one interval. This gives its exact probability.
 """
 
-
 import numpy as np
 
 from glbandits.maths.normal import interval_probability, normal_density

@@ -59,7 +59,7 @@ class Optimist(Policy):
         link: mu, any link.
         half_life: rewards after which an observation counts half, for a world that changes; None forgets nothing.
             Forgetting takes O(d^3) every half_life / 8 rewards. "auto" learns with four half-lives and finds out which
-            one to use: learning takes four times as long.
+            one to use; a round takes 3 to 7 times as long.
         floor: play a random arm with this probability, so that no arm has less than floor/K.
 
     >>> from glbandits import Bandit, Optimist
@@ -104,8 +104,12 @@ class Optimist(Policy):
         if self.half_life == "auto":
             return initial_copies(replace(self, half_life=None).init(dim))
         precision = self.intercept_precision(dim)
-        state = LAYOUT.allocate(dim, prior=1.0, prior_scale=FIRST_SCALE, intercept_precision=precision)
-        return np.concatenate([state, initial_blocks(dim)])
+        blocks = initial_blocks(dim)
+        state = LAYOUT.allocate(
+            dim, tail=blocks.size, prior=1.0, prior_scale=FIRST_SCALE, intercept_precision=precision
+        )
+        state[blocks_at(dim) :] = blocks
+        return state
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
         """Whether this can be a state of this dimension."""
