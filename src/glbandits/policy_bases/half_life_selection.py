@@ -39,6 +39,9 @@ ASSUMED_REWARDS = 1000.0
 LARGEST_STEP = 3.0
 """The largest log-likelihood ratio that counts for one reward, so that an outlier is no change."""
 
+FIRST_COMPARISON = 16.0
+"""Rewards before copies are compared, in units of d + 1. Until then they differ by their priors most of all."""
+
 LAYOUT = StateLayout()
 REWARDS, CHANGES = LAYOUT.count("rewards"), LAYOUT.count("changes")
 """Rewards learned, and how often the main copy was replaced."""
@@ -129,6 +132,8 @@ def loss_of(copy: Floats, x: Floats, reward: float, link: LinkFunctions) -> floa
 @jittable
 def add_evidence(state: Floats, noise: float, x: Floats, reward: float, link: LinkFunctions) -> None:
     """Compare the predictions of all copies for a reward before they learn it."""
+    if state[REWARDS] < FIRST_COMPARISON * min(x.shape[0] + 1.0, LARGEST_UNIT):
+        return
     main = copy_of(state, 0)
     main_loss, unit = loss_of(main, x, reward, link), dispersion(main, noise)
     for i in range(1, COPIES):
