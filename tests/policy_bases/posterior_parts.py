@@ -9,13 +9,12 @@ from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.optimist import Optimist
 from glbandits.policy import unpacker
+from glbandits.policy_bases.prior_replacement import EVIDENCE_FROM, SCALES
 from glbandits.policy_bases.self_scaling_posterior import (
-    EVIDENCE_FROM,
     FIRST_SCALE,
     INTERCEPT,
     INTERCEPT_PRECISION,
     LARGEST_SHARE,
-    SCALES,
     assumed_noise,
     blocks_at,
     coupling_of,

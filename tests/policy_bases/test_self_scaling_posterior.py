@@ -17,10 +17,10 @@ from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policies.optimist import Optimist
 from glbandits.policy import unpacker
+from glbandits.policy_bases.prior_replacement import EVIDENCE_FROM, SCALES
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
     CURVATURE,
-    EVIDENCE_FROM,
     EXPECTED,
     FIRST_SCALE,
     INTERCEPT,
@@ -30,7 +30,6 @@ from glbandits.policy_bases.self_scaling_posterior import (
     LEAST_SQUARE,
     NEXT,
     PRIOR_SCALE,
-    SCALES,
     SQUARED_RESIDUALS,
     WEIGHT,
     assumed_noise,

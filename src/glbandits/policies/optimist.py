@@ -14,6 +14,7 @@ from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, Policy, PolicyInfo, Probability, StateLayout, derived
 from glbandits.policy_bases.half_life_selection import are_valid_copies, initial_copies, selects_half_life
 from glbandits.policy_bases.posterior_scores import score_moments
+from glbandits.policy_bases.prior_replacement import replace_prior
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
     CURVATURE,
@@ -28,7 +29,6 @@ from glbandits.policy_bases.self_scaling_posterior import (
     intercept_variance,
     is_valid_posterior,
     learn_reward,
-    replace_prior,
     update_feature_stats,
 )  # fmt: skip
 from glbandits.records import Floats, Generator

@@ -14,7 +14,6 @@ import math
 
 import numpy as np
 
-from glbandits.maths.cholesky import factorise, forward
 from glbandits.maths.feature_blocks import (
     LARGEST_BLOCK,
     are_valid_blocks,
@@ -26,7 +25,6 @@ from glbandits.maths.feature_blocks import (
     scatter,
     subtract_outer,
 )  # fmt: skip
-from glbandits.maths.inverse import invert
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.numba_support import jittable
@@ -70,10 +68,6 @@ blocks_at = LAYOUT.end()
 
 FIRST_SCALE = 0.1
 """The prior scale before the evidence chooses one: the score of a typical arm has the variance 10."""
-SCALES = (1.0, 0.3, 0.1, 0.03)
-"""The prior scales among which the evidence chooses. Larger ones get stuck, smaller ones explore too much."""
-EVIDENCE_FROM = 64
-"""Rewards from which on the evidence counts."""
 LARGEST_SHARE = 3.0
 """The largest ratio, either way, between a feature's share of the prior variance of the score and a typical share."""
 LEAST_SQUARE = 1e-100
@@ -81,8 +75,6 @@ LEAST_SQUARE = 1e-100
 RESOLUTION = 1e-8
 """The least share of an arm's variance, computed from the diagonal, that one reward may leave: less would be rounding,
 and might be negative."""
-FORGOTTEN = 1e-100
-"""A feature whose discounted presence is at most this counts as never seen."""
 
 
 def assumed_noise(link: Link) -> float:
@@ -258,161 +250,3 @@ def add_to_block(P: Floats, x: Floats, u: Floats, g: Floats, slope: float, const
     for k in range(P.shape[0]):
         g[k] += weight * remaining * u[k]
     return weight * remaining * remaining
-
-
-@jittable
-def rescaled_prior(state: Floats, dim: int) -> Floats:
-    """Precisions under which the score of a typical arm has variance 1, apart from the intercept.
-
-    Each feature has a share of that variance: its share of the squared length of the features, limited to between a
-    third of and three times a typical feature's. So multiplying all features by a number changes nothing, a feature in
-    much larger or smaller units is corrected, and a slightly larger feature counts slightly more. A feature that was
-    never seen counts as a typical one.
-    """
-    squares, presence = squares_of(state, dim), presence_of(state, dim)
-    prior, logs, seen = np.empty(dim), 0.0, 0
-    for i in range(dim):
-        prior[i] = 1.0
-        if presence[i] > 0.0:
-            prior[i] = max(squares[i] / presence[i], LEAST_SQUARE)
-            logs += math.log(prior[i])
-            seen += 1
-    if seen > 0:
-        typical, total = math.exp(logs / seen), 0.0
-        for i in range(dim):
-            share = 1.0 if presence[i] == 0.0 else min(max(prior[i] / typical, 1.0 / LARGEST_SHARE), LARGEST_SHARE)
-            total += share * presence[i] / state[WEIGHT]
-            prior[i] = typical if presence[i] == 0.0 else prior[i] / share
-        for i in range(dim):
-            prior[i] *= max(total, 1.0 / LARGEST_SHARE)  # rows of zeros must not make it vanish
-    return prior
-
-
-@jittable
-def discount_sums(state: Floats, dim: int, half_life: float) -> float:
-    """Discount the sums of a state since the last call, and set the count of the next one. Returns the factor."""
-    fade = math.exp(-math.log(2.0) * (state[COUNT] - state[LAST]) / half_life)
-    squares, presence = squares_of(state, dim), presence_of(state, dim)
-    for i in range(dim):
-        factor = fade if presence[i] > FORGOTTEN else 0.0
-        squares[i] *= factor
-        presence[i] *= factor
-    state[WEIGHT] *= fade
-    state[CURVATURE] *= fade
-    # Early residuals contain what was not learned yet: those of the first half of all rewards count a quarter.
-    early = state[LAST] / state[COUNT]
-    state[SQUARED_RESIDUALS] *= fade * early * early
-    state[EXPECTED] *= fade * early * early
-    state[LAST] = state[COUNT]
-    state[NEXT] = state[COUNT] + min(state[COUNT], max(1.0, half_life / 8.0))
-    return fade
-
-
-@jittable
-def replace_prior(state: Floats, dim: int, half_life: float, noise: float, intercept_precision: float) -> None:
-    """Put the prior in the units known by now, at the scale that the evidence prefers, and forget by the half-life.
-
-    The prior mean is 0. Therefore everything follows from the change of D beyond the discount, a diagonal matrix of the
-    size of the priors. Sums of all observations, such as e, would lose what is known of the intercept to rounding if
-    curvatures are large. O(n^3) a block.
-    """
-    new_prior, size = rescaled_prior(state, dim), dispersion(state, noise)
-    fade = discount_sums(state, dim, half_life)
-    mean, g, prior, b = mean_of(state, dim), coupling_of(state, dim), prior_of(state, dim), state[INTERCEPT]
-    for i in range(dim):
-        mean[i] += g[i] * b  # the mean of theta if the intercept is 0
-    state[INTERCEPT] = fade * state[INTERCEPT_PRECISION] * b  # s b
-    state[INTERCEPT_PRECISION] = fade * state[INTERCEPT_PRECISION] + (1.0 - fade) * intercept_precision
-    invert_blocks(state, dim, fade)
-    change, scale = np.empty(dim), float(state[PRIOR_SCALE])
-    if state[COUNT] >= EVIDENCE_FROM:
-        best = -np.inf
-        for candidate in SCALES:
-            for i in range(dim):
-                change[i] = candidate * new_prior[i] - fade * prior[i]
-            evidence = log_evidence(state, change, intercept_precision, size) + 0.5 * dim * math.log(candidate)
-            if evidence > best:
-                best, scale = evidence, candidate
-    state[PRIOR_SCALE] = scale
-    for i in range(dim):
-        change[i] = scale * new_prior[i] - fade * prior[i]
-        prior[i] = scale * new_prior[i]
-    change_prior(state, change, intercept_precision)
-
-
-@jittable
-def invert_blocks(state: Floats, dim: int, factor: float) -> None:
-    """Replace P by D times a factor."""
-    start = blocks_at(dim)
-    while start < state.shape[0]:
-        D = block_matrix(state, start)
-        invert(D)
-        for k in range(D.shape[0]):
-            for m in range(D.shape[0]):
-                D[k, m] *= factor
-        start = block_end(state, start)
-
-
-@jittable
-def log_evidence(state: Floats, change: Floats, intercept_precision: float, dispersion: float) -> float:
-    """The logarithm of the evidence if this is added to D, by Laplace's approximation. O(n^3).
-
-    Leaves out the logarithms of the prior precisions, and what does not depend on the change. The state is as
-    `change_prior` takes it.
-    """
-    dim = change.shape[0]
-    mean, g, start = mean_of(state, dim), coupling_of(state, dim), blocks_at(dim)
-    total, fitted, s, sb = 0.0, 0.0, float(state[INTERCEPT_PRECISION]), float(state[INTERCEPT])
-    while start < state.shape[0]:
-        n = int(state[start])
-        R, y, z = block_matrix(state, start).copy(), np.empty(n), np.empty(n)
-        for k in range(n):
-            i = int(state[start + 1 + k])
-            R[k, k] += change[i]
-            y[k], z[k] = change[i] * mean[i], change[i] * g[i]
-            fitted -= y[k] * mean[i]
-            s += z[k] * g[i]
-            sb += z[k] * mean[i]
-        factorise(R, 1e-300, z)
-        forward(R, y)
-        forward(R, z)
-        for k in range(n):
-            total -= math.log(R[k, k])
-            fitted += y[k] * y[k]
-            s -= z[k] * z[k]
-            sb -= y[k] * z[k]
-        start = block_end(state, start)
-    s = max(s, intercept_precision)
-    return total - 0.5 * math.log(s) + 0.5 * (fitted + sb * sb / s) / dispersion
-
-
-@jittable
-def change_prior(state: Floats, change: Floats, intercept_precision: float) -> None:
-    """Add a diagonal matrix to D, and compute P, g, s and both means.
-
-    The state must hold D in its blocks, s b as the intercept, and the mean of theta if the intercept is 0.
-    """
-    dim = change.shape[0]
-    mean, g, start = mean_of(state, dim), coupling_of(state, dim), blocks_at(dim)
-    s, sb = float(state[INTERCEPT_PRECISION]), float(state[INTERCEPT])
-    side = min(dim, LARGEST_BLOCK)
-    y, z = np.empty(side), np.empty(side)
-    while start < state.shape[0]:
-        n, P = int(state[start]), block_matrix(state, start)
-        for k in range(n):
-            i = int(state[start + 1 + k])
-            P[k, k] += change[i]
-            y[k], z[k] = change[i] * mean[i], change[i] * g[i]
-        invert(P)
-        for k in range(n):
-            i = int(state[start + 1 + k])
-            for m in range(n):
-                mean[i] -= P[k, m] * y[m]
-                g[i] -= P[k, m] * z[m]
-            s += z[k] * g[i]
-            sb += z[k] * mean[i]
-        start = block_end(state, start)
-    state[INTERCEPT_PRECISION] = max(s, intercept_precision)
-    state[INTERCEPT] = sb / state[INTERCEPT_PRECISION]
-    for i in range(dim):
-        mean[i] -= g[i] * state[INTERCEPT]
