@@ -2,7 +2,7 @@
 
 The constants of "auto" were chosen on the development problems, and on runs of 60,000 rounds without a change. The
 reporting problems have other sizes, periods and seeds. They are not unseen: the thresholds were raised after one run of
-them on other seeds, and the first comparison was delayed because one of them without a change had 1.08 times the regret.
+them on other seeds, and the first comparison was delayed because one of them without a change had a ratio of 1.08.
 """
 
 import math
