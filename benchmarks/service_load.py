@@ -18,9 +18,9 @@ import uvicorn
 import uvloop
 
 from glbandits.serving.http.apis import APIS
-from glbandits.serving.keys import NewKey
-from glbandits.serving.server import listen, serve
-from glbandits.serving.settings import Settings
+from glbandits.serving.http.server import listen, serve
+from glbandits.serving.server_settings import Settings
+from glbandits.serving.storage.api_keys import NewKey
 
 SPAWN = get_context("spawn")
 HOST = "127.0.0.1"

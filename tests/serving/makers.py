@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from glbandits.serving.events import Activation, Aggregation, Decision, Mode, Reward
+from glbandits.serving.domain.events import Activation, Aggregation, Decision, Mode, Reward
 
 WAIT = 1_000
 LONGEST = 20.0

@@ -10,8 +10,8 @@ import pytest
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.client import Client, ServiceError, question
-from glbandits.serving.events import Fate
-from glbandits.serving.server import address_of, listen
+from glbandits.serving.domain.events import Fate
+from glbandits.serving.http.server import address_of, listen
 from tests.serving.http.in_process import answering
 from tests.serving.http.native import ARMS, Site
 

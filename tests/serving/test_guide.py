@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from glbandits.serving.settings import PREFIX, read_settings
+from glbandits.serving.server_settings import PREFIX, read_settings
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "service.md").read_text()

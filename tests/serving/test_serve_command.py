@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from glbandits.serving.sqlite_store import SqliteStore
-from tests.serving.server_process import ACTIONS, GLB, running
+from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.http.server_process import ACTIONS, GLB, running
 
 
 def glb(*words: str, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":

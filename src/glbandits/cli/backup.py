@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from glbandits.cli.export import opened_store
-from glbandits.serving.errors import StoreError
-from glbandits.serving.settings import DEFAULTS
-from glbandits.serving.sqlite_store import SqliteStore
+from glbandits.serving.domain.errors import StoreError
+from glbandits.serving.server_settings import DEFAULTS
+from glbandits.serving.storage.sqlite_store import SqliteStore
 
 
 def backup_command(

@@ -44,7 +44,7 @@ def compile_command(
         bar("hashed features and draws", len(wanted), len(wanted) + 1)
         compile_now(cross_recipe())
         with suppress(ModuleNotFoundError):  # without the extra [serve]
-            compile_now(import_module("glbandits.serving.deciding").draw_recipe())
+            compile_now(import_module("glbandits.serving.domain.action_selection").draw_recipe())
         bar("done", 1, 1)
     console.print(f"Compiled {', '.join(names)}, for the links {', '.join(link)}.", soft_wrap=True, markup=False)
 

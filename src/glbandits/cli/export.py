@@ -12,16 +12,16 @@ from msgspec.structs import replace
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.records import Floats
-from glbandits.serving.arms import DENSE, decision_arms
-from glbandits.serving.configuration import Configuration
-from glbandits.serving.events import Decision, Mode, Ripe
-from glbandits.serving.export import Manifest, export_parquet
-from glbandits.serving.learning import reward_of
-from glbandits.serving.loop import CONFIGURATION
-from glbandits.serving.service import DEFAULT_LOOP, microseconds
-from glbandits.serving.settings import DEFAULTS
-from glbandits.serving.sqlite_store import SqliteStore
-from glbandits.serving.store import EventStore
+from glbandits.serving.domain.events import Decision, Mode, SettledDecision
+from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.request_features import DENSE, decision_arms
+from glbandits.serving.domain.reward_aggregation import reward_of
+from glbandits.serving.runtime.export import Manifest, export_parquet
+from glbandits.serving.runtime.learning_loop import CONFIGURATION
+from glbandits.serving.runtime.service import DEFAULT_LOOP, microseconds
+from glbandits.serving.server_settings import DEFAULTS
+from glbandits.serving.storage.event_store import EventStore
+from glbandits.serving.storage.sqlite_store import SqliteStore
 
 ALWAYS = (0, 2**62)
 LEARNED = (Mode.ONLINE, Mode.APPRENTICE)
@@ -77,6 +77,6 @@ def export_loop(
     return export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=_earned)
 
 
-def _earned(ripe: Ripe) -> float | None:
+def _earned(ripe: SettledDecision) -> float | None:
     """What a decision earned, by the rules of learning, though a mode does not learn it."""
     return reward_of(replace(ripe, decision=replace(ripe.decision, mode=Mode.ONLINE)))

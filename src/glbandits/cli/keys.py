@@ -12,10 +12,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.keys import SCOPES, Keys
-from glbandits.serving.service import microseconds
-from glbandits.serving.settings import DEFAULTS
-from glbandits.serving.sqlite_store import SqliteStore
+from glbandits.serving.runtime.service import microseconds
+from glbandits.serving.server_settings import DEFAULTS
+from glbandits.serving.storage.api_keys import SCOPES, Keys
+from glbandits.serving.storage.sqlite_store import SqliteStore
 
 keys_app = typer.Typer(help="Make, list and revoke the keys of a service.", no_args_is_help=True, add_completion=False)
 Store = Annotated[Path, typer.Option(help="The store of the service, which may be running.")]

@@ -12,17 +12,17 @@ from glbandits.cli.export import export_loop
 from glbandits.errors import InvalidInput
 from glbandits.policies import POLICIES
 from glbandits.policy import rebuild
-from glbandits.serving.configuration import Configuration
-from glbandits.serving.http.personalizer.configuring import parse_arguments, policy_contract
-from glbandits.serving.http.personalizer.times import as_time
-from glbandits.serving.http.personalizer.wire_settings import (
+from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.http.personalizer.config_handlers import parse_arguments, policy_contract
+from glbandits.serving.http.personalizer.config_schemas import (
     PolicyContract,
     PolicyResult,
     PolicyResultSummary,
     PolicySource,
 )
-from glbandits.serving.loop import CONFIGURATION
-from glbandits.serving.store import EventStore
+from glbandits.serving.http.personalizer.iso8601 import as_time
+from glbandits.serving.runtime.learning_loop import CONFIGURATION
+from glbandits.serving.storage.event_store import EventStore
 
 if TYPE_CHECKING:
     from glbandits.evaluation import Evaluation

@@ -9,10 +9,10 @@ from rich.console import Console
 
 from glbandits.cli.export import opened_store
 from glbandits.cli.progress import work_bar
-from glbandits.serving.events import Fate
-from glbandits.serving.service import DEFAULT_LOOP
-from glbandits.serving.sqlite_store import SqliteStore
-from glbandits.serving.verify import verify
+from glbandits.serving.domain.events import Fate
+from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.service import DEFAULT_LOOP
+from glbandits.serving.storage.sqlite_store import SqliteStore
 
 
 def replay_command(

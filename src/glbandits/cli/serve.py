@@ -10,9 +10,9 @@ import typer
 
 from glbandits.cli.log_evaluation import evaluate_log
 from glbandits.serving.http.apis import all_apis
-from glbandits.serving.keys import NewKey
-from glbandits.serving.server import serve
-from glbandits.serving.settings import DEFAULTS, FILE, KINDS, description, read_settings
+from glbandits.serving.http.server import serve
+from glbandits.serving.server_settings import DEFAULTS, FILE, KINDS, description, read_settings
+from glbandits.serving.storage.api_keys import NewKey
 
 EXAMPLE = {
     "contextFeatures": [{"hour": "morning"}],

@@ -8,16 +8,16 @@ from typing import Any, Self
 import httpx
 import msgspec
 
-from glbandits.serving.configuration import Configuration
-from glbandits.serving.events import Mode
-from glbandits.serving.http import dashboard, native, openapi
+from glbandits.serving.domain.events import Mode
+from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.http import dashboard, openapi, v1
 from glbandits.serving.http.application import Application
-from glbandits.serving.http.guard import Guard, Limits
-from glbandits.serving.http.problems import ProblemApi
+from glbandits.serving.http.auth import Authenticator, Limits
+from glbandits.serving.http.problem_details import ProblemApi
 from glbandits.serving.http.routing import Routes
-from glbandits.serving.keys import Keys
-from glbandits.serving.service import Service
-from glbandits.serving.sqlite_store import SqliteStore
+from glbandits.serving.runtime.service import Service
+from glbandits.serving.storage.api_keys import Keys
+from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.http.in_process import InProcess
 
 WIDTH = 2
@@ -38,8 +38,8 @@ class Site:
         keys = Keys(store, clock=lambda: self.now)
         self.key = keys.create("all", ("rank", "reward", "read", "admin")).text
         self.narrow_key = keys.create("narrow", scopes).text
-        guard, routes = Guard(keys.live, limits=limits), Routes()
-        native.add_routes(routes, self.service, guard)
+        guard, routes = Authenticator(keys.live, limits=limits), Routes()
+        v1.add_routes(routes, self.service, guard)
         dashboard.add_routes(routes, self.service, guard)
         openapi.add_routes(routes, self.service, guard)
         self.application = Application(routes, ProblemApi(guard))

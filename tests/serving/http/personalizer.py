@@ -9,16 +9,16 @@ from typing import Any, Self
 import httpx
 import msgspec
 
-from glbandits.serving.configuration import Configuration
+from glbandits.serving.domain.loop_config import Configuration
 from glbandits.serving.http.application import Application
-from glbandits.serving.http.guard import Guard
+from glbandits.serving.http.auth import Authenticator
 from glbandits.serving.http.personalizer import EvaluateLog, add_routes
-from glbandits.serving.http.problems import ProblemApi
+from glbandits.serving.http.problem_details import ProblemApi
 from glbandits.serving.http.routing import Routes
-from glbandits.serving.keys import Keys
-from glbandits.serving.rate_limit import RateLimit
-from glbandits.serving.service import Service
-from glbandits.serving.sqlite_store import SqliteStore
+from glbandits.serving.runtime.rate_limit import RateLimit
+from glbandits.serving.runtime.service import Service
+from glbandits.serving.storage.api_keys import Keys
+from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.http.in_process import InProcess
 
 V1, PREVIEW = "/personalizer/v1.0", "/personalizer/v1.1-preview.3"
@@ -41,7 +41,7 @@ class Site:
             loop.configure(Configuration(width=32, reward_wait=600.0))
         keys = Keys(store, clock=lambda: self.now)
         self.key, self.reward_key = keys.create("all").text, keys.create("narrow", ("reward",)).text
-        guard, routes = Guard(keys.live, rate_limit=RateLimit(rate)), Routes()
+        guard, routes = Authenticator(keys.live, rate_limit=RateLimit(rate)), Routes()
         add_routes(routes, self.service, guard, evaluate_log)
         self.application = Application(routes, ProblemApi(guard))
         self._runner = asyncio.Runner()

@@ -11,7 +11,7 @@ import uvloop
 
 from glbandits.serving.http.application import Application
 from glbandits.serving.http.connection import Connection, Connections
-from glbandits.serving.http.messages import Refused, Request, Response
+from glbandits.serving.http.http_types import HttpError, Request, Response
 from glbandits.serving.http.routing import Handler, Route, Routes
 from tests.serving.http.in_process import Wire
 from tests.serving.makers import LONGEST
@@ -29,9 +29,9 @@ class Plain:
 
     def admit(self, request: Request, scope: str) -> None:
         if request.headers.get(b"authorization") == b"nobody":
-            raise Refused(401, "Unauthorized", f"{scope} is not for nobody")
+            raise HttpError(401, "Unauthorized", f"{scope} is not for nobody")
 
-    def refuse(self, refused: Refused, _: Request) -> Response:
+    def refuse(self, refused: HttpError, _: Request) -> Response:
         return Response(refused.status, self._name.encode() + refused.message.encode(), b"text/plain", refused.headers)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits.serving.arms import DENSE
-from glbandits.serving.events import Event, Mode, Question, Reward
-from glbandits.serving.http.dashboard.wire import FEWEST, MOST_ACTIONS
+from glbandits.serving.domain.events import DecisionRequest, Event, Mode, Reward
+from glbandits.serving.domain.request_features import DENSE
+from glbandits.serving.http.dashboard.schemas import FEWEST, MOST_ACTIONS
 from tests.serving.http.native import ARMS, Site
 
 
@@ -32,7 +32,7 @@ def play(site: Site, rounds: int, actions: tuple[str, ...] = ("x", "y", "z")) ->
     events: list[Event] = []
     for _ in range(rounds):
         site.now += 2_000_000
-        made = loop.decide(Question(event_id=f"at-{site.now}", request=request, encoding=DENSE, actions=actions))
+        made = loop.decide(DecisionRequest(event_id=f"at-{site.now}", request=request, encoding=DENSE, actions=actions))
         events.append(made)
         if made.shown:
             events.append(Reward(loop=loop.name, event_id=made.event_id, at=site.now + 2_000_000, value=1.0))

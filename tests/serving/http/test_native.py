@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit
-from glbandits.serving.errors import QueueFull, StoreError
-from glbandits.serving.events import Mode, Question
-from glbandits.serving.http.guard import Limits
-from glbandits.serving.http.native import looking
-from glbandits.serving.http.native.wire import EventRecord
-from glbandits.serving.store import LoggedDecision
+from glbandits.serving.domain.errors import QueueFull, StoreError
+from glbandits.serving.domain.events import DecisionRequest, Mode
+from glbandits.serving.http.auth import Limits
+from glbandits.serving.http.v1 import admin_handlers
+from glbandits.serving.http.v1.schemas import EventRecord
+from glbandits.serving.storage.event_store import LoggedDecision
 from tests.serving.http.native import ARMS, Site
 from tests.serving.makers import wait_until
 
@@ -241,7 +241,7 @@ class TestTroubles:
         assert reply.json()["code"] == type(error).__name__
 
     def test_a_store_that_does_not_answer_degrades_decisions(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("glbandits.serving.service.PATIENCE", 0.01)
+        monkeypatch.setattr("glbandits.serving.runtime.service.PATIENCE", 0.01)
         hold: Future[None] = Future()
         append = site.service.store.append
 
@@ -337,7 +337,7 @@ class TestLooking:
         assert site.refusal("GET", path) == (400, told)
 
     def test_a_page_of_large_events_is_shorter(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(looking, "FULL_PAGE", 1)
+        monkeypatch.setattr(admin_handlers, "FULL_PAGE", 1)
         for place in range(25):
             site.decide(eventId=f"{place:02}")
         pages, before = list[list[str]](), ""
@@ -359,8 +359,8 @@ class TestLooking:
             threads.add(threading.current_thread())
             return original(logged)
 
-        original = looking.record_of
-        monkeypatch.setattr(looking, "record_of", record_of)
+        original = admin_handlers.record_of
+        monkeypatch.setattr(admin_handlers, "record_of", record_of)
         site.decide(eventId="e")
         assert site.ask("GET", "/v1/events").json()["events"] == [site.ask("GET", "/v1/events/e").json()]
         assert threads
@@ -369,7 +369,7 @@ class TestLooking:
     def test_shows_events_of_described_actions_too(self, site: Site) -> None:
         loop = site.service.loop("default")
         request = json.dumps({"shared": [], "actions": [[{"a": 1}]]}).encode()
-        decision = loop.decide(Question(event_id="j", request=request, encoding="json", actions=("a",)))
+        decision = loop.decide(DecisionRequest(event_id="j", request=request, encoding="json", actions=("a",)))
         site.service.store.append([decision])
         assert site.ask("GET", "/v1/events/j").json()["features"] == {"shared": [], "actions": [[{"a": 1}]]}
 

@@ -6,7 +6,7 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from glbandits.serving.http import openapi, personalizer
-from glbandits.serving.http.guard import Guard
+from glbandits.serving.http.auth import Authenticator
 from glbandits.serving.http.openapi import PREVIEW, STABLE, openapi_json
 from glbandits.serving.http.routing import Routes
 from tests.serving.http.native import ARMS, Site
@@ -50,7 +50,7 @@ def test_operations_have_names_of_their_own_summaries_and_all_parameters_of_thei
 def test_every_route_is_described_and_every_description_has_a_route(tmp_path: Path) -> None:
     with Site(tmp_path) as site:
         routes = Routes()
-        personalizer.add_routes(routes, site.service, Guard(list))
+        personalizer.add_routes(routes, site.service, Authenticator(list))
         described = {
             (method.upper(), path)
             for path, methods in DOCUMENT["paths"].items()

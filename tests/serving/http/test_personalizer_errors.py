@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from glbandits.serving.errors import QueueFull, StoreError
-from glbandits.serving.http.guard import Guard
-from glbandits.serving.http.messages import Refused, Request
+from glbandits.serving.domain.errors import QueueFull, StoreError
+from glbandits.serving.http.auth import Authenticator
+from glbandits.serving.http.http_types import HttpError, Request
 from glbandits.serving.http.personalizer.errors import BY_STATUS, PersonalizerApi
 from tests.serving.http.personalizer import ACTIONS, PREVIEW, V1, Site
 
@@ -163,8 +163,8 @@ def test_a_failure_tells_nothing_of_itself(
 
 @pytest.mark.parametrize("status", sorted(BY_STATUS))
 def test_every_status_has_a_code(status: int) -> None:
-    api = PersonalizerApi(Guard(lambda: ()), preview=True)
+    api = PersonalizerApi(Authenticator(lambda: ()), preview=True)
     request = Request("GET", "/x", "", {}, "", "")
-    response = api.refuse(Refused(status, "a code of somebody else", "why"), request)
+    response = api.refuse(HttpError(status, "a code of somebody else", "why"), request)
     assert response.status == (400 if status == 413 else status)
     assert dict(response.headers)[b"x-ms-error-code"].decode() == BY_STATUS[status]

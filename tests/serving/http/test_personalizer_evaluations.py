@@ -14,15 +14,15 @@ import msgspec
 import pytest
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.http.personalizer.evaluations import ABANDONED, EVALUATION, Kept, Worker, end_abandoned
-from glbandits.serving.http.personalizer.times import as_time
-from glbandits.serving.http.personalizer.wire_settings import (
+from glbandits.serving.http.personalizer.config_schemas import (
     Evaluation,
     PolicyContract,
     PolicyResult,
     PolicyResultSummary,
 )
-from glbandits.serving.store import EventStore
+from glbandits.serving.http.personalizer.evaluations import ABANDONED, EVALUATION, Kept, Worker, end_abandoned
+from glbandits.serving.http.personalizer.iso8601 import as_time
+from glbandits.serving.storage.event_store import EventStore
 from tests.serving.http.personalizer import PREVIEW, V1, Site
 
 ASKED = {

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from glbandits.serving.events import Fate
+from glbandits.serving.domain.events import Fate
 from tests.serving.http.personalizer import ACTIONS, CONTEXT, PREVIEW, V1, Site
 
 WHOLE = {"contextFeatures": CONTEXT, "actions": ACTIONS, "excludedActions": ["juice"], "deferActivation": False}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from glbandits.serving.events import Fate
+from glbandits.serving.domain.events import Fate
 from tests.serving.http.personalizer import ACTIONS, CONTEXT, PREVIEW, Site
 
 SLOTS: list[dict[str, Any]] = [

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 import pytest
 
-from glbandits.serving.events import Fate
-from glbandits.serving.http.personalizer.ranking import ranking_of
+from glbandits.serving.domain.events import Fate
+from glbandits.serving.http.personalizer.rank_handlers import ranking_of
 from tests.serving.http.personalizer import ACTIONS, CONTEXT, PREVIEW, V1, Site
 from tests.serving.makers import decision
 

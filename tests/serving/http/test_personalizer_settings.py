@@ -9,9 +9,9 @@ import pytest
 from safetensors.numpy import load
 
 from glbandits import Bandit, Optimist
-from glbandits.serving.configuration import Configuration
-from glbandits.serving.events import Aggregation
-from glbandits.serving.http.personalizer.configuring import parse_arguments
+from glbandits.serving.domain.events import Aggregation
+from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.http.personalizer.config_handlers import parse_arguments
 from tests.serving.http.personalizer import PREVIEW, V1, Site
 
 SERVICE, POLICY = f"{V1}/configurations/service", f"{V1}/configurations/policy"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.http.personalizer.times import as_microseconds, as_time, duration_text, parse_duration
+from glbandits.serving.http.personalizer.iso8601 import as_microseconds, as_time, duration_text, parse_duration
 
 
 @given(st.integers(0, 60 * 24 * 3600 * 1_000_000))

@@ -3,7 +3,7 @@
 import pytest
 
 from glbandits.serving.http.application import Application
-from glbandits.serving.http.messages import Refused, Request, Response
+from glbandits.serving.http.http_types import HttpError, Request, Response
 from glbandits.serving.http.routing import Route, Routes
 from tests.serving.http.talking import Plain
 
@@ -44,16 +44,16 @@ def test_finds_by_the_parts_of_a_path(routes: Routes, path: str, values: dict[st
 @pytest.mark.parametrize("path", ["/", "/events", "/events/a/b", "/loops/a", "/other"])
 def test_nothing_is_at_other_paths(routes: Routes, path: str) -> None:
     for _ in range(2):
-        with pytest.raises(Refused, match=f"there is nothing at {path}$") as caught:
+        with pytest.raises(HttpError, match=f"there is nothing at {path}$") as caught:
             routes.find("GET", path)
         assert caught.value.status == 404
 
 
 def test_another_method_is_told_which_there_are(routes: Routes) -> None:
-    with pytest.raises(Refused, match="/events/a takes GET, HEAD, PUT; got POST") as caught:
+    with pytest.raises(HttpError, match="/events/a takes GET, HEAD, PUT; got POST") as caught:
         routes.find("POST", "/events/a")
     assert (caught.value.status, caught.value.headers) == (405, ((b"allow", b"GET, HEAD, PUT"),))
-    with pytest.raises(Refused, match="/events/all takes GET, HEAD; got PUT"):
+    with pytest.raises(HttpError, match="/events/all takes GET, HEAD; got PUT"):
         routes.find("PUT", "/events/all")
 
 

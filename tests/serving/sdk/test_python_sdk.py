@@ -14,7 +14,7 @@ from azure.cognitiveservices.personalizer.models import (
 from msrest.authentication import CognitiveServicesCredentials
 from msrest.exceptions import HttpOperationError
 
-from tests.serving.server_process import Running, running
+from tests.serving.http.server_process import Running, running
 
 ACTIONS = [
     RankableAction(id="pasta", features=[{"taste": "salty", "spice": 2.5}, {"nutrition": {"calories": 400}}]),

@@ -6,21 +6,21 @@ from asyncio import CancelledError
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from glbandits.serving.housekeeping import Housekeeper
+from glbandits.serving.http.auth import Authenticator
 from glbandits.serving.http.cors import Cors
-from glbandits.serving.http.guard import Guard
 from glbandits.serving.http.health import Health
-from glbandits.serving.http.messages import Refused, Request, Response, as_refusal
-from glbandits.serving.http.problems import ProblemApi
+from glbandits.serving.http.http_types import HttpError, Request, Response, as_refusal
+from glbandits.serving.http.problem_details import ProblemApi
 from glbandits.serving.http.routing import Api, Route, Routes
-from glbandits.serving.metrics import RequestMetrics
-from glbandits.serving.service import Service
-from glbandits.serving.settings import Settings
+from glbandits.serving.runtime.maintenance import Maintenance
+from glbandits.serving.runtime.metrics import RequestMetrics
+from glbandits.serving.runtime.service import Service
+from glbandits.serving.server_settings import Settings
 
 log = logging.getLogger(__name__)
 
 STOPPED = "the server gave it up, because it ends; send it again"
-AddRoutes: TypeAlias = Callable[[Routes, Service, Guard], None]
+AddRoutes: TypeAlias = Callable[[Routes, Service, Authenticator], None]
 """What an API is to the application."""
 
 
@@ -46,7 +46,7 @@ class Application:
         try:
             request.values, route = self._routes.find(request.method, request.path)
             if request.twice:
-                raise Refused(
+                raise HttpError(
                     400, "BadRequest", f"the header {request.twice.decode('latin-1')} is there twice; send it once"
                 )
             route.api.admit(request, route.scope)
@@ -62,7 +62,7 @@ class Application:
         try:
             response = await route.handler(request)
         except CancelledError:
-            return self.refuse(Refused(503, "Stopped", STOPPED, ((b"retry-after", b"1"),)), request, route)
+            return self.refuse(HttpError(503, "Stopped", STOPPED, ((b"retry-after", b"1"),)), request, route)
         except Exception as error:
             return self.refuse(error, request, route)
         return self._finished(request, response, route)
@@ -86,9 +86,9 @@ class Application:
         return response
 
 
-def too_large(route: Route) -> Refused:
+def too_large(route: Route) -> HttpError:
     """A body has more bytes than its route takes."""
-    return Refused(413, "PayloadSizeExceeded", f"a body may have {route.largest_body} bytes; send less")
+    return HttpError(413, "PayloadSizeExceeded", f"a body may have {route.largest_body} bytes; send less")
 
 
 class Installation:
@@ -103,7 +103,7 @@ class Installation:
     """
 
     def __init__(
-        self, service: Service, guard: Guard, settings: Settings, apis: Sequence[AddRoutes], *, process: int = 0
+        self, service: Service, guard: Authenticator, settings: Settings, apis: Sequence[AddRoutes], *, process: int = 0
     ) -> None:
         routes, problems, requests = Routes(), ProblemApi(guard), RequestMetrics()
         self.health = Health(service, settings, requests, process)
@@ -111,7 +111,7 @@ class Installation:
         for add_routes in apis:
             add_routes(routes, service, guard)
         self.application = Application(routes, problems, requests, Cors(settings.cors_origins))
-        self._service, self._housekeeper = service, Housekeeper(service, guard)
+        self._service, self._housekeeper = service, Maintenance(service, guard)
 
     def start(self) -> None:
         """Begin to learn, and to keep house."""

@@ -20,7 +20,7 @@ import httptools
 import msgspec
 
 from glbandits.serving.http.application import Application, too_large
-from glbandits.serving.http.messages import ONCE, Request, Response
+from glbandits.serving.http.http_types import ONCE, Request, Response
 from glbandits.serving.http.swift import run_swiftly
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from glbandits.serving.http.messages import Request, Response
+from glbandits.serving.http.http_types import Request, Response
 
 HEADERS = b"authorization, content-type, ocp-apim-subscription-key, x-request-id"
 MAX_AGE = b"600"

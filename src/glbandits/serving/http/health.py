@@ -6,12 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from glbandits.serving.errors import StoreError
-from glbandits.serving.http.guard import OPEN
-from glbandits.serving.http.messages import Request, Response
+from glbandits.serving.domain.errors import StoreError
+from glbandits.serving.http.auth import OPEN
+from glbandits.serving.http.http_types import Request, Response
 from glbandits.serving.http.routing import Api, Route, Routes
-from glbandits.serving.keys import KEYS, SERVICE
-from glbandits.serving.metrics import (
+from glbandits.serving.runtime.metrics import (
     METRICS_TYPE,
     Family,
     RequestMetrics,
@@ -20,8 +19,9 @@ from glbandits.serving.metrics import (
     log_families,
     process_families,
 )
-from glbandits.serving.service import Service
-from glbandits.serving.settings import Settings
+from glbandits.serving.runtime.service import Service
+from glbandits.serving.server_settings import Settings
+from glbandits.serving.storage.api_keys import KEYS, SERVICE
 
 PATIENCE = 2.0
 """Seconds that the store has to answer."""

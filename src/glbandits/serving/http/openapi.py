@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from glbandits.serving.http.auth import OPEN, Authenticator
 from glbandits.serving.http.dashboard import OPERATIONS
-from glbandits.serving.http.guard import OPEN, Guard
-from glbandits.serving.http.messages import Request, Response
-from glbandits.serving.http.native.operations import Parameter
-from glbandits.serving.http.native.routes import LOOP_PREFIX, OF_A_LOOP, OF_ALL_LOOPS
-from glbandits.serving.http.personalizer.described import PREVIEW_CALLS, STABLE_CALLS
-from glbandits.serving.http.problems import Problem, ProblemApi
+from glbandits.serving.http.http_types import Request, Response
+from glbandits.serving.http.personalizer.openapi_operations import PREVIEW_CALLS, STABLE_CALLS
+from glbandits.serving.http.problem_details import Problem, ProblemApi
 from glbandits.serving.http.routing import Route, Routes
-from glbandits.serving.service import Service
+from glbandits.serving.http.v1.operations import Parameter
+from glbandits.serving.http.v1.routes import LOOP_PREFIX, OF_A_LOOP, OF_ALL_LOOPS
+from glbandits.serving.runtime.service import Service
 from glbandits.version import __version__
 
 STABLE, PREVIEW = "/personalizer/v1.0", "/personalizer/v1.1-preview.3"
@@ -54,7 +54,7 @@ def openapi_json() -> bytes:
     return msgspec.json.format(msgspec.json.encode(_document()), indent=2) + b"\n"
 
 
-def add_routes(routes: Routes, service: Service, guard: Guard) -> None:  # noqa: ARG001 - as all APIs
+def add_routes(routes: Routes, service: Service, guard: Authenticator) -> None:  # noqa: ARG001 - as all APIs
     """Serve it, to everybody: it says nothing of what is in the service."""
     routes.add("GET", "/openapi.json", Route(ProblemApi(guard), OPEN, _serve, 0))
 
@@ -121,7 +121,7 @@ def _operation(one: Described, schema: Callable[[Any], Any]) -> dict[str, Any]:
     reply: dict[str, Any] = {"description": "Done."}
     if one.gives is not None:
         reply["content"] = _content(one.gives, schema)
-    error: dict[str, Any] = {"description": "Refused."}
+    error: dict[str, Any] = {"description": "Error response."}
     if one.problem:
         error["content"] = {PROBLEM: {"schema": schema(Problem)}}
     described = {

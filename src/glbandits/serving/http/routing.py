@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol, TypeAlias
 from urllib.parse import unquote
 
-from glbandits.serving.http.messages import Refused, Request, Response
+from glbandits.serving.http.http_types import HttpError, Request, Response
 
 REMEMBERED, LONGEST_REMEMBERED = 1024, 256
 """Paths whose route need not be searched again, and their characters. Those that name an event come seldom twice, and
@@ -20,7 +20,7 @@ class Api(Protocol):
     def admit(self, request: Request, scope: str) -> None:
         """Refuse a request that lacks the right to a route of this scope, or comes too often."""
 
-    def refuse(self, refused: Refused, request: Request) -> Response:
+    def refuse(self, refused: HttpError, request: Request) -> Response:
         """What is sent for a request that is refused."""
 
 
@@ -107,16 +107,16 @@ class Routes:
             following = node.literal.get(part)
             if following is None:
                 if node.named is None:
-                    raise Refused(404, "NotFound", f"there is nothing at {path}")
+                    raise HttpError(404, "NotFound", f"there is nothing at {path}")
                 values[node.named[0]] = unquote(part, errors="strict") if "%" in part else part
                 following = node.named[1]
             node = following
         route = node.routes.get("GET" if method == "HEAD" else method)
         if route is None:
             if not node.routes:
-                raise Refused(404, "NotFound", f"there is nothing at {path}")
+                raise HttpError(404, "NotFound", f"there is nothing at {path}")
             allowed = ", ".join(sorted({*node.routes, *(("HEAD",) if "GET" in node.routes else ())}))
-            raise Refused(
+            raise HttpError(
                 405, "MethodNotAllowed", f"{path} takes {allowed}; got {method}", ((b"allow", allowed.encode()),)
             )
         return values, route

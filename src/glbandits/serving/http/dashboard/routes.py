@@ -6,20 +6,20 @@ from functools import partial
 import msgspec
 
 from glbandits.errors import look_up
+from glbandits.serving.http.auth import OPEN, Authenticator
 from glbandits.serving.http.dashboard.page import page_response
-from glbandits.serving.http.dashboard.wire import Learner, Statistics, statistics_of
-from glbandits.serving.http.guard import OPEN, Guard
-from glbandits.serving.http.messages import Request, Response
-from glbandits.serving.http.native.answering import loop_of
-from glbandits.serving.http.native.looking import moment
-from glbandits.serving.http.native.operations import Operation, Parameter, Site
-from glbandits.serving.http.native.routes import LOOP_PREFIX
-from glbandits.serving.http.problems import ProblemApi
+from glbandits.serving.http.dashboard.schemas import Learner, Statistics, statistics_of
+from glbandits.serving.http.http_types import Request, Response
+from glbandits.serving.http.problem_details import ProblemApi
 from glbandits.serving.http.routing import Route, Routes
-from glbandits.serving.loop import Loop
-from glbandits.serving.metrics import learning_lag
-from glbandits.serving.service import Service
-from glbandits.serving.statistics import Window
+from glbandits.serving.http.v1.admin_handlers import moment
+from glbandits.serving.http.v1.decision_handlers import loop_of
+from glbandits.serving.http.v1.operations import Operation, Parameter, Site
+from glbandits.serving.http.v1.routes import LOOP_PREFIX
+from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.loop_statistics import Window
+from glbandits.serving.runtime.metrics import learning_lag
+from glbandits.serving.runtime.service import Service
 
 WINDOWS = {window.value: window for window in Window}
 
@@ -70,7 +70,7 @@ async def page(_: Request) -> Response:
     return page_response()
 
 
-def add_routes(routes: Routes, service: Service, guard: Guard) -> None:
+def add_routes(routes: Routes, service: Service, guard: Authenticator) -> None:
     """The page and its figures."""
     site = Site(service, ProblemApi(guard), guard.limits)
     for prefix in ("", LOOP_PREFIX):

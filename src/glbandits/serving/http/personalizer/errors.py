@@ -6,8 +6,8 @@ inner error. docs/personalizer.md has the table of what is told when.
 
 import msgspec
 
-from glbandits.serving.http.guard import Guard
-from glbandits.serving.http.messages import Refused, Request, Response
+from glbandits.serving.http.auth import Authenticator
+from glbandits.serving.http.http_types import HttpError, Request, Response
 
 BY_STATUS = {
     401: "InvalidApiAccess",
@@ -67,14 +67,14 @@ class PersonalizerApi:
         code: the fine code of a bad request to its routes.
     """
 
-    def __init__(self, guard: Guard, *, preview: bool, code: str = "BadRequest") -> None:
+    def __init__(self, guard: Authenticator, *, preview: bool, code: str = "BadRequest") -> None:
         self._guard, self._preview, self._code = guard, preview, code
 
     def admit(self, request: Request, scope: str) -> None:
-        """See `Guard.admit`."""
+        """See `Authenticator.admit`."""
         self._guard.admit(request, scope)
 
-    def refuse(self, refused: Refused, request: Request) -> Response:
+    def refuse(self, refused: HttpError, request: Request) -> Response:
         """What is sent for a request that is refused. A body that is too large is a bad request, as it was there."""
         status = 400 if refused.status == 413 else refused.status
         fine = self._fine_code(refused)
@@ -88,7 +88,7 @@ class PersonalizerApi:
         headers = ((b"x-ms-error-code", fine.encode()), *refused.headers)
         return Response(status, msgspec.json.encode(ErrorResponse(error)), headers=headers)
 
-    def _fine_code(self, refused: Refused) -> str:
+    def _fine_code(self, refused: HttpError) -> str:
         if refused.code == "BadRequest":
             return self._code
         return refused.code if refused.code in CODES else BY_STATUS.get(refused.status, "InternalServerError")

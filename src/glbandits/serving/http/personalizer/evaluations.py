@@ -11,20 +11,20 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from glbandits.errors import GlbanditsError, InvalidInput
-from glbandits.serving.http.messages import Refused, Request, Response
-from glbandits.serving.http.personalizer.configuring import Configuring, parse_arguments
-from glbandits.serving.http.personalizer.ranking import NO_CONTENT, loop_of
-from glbandits.serving.http.personalizer.times import as_microseconds, as_time
-from glbandits.serving.http.personalizer.wire import check_ids, decode
-from glbandits.serving.http.personalizer.wire_settings import (
+from glbandits.serving.http.http_types import HttpError, Request, Response
+from glbandits.serving.http.personalizer.config_handlers import Configuring, parse_arguments
+from glbandits.serving.http.personalizer.config_schemas import (
     Evaluation,
     EvaluationContract,
     PolicyContract,
     PolicyReference,
     PolicyResult,
 )
-from glbandits.serving.service import Service
-from glbandits.serving.store import EventStore
+from glbandits.serving.http.personalizer.iso8601 import as_microseconds, as_time
+from glbandits.serving.http.personalizer.rank_handlers import NO_CONTENT, loop_of
+from glbandits.serving.http.personalizer.schemas import check_ids, decode
+from glbandits.serving.runtime.service import Service
+from glbandits.serving.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
 
@@ -110,7 +110,7 @@ class Evaluations:
     async def _begin(self, request: Request, evaluation_id: str) -> Evaluation:
         loop = self._service.loop(loop_of(request)).name
         if self._evaluate_log is None:
-            raise Refused(
+            raise HttpError(
                 503,
                 "OperationNotAllowed",
                 "this server was started without estimators; export the log and run `glb evaluate`",
@@ -173,7 +173,7 @@ class Evaluations:
         results = (await self._find(request, wanted.evaluation_id)).policy_results
         arguments = [result.arguments for result in results if result.name == wanted.policy_name]
         if not arguments:
-            raise Refused(404, "LearningSettingsNotFound", f"the evaluation has no policy {wanted.policy_name!r}")
+            raise HttpError(404, "LearningSettingsNotFound", f"the evaluation has no policy {wanted.policy_name!r}")
         await self._configuring.apply(self._service.loop(loop_of(request)), arguments[0])
         return NO_CONTENT
 
@@ -188,7 +188,7 @@ class Evaluations:
     async def _find(self, request: Request, evaluation_id: str) -> Evaluation:
         found = (await self._kept(request)).get(evaluation_id)
         if found is None:
-            raise Refused(404, "EvaluationNotFound", f"there is no evaluation {evaluation_id!r}")
+            raise HttpError(404, "EvaluationNotFound", f"there is no evaluation {evaluation_id!r}")
         return found
 
 

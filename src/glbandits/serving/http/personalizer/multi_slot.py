@@ -10,12 +10,12 @@ import msgspec
 
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
-from glbandits.serving.arms import JSON, described_request
-from glbandits.serving.event_ids import new_event_id
-from glbandits.serving.events import Fate, Question
-from glbandits.serving.http.guard import Limits
-from glbandits.serving.http.messages import Request, Response
-from glbandits.serving.http.personalizer.ranking import (
+from glbandits.serving.domain.event_ids import new_event_id
+from glbandits.serving.domain.events import DecisionRequest, Fate
+from glbandits.serving.domain.request_features import JSON, described_request
+from glbandits.serving.http.auth import Limits
+from glbandits.serving.http.http_types import Request, Response
+from glbandits.serving.http.personalizer.rank_handlers import (
     NO_CONTENT,
     event_of,
     loop_of,
@@ -23,7 +23,7 @@ from glbandits.serving.http.personalizer.ranking import (
     places_of,
     unknown_event,
 )
-from glbandits.serving.http.personalizer.wire import (
+from glbandits.serving.http.personalizer.schemas import (
     MultiSlotRankRequest,
     MultiSlotRankResponse,
     MultiSlotRewardRequest,
@@ -33,7 +33,7 @@ from glbandits.serving.http.personalizer.wire import (
     decode,
     feature_objects,
 )
-from glbandits.serving.service import Answer, Service
+from glbandits.serving.runtime.service import Answer, Service
 
 _rank_request = msgspec.json.Decoder(MultiSlotRankRequest)
 _reward_request = msgspec.json.Decoder(MultiSlotRewardRequest)
@@ -73,7 +73,7 @@ class MultiSlot:
     ) -> Answer:
         excluded = sorted({*taken, *places_of(asked.actions, slot.excluded_actions or ())})
         (baseline,) = places_of(asked.actions, [slot.baseline_action])
-        question = Question(
+        question = DecisionRequest(
             event_id=event_id,
             slot=slot.id,
             request=described_request(

@@ -2,16 +2,16 @@
 
 from typing import NamedTuple
 
-from glbandits.serving.http.guard import Guard
-from glbandits.serving.http.messages import Refused, Request, Response
-from glbandits.serving.http.personalizer.configuring import Configuring
+from glbandits.serving.http.auth import Authenticator
+from glbandits.serving.http.http_types import HttpError, Request, Response
+from glbandits.serving.http.personalizer.config_handlers import Configuring
 from glbandits.serving.http.personalizer.errors import PersonalizerApi
 from glbandits.serving.http.personalizer.evaluations import EvaluateLog, Evaluations
-from glbandits.serving.http.personalizer.keeping import Keeping
+from glbandits.serving.http.personalizer.model_log_handlers import Keeping
 from glbandits.serving.http.personalizer.multi_slot import MultiSlot
-from glbandits.serving.http.personalizer.ranking import Ranking
+from glbandits.serving.http.personalizer.rank_handlers import Ranking
 from glbandits.serving.http.routing import Handler, Route, Routes
-from glbandits.serving.service import Service
+from glbandits.serving.runtime.service import Service
 
 STABLE = ("v1.0",)
 PREVIEWS = ("v1.1-preview.1", "v1.1-preview.2", "v1.1-preview.3")
@@ -38,7 +38,7 @@ class Call(NamedTuple):
     """See `Route`."""
 
 
-def add_routes(routes: Routes, service: Service, guard: Guard, evaluate_log: EvaluateLog | None = None) -> None:
+def add_routes(routes: Routes, service: Service, guard: Authenticator, evaluate_log: EvaluateLog | None = None) -> None:
     """Answer the calls of Personalizer: v1.0, its previews, and the one whose version is in the query.
 
     Args:
@@ -59,7 +59,7 @@ def add_routes(routes: Routes, service: Service, guard: Guard, evaluate_log: Eva
             _add(routes, guard, f"{prefix}/personalizer", call._replace(handler=_dated(call.handler)), preview=True)
 
 
-def _calls(service: Service, guard: Guard, evaluate_log: EvaluateLog | None) -> tuple[list[Call], list[Call]]:
+def _calls(service: Service, guard: Authenticator, evaluate_log: EvaluateLog | None) -> tuple[list[Call], list[Call]]:
     """What all versions have, and what only the previews have."""
     ranking, multi_slot = Ranking(service, guard.limits), MultiSlot(service, guard.limits)
     configuring, keeping = Configuring(service), Keeping(service)
@@ -94,7 +94,7 @@ def _calls(service: Service, guard: Guard, evaluate_log: EvaluateLog | None) -> 
     return stable, previews
 
 
-def _add(routes: Routes, guard: Guard, base: str, call: Call, *, preview: bool) -> None:
+def _add(routes: Routes, guard: Authenticator, base: str, call: Call, *, preview: bool) -> None:
     api = PersonalizerApi(guard, preview=preview, code=call.code)
     largest = guard.limits.body if call.largest_body is None else call.largest_body
     routes.add(call.method, base + call.path, Route(api, call.scope, call.handler, largest, swift=call.swift))
@@ -107,7 +107,7 @@ def _dated(handler: Handler) -> Handler:
     async def answer(request: Request) -> Response:
         version = request.parameters().get("api-version")
         if version not in known:
-            raise Refused(400, "BadRequest", f"api-version should be one of {', '.join(known)}; got {version!r}")
+            raise HttpError(400, "BadRequest", f"api-version should be one of {', '.join(known)}; got {version!r}")
         return await handler(request)
 
     return answer

@@ -1,0 +1,96 @@
+"""What a loop can be told: how long it waits for rewards, how it counts them, how much it explores, what decides."""
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from glbandits.errors import InvalidInput, look_up, number, whole
+from glbandits.policies import POLICIES, Optimist, Policy
+from glbandits.policy import rebuild, settings_of
+from glbandits.serving.domain.events import Aggregation, Mode
+
+SECOND = 1_000_000
+"""In microseconds, which is how times are kept."""
+LARGEST_MODEL = 40_000_000
+"""Numbers of a model, 320 MB: it is copied for every one that is published, and kept in the store."""
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of a loop. Each change is kept, and a decision is learned by those under which it was made.
+
+    But for a shorter wait: it holds for decisions too that wait already.
+    """
+
+    reward_wait: float = 600.0
+    """Seconds that rewards are waited for."""
+    default_reward: float = 0.0
+    """What a decision without a reward counts."""
+    aggregation: Aggregation = Aggregation.EARLIEST
+    exploration: float = 0.2
+    """The share of decisions that are random, so that no allowed action has less than exploration / actions."""
+    mode: Mode = Mode.ONLINE
+    model_update: float = 1.0
+    """Seconds between two models."""
+    retention_days: int = -1
+    """Days that the log is kept; -1 forever."""
+    width: int = 256
+    """Numbers into which the features of an action are hashed; the features themselves for dense actions."""
+    policy: str = "optimist"
+    settings: dict[str, Any] = msgspec.field(default_factory=lambda: settings_of(Optimist(link="identity")))
+    """Of the policy."""
+
+    def __post_init__(self) -> None:
+        number("reward_wait", self.reward_wait, at_least=0, at_most=60 * 60 * 24 * 60)
+        number("default_reward", self.default_reward, at_least=-1, at_most=1)
+        number("exploration", self.exploration, at_least=0, at_most=1)
+        number("model_update", self.model_update, at_least=0, at_most=60 * 60 * 24)
+        whole("width", self.width, at_least=1, at_most=1_000_000)
+        if self.retention_days != -1:
+            whole("retention_days", self.retention_days, at_least=1, at_most=100_000)
+        self.policy_settings()
+        self._check_size()
+
+    def _check_size(self) -> None:
+        try:
+            settings = msgspec.json.encode(self.settings).decode()
+            fits = model_size(self.policy, settings, self.width) <= LARGEST_MODEL
+        except MemoryError:
+            fits = False
+        if not fits:
+            raise InvalidInput(
+                f"a model of {self.policy} may have {LARGEST_MODEL:,} numbers, and has more with these settings and a "
+                f"width of {self.width:,}. Take a smaller width, or optimist"
+            )
+
+    @property
+    def wait(self) -> int:
+        """Microseconds that rewards are waited for."""
+        return round(self.reward_wait * SECOND)
+
+    def policy_settings(self) -> Policy:
+        """The policy itself."""
+        kind = look_up("policy", self.policy, POLICIES)
+        try:
+            policy = rebuild(kind, self.settings)
+        except TypeError as error:
+            raise InvalidInput(f"the settings of {self.policy} cannot be {self.settings}: {error}") from None
+        if policy.keeps_history:
+            raise InvalidInput(f"{self.policy} keeps all that it learned, which a service cannot; use optimist")
+        return policy
+
+
+@lru_cache(maxsize=64)  # a configuration is read again every second
+def model_size(policy: str, settings: str, width: int) -> int:
+    """Numbers of the model of a policy with settings in JSON; of a narrower one if that is too large already.
+
+    Only making a model tells its size. The widths that are tried double, so that none is made that is far too large.
+    """
+    made = rebuild(POLICIES[policy], msgspec.json.decode(settings))
+    narrower = (2**power for power in range(width.bit_length() - 1))
+    size = 0
+    for tried in (*narrower, width):
+        size = made.init(tried).size
+        if size > LARGEST_MODEL:
+            break
+    return size

@@ -1,0 +1,49 @@
+"""What a loop is born with, its models as they are kept, and which policies can be served."""
+
+import msgspec
+
+from glbandits.bandit import Bandit
+from glbandits.errors import InvalidInput
+from glbandits.serving.domain.loop_config import Configuration
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """What a loop was born with."""
+
+    salt: str
+    """Makes its draws its own."""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A model as it is kept."""
+
+    epoch: int
+    number: int
+    bandit: bytes
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """The body of its document, or of its entry among the models."""
+    return msgspec.msgpack.encode(snapshot)
+
+
+def decode_snapshot(body: bytes) -> Snapshot:
+    """What `encode_snapshot` has encoded."""
+    return msgspec.msgpack.decode(body, type=Snapshot)
+
+
+def fresh_model(configuration: Configuration) -> Bandit:
+    """A model that knows nothing."""
+    return Bandit(configuration.policy_settings(), configuration.width, seed=0)
+
+
+def check_exact(configuration: Configuration) -> None:
+    """Refuse a policy that cannot say the exact chance of an action, in its first decision or a later one."""
+    model = fresh_model(configuration)
+    exact = model.exact_probabilities([[0.0] * configuration.width]) is not None
+    later = getattr(model.policy, "draw", None) != "decision"  # which SGD-TS begins only after its first block
+    if not (exact and later):
+        raise InvalidInput(
+            f"{configuration.policy} with these settings cannot say the exact chance of an action, which a service "
+            "must log; use optimist"
+        )

@@ -1,0 +1,134 @@
+"""Configuration, policy, log, model and evaluations as they are sent."""
+
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from glbandits.errors import InvalidInput
+from glbandits.serving.domain.events import Aggregation, Mode
+from glbandits.serving.http.personalizer.iso8601 import as_microseconds
+
+MOST_POLICIES = 10
+
+PolicySource: TypeAlias = Literal["Online", "Baseline", "Random", "Custom", "OfflineExperimentation"]
+
+
+class ServiceConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """Settings of a loop, with all fields that v1.0 and the previews have. None: it stays as it is."""
+
+    reward_wait_time: str | None = None
+    default_reward: float | None = None
+    reward_aggregation: Aggregation | None = None
+    exploration_percentage: float | None = None
+    model_export_frequency: str | None = None
+    log_mirror_enabled: bool | None = None
+    log_mirror_sas_uri: str | None = None
+    log_retention_days: int | None = None
+    last_configuration_edit_date: datetime | None = None
+    learning_mode: Mode | None = None
+    is_auto_optimization_enabled: bool | None = None
+    auto_optimization_frequency: str | None = None
+    auto_optimization_start_date: datetime | None = None
+    model_retrain_days: int | None = None
+    is_inference_explainability_enabled: bool | None = None
+
+
+class PolicyContract(msgspec.Struct, frozen=True):
+    """Learning settings: a name, and the policy with its settings as a text."""
+
+    name: str
+    arguments: str
+
+
+class PolicyReference(msgspec.Struct, frozen=True, rename="camel"):
+    """A policy of an evaluation."""
+
+    evaluation_id: str
+    policy_name: str
+
+
+class DateRange(msgspec.Struct, frozen=True, rename={"start": "from", "end": "to"}):
+    """From a time to another."""
+
+    start: datetime
+    end: datetime
+
+
+class LogsProperties(msgspec.Struct, frozen=True, rename="camel"):
+    """What there is of the log."""
+
+    date_range: DateRange
+
+
+class ModelProperties(msgspec.Struct, frozen=True, rename="camel"):
+    """When the model began, and when it last learned."""
+
+    creation_time: datetime
+    last_modified_time: datetime
+
+
+class EvaluationContract(msgspec.Struct, frozen=True, rename="camel"):
+    """The question what policies would have earned."""
+
+    name: str
+    start_time: datetime
+    end_time: datetime
+    policies: list[PolicyContract] = []
+    enable_offline_experimentation: bool | None = None
+
+    def __post_init__(self) -> None:
+        if not 1 <= len(self.name) <= 256:
+            raise InvalidInput("The name of an evaluation should have between 1 and 256 characters.")
+        if not as_microseconds(self.start_time) < as_microseconds(self.end_time):
+            raise InvalidInput("The startTime of an evaluation should be before its endTime.")
+        if len(self.policies) > MOST_POLICIES:
+            raise InvalidInput(f"An evaluation takes at most {MOST_POLICIES} policies; got {len(self.policies)}.")
+        if len({policy.name for policy in self.policies}) < len(self.policies):
+            raise InvalidInput("The names of the policies of an evaluation must be unique.")
+        if self.enable_offline_experimentation:
+            raise InvalidInput(
+                "enableOfflineExperimentation is not offered: name the policies to compare, or run `glb evaluate`."
+            )
+
+
+class PolicyResultSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a policy would have earned in a span of time."""
+
+    time_stamp: datetime
+    ips_estimator_numerator: float
+    ips_estimator_denominator: float
+    snips_estimator_denominator: float
+    aggregate_time_window: str = "PT0S"
+    non_zero_probability: float | None = None
+    sum_of_squares: float | None = None
+    confidence_interval: float | None = None
+    average_reward: float
+
+
+class PolicyResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What a policy would have earned."""
+
+    name: str
+    arguments: str
+    policy_source: PolicySource
+    summary: list[PolicyResultSummary]
+    total_summary: PolicyResultSummary
+
+
+class Evaluation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An evaluation, as it is kept and as it is sent."""
+
+    id: str
+    name: str
+    start_time: datetime
+    end_time: datetime
+    job_id: str
+    status: Literal["completed", "pending", "failed"]
+    policy_results: list[PolicyResult] = []
+    feature_importance: list[list[str]] = []
+    evaluation_type: Literal["Manual"] = "Manual"
+    optimal_policy: str | None = None
+    creation_time: datetime
+    failure: str | None = None
+    """Why it failed."""

@@ -1,0 +1,52 @@
+"""Times and durations as the contract writes them: RFC 3339 and ISO 8601. Here they are microseconds or seconds."""
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+
+from glbandits.errors import InvalidInput
+from glbandits.serving.domain.loop_config import SECOND
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS = (("H", 3600), ("M", 60))
+
+
+def parse_duration(name: str, text: str) -> float:
+    """The seconds of a duration in days, hours, minutes and seconds. Months and years have no fixed length.
+
+    >>> parse_duration("rewardWaitTime", "PT10M"), parse_duration("rewardWaitTime", "P1DT0.5S")
+    (600.0, 86400.5)
+    """
+    try:
+        return msgspec.convert(text, timedelta).total_seconds()
+    except msgspec.ValidationError:
+        raise InvalidInput(
+            f"{name} must be an ISO 8601 duration of days, hours, minutes and seconds, as PT10M; got {text[:40]!r}"
+        ) from None
+
+
+def duration_text(seconds: float) -> str:
+    """A duration in the largest units that fit, to the microsecond.
+
+    >>> duration_text(600), duration_text(90061.5), duration_text(0)
+    ('PT10M', 'P1DT1H1M1.5S', 'PT0S')
+    """
+    days, left = divmod(round(seconds * SECOND), 24 * 3600 * SECOND)
+    clock = ""
+    for unit, size in _UNITS:
+        count, left = divmod(left, size * SECOND)
+        clock += f"{count}{unit}" if count else ""
+    whole, part = divmod(left, SECOND)
+    if left or not (days or clock):
+        clock += f"{whole}.{part:06d}".rstrip("0").rstrip(".") + "S"
+    return "P" + (f"{days}D" if days else "") + (f"T{clock}" if clock else "")
+
+
+def as_time(at: int) -> datetime:
+    """Microseconds since 1970 as a time."""
+    return _EPOCH + timedelta(microseconds=at)
+
+
+def as_microseconds(time: datetime) -> int:
+    """A time as microseconds since 1970; one without a zone is UTC."""
+    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)

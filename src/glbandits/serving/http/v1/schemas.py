@@ -1,0 +1,234 @@
+"""What goes over the wire, as types. The OpenAPI description is made from these, and the client reads with them."""
+
+from datetime import datetime
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from glbandits.serving.domain.events import Aggregation, Decision, Fate, Mode
+from glbandits.serving.domain.loop_config import Configuration
+
+LONGEST_ID = 256
+"""Characters of an id, of an event, an arm or a reward's key."""
+
+EventId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
+ArmId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
+Place: TypeAlias = Annotated[int, Meta(ge=0)]
+
+
+class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What all messages share: names in camelCase, and nothing that is not known."""
+
+
+class DecideRequest(Wire, frozen=True, kw_only=True):
+    """A question: which of these arms?"""
+
+    event_id: EventId | None = None
+    """Names the decision, and seeds its draw. The same one again gets the same answer. None: the server makes one."""
+    arms: Annotated[list[list[float]], Meta(min_length=1)]
+    """The features of each arm: as many numbers as the loop is wide."""
+    ids: list[ArmId] | None = None
+    """Names of the arms, for the log. None: their places."""
+    excluded: list[Place] = []
+    """Places of arms that must not be chosen."""
+    deferred: bool = False
+    """Whether the decision counts only once it is activated."""
+
+
+class Decided(Wire, frozen=True, kw_only=True):
+    """The answer."""
+
+    event_id: str
+    arm: int
+    """The place of the arm to use."""
+    id: str
+    """Its name."""
+    probability: float
+    """The chance that it had."""
+    probabilities: tuple[float, ...]
+    """The chance that the model gave each arm, in the order of the request."""
+    model_version: str
+    """Epoch and number of the model: see the guide."""
+    degraded: bool
+    """The log did not say in time that it has the decision. A reward for it may find it unknown after a crash."""
+
+
+class EventRewardRequest(Wire, frozen=True, kw_only=True):
+    """What came of a decision."""
+
+    event_id: EventId
+    value: float
+    key: Annotated[str, Meta(max_length=LONGEST_ID)] = ""
+    """A name for this reward: sent twice under the same name it counts once."""
+
+
+class Rewarded(Wire, frozen=True, kw_only=True):
+    """What became of a reward, or of an activation."""
+
+    event_id: str
+    fate: Fate
+    """Late ones are in the log and are not learned."""
+
+
+class ActivateRequest(Wire, frozen=True, kw_only=True):
+    """A deferred decision was used after all."""
+
+    event_id: EventId
+
+
+class BatchRequest(Wire, frozen=True, kw_only=True):
+    """Several questions and several rewards. Decisions come first: a reward may be of one in the same batch."""
+
+    decide: list[DecideRequest] = []
+    reward: list[EventRewardRequest] = []
+
+
+class ItemProblem(Wire, frozen=True, kw_only=True):
+    """Why one item of a batch was refused."""
+
+    status: int
+    """What its own request would have been answered with."""
+    code: str
+    detail: str
+
+
+class DecideOutcome(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """One of the two."""
+
+    decided: Decided | None = None
+    problem: ItemProblem | None = None
+
+
+class RewardOutcome(Wire, frozen=True, kw_only=True, omit_defaults=True):
+    """One of the two."""
+
+    rewarded: Rewarded | None = None
+    problem: ItemProblem | None = None
+
+
+class BatchReply(Wire, frozen=True, kw_only=True):
+    """What became of each item, in their order."""
+
+    decide: list[DecideOutcome]
+    reward: list[RewardOutcome]
+
+
+class EventReward(Wire, frozen=True, kw_only=True):
+    """A reward as it is in the log."""
+
+    number: int
+    at: datetime
+    value: float
+    key: str
+    late: bool
+
+
+class EventRecord(Wire, frozen=True, kw_only=True):
+    """A decision as it is in the log, with all that came of it so far."""
+
+    number: int
+    event_id: str
+    slot: str
+    at: datetime
+    actions: tuple[str, ...]
+    excluded: tuple[int, ...]
+    shown: int
+    """The place of the action that was returned."""
+    chosen: int
+    """The place of the action that the model chose: another one unless the mode is Online."""
+    probability: float
+    probabilities: tuple[float, ...]
+    model_version: str
+    mode: Mode
+    deferred: bool
+    activated_at: datetime | None
+    rewards: list[EventReward]
+    wait: float
+    """Seconds that rewards are waited for."""
+    default_reward: float
+    aggregation: Aggregation
+    exploration: float
+    seed: str
+    """What the draw was made with; as text, because it has more digits than JavaScript keeps."""
+    encoding: str
+    """json or dense: what the features are."""
+    features: Any
+    """Of dense arms a list of numbers each; else the shared features and those of each action."""
+
+
+class Events(Wire, frozen=True, kw_only=True):
+    """A page of the log, the newest first."""
+
+    events: list[EventRecord]
+    before: int | None
+    """What to ask for to get the next page; None if this is the last."""
+
+
+class Counts(Wire, frozen=True, kw_only=True):
+    """How many events came, of each fate."""
+
+    decisions: dict[Fate, int]
+    rewards: dict[Fate, int]
+    activations: dict[Fate, int]
+
+
+class Status(Wire, frozen=True, kw_only=True):
+    """How a loop is doing."""
+
+    loop: str
+    policy: str
+    width: int
+    mode: Mode
+    model_version: str
+    learned_to: int
+    """The number of the last decision that the model has passed."""
+    learning_failed: str | None
+    """What the last try to learn failed with."""
+    queue: int
+    """Events of all loops that wait to be written."""
+    first_at: datetime | None
+    last_at: datetime | None
+    counts: Counts
+
+
+class Loops(Wire, frozen=True, kw_only=True):
+    """The loops of the server."""
+
+    loops: list[str]
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.default_factory is msgspec.NODEFAULT:
+        return field.default
+    return msgspec.field(default_factory=field.default_factory)
+
+
+LoopConfiguration: Any = msgspec.defstruct(
+    "LoopConfiguration",
+    [(field.name, field.type, _default(field)) for field in msgspec.structs.fields(Configuration)],
+    namespace={"__doc__": "Settings of a loop. What is left out of a whole configuration has its default."},
+    frozen=True,
+    kw_only=True,
+    rename="camel",
+    forbid_unknown_fields=True,
+)
+"""`Configuration` in camelCase, so that no setting has two homes."""
+
+
+def model_version(epoch: int, number: int) -> str:
+    """Which model it was: how many times it was replaced, and the last decision that it had passed."""
+    return f"{epoch}.{number}"
+
+
+def decided(decision: Decision, degraded: bool) -> Decided:
+    """The answer that a decision makes."""
+    return Decided(
+        event_id=decision.event_id,
+        arm=decision.shown,
+        id=decision.actions[decision.shown],
+        probability=decision.probability,
+        probabilities=decision.probabilities,
+        model_version=model_version(decision.epoch, decision.model),
+        degraded=degraded,
+    )

@@ -1,0 +1,1 @@
+"""What runs in a server process: loops, the writer, the learner and their metrics."""

@@ -1,0 +1,222 @@
+"""The log of a loop as Parquet files, for the off-policy commands and for anyone's tools."""
+
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+
+from glbandits.errors import InvalidInput
+from glbandits.records import Floats
+from glbandits.serving.domain.events import Decision, SettledDecision
+from glbandits.serving.domain.reward_aggregates import baseline_of
+from glbandits.serving.storage.event_store import EventStore
+
+if TYPE_CHECKING:
+    import polars as pl
+
+FeaturesOf: TypeAlias = Callable[[Decision], Floats | None]
+"""The features of a decision's actions, (K, d); None to leave the decision out."""
+RewardOf: TypeAlias = Callable[[SettledDecision], float | None]
+"""What a decision earned in the end; None to leave it out."""
+
+MANIFEST = "manifest.json"
+BATCH = 1_000
+"""Decisions that are read from the store together."""
+NUMBERS_OF_FILE = 2**23
+"""Features of a file, about: 67 MB before compression. Log and files may be larger than memory."""
+
+
+class ExportedFile(msgspec.Struct, frozen=True):
+    """One of the files."""
+
+    name: str
+    rows: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What was exported. It is written last: where it is, the export is whole."""
+
+    loop: str
+    rows: int
+    left_out: int
+    """Decisions without a reward or features, such as deferred ones that were never activated."""
+    last_number: int
+    """Of the last decision that was looked at; 0 if there was none."""
+    files: list[ExportedFile]
+
+
+class _Row(NamedTuple):
+    number: int
+    event_id: str
+    slot: str
+    at: int
+    mode: str
+    model: int
+    actions: list[str]
+    arm: int
+    propensity: float
+    reward: float
+    features: Floats
+
+
+def export_parquet(
+    store: EventStore,
+    loop: str,
+    folder: str | PathLike[str],
+    *,
+    now: int,
+    features_of: FeaturesOf,
+    reward_of: RewardOf,
+) -> Manifest:
+    """Write the decisions whose wait was over at `now`, a row each, to a new or empty folder.
+
+    `glbandits.evaluation.read_parquet(folder, Columns(features="features"))` reads them: `features` has a list for each
+    action that could be chosen, the baseline first, `arm` is the place of the shown one in it, `propensity` the chance
+    that it had, `actions` their ids. `mode` says who decided: where it is not Online the baseline was shown whatever
+    was drawn, with the propensity 1. `at` is in microseconds since 1970. No file is ever seen half written.
+    """
+    try:
+        import polars  # noqa: F401
+    except ModuleNotFoundError:
+        raise InvalidInput(
+            "Parquet files are written with polars, which is in the extra [lab]: pip install 'glbandits[lab]'"
+        ) from None
+    target = Path(folder)
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise InvalidInput(f"an export must go to a new or empty folder; {target} is none")
+    target.mkdir(parents=True, exist_ok=True)
+    seen = _Seen()
+    rows = _rows(seen.watch(_all_ripe(store, loop, now)), features_of, reward_of)
+    files = [_write_rows(target, part) for part in _parts(rows)]
+    written = sum(file.rows for file in files)
+    manifest = Manifest(loop=loop, rows=written, left_out=seen.count - written, last_number=seen.last, files=files)
+    content = msgspec.json.format(msgspec.json.encode(manifest))
+    _put_in_place(target / MANIFEST, lambda path: path.write_bytes(content))
+    return manifest
+
+
+def _all_ripe(store: EventStore, loop: str, now: int) -> Iterator[SettledDecision]:
+    after = 0
+    while batch := store.ripe(loop, after, now, BATCH):
+        yield from batch
+        after = batch[-1].number
+
+
+class _Seen:
+    """Counts what passes by."""
+
+    count, last = 0, 0
+
+    def watch(self, decisions: Iterable[SettledDecision]) -> Iterator[SettledDecision]:
+        for each in decisions:
+            self.count, self.last = self.count + 1, each.number
+            yield each
+
+
+def _rows(decisions: Iterable[SettledDecision], features_of: FeaturesOf, reward_of: RewardOf) -> Iterator[_Row]:
+    width: int | None = None
+    for each in decisions:
+        reward = reward_of(each)
+        features = None if reward is None else features_of(each.decision)
+        if reward is None or features is None:
+            continue
+        width = width or features.shape[1]
+        if features.shape[1] != width:
+            raise InvalidInput(
+                f"all decisions must have as many features; event {each.decision.event_id!r} has {features.shape[1]}, "
+                f"others {width}. Have features_of return None for those of another time"
+            )
+        yield _row(each, features, reward)
+
+
+def _parts(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+    """The rows of one file, and the next."""
+    part: list[_Row] = []
+    size = 0
+    for row in rows:
+        part.append(row)
+        size += row.features.size
+        if size >= NUMBERS_OF_FILE:
+            yield part
+            part, size = [], 0
+    if part:
+        yield part
+
+
+def _row(ripe: SettledDecision, features: Floats, reward: float) -> _Row:
+    decision, baseline = ripe.decision, baseline_of(ripe.decision)
+    # What could not be chosen is no arm of the row: another policy could not have chosen it either.
+    allowed = [i for i in range(len(decision.actions)) if i not in decision.excluded or i == decision.shown]
+    allowed.sort(key=lambda place: place != baseline)
+    return _Row(
+        number=ripe.number,
+        event_id=decision.event_id,
+        slot=decision.slot,
+        at=decision.at,
+        mode=decision.mode.value,
+        model=decision.model,
+        actions=[decision.actions[i] for i in allowed],
+        arm=allowed.index(decision.shown),
+        propensity=decision.probability,
+        reward=reward,
+        features=features[allowed],
+    )
+
+
+def _write_rows(folder: Path, rows: list[_Row]) -> ExportedFile:
+    frame = _frame(rows)
+    path = folder / f"decisions-{rows[0].number:015d}.parquet"
+    digest = _put_in_place(path, lambda beside: frame.write_parquet(beside, compression="zstd"))
+    return ExportedFile(path.name, len(rows), digest)
+
+
+def _frame(rows: list[_Row]) -> "pl.DataFrame":
+    import polars as pl
+
+    plain = pl.DataFrame(
+        [row[:-1] for row in rows],
+        schema={
+            "number": pl.Int64,
+            "event_id": pl.String,
+            "slot": pl.String,
+            "at": pl.Int64,
+            "mode": pl.String,
+            "model": pl.Int64,
+            "actions": pl.List(pl.String),
+            "arm": pl.Int64,
+            "propensity": pl.Float64,
+            "reward": pl.Float64,
+        },
+        orient="row",
+    )
+    # By way of arrays: lists of lists of Python's numbers would take twenty times as long.
+    arms = pl.DataFrame(
+        {
+            "row": np.repeat(np.arange(len(rows)), [len(row.features) for row in rows]),
+            "features": np.concatenate([row.features for row in rows]),
+        }
+    )
+    lists = arms.group_by("row", maintain_order=True).agg(pl.col("features").cast(pl.List(pl.Float64)))
+    return plain.with_columns(lists["features"])
+
+
+def _put_in_place(path: Path, write: Callable[[Path], Any]) -> str:
+    """Write beside, wait for the disk, rename. The SHA-256 of what was written."""
+    beside = path.parent / f".glbandits-{secrets.token_hex(8)}.tmp"
+    try:
+        write(beside)
+        with beside.open("rb") as file:
+            os.fsync(file.fileno())
+            content = file.read()
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+    return sha256(content).hexdigest()

@@ -1,0 +1,316 @@
+"""A loop: one stream of decisions, the model that makes them, and the learning from what came of them."""
+
+import secrets
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import NamedTuple
+
+import msgspec
+
+from glbandits.bandit import Bandit
+from glbandits.errors import InvalidInput
+from glbandits.features import Hashing
+from glbandits.serving.domain.action_selection import allowed_places, decide, seed_of
+from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
+from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.model_snapshots import (
+    Identity,
+    Snapshot,
+    check_exact,
+    decode_snapshot,
+    encode_snapshot,
+    fresh_model,
+)
+from glbandits.serving.domain.request_features import arms_of
+from glbandits.serving.domain.reward_aggregation import learn
+from glbandits.serving.runtime.loop_statistics import LoopStatistics
+from glbandits.serving.storage.event_store import Document, EventStore
+
+BATCH = 1000
+"""Decisions that are read from the store at a time to be learned."""
+IDENTITY, CONFIGURATION, BASE = "loop", "configuration", "base"
+"""Kinds of documents. A base is the model with which an epoch begins. The log is whole since the oldest base: when a
+part of it is deleted, a new epoch begins, and older bases go. What was decided before cannot be made again."""
+
+
+class Published(NamedTuple):
+    """A model as decisions see it. It never changes; another takes its place."""
+
+    epoch: int
+    number: int
+    bandit: Bandit
+    hashing: Hashing
+
+
+class Loop:
+    """Decides at once, from what it holds in memory; learns when told to, in the order of the log.
+
+    `decide` may be called from any thread while another one learns. Learning, and replacing the configuration or the
+    model, is for one thread at a time, which the lock sees to.
+
+    Args:
+        name: of the loop in the store.
+        store: where decisions, rewards, models and configurations are kept.
+        clock: microseconds since 1970.
+    """
+
+    def __init__(self, name: str, store: EventStore, clock: Callable[[], int]) -> None:
+        self.name, self._store, self._clock = name, store, clock
+        self._lock, self._hashings = Lock(), dict[int, Hashing]()
+        self._versions: dict[str, int] = {}
+        identity = self._document(IDENTITY, lambda: msgspec.json.encode(Identity(secrets.token_hex(16))))
+        self.salt = msgspec.json.decode(identity.body, type=Identity).salt
+        self._adopt(self._read())
+        self.learned_at: int | None = None
+        """When the model last passed decisions; None since the start."""
+        self.statistics = LoopStatistics(store, name, self._number)
+
+    def _document(self, kind: str, first: Callable[[], bytes]) -> Document:
+        """The newest one. If there is none, it is made; of several processes that try, one does."""
+        while (kept := self._store.latest_document(self.name, kind)) is None:
+            self._store.save_documents(self.name, self._clock(), {kind: first()}, after={kind: 0})
+        return kept
+
+    def _read(self) -> Snapshot:
+        """Take the configuration that is kept, and give the model; remember their versions for `_commit`."""
+        configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(Configuration()))
+        self.configuration = msgspec.json.decode(configuration.body, type=Configuration)
+        if configuration.version != self._versions.get(CONFIGURATION):
+            self._wait_since = self._when_the_wait_changed()
+        base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, fresh_model(self.configuration).to_bytes())))
+        self._versions = {CONFIGURATION: configuration.version, BASE: base.version}
+        snapshot, kept = decode_snapshot(base.body), self._store.latest_model(self.name)
+        later = snapshot if kept is None else decode_snapshot(kept.body)
+        return later if later.epoch == snapshot.epoch else snapshot
+
+    def _when_the_wait_changed(self) -> int:
+        """To what it is now."""
+        since = 0
+        for document in reversed(self._store.documents(self.name, CONFIGURATION)):
+            if msgspec.json.decode(document.body, type=Configuration).wait != self.configuration.wait:
+                break
+            since = document.at
+        return since
+
+    def _adopt(self, snapshot: Snapshot) -> None:
+        self._learner = Bandit.from_bytes(snapshot.bandit)
+        self._epoch, self._number, self._kept = snapshot.epoch, snapshot.number, snapshot.number
+        self.published = self._publish()
+
+    def refresh(self) -> None:
+        """Go on with the configuration and the model that another process has kept, if they are newer."""
+        with self._lock:
+            self._refresh()
+            self.statistics.look_back()
+
+    def _refresh(self) -> None:
+        snapshot = self._read()
+        if (snapshot.epoch, snapshot.number) > (self._epoch, self._number):
+            self._adopt(snapshot)
+            self.learned_at = self._clock()
+        self.statistics.follow(self._number, self._clock())
+
+    def _publish(self) -> Published:
+        return Published(self._epoch, self._number, self._learner.copy(), self._hashing())
+
+    def _hashing(self) -> Hashing:
+        """The same one as long as the width is: it remembers what it has hashed."""
+        return self._hashings.setdefault(self._learner.dim, Hashing(width=self._learner.dim))
+
+    def decide(self, question: DecisionRequest) -> Decision:
+        """Choose an action. Nothing is kept yet: the decision holds only when the store has it."""
+        configuration, model = self.configuration, self.published
+        request, actions, excluded = question.request, question.actions, question.excluded
+        arms = arms_of(request, question.encoding, len(actions), model.hashing)
+        if arms.shape[1] != model.bandit.dim:
+            raise InvalidInput(
+                f"the loop takes {model.bandit.dim} features for each action; got {arms.shape[1]}. Send as many, or "
+                "configure the loop for another width"
+            )
+        allowed = allowed_places(len(actions), excluded)
+        event_id, slot = question.event_id, question.slot
+        seed = seed_of(self.salt, event_id, slot)
+        choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
+        probabilities = tuple(choice.probabilities.tolist())
+        mode, shown, probability = configuration.mode, choice.chosen, probabilities[choice.chosen]
+        if mode is not Mode.ONLINE:
+            shown, probability = int(allowed[0]) if question.baseline is None else question.baseline, 1.0
+        return Decision(
+            loop=self.name,
+            event_id=event_id,
+            slot=slot,
+            at=self._clock(),
+            request=request,
+            encoding=question.encoding,
+            actions=actions,
+            excluded=excluded,
+            chosen=choice.chosen,
+            shown=shown,
+            baseline=question.baseline,
+            probability=probability,
+            probabilities=probabilities,
+            epoch=model.epoch,
+            model=model.number,
+            mode=mode,
+            deferred=question.deferred,
+            wait=configuration.wait,
+            default_reward=configuration.default_reward,
+            aggregation=configuration.aggregation,
+            exploration=configuration.exploration,
+            seed=seed,
+        )
+
+    def learn(self) -> int:
+        """Learn every decision whose wait is over, and publish the model; says how many decisions it passed."""
+        with self._lock:
+            self._refresh()
+            now, passed = self._clock(), 0
+            while batch := self._sealed(now):
+                self._pass(batch)
+                self.learned_at = now
+                passed += len(batch)
+                self.statistics.add(batch)
+                self._keep_now()  # for the other processes, and for the next start
+            self.statistics.look_back()  # last, because after a start it takes long
+            return passed
+
+    def _sealed(self, now: int) -> list[SettledDecision]:
+        """The next decisions whose wait is over. They are closed before they are read, so that no reward is missed.
+
+        Nobody waits for longer than the configuration says now, from when it said so: else one decision that was made
+        under a long wait would hold up all that come after it.
+        """
+        earliest = now - self.configuration.wait
+        made_before = earliest if earliest > self._wait_since else 0
+        up_to = self._store.seal(self.name, self._number, now, BATCH, made_before=made_before)
+        found = self._store.ripe(self.name, self._number, now, BATCH) if up_to else []
+        return [ripe for ripe in found if ripe.number <= up_to]
+
+    def _pass(self, batch: Sequence[SettledDecision]) -> None:
+        """Learn a batch and publish the model: all of it, or nothing."""
+        try:
+            for ripe in batch:
+                learn(self._learner, ripe, self._hashing())
+            self._number = batch[-1].number
+            self.published = self._publish()
+        except BaseException:
+            # What the next call reads begins with this batch again: none of it may have been learned.
+            self._learner, self._number = self.published.bandit.copy(), self.published.number
+            raise
+
+    def _keep_now(self) -> None:
+        snapshot = Snapshot(self._epoch, self._number, self._learner.to_bytes())
+        self._store.save_model(self.name, self._number, self._clock(), encode_snapshot(snapshot), keep=2)
+        self._kept = self._number
+
+    def configure(self, configuration: Configuration) -> None:
+        """Go on under another configuration. Another policy or width begins with a new model."""
+        self.reconfigure(lambda _: configuration)
+
+    def reconfigure(self, change: Callable[[Configuration], Configuration]) -> Configuration:
+        """Go on under a configuration that is made of the one that is kept now; and say which it is.
+
+        Nobody changes it in between: what two change at the same time is changed by both.
+        """
+        with self._lock:
+            while True:
+                self._refresh()
+                changed = change(self.configuration)
+                if self._commit(self._model_for(changed), configuration=changed):
+                    return changed
+
+    def _model_for(self, configuration: Configuration) -> Bandit | None:
+        """A new model; None if the one that there is can go on."""
+        if self._learner.policy == configuration.policy_settings() and self._learner.dim == configuration.width:
+            return None
+        check_exact(configuration)
+        return fresh_model(configuration)
+
+    def reset(self) -> None:
+        """Forget all that was learned."""
+        self._replace(lambda: fresh_model(self.configuration))
+
+    def import_model(self, content: bytes) -> None:
+        """Go on with a model that another loop has learned."""
+        bandit = Bandit.from_bytes(content)
+        self._replace(lambda: self._fitting(bandit))
+
+    def _fitting(self, bandit: Bandit) -> Bandit:
+        runs = self._learner
+        if bandit.policy != runs.policy or bandit.dim != runs.dim:
+            raise InvalidInput(
+                f"the loop runs {runs.policy!r} of width {runs.dim}; the model is {bandit.policy!r} of width "
+                f"{bandit.dim}. Configure the loop for it first"
+            )
+        return bandit
+
+    def _replace(self, make: Callable[[], Bandit]) -> None:
+        with self._lock:
+            self._refresh()
+            while not self._commit(make()):
+                self._refresh()
+
+    def _commit(
+        self,
+        bandit: Bandit | None,
+        *,
+        configuration: Configuration | None = None,
+        passed: int | None = None,
+        alone: bool = False,
+    ) -> bool:
+        """Keep a model that begins a new epoch, or a configuration, or both at once; and go on with them.
+
+        If another process has changed either since they were read, nothing is kept, and the answer is False: two
+        that take the same epoch for theirs would leave decisions of which nobody knows the model.
+
+        Args:
+            bandit: begins the epoch.
+            configuration: is put in place of the one that there is.
+            passed: the decision after which the epoch goes on; the last that was passed, unless it is said.
+            alone: whether the models with which older epochs began go.
+        """
+        number = self._number if passed is None else passed
+        begun = None if bandit is None else Snapshot(self._epoch + 1, number, bandit.to_bytes())
+        bodies = {BASE: encode_snapshot(begun)} if begun else {}
+        if configuration is not None:
+            bodies[CONFIGURATION] = msgspec.json.encode(configuration)
+        older = [BASE] if alone else []
+        if not self._store.save_documents(self.name, self._clock(), bodies, after=self._versions, alone=older):
+            return False
+        self.configuration = configuration or self.configuration
+        if begun:
+            self._adopt(begun)
+        return True
+
+    def forget(self, before: int | None = None) -> int:
+        """Delete decisions made before a time, with what came of them; or all. How many that were.
+
+        Of those before a time, what the model has not passed stays. The model itself stays, as the base of a new
+        epoch: the log cannot give it again.
+        """
+        with self._lock:
+            self._refresh()
+            while up_to := self._forgettable(before):
+                # First the epoch, then the deletion: wherever it ends, the log since the oldest epoch is whole.
+                if self._commit(self._learner, passed=max(self._number, up_to), alone=True):
+                    deleted = self._store.delete_log(self.name, up_to, anew=before is None)
+                    self.statistics.follow(self._number, self._clock())
+                    return deleted
+                self._refresh()
+            return 0
+
+    def _forgettable(self, before: int | None) -> int:
+        """The number of the last decision to be forgotten; 0 if there is none."""
+        if before is None:
+            return self._store.last_number(self.name)
+        return self._store.last_number(self.name, before=before, up_to=self._number)
+
+    def export_model(self) -> bytes:
+        """The model that decides now, as `Bandit.load` reads it."""
+        return self.published.bandit.to_bytes()
+
+    def close(self) -> None:
+        """Keep the model, so that the next start has nothing to learn again."""
+        with self._lock:
+            if self._number > self._kept:
+                self._keep_now()

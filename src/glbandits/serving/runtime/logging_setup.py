@@ -1,0 +1,51 @@
+"""The log of a server on stderr: a line of text or of JSON for each record."""
+
+import logging
+import sys
+from datetime import UTC, datetime
+
+import msgspec
+
+from glbandits.serving.server_settings import Settings
+
+
+class TextLines(logging.Formatter):
+    """For people: when, how grave, what, and of which request."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and a traceback below it if there is one."""
+        request = getattr(record, "request", "")
+        told = f"{_at(record)} {record.levelname} {record.getMessage()}{f' [{request}]' if request else ''}"
+        return told if record.exc_info is None else f"{told}\n{self.formatException(record.exc_info)}"
+
+
+class JsonLines(logging.Formatter):
+    """For programs: an object on a line of its own."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line."""
+        told = {
+            "at": _at(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if request := getattr(record, "request", ""):
+            told["request"] = request
+        if record.exc_info is not None:
+            told["error"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(told).decode()
+
+
+FORMATS: dict[str, type[logging.Formatter]] = {"text": TextLines, "json": JsonLines}
+
+
+def begin_log(settings: Settings) -> None:
+    """From now on all records go to stderr, in place of what was there before."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(FORMATS[settings.log_format]())
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
+
+
+def _at(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,185 @@
+"""What a loop has done of late, in bounded memory: a tally for each stretch of time.
+
+The statistics are no truth: they are counted from the log, again after every start, as far back as `MOST_RECALLED`, and
+what is deleted from the log is in none of them.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from threading import Lock
+from typing import NamedTuple
+
+from glbandits.serving.domain.events import SettledDecision
+from glbandits.serving.domain.loop_config import SECOND
+from glbandits.serving.domain.reward_aggregates import Observation, Tally, observation_of
+from glbandits.serving.storage.event_store import EventStore, LoggedDecision
+
+MOST_RECALLED, PAGE = 20_000, 500
+"""Decisions of the log that are counted after a start, and so many at a time."""
+MOST_POINTS, FEW_POINTS, THIN = 100, 12, 20
+"""Stretches of time that a view has at most. It has no more than a few while they are worth fewer decisions of the
+baseline, on average: what is said of it would be noise."""
+MINUTE = 60 * SECOND
+END_OF_TIME = 2**62
+"""When the wait of every decision is over, in microseconds."""
+
+
+class Window(StrEnum):
+    """How far back one looks: from the newest decision that the learner has passed."""
+
+    HOUR = "hour"
+    DAY = "day"
+    ALL = "all"
+
+
+class View(NamedTuple):
+    """What happened in a window."""
+
+    whole: Tally
+    """All of it."""
+    width: int
+    """Microseconds of each stretch."""
+    points: dict[int, Tally]
+    """The stretches in which anything happened, by when they begin, the oldest first."""
+
+
+class Timeline:
+    """A tally for each stretch of time in which anything happened, and at most so many.
+
+    Args:
+        width: microseconds of a stretch.
+        most: stretches. When there are more, all become twice as wide; or those before the window are forgotten.
+        forgets: whether it is a window.
+    """
+
+    def __init__(self, width: int, most: int, *, forgets: bool) -> None:
+        self.width, self._most, self._forgets = width, most, forgets
+        self.stretches: dict[int, Tally] = {}
+
+    def add(self, at: int, one: Observation) -> None:
+        """One more decision, which need not be the newest."""
+        self._tally_at(at).add(one)
+
+    def _tally_at(self, at: int) -> Tally:
+        tally = self.stretches.get(at // self.width)
+        if tally is not None:
+            return tally
+        tally = self.stretches[at // self.width] = Tally()
+        if self._forgets:
+            oldest = max(self.stretches) - self._most
+            self.stretches = {place: one for place, one in self.stretches.items() if place > oldest}
+            return tally
+        while len(self.stretches) > self._most:
+            self.stretches, self.width = _joined(self.stretches, 2), 2 * self.width
+        return self.stretches[at // self.width]
+
+    def forget_before(self, at: int) -> None:
+        """Forget the stretches that begin before this time."""
+        self.stretches = {place: one for place, one in self.stretches.items() if place * self.width >= at}
+
+    def view(self) -> View:
+        """What it holds, in at most `MOST_POINTS` stretches. It is not changed by what comes next."""
+        several, whole = 1, Tally()
+        while len({place // several for place in self.stretches}) > MOST_POINTS:
+            several *= 2
+        points, width = _joined(self.stretches, several), several * self.width
+        for tally in points.values():
+            whole.join(tally)
+        while len(points) > FEW_POINTS and whole.baseline_worth < THIN * len(points):
+            points, width = _joined(points, 2), 2 * width
+        return View(whole, width, {place * width: points[place] for place in sorted(points)})
+
+
+def _joined(stretches: dict[int, Tally], several: int) -> dict[int, Tally]:
+    """The same in stretches that are several times as wide. The tallies that go in stay as they are."""
+    joined: dict[int, Tally] = {}
+    for place, tally in stretches.items():
+        joined.setdefault(place // several, Tally()).join(tally)
+    return joined
+
+
+class LoopStatistics:
+    """Counts the decisions that the model of a loop has passed. One thread counts, any may look.
+
+    Args:
+        store: has the log.
+        loop: the name of the loop.
+        passed: the number of the last decision that the model has passed. What is before it is counted by `look_back`.
+    """
+
+    def __init__(self, store: EventStore, loop: str, passed: int) -> None:
+        self._store, self._loop, self._lock = store, loop, Lock()
+        self._last, self._before, self._left = passed, passed + 1, MOST_RECALLED
+        self._first: int | None = None  # of those that were counted
+        self._timelines = _empty_timelines()
+
+    def view(self, window: Window) -> View:
+        """What happened in a window."""
+        with self._lock:
+            return self._timelines[window].view()
+
+    def add(self, passed: Sequence[SettledDecision]) -> None:
+        """Count decisions that the model has passed just now.
+
+        A model that another process has put in place of ours may pass some again: they are counted once.
+        """
+        self._count(ripe for ripe in passed if ripe.number > self._last)
+        self._last = max(self._last, passed[-1].number)
+
+    def follow(self, passed: int, now: int) -> None:
+        """Count from the log what the model has passed in another process, and forget what was deleted from it.
+
+        If the store fails, the next call goes on from there.
+        """
+        self._forget_deleted()
+        while self._last < passed:
+            batch = self._store.ripe(self._loop, self._last, now, PAGE)
+            self._count([ripe for ripe in batch if ripe.number <= passed])
+            self._last = min(passed, batch[-1].number) if batch else passed
+
+    def look_back(self) -> None:
+        """Count from the log what the model had passed before the start. It takes long, once.
+
+        If the store fails, the next call goes on from there.
+        """
+        while self._left:  # the newest first, so that those which are left out are the oldest
+            page = self._store.search(self._loop, "", min(PAGE, self._left), self._before)
+            self._count(map(_ripe, page))
+            self._left = self._left - len(page) if len(page) == PAGE else 0
+            self._before = page[-1].number if page else 0
+
+    def _forget_deleted(self) -> None:
+        """Forget what is in the log no more. The stretch in which the log now begins goes as a whole."""
+        if self._first is None:
+            return
+        oldest = self._store.ripe(self._loop, 0, END_OF_TIME, 1)
+        if oldest and oldest[0].number <= self._first:
+            return
+        with self._lock:
+            if not oldest or oldest[0].number > self._last:
+                self._first, self._timelines = None, _empty_timelines()
+                return
+            self._first = oldest[0].number
+            for timeline in self._timelines.values():
+                timeline.forget_before(oldest[0].decision.at)
+
+    def _count(self, passed: Iterable[SettledDecision]) -> None:
+        for ripe in passed:
+            observation = observation_of(ripe)
+            self._first = ripe.number if self._first is None else min(self._first, ripe.number)
+            with self._lock:  # for each, so that who looks need not wait long
+                for timeline in self._timelines.values():
+                    timeline.add(ripe.decision.at, observation)
+
+
+def _empty_timelines() -> dict[Window, Timeline]:
+    return {
+        Window.HOUR: Timeline(15 * SECOND, 240, forgets=True),
+        Window.DAY: Timeline(5 * MINUTE, 288, forgets=True),
+        Window.ALL: Timeline(SECOND, 500, forgets=False),
+    }
+
+
+def _ripe(logged: LoggedDecision) -> SettledDecision:
+    rewards = tuple((reward.at, reward.value) for reward in logged.rewards if not reward.late)
+    return SettledDecision(logged.number, logged.decision, rewards, logged.activated_at is not None)

@@ -1,0 +1,178 @@
+"""Verify: make every decision of a log again, learn every model again, and see that all is the same, bit for bit."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+import numpy as np
+
+from glbandits.bandit import Bandit
+from glbandits.features import Hashing
+from glbandits.serving.domain.action_selection import allowed_places, decide, seed_of
+from glbandits.serving.domain.events import Decision, Mode, SettledDecision
+from glbandits.serving.domain.model_snapshots import Identity, decode_snapshot
+from glbandits.serving.domain.request_features import decision_arms
+from glbandits.serving.domain.reward_aggregates import baseline_of
+from glbandits.serving.domain.reward_aggregation import learn
+from glbandits.serving.runtime.learning_loop import BASE, IDENTITY
+from glbandits.serving.storage.event_store import Document, EventStore, SavedModel
+
+BATCH = 1000
+END_OF_TIME = 2**62
+"""When the wait of every decision is over, in microseconds."""
+REMEMBERED = 64
+"""Models that are kept at hand, for decisions of a process that was a little behind."""
+MOST_SAID = 20
+"""Differences that are told one by one."""
+
+
+class Verified(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    decisions: int
+    """That were made again."""
+    unchecked: int
+    """Decisions of models that the log cannot give again, because a part of it was deleted."""
+    learned: int
+    """Decisions that were learned again."""
+    models: int
+    """Models that decided."""
+    different: int
+    """Decisions that came out otherwise."""
+    sentences: tuple[str, ...]
+    """What was different, the first few."""
+
+    @property
+    def sound(self) -> bool:
+        """Whether all is as the log says."""
+        return self.different == 0
+
+
+def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None = None) -> Verified:
+    """Make every decision of a loop again, from its log alone: those that are there when it begins.
+
+    If a part of the log is deleted meanwhile, the decisions that were not made again by then are left unchecked.
+
+    Args:
+        store: of the loop; a server may be running on it.
+        loop: its name.
+        progress: called with the number of decisions made again so far.
+    """
+    # In this order: whatever is kept or decided by now is of an epoch whose base is read afterwards, or was deleted.
+    kept, last = store.latest_model(loop), store.last_number(loop)
+    identity, bases = store.documents(loop, IDENTITY), store.documents(loop, BASE)
+    if not identity or not bases:  # nothing was decided yet
+        return Verified(decisions=0, unchecked=0, learned=0, models=0, different=0, sentences=())
+    salt = msgspec.json.decode(identity[0].body, type=Identity).salt
+    models, whole, decisions, unchecked = _Models(store, loop, bases), True, 0, 0
+    different, sentences = 0, list[str]()
+    for batch in _batches(store, loop, 0, last):
+        made = [ripe for ripe in batch if ripe.decision.epoch >= models.since] if whole else []
+        found = [sentence for ripe in made if (sentence := _difference(ripe, models, salt))]
+        whole = whole and models.log_is_whole()
+        if not whole:  # what they were made from may have been deleted
+            made, found = [], []
+        decisions, unchecked = decisions + len(made), unchecked + len(batch) - len(made)
+        different, sentences = different + len(found), [*sentences, *found][:MOST_SAID]
+        if progress is not None:
+            progress(decisions)
+    wrong = models.difference_to(kept) if whole and kept is not None else ""
+    if wrong and models.log_is_whole():
+        different, sentences = different + 1, [*sentences, wrong]
+    return Verified(
+        decisions=decisions,
+        unchecked=unchecked,
+        learned=models.learned,
+        models=models.count,
+        different=different,
+        sentences=tuple(sentences),
+    )
+
+
+def _batches(store: EventStore, loop: str, after: int, last: int) -> Iterator[list[SettledDecision]]:
+    """The decisions after a number, in order, up to the one that is said to be the last."""
+    while after < last and (page := store.ripe(loop, after, END_OF_TIME, BATCH)):
+        yield [ripe for ripe in page if ripe.number <= last]
+        after = page[-1].number
+
+
+def _difference(ripe: SettledDecision, models: "_Models", salt: str) -> str:
+    """What is not as it was, as a sentence; nothing if all is."""
+    decision, bandit = ripe.decision, models.at(ripe.decision.epoch, ripe.decision.model)
+    found = _difference_of(decision, bandit, models.hashing(bandit.dim), salt)
+    return f"decision {ripe.number} ({decision.event_id}): {found}" if found else ""
+
+
+def _difference_of(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str) -> str:
+    seed = seed_of(salt, decision.event_id, decision.slot)
+    if seed != decision.seed:
+        return f"the seed is {seed}, and was {decision.seed}"
+    allowed = allowed_places(len(decision.actions), decision.excluded)
+    choice = decide(bandit, decision_arms(decision, hashing), allowed, decision.exploration, seed)
+    if tuple(choice.probabilities.tolist()) != decision.probabilities:
+        return f"the chances are {choice.probabilities.tolist()}, and were {list(decision.probabilities)}"
+    if choice.chosen != decision.chosen:
+        return f"action {choice.chosen} is drawn, and {decision.chosen} was"
+    online = decision.mode is Mode.ONLINE
+    shown = choice.chosen if online else baseline_of(decision)
+    chance = float(choice.probabilities[shown]) if online else 1.0
+    if (shown, chance) != (decision.shown, decision.probability):
+        return f"{shown} is shown with chance {chance}, and {decision.shown} was with {decision.probability}"
+    return ""
+
+
+class _Models:
+    """Models of a loop at any number, learned again from the beginning of their epoch."""
+
+    def __init__(self, store: EventStore, loop: str, bases: Sequence[Document]) -> None:
+        self._store, self._loop, self._oldest = store, loop, bases[0].version
+        snapshots = (decode_snapshot(one.body) for one in bases)
+        self._bases = {base.epoch: base for base in snapshots}
+        self._recent: OrderedDict[tuple[int, int], Bandit] = OrderedDict()
+        self._hashings: dict[int, Hashing] = {}
+        self.since = min(self._bases)
+        """The oldest epoch since which the log is whole."""
+        self._begin(self.since)
+        self.learned, self.count = 0, 0
+
+    def _begin(self, epoch: int) -> None:
+        base = self._bases[epoch]
+        self._epoch, self._number, self._bandit = epoch, base.number, Bandit.from_bytes(base.bandit)
+
+    def log_is_whole(self) -> bool:
+        """Whether nothing was deleted of the log since the oldest epoch: its base would have gone before."""
+        return self._store.documents(self._loop, BASE)[0].version == self._oldest
+
+    def hashing(self, width: int) -> Hashing:
+        """For models of this width; it remembers what it has hashed."""
+        return self._hashings.setdefault(width, Hashing(width=width))
+
+    def at(self, epoch: int, number: int) -> Bandit:
+        """The model that had passed this decision."""
+        found = self._recent.get((epoch, number))
+        if found is not None:
+            return found
+        if epoch != self._epoch or number < self._number:
+            self._begin(epoch)
+        self._advance(number)
+        self.count += 1
+        self._recent[epoch, number] = self._bandit.copy()
+        if len(self._recent) > REMEMBERED:
+            self._recent.popitem(last=False)
+        return self._recent[epoch, number]
+
+    def _advance(self, number: int) -> None:
+        if self._number >= number:
+            return
+        for batch in _batches(self._store, self._loop, self._number, number):
+            for ripe in batch:
+                self.learned += learn(self._bandit, ripe, self.hashing(self._bandit.dim))
+        self._number = number
+
+    def difference_to(self, kept: SavedModel) -> str:
+        """What is not as it was in a model that the loop has kept."""
+        snapshot = decode_snapshot(kept.body)
+        if snapshot.epoch < self.since:
+            return ""
+        again, was = self.at(snapshot.epoch, snapshot.number), Bandit.from_bytes(snapshot.bandit)
+        return "" if np.array_equal(again.state, was.state) else f"the kept model {snapshot.number} comes out otherwise"

@@ -1,0 +1,355 @@
+"""A store of events in one SQLite file."""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from os import PathLike
+from pathlib import Path
+from threading import Lock
+
+from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.serving.domain.errors import StoreError
+from glbandits.serving.domain.event_rules import check_events
+from glbandits.serving.domain.events import Event, Receipt, SettledDecision
+from glbandits.serving.storage import sqlite_log
+from glbandits.serving.storage.event_store import Document, LoggedDecision, LogSummary, ModelEntry, SavedModel
+from glbandits.serving.storage.sqlite_schema import prepare
+
+DURABILITIES = {"process": "NORMAL", "power": "FULL"}
+"""What survives, and SQLite's word for it: `process` hands a commit to the system, `power` waits for the disk too."""
+WAIT_FOR_LOCK = 5_000
+"""Milliseconds that a write waits for another process."""
+PAGES_BEFORE_RESTART, PAGES_AT_MOST = 16_000, 64_000
+"""Of 4096 bytes in the write-ahead log: with the first `tidy` has it begin again, with the second a commit."""
+TIMES_BEFORE_RESTART = 2
+"""That `tidy` brings to its place what was written meanwhile. The wait was then 10 ms; with 4 times, 7 ms."""
+DELETED_AT_ONCE = 1_000
+"""Decisions that a transaction deletes: writers wait for no more than these."""
+
+
+class SqliteStore:
+    """An `EventStore` in a file, with one connection that writes and others that read.
+
+    `durability` says what a kept event outlives: "process" the end of the process by any signal, "power" also a power
+    failure, at the price of a wait for the disk with each commit.
+
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> folder = TemporaryDirectory()
+    >>> store = SqliteStore(Path(folder.name) / "events.db")
+    >>> store.save_document("loop", "configuration", at=0, body=b"{}")
+    1
+    >>> store.latest_document("loop", "configuration")
+    Document(version=1, at=0, body=b'{}')
+    >>> store.close(), folder.cleanup()
+    (None, None)
+    """
+
+    def __init__(self, path: str | PathLike[str], *, durability: str = "process") -> None:
+        self._synchronous = look_up("durability", durability, DURABILITIES)
+        self._path = Path(path)
+        self._write_lock = Lock()
+        self._pool_lock = Lock()
+        self._readers: list[sqlite3.Connection] = []
+        self._closed = False
+        with _named_errors(f"{self._path} could not be opened"):
+            # Who may not read the keys and the log must not: SQLite gives its other files the same rights. A file that
+            # is there is left alone: to close it would end the locks that another store of this process has on it.
+            if not self._path.exists():
+                os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
+            self._writer = self._connect()
+            try:
+                prepare(self._writer, self._path)
+                self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
+                self._prompt = self._connect(prompt=True) if durability == "process" else None
+                """Writes without any wait, if that can be."""
+            except BaseException:
+                self._writer.close()
+                raise
+
+    def _connect(self, *, prompt: bool = False) -> sqlite3.Connection:
+        """One that waits for other writers, and in the end lets the log begin again; a prompt one does neither."""
+        connection = sqlite3.connect(
+            self._path, isolation_level=None, check_same_thread=False, cached_statements=sqlite_log.STATEMENTS
+        )
+        connection.execute(f"PRAGMA busy_timeout = {0 if prompt else WAIT_FOR_LOCK}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {0 if prompt else PAGES_AT_MOST}")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        return connection
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction of the one writer: all of it, or nothing."""
+        with self._write_lock, self._transaction(self._writer) as connection:
+            yield connection
+
+    @contextmanager
+    def _transaction(self, connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+        self._check_open()
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+        except BaseException as error:
+            with _named_errors(f"{self._path} could not be written"):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise error
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection that nobody else has meanwhile, in a transaction: all its reads see the same moment."""
+        with _named_errors(f"{self._path} could not be read"):
+            with self._pool_lock:
+                self._check_open()
+                connection = self._readers.pop() if self._readers else self._connect()
+            try:
+                connection.execute("BEGIN")
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                with self._pool_lock:
+                    if self._closed:
+                        connection.close()
+                    else:
+                        self._readers.append(connection)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"the store {self._path} is closed; open it again")
+
+    def append(self, events: Sequence[Event]) -> list[Receipt]:
+        """See `EventStore.append`."""
+        with self._write_lock:
+            return self._append(self._writer, events)
+
+    def append_at_once(self, events: Sequence[Event]) -> list[Receipt] | None:
+        """See `EventStore.append_at_once`."""
+        if self._prompt is None or not self._write_lock.acquire(blocking=False):
+            return None
+        try:
+            return self._append(self._prompt, events)
+        except StoreError as error:
+            if getattr(error.__cause__, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+                return None
+            raise
+        finally:
+            self._write_lock.release()
+
+    def _append(self, connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt]:
+        check_events(events)
+        try:
+            with self._transaction(connection):
+                return sqlite_log.append(connection, events, trust=True)
+        except sqlite_log.KnownName:
+            with self._transaction(connection):
+                return sqlite_log.append(connection, events, trust=False)
+
+    def seal(self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0) -> int:
+        """See `EventStore.seal`."""
+        with self._reading() as connection:
+            last = sqlite_log.last_ripe(connection, loop, after, now, whole("limit", limit, at_least=1), made_before)
+        if last:
+            with self._writing() as connection:
+                connection.execute(
+                    "INSERT INTO seals VALUES (?, ?) ON CONFLICT DO UPDATE SET number = max(number, excluded.number)",
+                    (loop, last),
+                )
+        return last
+
+    def ripe(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
+        """See `EventStore.ripe`."""
+        with self._reading() as connection:
+            return sqlite_log.ripe(connection, loop, after, now, whole("limit", limit, at_least=1))
+
+    def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
+        """See `EventStore.decision`."""
+        with self._reading() as connection:
+            found = sqlite_log.look_up(connection, loop, sqlite_log.find(connection, loop, event_id, slot))
+        return found[0] if found else None
+
+    def search(self, loop: str, prefix: str, limit: int, before: int | None = None) -> list[LoggedDecision]:
+        """See `EventStore.search`."""
+        end = 2**63 - 1 if before is None else before
+        with self._reading() as connection:
+            numbers = sqlite_log.newest(connection, loop, prefix, whole("limit", limit, at_least=1), end)
+            return sqlite_log.look_up(connection, loop, numbers)
+
+    def summary(self, loop: str) -> LogSummary:
+        """See `EventStore.summary`."""
+        with self._reading() as connection:
+            return sqlite_log.summary(connection, loop)
+
+    def last_number(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
+        """See `EventStore.last_number`."""
+        with self._reading() as connection:
+            return sqlite_log.last_number(connection, loop, before, 2**63 - 1 if up_to is None else up_to)
+
+    def delete_log(self, loop: str, up_to: int | None = None, *, anew: bool = False) -> int:
+        """See `EventStore.delete_log`."""
+        deleted, last = 0, self.last_number(loop) if up_to is None else up_to
+        if anew:
+            with self._writing() as connection:
+                sqlite_log.begin_anew(connection, loop)
+        while True:
+            with self._writing() as connection:
+                some = sqlite_log.delete_oldest(connection, loop, last, DELETED_AT_ONCE)
+            if not some:
+                return deleted
+            deleted += some
+
+    def save_document(self, loop: str, kind: str, at: int, body: bytes) -> int:
+        """See `EventStore.save_document`."""
+        with self._writing() as connection:
+            version = _newest_version(connection, loop, kind) + 1
+            connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, at, body))
+        return version
+
+    def save_documents(
+        self,
+        loop: str,
+        at: int,
+        bodies: Mapping[str, bytes],
+        *,
+        after: Mapping[str, int],
+        alone: Collection[str] = (),
+    ) -> bool:
+        """See `EventStore.save_documents`."""
+        with self._writing() as connection:
+            if any(_newest_version(connection, loop, kind) != version for kind, version in after.items()):
+                return False
+            for kind, body in bodies.items():
+                version = _newest_version(connection, loop, kind) + 1
+                if kind in alone:
+                    connection.execute("DELETE FROM documents WHERE loop = ? AND kind = ?", (loop, kind))
+                connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, at, body))
+        return True
+
+    def documents(self, loop: str, kind: str) -> list[Document]:
+        """See `EventStore.documents`."""
+        with self._reading() as connection:
+            found = connection.execute(
+                "SELECT version, at, body FROM documents WHERE loop = ? AND kind = ? ORDER BY version", (loop, kind)
+            )
+            return [Document(*row) for row in found]
+
+    def latest_document(self, loop: str, kind: str) -> Document | None:
+        """See `EventStore.latest_document`."""
+        with self._reading() as connection:
+            row = connection.execute(
+                "SELECT version, at, body FROM documents WHERE loop = ? AND kind = ? ORDER BY version DESC LIMIT 1",
+                (loop, kind),
+            ).fetchone()
+        return None if row is None else Document(*row)
+
+    def save_model(self, loop: str, number: int, at: int, body: bytes, *, keep: int | None = None) -> None:
+        """See `EventStore.save_model`."""
+        if keep is not None:
+            whole("keep", keep, at_least=1)
+        with self._writing() as connection:
+            connection.execute("INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?)", (loop, number, at, body))
+            if keep is not None:
+                connection.execute(
+                    "DELETE FROM models WHERE loop = :loop"
+                    " AND number > (SELECT min(number) FROM models WHERE loop = :loop) AND number NOT IN"
+                    " (SELECT number FROM models WHERE loop = :loop ORDER BY number DESC LIMIT :keep)",
+                    {"loop": loop, "keep": keep},
+                )
+
+    def models(self, loop: str) -> list[ModelEntry]:
+        """See `EventStore.models`."""
+        with self._reading() as connection:
+            found = connection.execute(
+                "SELECT number, at, length(body) FROM models WHERE loop = ? ORDER BY number", (loop,)
+            )
+            return [ModelEntry(*row) for row in found]
+
+    def latest_model(self, loop: str) -> SavedModel | None:
+        """See `EventStore.latest_model`."""
+        return self.model_at_most(loop, 2**63 - 1)
+
+    def model_at_most(self, loop: str, number: int) -> SavedModel | None:
+        """See `EventStore.model_at_most`."""
+        with self._reading() as connection:
+            row = connection.execute(
+                "SELECT number, at, body FROM models WHERE loop = ? AND number <= ? ORDER BY number DESC LIMIT 1",
+                (loop, number),
+            ).fetchone()
+        return None if row is None else SavedModel(*row)
+
+    def backup(self, path: str | PathLike[str]) -> None:
+        """See `EventStore.backup`."""
+        target = Path(path)
+        if target.exists():
+            raise InvalidInput(f"a backup must be a new file; {target} is there already")
+        beside = target.parent / f".glbandits-{secrets.token_hex(8)}.tmp"
+        try:
+            with _named_errors(f"{self._path} could not be copied to {target}"):
+                os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+                with self._reading() as connection, closing(sqlite3.connect(beside)) as copy:
+                    connection.execute("ROLLBACK")  # The copying is a transaction of its own.
+                    connection.backup(copy)
+                    # One file, with nothing beside it that could be left behind.
+                    copy.execute("PRAGMA journal_mode = DELETE").fetchone()
+                with beside.open("rb") as file:
+                    os.fsync(file.fileno())
+                beside.rename(target)
+        except BaseException:
+            beside.unlink(missing_ok=True)
+            raise
+
+    def tidy(self) -> None:
+        """See `EventStore.tidy`. It brings what is in the write-ahead log to its place, which waits for the disk."""
+        with self._reading() as connection:
+            connection.execute("ROLLBACK")  # It is not done inside a transaction.
+            if _bring_to_its_place(connection) >= PAGES_BEFORE_RESTART:
+                # The log begins again only if all of it is in its place, so for the last bit writers wait. Each time
+                # before brings what was written during the one before it: less and less.
+                for _ in range(TIMES_BEFORE_RESTART):
+                    _bring_to_its_place(connection)
+                with self._write_lock:
+                    _bring_to_its_place(connection)
+
+    def check(self) -> list[str]:
+        """See `EventStore.check`."""
+        with self._reading() as connection:
+            said = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+            lost = [f"{table} of no decision" for table, *_ in connection.execute("PRAGMA foreign_key_check")]
+        return [line for line in said if line != "ok"] + lost
+
+    def close(self) -> None:
+        """See `EventStore.close`."""
+        with self._write_lock, self._pool_lock, _named_errors(f"{self._path} could not be closed"):
+            if self._closed:
+                return
+            self._closed = True
+            for other in (*self._readers, *([self._prompt] if self._prompt else [])):
+                other.close()
+            try:
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                self._writer.close()
+
+
+def _bring_to_its_place(connection: sqlite3.Connection) -> int:
+    """Copy the write-ahead log to the file, as far as nobody must wait for it. The pages that the log has."""
+    return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
+
+
+def _newest_version(connection: sqlite3.Connection, loop: str, kind: str) -> int:
+    newest = "SELECT coalesce(max(version), 0) FROM documents WHERE loop = ? AND kind = ?"
+    return int(connection.execute(newest, (loop, kind)).fetchone()[0])
+
+
+@contextmanager
+def _named_errors(what: str) -> Iterator[None]:
+    """SQLite's and the system's errors as ours."""
+    try:
+        yield
+    except (UnicodeEncodeError, OverflowError) as error:
+        raise InvalidInput(f"names must be valid text, and whole numbers of 64 bits: {error}") from error
+    except (sqlite3.Error, OSError) as error:
+        raise StoreError(f"{what}: {error}") from error

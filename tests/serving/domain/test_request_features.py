@@ -1,0 +1,79 @@
+"""What is decided with is what is kept: a request as it came gives the vectors that its kept text gives."""
+
+import json
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glbandits import InvalidInput
+from glbandits.features import Hashing
+from glbandits.serving.domain.request_features import DENSE, JSON, arms_of, described_request
+from glbandits.serving.http.personalizer.schemas import RankRequest, decode
+
+ODD = [
+    '{"whole": 9007199254740993, "more": 18446744073709551616, "less": -9223372036854775809}',
+    '{"largest": 100000000000000000000, "float": 1e20, "point": 9007199254740993.0}',
+    '{"zero": -0.0, "none": -0, "tiny": 5e-324, "gone": 1e-400, "tenth": 0.1e0, "large": 1E+2}',
+    '{"digits": 0.1000000000000000055511151231257827021181583404541015625, "third": 0.333333333333333333333}',
+    '{"twice": 1, "other": "x", "twice": 2.5}',
+    '{"twice": {"a": 1}, "twice": {"b": "c"}}',
+    '{"caf\\u00e9": "\\ud83d\\ude42", "café": "🙂", "nul\\u0000l": "\\u0000", "quote\\"": "\\\\", "\\/": "\\/"}',
+    '{"": "", " ": " ", "e\\u0301": "é", "_hidden": 1e300, "true": true, "text": "true", "null": null}',
+    '{"array": [1, 2.50, true, 1e2], "objects": [{"a": 1}, {"a": 2, "b": {"c": null}}], "empty": {}, "none": []}',
+    "[]",
+]
+
+
+def bits_of(text: str) -> bytes:
+    """The vectors of the features as they are read from the request, without anything kept."""
+    return Hashing(64).vectors(msgspec.json.decode(text), [msgspec.json.decode(text), {}]).tobytes()
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_odd_features_give_the_same_vectors_from_the_kept_text(text: str) -> None:
+    sent = msgspec.json.decode(text)
+    objects = sent if isinstance(sent, list) else [sent]
+    kept, hashing = described_request(objects, [objects, []]), Hashing(64)
+    for _ in range(2):  # the second time from what is at hand
+        assert arms_of(kept, JSON, 2, hashing).tobytes() == bits_of(text)
+
+
+VALUES = st.integers(-(10**20), 10**20) | st.floats(-1e20, 1e20) | st.booleans() | st.none()
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)  # JSON has no halves of pairs
+FLAT = st.dictionaries(TEXTS, VALUES | TEXTS, max_size=4)
+OBJECTS = st.lists(st.dictionaries(TEXTS, VALUES | TEXTS | FLAT, max_size=4), max_size=2)
+
+
+@settings(deadline=None)
+@given(OBJECTS, st.lists(OBJECTS, min_size=1, max_size=3))
+def test_any_features_give_the_same_vectors_from_the_kept_text(shared: Any, actions: list[Any]) -> None:
+    sent = msgspec.json.decode(json.dumps([shared, actions]))
+    kept = described_request(*sent)
+    assert arms_of(kept, JSON, len(actions), Hashing(64)).tobytes() == Hashing(64).vectors(*sent).tobytes()
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
+def test_what_is_no_number_is_not_read(number: str) -> None:
+    body = f'{{"actions": [{{"id": "a", "features": [{{"x": {number}}}]}}]}}'
+    with pytest.raises(InvalidInput):
+        decode(body.encode(), msgspec.json.Decoder(RankRequest))
+
+
+def test_numbers_that_are_too_large_are_refused_before_anything_is_decided() -> None:
+    kept = described_request([], [[{"a": 10**400}]])
+    with pytest.raises(InvalidInput, match="features of action 0: a must be a finite number"):
+        arms_of(kept, JSON, 1, Hashing(64))
+
+
+def test_dense_arms_are_the_numbers_that_are_kept() -> None:
+    arms = np.array([[1.0, -0.0, 5e-324], [1e100, 2.0, 3.0]])
+    np.testing.assert_array_equal(arms_of(arms.tobytes(), DENSE, 2, Hashing(64)), arms)
+
+
+def test_an_unknown_encoding_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="kept as json or dense; got 'yaml'"):
+        arms_of(b"", "yaml", 1, Hashing(64))

@@ -1,0 +1,98 @@
+from pathlib import Path
+
+import pytest
+
+from glbandits.serving.http.auth import OPEN, Authenticator
+from glbandits.serving.http.http_types import HttpError, Request
+from glbandits.serving.runtime.rate_limit import RateLimit
+from glbandits.serving.storage.api_keys import Keys
+from glbandits.serving.storage.sqlite_store import SqliteStore
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Keys:
+    return Keys(SqliteStore(tmp_path / "store.db"), lambda: 0)
+
+
+def request(**headers: str) -> Request:
+    sent = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
+    return Request("GET", "/", "", sent, "", "")
+
+
+def refusal(guard: Authenticator, request: Request, scope: str = "rank") -> HttpError:
+    with pytest.raises(HttpError) as caught:
+        guard.admit(request, scope)
+    return caught.value
+
+
+def test_a_key_comes_in_either_header(keys: Keys) -> None:
+    text, guard = keys.create("shop").text, None
+    guard = Authenticator(keys.live)
+    for shown in ({"ocp_apim_subscription_key": text}, {"authorization": f"Bearer {text}"}):
+        for _ in range(3):  # the first is looked for, the others are remembered
+            guard.admit(request(**shown), "rank")
+    guard.admit(request(authorization=f"bearer  {text} "), "rank")
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [{}, {"authorization": "Basic abc"}, {"authorization": "Bearer"}, {"authorization": ""}],
+)
+def test_who_shows_no_key_is_told_how(keys: Keys, shown: dict[str, str]) -> None:
+    refused = refusal(Authenticator(keys.live), request(**shown))
+    assert (refused.status, refused.code) == (401, "Unauthorized")
+    assert "Ocp-Apim-Subscription-Key or as Authorization: Bearer KEY" in refused.message
+    assert (b"www-authenticate", b"Bearer") in refused.headers
+
+
+def test_an_empty_store_admits_nobody(keys: Keys) -> None:
+    assert refusal(Authenticator(keys.live), request(ocp_apim_subscription_key="")).status == 401
+
+
+def test_a_wrong_key_is_refused_and_not_repeated_to_the_sender(keys: Keys) -> None:
+    text = keys.create("shop").text
+    refused = refusal(Authenticator(keys.live), request(authorization=f"Bearer {text}x"))
+    assert refused.status == 401
+    assert text not in refused.message
+
+
+def test_a_key_is_for_its_scopes_alone(keys: Keys) -> None:
+    text = keys.create("shop", ("rank", "read")).text
+    guard = Authenticator(keys.live)
+    guard.admit(request(authorization=f"Bearer {text}"), "read")
+    refused = refusal(guard, request(authorization=f"Bearer {text}"), "admin")
+    assert (refused.status, refused.code) == (403, "Forbidden")
+    assert refused.message == "this needs a key for admin; the key 'shop' is for rank, read"
+
+
+def test_new_and_revoked_keys_count_after_a_refresh(keys: Keys) -> None:
+    old = keys.create("shop")
+    guard = Authenticator(keys.live)
+    guard.admit(request(authorization=f"Bearer {old.text}"), "rank")
+    new = keys.create("shop")
+    keys.revoke(old.key.id)
+    guard.refresh()
+    guard.admit(request(authorization=f"Bearer {new.text}"), "rank")
+    assert refusal(guard, request(authorization=f"Bearer {old.text}")).status == 401
+
+
+def test_who_comes_too_often_is_told_when_to_come_again(keys: Keys) -> None:
+    now, texts = 0.0, [keys.create(name).text for name in "ab"]
+    guard = Authenticator(keys.live, rate_limit=RateLimit(0.5, clock=lambda: now))
+    guard.admit(request(authorization=f"Bearer {texts[0]}"), "rank")
+    refused = refusal(guard, request(authorization=f"Bearer {texts[0]}"))
+    assert (refused.status, refused.code, refused.headers) == (429, "TooManyRequests", ((b"retry-after", b"2"),))
+    guard.admit(request(authorization=f"Bearer {texts[1]}"), "rank")
+    now = 2.0
+    guard.admit(request(authorization=f"Bearer {texts[0]}"), "rank")
+
+
+def test_who_has_not_the_scope_takes_nothing_from_the_rate(keys: Keys) -> None:
+    text = keys.create("shop", ("rank",)).text
+    guard = Authenticator(keys.live, rate_limit=RateLimit(1.0, clock=lambda: 0.0))
+    assert refusal(guard, request(authorization=f"Bearer {text}"), "read").status == 403
+    guard.admit(request(authorization=f"Bearer {text}"), "rank")
+
+
+def test_open_routes_need_no_key(keys: Keys) -> None:
+    Authenticator(keys.live).admit(request(), OPEN)

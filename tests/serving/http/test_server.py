@@ -1,0 +1,220 @@
+"""A real server in a process of its own: how it starts, what it keeps, and how it stops."""
+
+import json
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from glbandits.serving.http.personalizer.config_schemas import Evaluation
+from glbandits.serving.http.personalizer.evaluations import EVALUATION, Kept
+from glbandits.serving.http.personalizer.iso8601 import as_time
+from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.http.server_process import ACTIONS, GLB, Running, ask, running
+
+
+def rank(event: str) -> dict[str, Any]:
+    return {"eventId": event, "contextFeatures": [{"hour": "morning"}], "actions": ACTIONS}
+
+
+class Caller(threading.Thread):
+    """Decides and rewards until the server is gone, and remembers what was acknowledged."""
+
+    def __init__(self, server: Running, name: str) -> None:
+        super().__init__(name=name)
+        self._server = server
+        self.decided: list[str] = []
+        self.rewarded: list[str] = []
+        self.others: list[int] = []
+
+    def run(self) -> None:
+        number = 0
+        connection = self._server.connect()
+        try:
+            while True:
+                event = f"{self.name}-{number}"
+                number += 1
+                if self._kept(connection, "/personalizer/v1.0/rank", rank(event)):
+                    self.decided.append(event)
+                    if self._kept(connection, f"/personalizer/v1.0/events/{event}/reward", {"value": 1.0}):
+                        self.rewarded.append(event)
+        except OSError:
+            pass  # the server is gone
+        finally:
+            connection.close()
+
+    def _kept(self, connection: Any, path: str, body: Any) -> bool:
+        reply = ask(connection, "POST", path, body, self._server.key)
+        if reply.status not in (201, 204):
+            self.others.append(reply.status)
+        return reply.status in (201, 204)
+
+
+def lost(store: Path, callers: list[Caller]) -> list[str]:
+    """What was acknowledged and is not in the log."""
+    kept = SqliteStore(store)
+    try:
+        logged = {name: kept.decision("default", name) for caller in callers for name in caller.decided}
+    finally:
+        kept.close()
+    decisions = [name for name, found in logged.items() if found is None]
+    rewards = [
+        name
+        for caller in callers
+        for name in caller.rewarded
+        if (found := logged[name]) is None or len(found.rewards) != 1
+    ]
+    return decisions + rewards
+
+
+@pytest.mark.parametrize("durability", ["process", "power"])
+def test_nothing_acknowledged_is_lost_when_it_is_told_to_stop(tmp_path: Path, durability: str) -> None:
+    with running(tmp_path, "--durability", durability) as server:
+        callers = [Caller(server, f"caller{n}") for n in range(6)]
+        for caller in callers:
+            caller.start()
+        time.sleep(1.0)
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+        for caller in callers:
+            caller.join()
+    assert sum(len(caller.rewarded) for caller in callers) > 50
+    assert [status for caller in callers for status in caller.others if status != 503] == []
+    assert lost(tmp_path / "store.db", callers) == []
+    assert "Traceback" not in server.errors.read_text()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server that the tests below share."""
+    folder = tmp_path_factory.mktemp("site")
+    with running(folder, "--log-format", "json", "--log-level", "debug", "--max-body", "2000") as server:
+        yield server
+        server.signal(signal.SIGTERM)
+        assert server.wait() == 0
+
+
+def test_it_answers_both_apis(site: Running) -> None:
+    assert site.ask("POST", "/personalizer/v1.0/rank", rank("both")).status == 201
+    assert site.ask("GET", "/v1/loops").status == 200
+    assert site.ask("GET", "/metrics").body.startswith(b"# HELP glb_decisions_total")
+
+
+def test_a_body_above_the_limit_is_refused(site: Running) -> None:
+    reply = site.ask("POST", "/v1/reward", {"eventId": "x", "value": 1.0, "key": "k" * 3000})
+    assert (reply.status, reply.json["code"]) == (413, "PayloadSizeExceeded")
+
+
+def test_keys_made_and_revoked_meanwhile_count_within_seconds(site: Running) -> None:
+    store = str(site.errors.parent / "store.db")
+    text = subprocess.check_output([*GLB, "keys", "create", "new", "--scope", "read", "--store", store], text=True)
+    assert await_status(site, text.strip(), 200) == 200
+    listed = subprocess.check_output([*GLB, "keys", "list", "--store", store], text=True)
+    key = next(line.split()[1] for line in listed.splitlines() if " new " in line)
+    subprocess.check_call([*GLB, "keys", "revoke", key, "--store", store], stdout=subprocess.DEVNULL)
+    assert await_status(site, text.strip(), 401) == 401
+
+
+def await_status(site: Running, key: str, wanted: int) -> int:
+    """The status of a request with this key, as soon as it is the wanted one, or after ten seconds."""
+    end = time.monotonic() + 10
+    while (status := site.ask("GET", "/v1/loops", key=key).status) != wanted and time.monotonic() < end:
+        time.sleep(0.1)
+    return status
+
+
+def test_the_log_is_json_with_the_name_of_the_request_and_without_keys(site: Running) -> None:
+    site.ask("POST", "/personalizer/v1.0/rank", rank("logged"), x_request_id="find-me")
+    text = site.errors.read_text()
+    lines = [json.loads(line) for line in text.splitlines()]
+    (line,) = (line for line in lines if line.get("request") == "find-me")
+    assert line["message"].startswith("POST /personalizer/v1.0/rank: 201 in ")
+    assert site.key is not None
+    assert site.key not in text
+    assert "morning" not in text
+
+
+def test_a_request_that_is_not_http_is_refused(site: Running) -> None:
+    connection = site.connect()
+    connection.connect()
+    connection.sock.sendall(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
+    assert connection.sock.recv(100).startswith(b"HTTP/1.1 400")
+    connection.close()
+
+
+def test_it_says_that_it_stops_before_it_does(tmp_path: Path) -> None:
+    with running(tmp_path, "--shutdown-delay", "1.5") as server:
+        assert server.ask("GET", "/readyz").status == 200
+        server.signal(signal.SIGTERM)
+        time.sleep(0.2)
+        reply = server.ask("GET", "/readyz")
+        assert (reply.status, reply.json["reasons"]) == (503, ["the server is stopping"])
+        assert server.ask("POST", "/personalizer/v1.0/rank", rank("last")).status == 201
+        assert server.wait() == 0
+
+
+def test_a_second_signal_stops_it_at_once(tmp_path: Path) -> None:
+    with running(tmp_path, "--shutdown-delay", "60") as server:
+        assert server.ask("POST", "/personalizer/v1.0/rank", rank("kept")).status == 201
+        server.signal(signal.SIGTERM)
+        time.sleep(0.2)
+        server.signal(signal.SIGTERM)  # as by who signals a group of processes: the same one, told twice
+        time.sleep(0.6)
+        assert server.ask("GET", "/livez").status == 200
+        began = time.monotonic()
+        server.signal(signal.SIGTERM)
+        assert server.wait() == -signal.SIGTERM
+        assert time.monotonic() - began < 5.0
+    store = SqliteStore(tmp_path / "store.db")
+    assert store.decision("default", "kept") is not None
+    store.close()
+
+
+def test_the_key_is_shown_at_the_first_start_only_and_stays(tmp_path: Path) -> None:
+    with running(tmp_path) as first:
+        key = first.key
+        assert key is not None
+    with running(tmp_path) as second:
+        assert second.key is None
+        assert '"$GLB_KEY"' in second.printed
+        assert second.ask("GET", "/v1/loops", key=key).status == 200
+
+
+def test_a_port_that_is_taken_is_one_line_and_no_store(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        run = subprocess.run(
+            [*GLB, "serve", "--port", str(port)], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+    assert run.returncode == 2
+    assert f"cannot listen at 127.0.0.1:{port}" in run.stderr
+    assert "set another --port" in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_evaluations_are_done(site: Running) -> None:
+    """That they are right is tests/cli/test_log_evaluation.py's to say."""
+    asked = {"name": "all", "startTime": "2020-01-01T00:00:00Z", "endTime": "2100-01-01T00:00:00Z", "policies": []}
+    reply = site.ask("POST", "/personalizer/v1.0/evaluations", asked)
+    assert reply.status == 201, reply.body
+    assert site.ask("GET", f"/personalizer/v1.0/evaluations/{reply.json['id']}").status == 200
+
+
+def test_an_evaluation_that_a_killed_server_left_is_not_pending_for_ever(tmp_path: Path) -> None:
+    began = as_time(0)
+    left = Evaluation(
+        id="e", name="e", start_time=began, end_time=began, job_id="e", status="pending", creation_time=began
+    )
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        store.save_document("default", EVALUATION, 0, msgspec.json.encode(Kept("e", left)))
+    with running(tmp_path) as server:
+        assert server.ask("GET", "/personalizer/v1.0/evaluations/e").json["status"] == "failed"

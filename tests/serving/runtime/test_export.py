@@ -1,0 +1,140 @@
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from glbandits.errors import InvalidInput
+from glbandits.evaluation import Columns, read_parquet
+from glbandits.records import Floats
+from glbandits.serving.domain.events import Decision, Mode, SettledDecision
+from glbandits.serving.runtime import export
+from glbandits.serving.runtime.export import export_parquet
+from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.makers import WAIT, decision, reward
+
+
+def features_of(made: Decision) -> Floats:
+    """Three numbers for each action, told by the event's name."""
+    return np.arange(3.0 * len(made.actions)).reshape(-1, 3) + int(made.event_id)
+
+
+def reward_of(ripe: SettledDecision) -> float | None:
+    """The sum of rewards; nothing for deferred decisions that were not activated."""
+    return sum(value for _, value in ripe.rewards) if ripe.activated or not ripe.decision.deferred else None
+
+
+@pytest.fixture(name="store")
+def store_fixture(tmp_path: Path) -> Iterator[SqliteStore]:
+    store = SqliteStore(tmp_path / "events.db")
+    store.append(
+        [
+            decision("10", at=1),
+            decision("20", at=2, actions=("a", "b"), excluded=(0,), chosen=1, shown=1, probability=1.0),
+            decision("30", at=3, deferred=True),
+            decision("40", at=4, slot="top", shown=2, model=3),
+            decision("50", at=2 * WAIT),
+            reward("10", value=0.25),
+            reward("10", value=0.5),
+            reward("10", at=2 * WAIT, value=100.0),
+        ]
+    )
+    yield store
+    store.close()
+
+
+def test_a_row_for_each_ripe_decision(store: SqliteStore, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    manifest = export_parquet(store, "shop", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
+    assert (manifest.rows, manifest.left_out, manifest.last_number) == (3, 1, 4)
+    table = pl.read_parquet(folder / manifest.files[0].name)
+    assert table.drop("features").to_dict(as_series=False) == {
+        "number": [1, 2, 4],
+        "event_id": ["10", "20", "40"],
+        "slot": ["", "", "top"],
+        "at": [1, 2, 4],
+        "mode": ["Online", "Online", "Online"],
+        "model": [0, 0, 3],
+        "actions": [["a", "b", "c"], ["b"], ["a", "b", "c"]],
+        "arm": [1, 0, 2],
+        "propensity": [0.25, 1.0, 0.25],
+        "reward": [0.75, 0.0, 0.0],
+    }
+    assert table.schema["features"] == pl.List(pl.List(pl.Float64))
+    assert table["features"].to_list()[1] == [[23.0, 24.0, 25.0]]
+
+
+def test_the_baseline_is_the_first_arm_of_a_row(store: SqliteStore, tmp_path: Path) -> None:
+    slot = decision("60", at=5, loop="slots", actions=("a", "b", "c"), excluded=(0,), shown=1, baseline=2)
+    store.append([slot, decision("70", at=5, loop="slots", mode=Mode.APPRENTICE, shown=1)])
+    folder = tmp_path / "out"
+    manifest = export_parquet(store, "slots", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
+    table = pl.read_parquet(folder / manifest.files[0].name)
+    assert table["actions"].to_list() == [["c", "b"], ["b", "a", "c"]]
+    assert table["arm"].to_list() == [1, 0]
+    assert table["features"].to_list()[0] == [[66.0, 67.0, 68.0], [63.0, 64.0, 65.0]]
+
+
+def test_the_off_policy_reader_reads_it(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export, "NUMBERS_OF_FILE", 1)
+    monkeypatch.setattr(export, "BATCH", 2)
+    folder = tmp_path / "out"
+    manifest = export_parquet(store, "shop", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
+    assert [file.rows for file in manifest.files] == [1, 1, 1]
+    (log,) = read_parquet(folder, Columns(features="features")).blocks()
+    assert (len(log), log.dim) == (3, 3)
+    np.testing.assert_array_equal(log.chosen, [1, 0, 2])
+    np.testing.assert_array_equal(log.rewards, [0.75, 0.0, 0.0])
+    assert log.propensities is not None
+    np.testing.assert_array_equal(log.propensities, [0.25, 1.0, 0.25])
+
+
+def test_the_manifest_tells_of_every_file(store: SqliteStore, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    export_parquet(store, "shop", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
+    said = json.loads((folder / "manifest.json").read_text())
+    (file,) = said.pop("files")
+    assert said == {"loop": "shop", "rows": 3, "left_out": 1, "last_number": 4}
+    assert sorted(path.name for path in folder.iterdir()) == [file["name"], "manifest.json"]
+    assert hashlib.sha256((folder / file["name"]).read_bytes()).hexdigest() == file["sha256"]
+
+
+def test_an_export_that_fails_has_no_manifest_and_leaves_nothing_half_written(
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: Path, **_: object) -> None:
+        Path(path).write_bytes(b"PAR1")
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", lambda _, path, **settings: fail(path, **settings))
+    with pytest.raises(OSError, match="the disk is full"):
+        export_parquet(store, "shop", tmp_path / "out", now=WAIT * 2, features_of=features_of, reward_of=reward_of)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_an_empty_log_has_a_manifest_and_no_files(store: SqliteStore, tmp_path: Path) -> None:
+    manifest = export_parquet(store, "none", tmp_path / "out", now=1, features_of=features_of, reward_of=reward_of)
+    assert (manifest.rows, manifest.left_out, manifest.last_number, manifest.files) == (0, 0, 0, [])
+
+
+def test_what_is_refused(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="an export must go to a new or empty folder"):
+        export_parquet(store, "shop", tmp_path, now=WAIT, features_of=features_of, reward_of=reward_of)
+    with pytest.raises(
+        InvalidInput, match="as many features; event '20' has 2, others 1. Have features_of return None"
+    ):
+        export_parquet(
+            store,
+            "shop",
+            tmp_path / "out",
+            now=2 * WAIT,
+            features_of=lambda made: np.zeros((3, min(made.at, 2))),
+            reward_of=reward_of,
+        )
+    monkeypatch.setitem(sys.modules, "polars", None)
+    with pytest.raises(InvalidInput, match=r"polars, which is in the extra \[lab\]"):
+        export_parquet(store, "shop", tmp_path / "out", now=WAIT, features_of=features_of, reward_of=reward_of)

@@ -1,0 +1,211 @@
+"""Several processes over one store: one learns, the others follow. Here as several loops in one process."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from glbandits.serving.domain.errors import StoreError
+from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.http.server import warm_up
+from glbandits.serving.runtime.learning_loop import BASE, CONFIGURATION, IDENTITY, Loop
+from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.service import Service
+from glbandits.serving.storage.event_store import Document
+from glbandits.serving.storage.learner_lock import LearnerLock
+from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.http import native, personalizer
+from tests.serving.runtime.worlds import Clock, live, small_loop
+
+
+class Pair:
+    """A loop that learns and one that follows, each with its own connection to the same file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock = Clock()
+        self.learner, self.store = small_loop(folder, self.clock)
+        self.follower = Loop("default", SqliteStore(folder / "events.sqlite"), self.clock)
+
+    def live(self, rounds: int, first: int) -> None:
+        """Decisions of the one that learns."""
+        live(self.learner, self.store, self.clock, rounds, first=first)
+
+    def alike(self) -> bool:
+        """Whether both decide with the same model."""
+        one, other = self.learner.published, self.follower.published
+        return one[:2] == other[:2] and np.array_equal(one.bandit.state, other.bandit.state)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Pair:
+    return Pair(tmp_path)
+
+
+def test_a_follower_has_the_model_that_was_learned(pair: Pair) -> None:
+    pair.live(40, 0)
+    assert not pair.alike()
+    pair.follower.refresh()
+    assert pair.alike()
+    assert pair.follower.published.number > 0
+
+
+def test_a_follower_that_has_the_newest_model_keeps_it(pair: Pair) -> None:
+    pair.live(40, 0)
+    pair.follower.refresh()
+    before = pair.follower.published
+    pair.follower.refresh()
+    assert pair.follower.published is before
+
+
+def test_a_follower_can_take_over(pair: Pair) -> None:
+    pair.live(40, 0)
+    pair.follower.refresh()
+    live(pair.follower, pair.store, pair.clock, 40, first=40)
+    assert pair.follower.published.number > pair.learner.published.number
+    pair.learner.refresh()
+    assert pair.alike()
+    assert verify(pair.store, "default").sound
+
+
+def test_the_learner_goes_on_with_the_configuration_that_a_follower_was_told(pair: Pair) -> None:
+    pair.live(40, 0)
+    pair.follower.refresh()
+    pair.follower.configure(Configuration(width=16, reward_wait=10.0, exploration=0.5))
+    pair.learner.learn()
+    assert pair.learner.configuration == pair.follower.configuration
+    assert pair.alike()
+    assert pair.learner.published.bandit.dim == 16
+    pair.live(40, 40)
+    pair.follower.refresh()
+    assert pair.alike()
+    assert verify(pair.store, "default").sound
+
+
+def test_the_learner_forgets_what_a_follower_was_told_to_forget(pair: Pair) -> None:
+    """The follower lags behind when it is told, and the new model still comes after all that was learned."""
+    pair.live(60, 0)
+    pair.follower.reset()
+    assert pair.follower.published.number == pair.learner.published.number
+    pair.learner.learn()
+    assert pair.alike()
+    pair.live(40, 60)
+    pair.follower.refresh()
+    assert pair.alike()
+    assert verify(pair.store, "default").sound
+
+
+def meanwhile(loop: Loop, monkeypatch: pytest.MonkeyPatch, other: Callable[[], None]) -> None:
+    """Let something happen after the loop has read the store, before it writes a configuration or a model."""
+    save, done = loop._store.save_documents, list[bool]()
+
+    def saved(*args: Any, **kwargs: Any) -> bool:
+        if not done:
+            done.append(True)
+            other()
+        return save(*args, **kwargs)
+
+    monkeypatch.setattr(loop._store, "save_documents", saved)
+
+
+def test_two_that_are_configured_at_once_take_two_epochs(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.live(40, 0)
+    wide, narrow = (Configuration(width=width, reward_wait=10.0) for width in (64, 16))
+    meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(wide))
+    pair.follower.configure(narrow)
+    pair.learner.refresh()
+    assert pair.alike()
+    assert (pair.learner.configuration, pair.learner.published.bandit.dim) == (narrow, 16)
+    assert pair.learner.published.epoch == 3  # the fixture's is the first
+    pair.live(40, 40)
+    assert verify(pair.store, "default").sound
+    warm_up(Service(pair.store, clock=pair.clock))
+
+
+def test_a_model_is_not_reset_to_a_width_of_the_past(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(Configuration(width=16, reward_wait=10.0)))
+    pair.follower.reset()
+    assert pair.follower.published.bandit.dim == 16
+
+
+def test_what_two_change_at_once_is_changed_by_both(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    meanwhile(
+        pair.follower, monkeypatch, lambda: pair.learner.configure(replace(pair.learner.configuration, exploration=0.5))
+    )
+    changed = pair.follower.reconfigure(lambda kept: replace(kept, default_reward=-1.0))
+    assert (changed.exploration, changed.default_reward) == (0.5, -1.0)
+    pair.learner.refresh()
+    assert pair.learner.configuration == pair.follower.configuration == changed
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent"),
+    [
+        ("PATCH", "/v1/configuration", {"defaultReward": -1.0}),
+        ("PUT", "/personalizer/v1.0/configurations/service", {"defaultReward": -1.0}),
+        ("PUT", "/personalizer/v1.0/configurations/policy", {"name": "p", "arguments": "optimist:floor=0.1"}),
+    ],
+)
+def test_a_request_keeps_what_another_process_was_told(
+    tmp_path: Path, method: str, path: str, sent: dict[str, Any]
+) -> None:
+    with (personalizer.Site if "personalizer" in path else native.Site)(tmp_path) as site:
+        other = Loop("default", SqliteStore(tmp_path / "events.db"), site.service.clock)
+        other.configure(replace(other.configuration, exploration=0.5))
+        before = other.configuration
+        assert site.ask(method, path, sent).status_code == 200
+        other.refresh()
+        assert other.configuration.exploration == 0.5
+        assert other.configuration != before
+
+
+def test_a_configuration_is_kept_with_its_model_or_not_at_all(tmp_path: Path, pair: Pair) -> None:
+    """The disk is full when the model is written."""
+    before = pair.learner.configuration
+    pair.store._writer.execute(
+        "CREATE TEMP TRIGGER full BEFORE INSERT ON documents WHEN NEW.kind = 'base'"
+        " BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+    )
+    with pytest.raises(StoreError, match="the disk is full"):
+        pair.learner.configure(Configuration(width=16, reward_wait=10.0))
+    again = Loop("default", SqliteStore(tmp_path / "events.sqlite"), pair.clock)
+    assert again.configuration == pair.learner.configuration == before
+    assert again.published.bandit.dim == pair.learner.published.bandit.dim == before.width
+
+
+def test_a_model_of_another_width_than_configured_is_seen_and_replaced(pair: Pair) -> None:
+    """As a store may be that was written by hand, or by an older version."""
+    other = Configuration(width=16, reward_wait=10.0)
+    pair.store.save_document("default", CONFIGURATION, 0, msgspec.json.encode(other))
+    warm_up(Service(pair.store, clock=pair.clock))
+    pair.learner.configure(other)
+    assert pair.learner.published.bandit.dim == 16
+
+
+def test_two_that_begin_at_once_take_the_same_salt_and_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = (SqliteStore(tmp_path / "events.sqlite") for _ in range(2))
+    find, late = one.latest_document, list[Loop]()
+
+    def found(loop: str, kind: str) -> Document | None:
+        first = find(loop, kind)
+        if not late:
+            late.append(Loop(loop, other, Clock()))
+        return first
+
+    monkeypatch.setattr(one, "latest_document", found)
+    loop = Loop("default", one, Clock())
+    assert loop.salt == late[0].salt
+    assert [len(one.documents("default", kind)) for kind in (IDENTITY, CONFIGURATION, BASE)] == [1, 1, 1]
+
+
+def test_one_holds_the_lock_until_it_lets_go(tmp_path: Path) -> None:
+    one, other = (LearnerLock(tmp_path / "store.db") for _ in range(2))
+    assert one.held()
+    assert one.held()
+    assert not other.held()
+    one.close()
+    assert other.held()
+    other.close()

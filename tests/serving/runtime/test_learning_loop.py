@@ -1,0 +1,416 @@
+import sys
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from glbandits import Bandit, InvalidInput, Optimist
+from glbandits.compilation import entry_point
+from glbandits.features import Hashing
+from glbandits.policy import settings_of
+from glbandits.records import Floats
+from glbandits.serving.domain.action_selection import decide, draw, draw_recipe, seed_of, share_of
+from glbandits.serving.domain.events import (
+    Activation,
+    Aggregation,
+    DecisionRequest,
+    Fate,
+    Mode,
+    Reward,
+    SettledDecision,
+)
+from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.reward_aggregation import aggregate, learn
+from glbandits.serving.runtime.learning_loop import BASE, Loop
+from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.storage import sqlite_log
+from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.runtime.worlds import ACTIONS, CONTEXTS, Clock, ask, live, small_loop
+
+
+def test_a_loop_learns_what_the_context_asks_for(tmp_path: Path) -> None:
+    """At random a third is right. Over 30 seeds 92 % of the last 200 were, 89 % at least; of the first 20 a third."""
+    loop, store = small_loop(tmp_path, clock := Clock(), exploration=0.1)
+    made = live(loop, store, clock, 400)
+    rng = np.random.default_rng(0)
+    right = [decision.shown == int(rng.integers(3)) for decision in made]
+    assert np.mean(right[200:]) > 0.8
+
+
+def test_the_same_event_gets_the_same_draw_and_another_loop_another(tmp_path: Path) -> None:
+    loop, _ = small_loop(tmp_path, Clock())
+    assert ask(loop, "one", "noon").chosen == ask(loop, "one", "noon").chosen
+    assert seed_of("salt", "event", "") != seed_of("other", "event", "")
+    assert seed_of("salt", "a", "b") != seed_of("salt", "ab", "")
+
+
+def test_every_decision_can_be_made_again(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    live(loop, store, clock, 150)
+    loop.configure(Configuration(width=16, reward_wait=10.0, aggregation=Aggregation.SUM))
+    live(loop, store, clock, 60, first=1000)
+    loop.reset()
+    live(loop, store, clock, 60, first=2000)
+    loop.close()
+    found = verify(store, "default")
+    assert found.sound
+    assert found.decisions == 270
+    assert found.models > 10
+    assert found.learned >= 200
+
+
+def test_a_changed_log_is_noticed(tmp_path: Path) -> None:
+    """A reward that comes to the log behind the learner's back gives other models, and so other chances."""
+    loop, store = small_loop(tmp_path, clock := Clock())
+    live(loop, store, clock, 100)
+    first = store.decision("default", "event-3")
+    assert first is not None
+    other = msgspec.structs.replace(first.decision, event_id="forged", chosen=(first.decision.chosen + 1) % 3)
+    store.append([other])
+    found = verify(store, "default")
+    assert not found.sound
+    assert "forged" in found.sentences[0]
+
+
+def test_a_loop_that_was_killed_at_its_birth_is_sound_and_can_be_born_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path / "events.sqlite")
+    with monkeypatch.context() as patched:
+        patched.setattr("glbandits.serving.runtime.learning_loop.fresh_model", lambda _: sys.exit())
+        with pytest.raises(SystemExit):
+            Loop("default", store, Clock())
+    found = verify(store, "default")
+    assert (found.sound, found.decisions) == (True, 0)
+    assert Loop("default", store, Clock()).published.epoch == 0
+
+
+def test_a_loop_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    live(loop, store, clock, 100)
+    loop.close()
+    again = Loop("default", store, clock)
+    np.testing.assert_array_equal(again.published.bandit.state, loop.published.bandit.state)
+    assert again.published.number == loop.published.number
+    assert again.configuration == loop.configuration
+    assert again.salt == loop.salt
+
+
+def test_a_loop_that_was_killed_learns_again_what_it_had_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    live(loop, store, clock, 40)
+    monkeypatch.setattr(store, "save_model", lambda *_, **__: None)
+    live(loop, store, clock, 60, first=40)
+    again = Loop("default", store, clock)  # without close
+    assert again.published.number < loop.published.number
+    again.learn()
+    np.testing.assert_array_equal(again.published.bandit.state, loop.published.bandit.state)
+
+
+@pytest.mark.parametrize("failing", ["learn", "statistics"])
+def test_what_fails_in_the_middle_of_a_batch_is_not_learned_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    live(loop, store, clock, 10)
+    clock.wait(11)
+
+    def out_of_memory(_: object) -> None:
+        raise MemoryError
+
+    def broken(learner: Bandit, ripe: SettledDecision, hashing: Hashing) -> bool:
+        if ripe.decision.event_id == "event-7":
+            raise MemoryError
+        return learn(learner, ripe, hashing)
+
+    with monkeypatch.context() as patched:
+        if failing == "learn":
+            patched.setattr("glbandits.serving.runtime.learning_loop.learn", broken)
+        else:
+            patched.setattr(loop.statistics, "add", out_of_memory)
+        with pytest.raises(MemoryError):
+            loop.learn()
+    loop.learn()
+    live(loop, store, clock, 10, first=10)
+    assert loop.published.number > 0
+    assert verify(store, "default").sound
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_rewards_in_any_order_number_and_delay_give_the_same_model(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Each decision has its rewards with keys of their own; they come shuffled, some twice, all in time."""
+    rewards = [(event, key, value) for event in range(6) for key, value in enumerate((0.1, 0.2, -0.3)[: event % 4])]
+    order = data.draw(st.permutations(rewards))
+    again = data.draw(st.lists(st.sampled_from(rewards), max_size=5))
+    states = [_state_after(tmp_path_factory.mktemp("loop"), came) for came in (rewards, [*order, *again])]
+    np.testing.assert_array_equal(states[0], states[1])
+
+
+def _state_after(folder: Path, rewards: list[tuple[int, int, float]]) -> Floats:
+    loop, store = small_loop(folder, clock := Clock(), width=8, aggregation=Aggregation.SUM)
+    for event in range(6):
+        store.append([ask(loop, f"event-{event}", CONTEXTS[event % 3])])
+    for event, key, value in rewards:
+        clock.wait(0.01)
+        store.append([Reward(loop="default", event_id=f"event-{event}", at=clock(), value=value, key=f"{key}")])
+    clock.wait(20)
+    loop.learn()
+    store.close()
+    return loop.published.bandit.state
+
+
+def test_a_late_reward_is_not_learned(tmp_path: Path) -> None:
+    states = []
+    for came in (0, 1):
+        (tmp_path / f"{came}").mkdir()
+        loop, store = small_loop(tmp_path / f"{came}", clock := Clock())
+        store.append([ask(loop, "one", "noon")])
+        clock.wait(10.5)
+        store.append([Reward(loop="default", event_id="one", at=clock(), value=1.0)] * came)
+        loop.learn()
+        states.append(loop.published.bandit.state)
+        assert store.summary("default").rewards.get(Fate.LATE, 0) == came
+    np.testing.assert_array_equal(states[0], states[1])
+
+
+def test_a_clock_that_was_wrong_for_a_moment_spoils_nothing(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    live(loop, store, clock, 20)
+    clock.wait(1_000_000)
+    loop.learn()
+    clock.wait(-1_000_000)
+    live(loop, store, clock, 20, first=20)
+    assert store.summary("default").rewards[Fate.LATE] == 0
+    assert verify(store, "default").learned == 40
+
+
+@pytest.mark.parametrize(("activated", "learned"), [(True, 1.0), (False, 0.0)])
+def test_a_deferred_decision_counts_when_it_is_activated(tmp_path: Path, activated: bool, learned: float) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    before = loop.published.bandit.state
+    store.append([ask(loop, "one", "noon", deferred=True)])
+    store.append([Reward(loop="default", event_id="one", at=clock(), value=1.0)])
+    if activated:
+        store.append([Activation(loop="default", event_id="one", at=clock())])
+    clock.wait(11)
+    assert loop.learn() == 1
+    assert np.array_equal(before, loop.published.bandit.state) != bool(learned)
+
+
+@pytest.mark.parametrize("mode", [Mode.APPRENTICE, Mode.LOGGING])
+def test_other_modes_show_the_first_action(tmp_path: Path, mode: Mode) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock(), mode=mode)
+    before = loop.published.bandit.state
+    decisions = [ask(loop, f"{number}", "noon", excluded=[0]) for number in range(20)]
+    assert {decision.shown for decision in decisions} == {1}
+    assert {decision.probability for decision in decisions} == {1.0}
+    assert {decision.chosen for decision in decisions} == {1, 2}
+    store.append(decisions)
+    clock.wait(11)
+    loop.learn()
+    assert np.array_equal(before, loop.published.bandit.state) == (mode is Mode.LOGGING)
+    assert verify(store, "default").sound
+
+
+def test_the_chance_is_that_of_the_draw(tmp_path: Path) -> None:
+    """Five standard errors of the share over 4000 events."""
+    loop, store = small_loop(tmp_path, clock := Clock(), exploration=0.3)
+    live(loop, store, clock, 200)
+    decisions = [ask(loop, f"x{number}", "noon") for number in range(4000)]
+    told = np.array(decisions[0].probabilities)
+    assert told.min() >= 0.1 - 1e-12
+    assert told.sum() == pytest.approx(1.0)
+    seen = np.bincount([decision.chosen for decision in decisions], minlength=3) / 4000
+    assert (np.abs(seen - told) <= 5 * np.sqrt(told * (1 - told) / 4000) + 1e-9).all()
+    assert all(decision.probability == told[decision.chosen] for decision in decisions)
+
+
+def test_excluded_actions_have_no_chance(tmp_path: Path) -> None:
+    loop, _ = small_loop(tmp_path, Clock())
+    for number in range(50):
+        decision = ask(loop, f"{number}", "noon", excluded=[1])
+        assert decision.chosen != 1
+        assert decision.probabilities[1] == 0.0
+    with pytest.raises(InvalidInput, match="all actions are excluded"):
+        ask(loop, "none", "noon", excluded=[0, 1, 2])
+
+
+def test_a_draw_never_takes_what_has_no_chance() -> None:
+    assert draw(np.array([0.0, 1.0, 0.0]), share_of(0)) == 1
+    assert draw(np.array([0.0, 1.0, 0.0]), share_of(2**63 - 1)) == 1
+    assert [draw(np.array([0.5, 0.5]), share_of(seed)) for seed in (0, 2**62 - 1, 2**62, 2**63 - 1)] == [0, 0, 1, 1]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.floats(0, 1), min_size=1, max_size=6),
+    st.integers(0, 3),
+    st.floats(0, 1),
+    st.integers(0, 2**63 - 1),
+)
+def test_compiled_draws_are_those_of_the_plain_function(
+    chances: list[float], excluded: int, exploration: float, seed: int
+) -> None:
+    entry = entry_point(draw_recipe)
+    allowed = np.arange(len(chances)) + excluded
+    given_chances, count = np.array(chances), len(chances) + excluded
+    compiled, plain = np.zeros(count), np.zeros(count)
+    drawn = entry.compiled()(given_chances, allowed, exploration, share_of(seed), compiled)
+    assert drawn == entry.recipe.function(given_chances, allowed, exploration, share_of(seed), plain)
+    assert compiled.tobytes() == plain.tobytes()
+    assert not compiled[:excluded].any()
+
+
+def test_dense_actions_are_decided_and_learned(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock(), width=3)
+    arms = np.eye(3)
+    for number in range(30):
+        decision = loop.decide(
+            DecisionRequest(event_id=f"{number}", request=arms.tobytes(), encoding="dense", actions=ACTIONS)
+        )
+        store.append(
+            [decision, Reward(loop="default", event_id=f"{number}", at=clock(), value=float(decision.shown == 2))]
+        )
+        clock.wait(11)
+        loop.learn()
+    assert np.argmax(decision.probabilities) == 2
+    assert verify(store, "default").sound
+    with pytest.raises(InvalidInput, match="the loop takes 3 features for each action; got 2"):
+        loop.decide(DecisionRequest(event_id="x", request=np.eye(2).tobytes(), encoding="dense", actions=("a", "b")))
+
+
+def test_a_model_is_exported_and_imported(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    live(loop, store, clock, 60)
+    exported = loop.export_model()
+    loop.reset()
+    assert not np.array_equal(loop.published.bandit.state, Bandit.from_bytes(exported).state)
+    loop.import_model(exported)
+    np.testing.assert_array_equal(loop.published.bandit.state, Bandit.from_bytes(exported).state)
+    with pytest.raises(InvalidInput, match="Configure the loop for it first"):
+        loop.import_model(Bandit(Optimist(link="identity"), dim=5, seed=1).to_bytes())
+    assert verify(store, "default").sound
+
+
+def test_rewards_are_aggregated_in_any_order() -> None:
+    rewards = ((1, 0.1), (2, 0.2), (3, 0.7), (4, -1.0))
+    expected = {
+        Aggregation.EARLIEST: 0.1,
+        Aggregation.SUM: 0.0,
+        Aggregation.AVERAGE: 0.0,
+        Aggregation.MEDIAN: 0.15,
+        Aggregation.MIN: -1.0,
+        Aggregation.MAX: 0.7,
+    }
+    for how, value in expected.items():
+        found = {aggregate(order, how) for order in permutations(rewards)}
+        assert len(found) == 1
+        assert found.pop() == pytest.approx(value, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("settings_", "message"),
+    [
+        ({"reward_wait": -1.0}, "reward_wait must be a finite number at least 0"),
+        ({"default_reward": 2.0}, "default_reward must be"),
+        ({"exploration": 1.5}, "exploration must be"),
+        ({"policy": "optimits"}, "unknown policy 'optimits'; did you mean 'optimist'"),
+        ({"policy": "ucb-glm", "settings": {}}, "keeps all that it learned"),
+        ({"policy": "optimist", "settings": {"hope": 3}}, "the settings of optimist cannot be"),
+        ({"retention_days": 0}, "retention_days must be a whole number"),
+    ],
+)
+def test_a_wrong_configuration_is_refused(settings_: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Configuration(**settings_)  # type: ignore[arg-type]
+
+
+def test_a_configuration_is_kept_as_json() -> None:
+    configuration = Configuration(policy="optimist", settings=settings_of(Optimist(link="logistic")), exploration=0.0)
+    assert msgspec.json.decode(msgspec.json.encode(configuration), type=Configuration) == configuration
+
+
+def test_a_policy_without_exact_chances_cannot_serve() -> None:
+    from glbandits import LaplaceTs
+
+    with pytest.raises(InvalidInput, match="cannot say the exact chance"):
+        decide(Bandit(LaplaceTs(), dim=2, seed=1), np.eye(2), np.arange(2), 0.1, 1)
+
+
+def test_a_policy_without_exact_chances_is_not_configured(tmp_path: Path) -> None:
+    loop, _ = small_loop(tmp_path, Clock())
+    before = loop.configuration
+    with pytest.raises(InvalidInput, match="laplace-ts with these settings cannot say the exact chance"):
+        loop.configure(Configuration(policy="laplace-ts", settings={}))
+    assert loop.configuration == before
+
+
+def test_what_was_forgotten_is_not_said_to_differ(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    made = live(loop, store, clock, 100)
+    state = loop.published.bandit.state
+    assert loop.forget(made[50].at) == 50
+    np.testing.assert_array_equal(loop.published.bandit.state, state)
+    live(loop, store, clock, 40, first=1000)
+    found = verify(store, "default")
+    assert (found.sound, found.unchecked, found.decisions) == (True, 50, 40)
+    assert found.learned == 40
+    assert loop.forget() == 90
+    assert verify(store, "default").sound
+
+
+def test_what_was_not_learned_yet_is_not_forgotten(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    made = live(loop, store, clock, 30)  # of which 20 are learned
+    assert loop.forget(clock() + 1) == 20
+    assert store.decision("default", made[20].event_id) is not None
+    clock.wait(11)
+    assert loop.learn() == 10
+
+
+@pytest.mark.parametrize("all_of_it", [True, False])
+def test_a_log_whose_deletion_was_cut_short_is_sound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_of_it: bool
+) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    made = live(loop, store, clock, 100)
+    before = None if all_of_it else made[50].at
+    monkeypatch.setattr("glbandits.serving.storage.sqlite_store.DELETED_AT_ONCE", 20)
+    delete, steps = sqlite_log.delete_oldest, iter([True, True, False])
+
+    def deleted(*args: Any) -> int:
+        if not next(steps):
+            raise KeyboardInterrupt
+        return delete(*args)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sqlite_log, "delete_oldest", deleted)
+        with pytest.raises(KeyboardInterrupt):
+            loop.forget(before)
+    again = Loop("default", store, clock)
+    live(again, store, clock, 40, first=1000)
+    found = verify(store, "default")
+    assert (found.sound, found.unchecked, found.decisions) == (True, 60, 40)
+    assert again.forget(before) == (100 if all_of_it else 10)
+
+
+def test_models_of_epochs_that_were_forgotten_are_not_kept(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    for first in range(0, 100, 20):
+        live(loop, store, clock, 20, first=first)
+        loop.reset()
+        assert loop.forget() == 20
+    assert len(store.documents("default", BASE)) == 1
+    assert verify(store, "default").sound
+    assert loop.forget() == 0
+    assert loop.published.epoch == 11

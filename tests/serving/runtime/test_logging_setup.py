@@ -1,0 +1,44 @@
+import json
+import logging
+import sys
+
+import pytest
+
+from glbandits.serving.runtime.logging_setup import JsonLines, TextLines
+
+
+def record(*, request: str = "", failed: bool = False) -> logging.LogRecord:
+    error = None
+    if failed:
+        try:
+            raise RuntimeError("a disk\nis away")
+        except RuntimeError:
+            error = sys.exc_info()
+    made = logging.LogRecord("glbandits.x", logging.WARNING, "file", 1, "%s went %s", ("it", 'wr"ong'), error)
+    made.created = 1_700_000_000.25
+    if request:
+        made.request = request
+    return made
+
+
+def test_a_line_of_text_is_for_people() -> None:
+    assert TextLines().format(record()) == '2023-11-14T22:13:20.250Z WARNING it went wr"ong'
+    assert TextLines().format(record(request="r-1")).endswith('it went wr"ong [r-1]')
+    lines = TextLines().format(record(failed=True)).splitlines()
+    assert lines[1] == "Traceback (most recent call last):"
+    assert lines[-2:] == ["RuntimeError: a disk", "is away"]
+
+
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_line_of_json_is_one_line_whatever_it_says(failed: bool) -> None:
+    line = JsonLines().format(record(request="r-1", failed=failed))
+    assert "\n" not in line
+    told = json.loads(line)
+    assert "a disk\nis away" in told.pop("error") if failed else "error" not in told
+    assert told == {
+        "at": "2023-11-14T22:13:20.250Z",
+        "level": "warning",
+        "logger": "glbandits.x",
+        "message": 'it went wr"ong',
+        "request": "r-1",
+    }

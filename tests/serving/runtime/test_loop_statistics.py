@@ -1,0 +1,395 @@
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glbandits.serving.domain.errors import StoreError
+from glbandits.serving.domain.events import Mode, Reward, SettledDecision
+from glbandits.serving.domain.reward_aggregates import NAMES, Tally, Verdict, baseline_of, observation_of
+from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.loop_statistics import LoopStatistics, Timeline, View, Window
+from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.makers import decision
+from tests.serving.runtime.worlds import Clock, ask, small_loop
+
+SECOND, MINUTE = 1_000_000, 60_000_000
+
+
+def passed(
+    number: int = 1, at: int = 0, *, rewards: tuple[tuple[int, float], ...] = (), **changed: Any
+) -> SettledDecision:
+    return SettledDecision(number, decision(f"e{number}", at, **changed), rewards, activated=False)
+
+
+def tally_of(*ripe: SettledDecision) -> Tally:
+    tally = Tally()
+    for one in ripe:
+        tally.add(observation_of(one))
+    return tally
+
+
+def shown(place: int, chance: float, reward: float) -> SettledDecision:
+    """A decision among a, b and c that showed one of them; a is the baseline."""
+    return passed(rewards=((5, reward),), shown=place, chosen=place, probability=chance)
+
+
+FOUR = (shown(0, 0.5, 1.0), shown(0, 0.25, 0.0), shown(1, 0.5, 1.0), shown(2, 0.25, 1.0))
+
+
+class TestTally:
+    def test_the_mean_reward_and_its_error(self) -> None:
+        reward = tally_of(*FOUR).reward
+        assert reward == pytest.approx((0.75, math.sqrt(3 * 0.25**2 + 0.75**2) / 4))
+
+    def test_the_baselines_reward_by_weights(self) -> None:
+        """Weights 2 and 4 on rewards 1 and 0: a third, with the error sqrt((2 * 2/3)^2 + (4 * 1/3)^2) / 6."""
+        assert tally_of(*FOUR).baseline == pytest.approx((1 / 3, math.sqrt(32) / 18))
+
+    def test_how_many_equal_weights_are_worth_as_much(self) -> None:
+        assert tally_of(*FOUR).baseline_worth == 6**2 / (2**2 + 4**2)
+        assert Tally().baseline_worth == 0.0
+
+    def test_the_difference_and_its_error_by_each_decisions_influence(self) -> None:
+        influence = [
+            (1 - 0.75) / 4 - 2 * (1 - 1 / 3) / 6,
+            (0 - 0.75) / 4 - 4 * (0 - 1 / 3) / 6,
+            (1 - 0.75) / 4,
+            (1 - 0.75) / 4,
+        ]
+        assert tally_of(*FOUR).difference == pytest.approx((0.75 - 1 / 3, math.hypot(*influence)))
+
+    def test_says_nothing_of_what_it_has_not_seen(self) -> None:
+        nothing = Tally()
+        assert (nothing.reward, nothing.baseline, nothing.difference, nothing.delay(0.5)) == (None, None, None, None)
+        assert tally_of(FOUR[2]).difference is None
+
+    def test_counts_shares(self) -> None:
+        likely: dict[str, Any] = {"probabilities": (0.25, 0.5, 0.25)}
+        tally = tally_of(passed(**likely), passed(chosen=0, shown=0, **likely), passed(chosen=2, shown=2, **likely))
+        assert (tally.decisions, tally.explored, tally.agreed) == (3, 2, 1)
+        assert tally.frequent() == [("a", 1), ("b", 1), ("c", 1)]
+
+    def test_of_two_equally_likely_actions_neither_is_exploration(self) -> None:
+        assert (
+            tally_of(passed(probabilities=(0.4, 0.4, 0.2)), passed(chosen=0, probabilities=(0.4, 0.4, 0.2))).explored
+            == 0
+        )
+
+    def test_a_decision_that_is_not_learned_has_no_reward(self) -> None:
+        tally = tally_of(passed(mode=Mode.LOGGING), passed(deferred=True, rewards=((3, 1.0),)))
+        assert (tally.decisions, tally.learned, tally.reward) == (2, 0, None)
+
+    def test_counts_rewards_that_are_missing(self) -> None:
+        tally = tally_of(passed(default_reward=0.25), passed(rewards=((1, 0.75),)))
+        assert tally.missing == 1
+        assert tally.reward is not None
+        assert tally.reward.value == 0.5
+
+    def test_counts_decisions_that_say_nothing_of_the_baseline(self) -> None:
+        assert tally_of(passed(probabilities=(0.0, 0.5, 0.5)), passed()).unsupported == 1
+
+    def test_quantiles_of_the_delay_of_the_first_reward(self) -> None:
+        """The scale has steps of 9 %, so a quantile is within 5 %."""
+        delays = [1000 * step for step in range(1, 101)]
+        tally = tally_of(*(passed(at=7, rewards=((7 + 900_000, 0.0), (7 + delay, 1.0))) for delay in delays))
+        assert tally.delay(0.5) == pytest.approx(50_000, rel=0.05)
+        assert tally.delay(0.99) == pytest.approx(99_000, rel=0.05)
+
+    def test_a_reward_from_before_its_decision_has_no_delay(self) -> None:
+        assert tally_of(passed(at=100, rewards=((40, 1.0),))).delay(0.5) == 0.0
+
+    def test_joined_it_is_as_if_it_had_counted_all(self) -> None:
+        rows = [*FOUR, passed(), passed(mode=Mode.LOGGING)]
+        one, other = tally_of(*rows[:3]), tally_of(*rows[3:])
+        one.join(other)
+        assert one == tally_of(*rows)
+
+    def test_the_rarest_names_are_forgotten_and_still_counted(self) -> None:
+        often = [passed(actions=("often",), shown=0, chosen=0, probabilities=(1.0,)) for _ in range(3)]
+        rare = [passed(actions=(f"{n}",), shown=0, chosen=0, probabilities=(1.0,)) for n in range(5 * NAMES)]
+        tally = tally_of(*often, *rare)
+        assert len(tally.actions) <= 2 * NAMES
+        assert tally.frequent()[0] == ("often", 3)
+        assert sum(tally.actions.values()) + tally.others == 3 + 5 * NAMES
+
+
+def test_the_baseline_is_the_first_action_that_is_allowed() -> None:
+    assert baseline_of(decision("e", excluded=(0, 2))) == 1
+    assert baseline_of(decision("e", mode=Mode.APPRENTICE, shown=2)) == 2
+
+
+def test_the_baseline_is_the_action_that_a_slot_names() -> None:
+    assert baseline_of(decision("e", slot="top", baseline=2)) == 2
+    tally = tally_of(passed(rewards=((5, 1.0),), baseline=1), passed(rewards=((5, 0.0),), baseline=0))
+    assert (tally.agreed, tally.baseline_shown, tally.baseline) == (1, 1, (1.0, 0.0))
+
+
+class TestVerdict:
+    @pytest.mark.parametrize(
+        ("rows", "verdict"),
+        [
+            (99 * [shown(0, 0.5, 1.0)], Verdict.EARLY),
+            (80 * [shown(1, 0.5, 1.0)] + 29 * [shown(0, 0.5, 0.0)], Verdict.EARLY),
+            (80 * [shown(1, 0.5, 1.0)] + 30 * [shown(0, 0.5, 0.0)], Verdict.BETTER),
+            (80 * [shown(1, 0.5, 1.0)] + 90 * [shown(0, 0.9, 0.0)] + [shown(0, 0.01, 0.0)], Verdict.EARLY),
+            (80 * [shown(1, 0.5, 0.0)] + 30 * [shown(0, 0.5, 1.0)], Verdict.WORSE),
+            (50 * [shown(0, 0.5, 0.0), shown(1, 0.5, 1.0), shown(0, 0.5, 1.0), shown(1, 0.5, 0.0)], Verdict.SAME),
+            (100 * [passed()], Verdict.SILENT),
+            (88 * [shown(0, 0.5, 1.0)] + 12 * [passed(probabilities=(0.0, 0.5, 0.5))], Verdict.BLIND),
+            (100 * [passed(mode=Mode.APPRENTICE, probability=1.0, rewards=((1, 1.0),))], Verdict.APPRENTICE),
+        ],
+    )
+    def test_by_the_interval_of_the_difference(self, rows: list[SettledDecision], verdict: Verdict) -> None:
+        assert tally_of(*rows).verdict == verdict
+
+    def test_errors_are_right_in_simulation(self) -> None:
+        """400 logs of 500 decisions. Intervals should hold the truth in 95 %: below 91 % once in 3000 times."""
+        rng, held, truth = np.random.default_rng(1), 0, 0.3 * 0.6 + 0.5 * 0.4 - 0.3
+        for _ in range(400):
+            log = [
+                shown(int(b), 0.4 if b else 0.6, float(rng.random() < (0.5 if b else 0.3)))
+                for b in rng.random(500) < 0.4
+            ]
+            difference = tally_of(*log).difference
+            assert difference is not None
+            held += abs(difference.value - truth) <= 1.96 * difference.error
+        assert held >= 0.91 * 400
+
+
+class TestTimeline:
+    def test_stretches_become_wider_when_there_are_too_many(self) -> None:
+        timeline = Timeline(SECOND, 4, forgets=False)
+        for second in (0, 1, 2, 3, 100):
+            timeline.add(second * SECOND, observation_of(passed()))
+        assert timeline.width == 2 * SECOND
+        assert {at: tally.decisions for at, tally in timeline.view().points.items()} == {
+            0: 2,
+            2 * SECOND: 2,
+            100 * SECOND: 1,
+        }
+
+    def test_memory_is_bounded_and_nothing_is_lost(self) -> None:
+        timeline = Timeline(SECOND, 50, forgets=False)
+        for second in np.random.default_rng(0).integers(0, 10**6, 2000).tolist():
+            timeline.add(second * SECOND, observation_of(passed()))
+            assert len(timeline.stretches) <= 50
+        assert timeline.view().whole.decisions == 2000
+
+    def test_a_window_forgets_what_is_before_it(self) -> None:
+        timeline = Timeline(SECOND, 3, forgets=True)
+        for second in (5, 1, 6, 7, 8, 2):
+            timeline.add(second * SECOND, observation_of(passed()))
+        assert list(timeline.view().points) == [6 * SECOND, 7 * SECOND, 8 * SECOND]
+
+    @pytest.mark.parametrize(("each", "width", "points"), [(3, 8, 57), (2, 16, 29)])
+    def test_a_view_has_few_points_and_stays_as_it_is(self, each: int, width: int, points: int) -> None:
+        """At most 100; and at most 12 while they are worth less than 20 decisions of the baseline each."""
+        timeline, baseline = Timeline(SECOND, 500, forgets=False), observation_of(shown(0, 0.5, 1.0))
+        for second in range(450):
+            for _ in range(each):
+                timeline.add(second * SECOND, baseline)
+        view = timeline.view()
+        timeline.add(0, baseline)
+        assert (view.width, len(view.points)) == (width * SECOND, points)
+        assert view.whole.decisions == sum(tally.decisions for tally in view.points.values()) == 450 * each
+
+    def test_points_stay_apart_that_are_far_apart(self) -> None:
+        timeline = Timeline(SECOND, 500, forgets=False)
+        for day in range(12):
+            timeline.add(day * 86400 * SECOND, observation_of(passed()))
+        assert len(timeline.view().points) == 12
+
+    def test_without_a_decision_it_is_empty(self) -> None:
+        assert Timeline(SECOND, 3, forgets=True).view() == View(Tally(), SECOND, {})
+
+
+def played(loop: Loop, store: Any, clock: Clock, rounds: int) -> None:
+    """Decisions whose first action is right in a fifth of all cases, and another one in four fifths."""
+    rng = np.random.default_rng(3)
+    for number in range(rounds):
+        made = ask(loop, f"event-{number}", "noon")
+        value = float(rng.random() < (0.2 if made.shown == 0 else 0.8))
+        store.append([made, Reward(loop=loop.name, event_id=made.event_id, at=clock() + 2 * SECOND, value=value)])
+        clock.wait(3)
+        if number % 50 == 49:
+            loop.learn()
+    clock.wait(11)
+    loop.learn()
+
+
+def test_a_loop_whose_baseline_is_worse_says_so(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock(), exploration=0.3)
+    played(loop, store, clock, 600)
+    whole = loop.statistics.view(Window.HOUR).whole
+    assert (whole.decisions, whole.missing, whole.verdict) == (600, 0, Verdict.BETTER)
+    assert whole.difference is not None
+    assert whole.difference.value - 1.96 * whole.difference.error > 0.2
+    assert whole.baseline is not None
+    assert abs(whole.baseline.value - 0.2) < 4 * whole.baseline.error  # fails once in 16,000 times
+    assert loop.learned_at == clock.now - 1 or loop.learned_at == clock.now
+
+
+def test_after_a_start_the_log_is_counted_again(tmp_path: Path) -> None:
+    """Half of it was learned by the model that was kept, half is learned after the start."""
+    loop, store = small_loop(tmp_path, clock := Clock())
+    played(loop, store, clock, 100)
+    loop.close()
+    for number in range(30):
+        store.append([ask(loop, f"later-{number}", "noon")])
+    clock.wait(11)
+    again = Loop("default", store, clock)
+    assert again.statistics.view(Window.ALL).whole.decisions == 0  # nothing is read before it learns
+    again.learn()
+    loop.learn()
+    assert again.learn() == 0
+    for window in Window:
+        assert again.statistics.view(window).whole.decisions == 130
+    mine, other = again.statistics.view(Window.ALL), loop.statistics.view(Window.ALL)
+    assert mine.whole.difference == pytest.approx(other.whole.difference)
+    assert mine.whole.delays == other.whole.delays
+    assert mine.whole.actions == other.whole.actions
+
+
+def test_learning_goes_before_looking_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    played(loop, store, clock, 50)
+    loop.close()
+    store.append([ask(loop, "later", "noon")])
+    clock.wait(11)
+    again, learned, search = Loop("default", store, clock), list[int](), store.search
+
+    def watched(*asked: Any) -> Any:
+        learned.append(again.published.number)
+        return search(*asked)
+
+    monkeypatch.setattr(store, "search", watched)
+    assert again.learn() == 1
+    assert set(learned) == {store.last_number("default")}
+    assert again.statistics.view(Window.ALL).whole.decisions == 51
+
+
+def test_looking_back_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    played(loop, store, clock, 60)
+    loop.close()
+    monkeypatch.setattr("glbandits.serving.runtime.loop_statistics.MOST_RECALLED", 45)
+    monkeypatch.setattr("glbandits.serving.runtime.loop_statistics.PAGE", 10)
+    again = Loop("default", store, clock)
+    again.learn()
+    assert again.statistics.view(Window.ALL).whole.decisions == 45
+
+
+def test_looking_back_goes_on_where_the_store_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    played(loop, store, clock, 60)
+    monkeypatch.setattr("glbandits.serving.runtime.loop_statistics.PAGE", 20)
+    search, calls = store.search, []
+
+    def failing(*asked: Any) -> Any:
+        calls.append(asked)
+        if len(calls) == 2:
+            raise StoreError("the disk is slow")
+        return search(*asked)
+
+    monkeypatch.setattr(store, "search", failing)
+    statistics = LoopStatistics(store, "default", loop.published.number)
+    with pytest.raises(StoreError, match="slow"):
+        statistics.look_back()
+    statistics.look_back()
+    assert statistics.view(Window.ALL).whole.decisions == 60
+
+
+def test_what_another_process_learns_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    monkeypatch.setattr("glbandits.serving.runtime.loop_statistics.PAGE", 20)
+    other = Loop("default", store, clock)
+    played(loop, store, clock, 55)
+    store.append([ask(loop, "waits", "noon")])
+    other.refresh()
+    assert other.statistics.view(Window.ALL).whole == loop.statistics.view(Window.ALL).whole
+    assert other.statistics.view(Window.ALL).whole.decisions == 55
+    assert other.learned_at is not None
+
+
+def test_what_is_learned_again_in_an_epoch_that_another_process_begins_is_counted_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one resets the model while this one has learned decisions, and has not kept that yet."""
+    loop, store = small_loop(tmp_path, clock := Clock())
+    other = Loop("default", SqliteStore(tmp_path / "events.sqlite"), clock)
+    store.append([ask(loop, f"event-{number}", "noon") for number in range(30)])
+    clock.wait(11)
+    save, resets = store.save_model, iter([other.reset])
+
+    def overtaken(*args: Any, **settings: Any) -> None:
+        for reset in resets:
+            reset()
+        save(*args, **settings)
+
+    monkeypatch.setattr(store, "save_model", overtaken)
+    assert loop.learn() == 30
+    assert loop.learn() == 30  # by the model of the epoch that the other began
+    other.refresh()
+    for one in (loop, other):
+        assert one.statistics.view(Window.ALL).whole.decisions == 30
+
+
+def test_a_log_that_was_deleted_meanwhile_is_not_waited_for(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    other = Loop("default", store, clock)
+    played(loop, store, clock, 10)
+    store.delete_log("default")
+    other.refresh()
+    assert other.statistics.view(Window.ALL).whole.decisions == 0
+
+
+class TestAfterTheLogWasDeleted:
+    """The process that deletes, and another one."""
+
+    @pytest.fixture(params=["mine", "another's"])
+    def loops(self, tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Loop, Loop, SqliteStore, Clock]:
+        """A loop with 100 decisions, three seconds apart, that is told to forget; and the one that is looked at."""
+        loop, store = small_loop(tmp_path, clock := Clock())
+        other = Loop("default", SqliteStore(tmp_path / "events.sqlite"), clock)
+        played(loop, store, clock, 100)
+        other.refresh()
+        return loop, loop if request.param == "mine" else other, store, clock
+
+    def test_nothing_is_said_of_it(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
+        deleting, seen, store, clock = loops
+        assert deleting.forget() == 100
+        seen.refresh()
+        for window in Window:
+            assert seen.statistics.view(window).whole == Tally()
+        store.append([ask(deleting, f"later-{number}", "noon") for number in range(7)])
+        clock.wait(11)
+        deleting.learn()
+        seen.refresh()
+        for window in Window:
+            assert seen.statistics.view(window).whole.decisions == 7
+
+    def test_what_is_left_of_it_is_counted_on(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
+        """But for the stretch in which the log was cut: 15 seconds, or five minutes, which all 100 may be in."""
+        deleting, seen, store, clock = loops
+        kept = store.search("default", "event-60", 1)[0].decision.at
+        assert deleting.forget(kept) == 60
+        seen.refresh()
+        hour = seen.statistics.view(Window.HOUR)
+        assert 35 <= hour.whole.decisions <= 40
+        assert min(hour.points) >= kept
+        for window in Window:
+            assert seen.statistics.view(window).whole.decisions <= 40
+        before = hour.whole.decisions
+        store.append([ask(deleting, "later", "noon")])
+        clock.wait(11)
+        deleting.learn()
+        seen.refresh()
+        assert seen.statistics.view(Window.HOUR).whole.decisions == before + 1
+
+    def test_another_model_for_the_same_log_changes_nothing(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
+        deleting, seen, *_ = loops
+        deleting.reset()
+        seen.refresh()
+        assert {seen.statistics.view(window).whole.decisions for window in Window} == {100}

@@ -1,0 +1,126 @@
+import asyncio
+import logging
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glbandits.serving.domain.events import DecisionRequest
+from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.request_features import DENSE
+from glbandits.serving.runtime import maintenance
+from glbandits.serving.runtime.maintenance import DAY, Maintenance, forget_old
+from glbandits.serving.runtime.service import Service
+from glbandits.serving.storage.sqlite_store import SqliteStore
+
+NAMES = ("day0", "day1", "day2", "day3")
+
+
+class World:
+    """A loop with a decision on each of four days, of which a decision waits for a day for its reward."""
+
+    def __init__(self, folder: Path, retention_days: int) -> None:
+        self.now = DAY
+        self.service = Service(SqliteStore(folder / "store.db"), clock=lambda: self.now)
+        self.loop = self.service.loop("default")
+        self.loop.configure(Configuration(width=2, reward_wait=86_400.0, retention_days=retention_days))
+        for name in NAMES:
+            asyncio.run(self._decide(name))
+            self.now += DAY
+
+    async def _decide(self, name: str) -> None:
+        arms = np.eye(2).tobytes()
+        await self.service.decide(
+            "default", DecisionRequest(event_id=name, request=arms, encoding=DENSE, actions=("x", "y"))
+        )
+
+    def kept(self) -> list[str]:
+        """The decisions that are in the log."""
+        return [name for name in NAMES if self.service.store.decision("default", name) is not None]
+
+
+def test_what_is_older_than_the_loop_keeps_it_is_forgotten(tmp_path: Path) -> None:
+    world = World(tmp_path, retention_days=2)
+    world.loop.learn()
+    assert forget_old(world.service) == 2
+    assert world.kept() == ["day2", "day3"]
+    world.service.close()
+
+
+def test_what_is_not_learned_yet_stays(tmp_path: Path) -> None:
+    world = World(tmp_path, retention_days=1)
+    assert forget_old(world.service) == 0
+    world.loop.learn()
+    assert forget_old(world.service) == 3
+    assert world.kept() == ["day3"]
+    world.service.close()
+
+
+def test_by_default_nothing_is_forgotten(tmp_path: Path) -> None:
+    world = World(tmp_path, retention_days=-1)
+    world.loop.learn()
+    assert forget_old(world.service) == 0
+    assert world.kept() == list(NAMES)
+    world.service.close()
+
+
+class Failing:
+    """Keys that cannot be read the first time."""
+
+    def __init__(self) -> None:
+        self.times, self.again = 0, threading.Event()
+
+    def refresh(self) -> None:
+        self.times += 1
+        if self.times == 1:
+            raise OSError("the disk is away")
+        self.again.set()
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    service = Service(SqliteStore(tmp_path / "store.db"))
+    yield service
+    service.close()
+
+
+def test_what_fails_is_logged_and_tried_again(
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(maintenance, "KEYS_EVERY", 0.01)
+    keys = Failing()
+    housekeeper = Maintenance(service, keys)
+    with caplog.at_level(logging.ERROR):
+        housekeeper.start()
+        assert keys.again.wait(10)
+        housekeeper.close()
+    assert "maintenance failed; it is tried again" in caplog.text
+    assert "the disk is away" in caplog.text
+
+
+def test_one_that_never_began_can_be_closed(service: Service) -> None:
+    Maintenance(service, Failing()).close()
+
+
+def test_keys_are_read_while_a_log_is_being_deleted(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = threading.Event()
+    monkeypatch.setattr(maintenance, "KEYS_EVERY", 0.01)
+    monkeypatch.setattr(maintenance, "forget_old", lambda _: done.wait(20))
+    keys = Failing()
+    housekeeper = Maintenance(service, keys)
+    housekeeper.start()
+    assert keys.again.wait(10)
+    done.set()
+    housekeeper.close()
+
+
+def test_the_store_is_tidied(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    tidied = threading.Event()
+    monkeypatch.setattr(maintenance, "TIDY_EVERY", 0.01)
+    monkeypatch.setattr(service.store, "tidy", tidied.set)
+    housekeeper = Maintenance(service, Failing())
+    housekeeper.start()
+    assert tidied.wait(10)
+    housekeeper.close()

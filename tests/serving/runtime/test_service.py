@@ -1,0 +1,157 @@
+"""What the service promises while the store is slow."""
+
+import asyncio
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from glbandits.errors import InvalidInput
+from glbandits.serving.domain.errors import StoreError
+from glbandits.serving.domain.events import DecisionRequest, Event, Fate, Receipt
+from glbandits.serving.domain.request_features import DENSE
+from glbandits.serving.runtime.service import DEFAULT_LOOP, Answer, Service
+from glbandits.serving.storage.event_store import LoggedDecision
+from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.makers import wait_until
+
+ACTIONS = ("tea", "cola")
+
+
+class Holding(SqliteStore):
+    """Writes events only while it may, and reads unless it is told not to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.may_write = threading.Event()
+        self.may_write.set()
+        self.asked = threading.Event()
+        self.readable = True
+
+    def append(self, events: Sequence[Event]) -> list[Receipt]:
+        self.asked.set()
+        assert self.may_write.wait(10)
+        return super().append(events)
+
+    def append_at_once(self, _: Sequence[Event]) -> None:
+        """It takes its time."""
+
+    def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
+        if not self.readable:
+            raise StoreError("the disk is gone")
+        return super().decision(loop, event_id, slot)
+
+
+class World:
+    """A service whose clock goes on with each question, so that no two decisions are alike."""
+
+    def __init__(self, folder: Path) -> None:
+        self.now = 1_000_000
+        self.store = Holding(folder / "events.db")
+        self.service = Service(self.store, clock=self._tick)
+        width = self.service.loop(DEFAULT_LOOP).published.bandit.dim
+        self.request = np.eye(len(ACTIONS), width).tobytes()
+
+    def _tick(self) -> int:
+        self.now += 1
+        return self.now
+
+    async def decide(self, actions: Sequence[str] = ACTIONS, *, deferred: bool = False, event_id: str = "e") -> Answer:
+        """Ask for a decision."""
+        question = DecisionRequest(
+            event_id=event_id, request=self.request, encoding=DENSE, actions=tuple(actions), deferred=deferred
+        )
+        return await self.service.decide(DEFAULT_LOOP, question)
+
+
+@pytest.fixture(name="world")
+def world_fixture(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path)
+    yield world
+    world.store.may_write.set()
+    world.service.close()
+
+
+def test_an_event_that_waits_to_be_written_gets_the_same_answer_again(world: World) -> None:
+    async def ask() -> list[Answer]:
+        return [await world.decide(), *await asyncio.gather(world.decide(), world.decide())]
+
+    world.store.may_write.clear()
+    first, *again = asyncio.run(ask())
+    assert first.degraded
+    assert again == [first, first]
+    world.store.may_write.set()
+    wait_until(lambda: world.service.writer.counts.events == 3)
+    kept = world.store.decision(DEFAULT_LOOP, "e")
+    assert kept is not None
+    assert kept.decision == first.decision
+    assert asyncio.run(world.decide()) == Answer(first.decision, degraded=False)
+    assert world.service.degraded == 3
+
+
+def test_an_event_that_waits_to_be_written_is_refused_with_another_question(world: World) -> None:
+    async def ask() -> None:
+        await world.decide()
+        with pytest.raises(InvalidInput, match="event 'e' was decided before, with other actions or features"):
+            await world.decide(("tea", "milk"))
+
+    world.store.may_write.clear()
+    asyncio.run(ask())
+
+
+def test_an_event_of_the_log_gets_its_answer_while_the_store_is_slow(world: World) -> None:
+    first = asyncio.run(world.decide())
+    world.store.may_write.clear()
+    assert asyncio.run(world.decide()) == first
+    with pytest.raises(InvalidInput, match="was decided before"):
+        asyncio.run(world.decide(("tea", "milk")))
+    assert world.service.degraded == 0
+
+
+def test_a_store_that_cannot_be_read_either_does_not_stop_decisions(world: World) -> None:
+    async def ask() -> tuple[Answer, Answer]:
+        return await world.decide(), await world.decide()
+
+    world.store.may_write.clear()
+    world.store.readable = False
+    first, again = asyncio.run(ask())
+    assert (first.degraded, again) == (True, first)
+
+
+def test_a_reward_that_was_refused_is_not_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def ask() -> None:
+        await world.decide(event_id="first")
+        world.store.may_write.clear()
+        world.store.asked.clear()
+        held = asyncio.create_task(world.service.reward(DEFAULT_LOOP, "first", 1.0))
+        await asyncio.to_thread(world.store.asked.wait, 10)
+        with pytest.raises(StoreError, match=r"the store took longer than 0\.05 s; it was not kept, send it again"):
+            await world.service.reward(DEFAULT_LOOP, "first", 0.5)
+        # The commit of the other had begun: it is not refused, though it takes longer.
+        assert not held.done()
+        world.store.may_write.set()
+        assert await held is Fate.KEPT
+
+    monkeypatch.setattr("glbandits.serving.runtime.service.LAST_WAIT", 0.05)
+    asyncio.run(ask())
+    world.service.writer.close()
+    kept = world.store.decision(DEFAULT_LOOP, "first")
+    assert kept is not None
+    assert [reward.value for reward in kept.rewards] == [1.0]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize(
+    ("deferred", "text"), [(True, "before, deferred; ask as"), (False, "before, not deferred; ask")]
+)
+def test_an_event_asked_again_must_be_deferred_as_before(world: World, deferred: bool, text: str, slow: bool) -> None:
+    async def ask() -> None:
+        await world.decide(deferred=deferred)
+        with pytest.raises(InvalidInput, match=text):
+            await world.decide(deferred=not deferred)
+
+    if slow:
+        world.store.may_write.clear()
+    asyncio.run(ask())

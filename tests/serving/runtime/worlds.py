@@ -1,0 +1,66 @@
+"""Small worlds for loops: a clock that stands still until it is told, and decisions with a right answer."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from glbandits.serving.domain.events import Decision, DecisionRequest, Reward
+from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.model_snapshots import Identity
+from glbandits.serving.domain.request_features import described_request
+from glbandits.serving.runtime.learning_loop import IDENTITY, Loop
+from glbandits.serving.storage.sqlite_store import SqliteStore
+
+ACTIONS = ("news", "sports", "music")
+CONTEXTS = ("morning", "noon", "night")
+
+
+class Clock:
+    """Microseconds that pass only when they are told to."""
+
+    def __init__(self) -> None:
+        self.now = 1_700_000_000_000_000
+
+    def __call__(self) -> int:
+        self.now += 1
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self.now += round(seconds * 1_000_000)
+
+
+def request_at(context: str) -> bytes:
+    actions = [{"topic": name} for name in ACTIONS]
+    return described_request([{"time": context}], actions)
+
+
+def ask(loop: Loop, event_id: str, context: str, **more: Any) -> Decision:
+    return loop.decide(
+        DecisionRequest(event_id=event_id, request=request_at(context), encoding="json", actions=tuple(ACTIONS), **more)
+    )
+
+
+def small_loop(folder: Path, clock: Clock, **settings: Any) -> tuple[Loop, SqliteStore]:
+    store = SqliteStore(folder / "events.sqlite")
+    store.save_document("default", IDENTITY, clock(), msgspec.json.encode(Identity("the same in every test")))
+    loop = Loop("default", store, clock)
+    loop.configure(Configuration(**({"width": 32, "reward_wait": 10.0} | settings)))
+    return loop, store
+
+
+def live(loop: Loop, store: SqliteStore, clock: Clock, rounds: int, *, seed: int = 0, first: int = 0) -> list[Decision]:
+    """Decisions whose right answer depends on the context, and their rewards at once."""
+    rng, made = np.random.default_rng(seed), []
+    for number in range(first, first + rounds):
+        place = int(rng.integers(3))
+        decision = ask(loop, f"event-{number}", CONTEXTS[place])
+        store.append([decision])
+        value = float(decision.shown == place)
+        store.append([Reward(loop=loop.name, event_id=decision.event_id, at=clock(), value=value)])
+        made.append(decision)
+        if number % 20 == 19:
+            clock.wait(11)
+            loop.learn()
+    return made

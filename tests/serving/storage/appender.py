@@ -1,0 +1,67 @@
+"""A process that appends events under load until it is killed, and says which were acknowledged.
+
+    python -m tests.serving.storage.appender
+
+It reads paths of stores, a line each. For each it forks a child that writes there and prints a line for every receipt,
+after it has it. Forking saves the imports: a kill takes a tenth of a second.
+"""
+
+import asyncio
+import itertools
+import os
+import sys
+import threading
+import time
+
+from glbandits.serving.domain.events import Reward
+from glbandits.serving.runtime.batch_writer import BatchWriter
+from glbandits.serving.storage import sqlite_store
+from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.makers import decision
+
+SENDERS = 4
+IN_FLIGHT = 8
+
+
+async def append_for_ever(path: str) -> None:
+    """Decisions and their rewards from several tasks."""
+    store = SqliteStore(path)
+    threading.Thread(target=_tidy, args=(store,), daemon=True).start()
+    writer = BatchWriter(store)
+    await asyncio.gather(*(_send(writer, sender) for sender in range(SENDERS)))
+
+
+def _tidy(store: SqliteStore) -> None:
+    while True:
+        store.tidy()
+        time.sleep(0.01)
+
+
+async def _send(writer: BatchWriter, sender: int) -> None:
+    for turn in itertools.count():
+        names = [f"{os.getpid()}-{sender}-{turn}-{i}" for i in range(IN_FLIGHT)]
+        decisions = [(f"d {name}", writer.submit(decision(name, request=bytes(500)))) for name in names]
+        rewards = [
+            (f"r {name}", writer.submit(Reward(loop="shop", event_id=name, at=1, value=1.0, key="k"))) for name in names
+        ]
+        for line, waiter in decisions + rewards:
+            await waiter
+            # One short write to a pipe arrives whole or not at all.
+            os.write(1, f"{line}\n".encode())
+
+
+def main() -> None:
+    """Fork a writer for each line."""
+    sqlite_store.PAGES_BEFORE_RESTART = 50  # so that the log of a short life begins again
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            os.write(1, f"pid {os.getpid()}\n".encode())
+            asyncio.run(append_for_ever(line.rstrip("\n")))
+            return
+        os.waitpid(child, 0)
+        os.write(1, b"dead\n")
+
+
+if __name__ == "__main__":
+    main()

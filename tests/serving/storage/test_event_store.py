@@ -1,0 +1,411 @@
+"""The contract of `EventStore`: every store passes these tests. A new one joins by an entry in STORES."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glbandits.errors import InvalidInput
+from glbandits.serving.domain.errors import StoreError
+from glbandits.serving.domain.events import Event, Fate, Receipt, Reward
+from glbandits.serving.storage.event_store import Document, EventStore, ModelEntry, SavedModel
+from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.makers import WAIT, activation, decision, reward
+
+STORES: dict[str, Callable[[Path], EventStore]] = {
+    "sqlite, process": lambda folder: SqliteStore(folder / "events.db"),
+    "sqlite, power": lambda folder: SqliteStore(folder / "events.db", durability="power"),
+}
+
+
+@pytest.fixture(params=STORES, name="opened")
+def opened_fixture(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], EventStore]:
+    return lambda: STORES[request.param](tmp_path)
+
+
+@pytest.fixture(name="store")
+def store_fixture(opened: Callable[[], EventStore]) -> Iterator[EventStore]:
+    store = opened()
+    yield store
+    assert store.check() == []
+    store.close()
+
+
+def fates(store: EventStore, *events: Event) -> list[Fate]:
+    return [receipt.fate for receipt in store.append(events)]
+
+
+def test_a_decision_comes_back_as_it_was(store: EventStore) -> None:
+    sent = decision("e", at=5, slot="top", excluded=(2,), deferred=True, request=b"\0\xff", seed=2**63)
+    (receipt,) = store.append([sent])
+    found = store.decision("shop", "e", "top")
+    assert found is not None
+    assert (found.number, found.decision, found.rewards, found.activated_at) == (receipt.number, sent, (), None)
+    assert store.decision("shop", "e") is None
+    assert store.decision("other", "e", "top") is None
+
+
+def test_numbers_grow_over_all_kinds_and_loops(store: EventStore) -> None:
+    receipts = store.append([decision("e"), reward("e"), decision("e", loop="other"), activation("e")])
+    receipts += store.append([reward("e", loop="other")])
+    assert receipts == [Receipt(Fate.KEPT, number) for number in range(1, 6)]
+
+
+def test_a_second_decision_of_the_same_name_changes_nothing(store: EventStore) -> None:
+    first, _ = store.append([decision("e", at=1), decision("f")])
+    assert store.append([decision("e", at=2)]) == [Receipt(Fate.DUPLICATE, first.number)]
+    assert fates(store, decision("g"), decision("g"), decision("e", slot="2")) == [Fate.KEPT, Fate.DUPLICATE, Fate.KEPT]
+    found = store.decision("shop", "e")
+    assert found is not None
+    assert found.decision.at == 1
+
+
+def test_a_reward_needs_its_decision_before_it(store: EventStore) -> None:
+    assert store.append([reward("e"), activation("e")]) == [Receipt(Fate.UNKNOWN, 0)] * 2
+    assert fates(store, reward("e"), decision("e"), reward("e")) == [Fate.UNKNOWN, Fate.KEPT, Fate.KEPT]
+    assert fates(store, reward("e", slot="top"), reward("e", loop="other")) == [Fate.UNKNOWN, Fate.UNKNOWN]
+
+
+def test_the_wait_includes_its_last_moment(store: EventStore) -> None:
+    store.append([decision("e", at=10)])
+    assert fates(store, reward("e", at=10 + WAIT), reward("e", at=11 + WAIT)) == [Fate.KEPT, Fate.LATE]
+    assert store.ripe("shop", 0, 10 + WAIT, 10) == []
+    (ripe,) = store.ripe("shop", 0, 11 + WAIT, 10)
+    assert ripe.rewards == ((10 + WAIT, 1.0),)
+
+
+def test_a_key_counts_once(store: EventStore) -> None:
+    store.append([decision("e"), decision("f")])
+    (kept,) = store.append([reward("e", key="k", value=1.0)])
+    assert store.append([reward("e", key="k", value=2.0)]) == [Receipt(Fate.DUPLICATE, kept.number)]
+    assert fates(store, reward("f", key="k"), reward("e", key="l"), reward("e", key="l"), reward("e"), reward("e")) == [
+        Fate.KEPT,
+        Fate.KEPT,
+        Fate.DUPLICATE,
+        Fate.KEPT,
+        Fate.KEPT,
+    ]
+    assert [len(ripe.rewards) for ripe in store.ripe("shop", 0, WAIT + 1, 10)] == [4, 1]
+
+
+def test_a_late_reward_does_not_take_the_place_of_one_in_time(store: EventStore) -> None:
+    store.append([decision("e")])
+    assert fates(store, reward("e", at=WAIT + 1, key="k"), reward("e", at=WAIT + 2, key="k")) == [
+        Fate.LATE,
+        Fate.DUPLICATE,
+    ]
+    assert fates(store, reward("e", at=3, key="k")) == [Fate.KEPT]
+    assert fates(store, reward("e", at=4, key="k"), reward("e", at=WAIT + 1, key="k")) == [Fate.DUPLICATE] * 2
+    (ripe,) = store.ripe("shop", 0, WAIT + 1, 10)
+    assert ripe.rewards == ((3, 1.0),)
+
+
+def test_an_activation_is_for_all_slots_and_counts_once(store: EventStore) -> None:
+    store.append([decision("e", slot="1"), decision("e", slot="2"), decision("f")])
+    (kept,) = store.append([activation("e", at=7)])
+    assert kept.fate is Fate.KEPT
+    assert store.append([activation("e", at=8)]) == [Receipt(Fate.DUPLICATE, kept.number)]
+    assert fates(store, activation("f", at=WAIT + 1)) == [Fate.LATE]
+    assert [ripe.activated for ripe in store.ripe("shop", 0, WAIT + 1, 10)] == [True, True, False]
+    found = store.decision("shop", "e", "2")
+    assert found is not None
+    assert found.activated_at == 7
+    assert fates(store, activation("f", at=WAIT)) == [Fate.KEPT]
+
+
+def test_an_activation_is_for_what_was_decided_before_it_in_the_same_call(store: EventStore) -> None:
+    events: list[Event] = [
+        activation("e"),
+        decision("e", slot="1"),
+        activation("e"),
+        decision("e", slot="2"),
+        activation("e"),
+    ]
+    assert fates(store, *events, activation("e")) == [
+        Fate.UNKNOWN,
+        Fate.KEPT,
+        Fate.KEPT,
+        Fate.KEPT,
+        Fate.KEPT,
+        Fate.DUPLICATE,
+    ]
+    assert [ripe.activated for ripe in store.ripe("shop", 0, WAIT + 1, 10)] == [True, True]
+
+
+def test_no_decision_overtakes_another(store: EventStore) -> None:
+    store.append([decision("a", at=0), decision("b", at=9), decision("c", at=1), decision("x", loop="other")])
+    assert [ripe.decision.event_id for ripe in store.ripe("shop", 0, WAIT + 5, 10)] == ["a"]
+    (first, second) = store.ripe("shop", 0, WAIT + 20, 2)
+    assert (first.decision.event_id, second.decision.event_id) == ("a", "b")
+    assert [ripe.decision.event_id for ripe in store.ripe("shop", second.number, WAIT + 20, 2)] == ["c"]
+
+
+def test_decisions_made_before_a_time_are_sealed_though_their_wait_is_not_over(store: EventStore) -> None:
+    store.append([decision("a", at=0, wait=100 * WAIT), decision("b", at=5), decision("c", at=6, wait=100 * WAIT)])
+    assert store.seal("shop", 0, WAIT + 10, 10) == 0
+    assert store.ripe("shop", 0, WAIT + 10, 10) == []
+    assert store.seal("shop", 0, WAIT + 10, 10, made_before=6) == 2
+    assert [ripe.decision.event_id for ripe in store.ripe("shop", 0, WAIT + 10, 10)] == ["a", "b"]
+    assert [receipt.fate for receipt in store.append([reward("a", at=10), reward("c", at=10)])] == [
+        Fate.LATE,
+        Fate.KEPT,
+    ]
+
+
+def test_a_sealed_decision_takes_no_more_rewards(store: EventStore) -> None:
+    store.append([decision("a", at=0), decision("b", at=5), decision("x", loop="other")])
+    assert store.seal("shop", 0, WAIT + 1, 10) == 1
+    assert store.seal("shop", 0, 3, 10) == 1  # it stays closed, whatever the clock says
+    # They came in time, and were on their way when the learner began.
+    assert fates(store, reward("a"), activation("a"), reward("b"), reward("x", loop="other")) == [
+        Fate.LATE,
+        Fate.LATE,
+        Fate.KEPT,
+        Fate.KEPT,
+    ]
+    (ripe,) = store.ripe("shop", 0, WAIT + 1, 10)
+    assert (ripe.rewards, ripe.activated) == ((), False)
+
+
+def test_a_seal_is_for_those_that_ripe_has(store: EventStore) -> None:
+    store.append([decision("a"), decision("b"), decision("c", at=9), decision("d")])
+    assert store.seal("shop", 0, WAIT + 1, 1) == 1
+    assert fates(store, reward("a"), reward("b")) == [Fate.LATE, Fate.KEPT]
+    assert store.seal("shop", 1, WAIT + 1, 10) == 2
+    # None overtakes another: the last one is not passed yet, so what came in time for it counts.
+    assert fates(store, reward("b"), reward("c"), reward("d")) == [Fate.LATE, Fate.KEPT, Fate.KEPT]
+    assert store.seal("shop", 2, WAIT + 1, 10) == 0
+
+
+def test_a_clock_that_was_wrong_closes_nothing_that_is_decided_later(store: EventStore) -> None:
+    store.append([decision("a")])
+    assert store.seal("shop", 0, 10**15, 10) == 1
+    assert store.seal("shop", 1, 10**15, 10) == 0
+    store.append([decision("b", at=5)])
+    assert fates(store, reward("a"), reward("b", at=6)) == [Fate.LATE, Fate.KEPT]
+
+
+def test_a_seal_outlives_the_store(opened: Callable[[], EventStore]) -> None:
+    store = opened()
+    store.append([decision("a")])
+    store.seal("shop", 0, WAIT + 1, 10)
+    store.close()
+    store = opened()
+    assert fates(store, reward("a")) == [Fate.LATE]
+    store.close()
+
+
+@pytest.mark.parametrize("make", STORES.values(), ids=STORES)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_order_and_duplication_do_not_matter(make: Callable[[Path], EventStore], data: st.DataObject) -> None:
+    """Also how rewards are dealt to calls, and that the same ones come late again."""
+    names = ["a", "b", "c"]
+    sent = data.draw(
+        st.dictionaries(
+            st.tuples(st.sampled_from(names), st.sampled_from(["k", "l", "m"])),
+            st.tuples(st.integers(0, 2 * WAIT), st.floats(-10, 10)),
+            max_size=9,
+        )
+    )
+    rewards = [reward(name, at, value, key=key) for (name, key), (at, value) in sent.items()]
+    again = data.draw(st.lists(st.sampled_from(rewards), max_size=6)) if rewards else []
+    again += [Reward(loop="shop", event_id=r.event_id, at=3 * WAIT, value=r.value, key=r.key) for r in again[:2]]
+    shuffled = data.draw(st.permutations(rewards + again))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(shuffled)), max_size=3)))
+    with TemporaryDirectory() as folder:
+        store = make(Path(folder))
+        store.append([decision(name) for name in names])
+        for start, stop in zip([0, *cuts], [*cuts, len(shuffled)], strict=True):
+            store.append(shuffled[start:stop])
+        found = store.ripe("shop", 0, 10 * WAIT, 10)
+        store.close()
+    assert [ripe.decision.event_id for ripe in found] == names
+    for ripe in found:
+        in_time = [(r.at, r.value) for r in rewards if r.event_id == ripe.decision.event_id and r.at <= WAIT]
+        assert sorted(ripe.rewards) == sorted(in_time)
+
+
+def test_all_or_none_of_a_call(store: EventStore) -> None:
+    for bad in (
+        reward("a", value=float("nan")),
+        reward("a", key="\0"),
+        decision("a", slot="\0"),
+        activation("\0"),
+        decision("\ud800"),
+        decision("z", at=2**63),
+    ):
+        with pytest.raises(InvalidInput, match="must be"):
+            store.append([decision("a"), bad])
+        assert store.decision("shop", "a") is None
+    assert store.append([decision("a")]) == [Receipt(Fate.KEPT, 1)]
+    assert store.append([]) == []
+    with pytest.raises(InvalidInput, match="names must be valid text"):
+        store.decision("shop", "\ud800")
+
+
+def test_search_gives_the_newest_first(store: EventStore) -> None:
+    store.append([decision(name) for name in ("ab1", "b", "ab2", "abc", "ab\U0010fffe")])
+    store.append([reward("ab2", at=2 * WAIT), decision("ab0", loop="other")])
+    found = store.search("shop", "ab", 2)
+    assert [each.decision.event_id for each in found] == ["ab\U0010fffe", "abc"]
+    found = store.search("shop", "ab", 10, before=found[-1].number)
+    assert [each.decision.event_id for each in found] == ["ab2", "ab1"]
+    assert [logged.late for logged in found[0].rewards] == [True]
+    assert [each.decision.event_id for each in store.search("shop", "", 4)] == ["ab\U0010fffe", "abc", "ab2", "b"]
+    assert store.search("shop", "%", 10) == []
+
+
+def test_the_summary_counts_every_fate(store: EventStore) -> None:
+    assert store.summary("shop").first_at is None
+    store.append([decision("a", at=3), decision("b", at=4), decision("a"), reward("a", key="k"), reward("a", key="k")])
+    store.append([reward("a", at=9 * WAIT), reward("nobody"), activation("a"), decision("x", loop="other")])
+    found = store.summary("shop")
+    assert (found.first_at, found.last_at) == (3, 4)
+    assert found.decisions == {Fate.KEPT: 2, Fate.DUPLICATE: 1, Fate.LATE: 0, Fate.UNKNOWN: 0}
+    assert found.rewards == dict.fromkeys(Fate, 1)
+    assert found.activations[Fate.KEPT] == 1
+
+
+def test_deletion_frees_names_and_keeps_numbers_growing(store: EventStore) -> None:
+    store.append([decision("a", at=1), decision("b", at=2), decision("c", at=3), decision("a", loop="other")])
+    store.append([reward("a"), reward("c"), activation("a")])
+    assert store.delete_log("shop", up_to=1) == 1
+    assert store.decision("shop", "a") is None
+    assert [store.last_number("shop", before=at) for at in (1, 2, 3, 4)] == [0, 0, 2, 3]
+    assert [store.last_number("shop", up_to=number) for number in (1, 2, 9)] == [0, 2, 3]
+    assert store.last_number("shop", before=4, up_to=2) == store.last_number("shop", before=3) == 2
+    assert store.delete_log("shop", up_to=2) == 1
+    assert [each.decision.event_id for each in store.search("shop", "", 9)] == ["c"]
+    assert store.summary("shop").rewards[Fate.KEPT] == 2
+    assert store.delete_log("shop", anew=True) == 1
+    assert store.summary("shop").rewards[Fate.KEPT] == 0
+    assert store.append([decision("a")]) == [Receipt(Fate.KEPT, 8)]
+    assert store.decision("other", "a") is not None
+
+
+def test_documents_keep_their_history(store: EventStore) -> None:
+    assert store.latest_document("shop", "policy") is None
+    assert [store.save_document("shop", "policy", at, b"%d" % at) for at in (5, 4)] == [1, 2]
+    assert store.save_document("shop", "keys", 6, b"") == 1
+    assert store.documents("shop", "policy") == [Document(1, 5, b"5"), Document(2, 4, b"4")]
+    assert store.latest_document("shop", "policy") == Document(2, 4, b"4")
+    assert store.documents("other", "policy") == []
+
+
+def test_documents_are_saved_together_or_not_at_all(store: EventStore) -> None:
+    store.save_document("shop", "policy", 1, b"a")
+    assert store.save_documents("shop", 2, {"policy": b"b", "base": b"c"}, after={"policy": 1, "base": 0})
+    assert not store.save_documents("shop", 3, {"policy": b"d", "base": b"e"}, after={"policy": 2, "base": 0})
+    assert store.latest_document("shop", "policy") == Document(2, 2, b"b")
+    assert store.save_documents("shop", 4, {"base": b"f"}, after={"policy": 2}, alone=["base"])
+    assert store.documents("shop", "base") == [Document(2, 4, b"f")]
+    assert len(store.documents("shop", "policy")) == 2
+
+
+def test_models_by_number(store: EventStore) -> None:
+    assert store.latest_model("shop") is None
+    for number in (10, 20, 30, 40):
+        store.save_model("shop", number, at=number, body=b"x" * number)
+    store.save_model("other", 99, at=0, body=b"")
+    assert store.model_at_most("shop", 29) == SavedModel(20, 20, b"x" * 20)
+    assert store.model_at_most("shop", 9) is None
+    store.save_model("shop", 50, at=50, body=b"new", keep=2)
+    assert store.models("shop") == [ModelEntry(10, 10, 10), ModelEntry(40, 40, 40), ModelEntry(50, 50, 3)]
+    store.save_model("shop", 50, at=51, body=b"newer")
+    assert store.latest_model("shop") == SavedModel(50, 51, b"newer")
+    with pytest.raises(InvalidInput, match="keep must be a whole number of at least 1; got 0"):
+        store.save_model("shop", 60, at=0, body=b"", keep=0)
+
+
+def test_everything_is_there_when_it_is_opened_again(opened: Callable[[], EventStore]) -> None:
+    store = opened()
+    store.append([decision("a"), reward("a", value=0.1), activation("a")])
+    store.save_model("shop", 1, at=0, body=b"m")
+    before = (store.decision("shop", "a"), store.summary("shop"), store.latest_model("shop"))
+    store.close()
+    store = opened()
+    assert (store.decision("shop", "a"), store.summary("shop"), store.latest_model("shop")) == before
+    assert store.append([decision("b")]) == [Receipt(Fate.KEPT, 4)]
+    store.close()
+
+
+NAMES = ("", "1", "null", 'a "quoted" \\ one', "line\nbreak", "\x7f\x01", "\N{SNOWMAN}", "\U0010fffe")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_any_text(store: EventStore, name: str) -> None:
+    decided = decision(name, loop=name, slot=name)
+    rewarded, activated = reward(name, loop=name, slot=name, key=f"{name}-"), activation(name, loop=name)
+    assert fates(store, decided) == [Fate.KEPT]
+    assert fates(store, rewarded, activated) == [Fate.KEPT] * 2
+    assert fates(store, rewarded, activated, decided) == [Fate.DUPLICATE] * 3
+    assert store.seal(name, 0, 2 * WAIT, 10) == 1
+    assert fates(store, reward(name, loop=name, slot=name)) == [Fate.LATE]
+    assert store.summary(name).decisions[Fate.DUPLICATE] == 1
+    assert store.delete_log(name, anew=True) == 1
+    assert store.summary(name).decisions[Fate.DUPLICATE] == 0
+    assert store.append([decision("next")]) == [Receipt(Fate.KEPT, 5)]
+
+
+def test_what_is_tidied_is_as_it_was(store: EventStore) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(lambda: [store.append([decision(str(i)), reward(str(i))]) for i in range(100)])
+        while not writing.done():
+            store.tidy()
+        writing.result()
+    store.tidy()
+    assert store.summary("shop").decisions[Fate.KEPT] == store.summary("shop").rewards[Fate.KEPT] == 100
+    assert [len(ripe.rewards) for ripe in store.ripe("shop", 0, 2 * WAIT, 1000)] == [1] * 100
+
+
+def test_a_closed_store_says_so(opened: Callable[[], EventStore]) -> None:
+    store = opened()
+    store.close()
+    store.close()
+    with pytest.raises(StoreError, match="is closed; open it again"):
+        store.append([decision("a")])
+    with pytest.raises(StoreError, match="is closed; open it again"):
+        store.summary("shop")
+    with pytest.raises(StoreError, match="is closed; open it again"):
+        store.tidy()
+
+
+def test_many_threads_write_and_read(store: EventStore) -> None:
+    def work(worker: int) -> list[Receipt]:
+        receipts = []
+        for i in range(20):
+            receipts += store.append([decision(f"{worker}-{i}"), decision(f"shared-{i}"), reward(f"{worker}-{i}")])
+            found = store.decision("shop", f"{worker}-{i}")
+            assert found is not None
+            assert len(found.rewards) == 1
+        return receipts
+
+    with ThreadPoolExecutor(4) as pool:
+        receipts = [receipt for each in pool.map(work, range(4)) for receipt in each]
+    kept = [receipt.number for receipt in receipts if receipt.fate is Fate.KEPT]
+    assert sorted(kept) == list(range(1, 4 * 20 * 2 + 20 + 1))
+    ripe = store.ripe("shop", 0, 10 * WAIT, 1000)
+    assert [each.number for each in ripe] == sorted(each.number for each in ripe)
+    assert len(ripe) == 100
+
+
+def test_a_backup_while_others_write(store: EventStore, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(lambda: [store.append([decision(str(i)), reward(str(i))]) for i in range(100)])
+        while store.summary("shop").first_at is None:
+            pass
+        store.backup(tmp_path / "copy.db")
+        writing.result()
+    with pytest.raises(InvalidInput, match="a backup must be a new file"):
+        store.backup(tmp_path / "copy.db")
+    copy = SqliteStore(tmp_path / "copy.db")
+    assert copy.check() == []
+    counted = copy.summary("shop")
+    assert 1 <= counted.decisions[Fate.KEPT] <= 100
+    assert counted.decisions == counted.rewards
+    copy.close()
