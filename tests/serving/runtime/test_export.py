@@ -70,7 +70,7 @@ def test_a_row_for_each_ripe_decision(store: SqliteStore, tmp_path: Path) -> Non
 
 def test_the_baseline_is_the_first_arm_of_a_row(store: SqliteStore, tmp_path: Path) -> None:
     slot = decision("60", at=5, loop="slots", actions=("a", "b", "c"), excluded=(0,), shown=1, baseline=2)
-    store.append([slot, decision("70", at=5, loop="slots", mode=Mode.APPRENTICE, shown=1)])
+    store.append_blocking([slot, decision("70", at=5, loop="slots", mode=Mode.APPRENTICE, shown=1)])
     folder = tmp_path / "out"
     manifest = export_parquet(store, "slots", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
     table = pl.read_parquet(folder / manifest.files[0].name)

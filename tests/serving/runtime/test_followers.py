@@ -16,7 +16,7 @@ from glbandits.serving.runtime.learning_loop import BASE, CONFIGURATION, IDENTIT
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.event_store import Document
-from glbandits.serving.storage.learner_lock import LearnerLock
+from glbandits.serving.storage.learner_lock import FileLearnerLock
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.http import native, personalizer
 from tests.serving.runtime.worlds import Clock, live, small_loop
@@ -202,7 +202,7 @@ def test_two_that_begin_at_once_take_the_same_salt_and_model(tmp_path: Path, mon
 
 
 def test_one_holds_the_lock_until_it_lets_go(tmp_path: Path) -> None:
-    one, other = (LearnerLock(tmp_path / "store.db") for _ in range(2))
+    one, other = (FileLearnerLock(tmp_path / "store.db") for _ in range(2))
     assert one.held()
     assert one.held()
     assert not other.held()

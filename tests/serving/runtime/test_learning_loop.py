@@ -71,7 +71,7 @@ def test_a_changed_log_is_noticed(tmp_path: Path) -> None:
     first = store.decision("default", "event-3")
     assert first is not None
     other = msgspec.structs.replace(first.decision, event_id="forged", chosen=(first.decision.chosen + 1) % 3)
-    store.append([other])
+    store.append_blocking([other])
     found = verify(store, "default")
     assert not found.sound
     assert "forged" in found.sentences[0]
@@ -159,10 +159,12 @@ def test_rewards_in_any_order_number_and_delay_give_the_same_model(
 def _state_after(folder: Path, rewards: list[tuple[int, int, float]]) -> Floats:
     loop, store = small_loop(folder, clock := Clock(), width=8, aggregation=Aggregation.SUM)
     for event in range(6):
-        store.append([ask(loop, f"event-{event}", CONTEXTS[event % 3])])
+        store.append_blocking([ask(loop, f"event-{event}", CONTEXTS[event % 3])])
     for event, key, value in rewards:
         clock.wait(0.01)
-        store.append([Reward(loop="default", event_id=f"event-{event}", at=clock(), value=value, key=f"{key}")])
+        store.append_blocking(
+            [Reward(loop="default", event_id=f"event-{event}", at=clock(), value=value, key=f"{key}")]
+        )
     clock.wait(20)
     loop.learn()
     store.close()
@@ -174,9 +176,9 @@ def test_a_late_reward_is_not_learned(tmp_path: Path) -> None:
     for came in (0, 1):
         (tmp_path / f"{came}").mkdir()
         loop, store = small_loop(tmp_path / f"{came}", clock := Clock())
-        store.append([ask(loop, "one", "noon")])
+        store.append_blocking([ask(loop, "one", "noon")])
         clock.wait(10.5)
-        store.append([Reward(loop="default", event_id="one", at=clock(), value=1.0)] * came)
+        store.append_blocking([Reward(loop="default", event_id="one", at=clock(), value=1.0)] * came)
         loop.learn()
         states.append(loop.published.bandit.state)
         assert store.summary("default").rewards.get(Fate.LATE, 0) == came
@@ -198,10 +200,10 @@ def test_a_clock_that_was_wrong_for_a_moment_spoils_nothing(tmp_path: Path) -> N
 def test_a_deferred_decision_counts_when_it_is_activated(tmp_path: Path, activated: bool, learned: float) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     before = loop.published.bandit.state
-    store.append([ask(loop, "one", "noon", deferred=True)])
-    store.append([Reward(loop="default", event_id="one", at=clock(), value=1.0)])
+    store.append_blocking([ask(loop, "one", "noon", deferred=True)])
+    store.append_blocking([Reward(loop="default", event_id="one", at=clock(), value=1.0)])
     if activated:
-        store.append([Activation(loop="default", event_id="one", at=clock())])
+        store.append_blocking([Activation(loop="default", event_id="one", at=clock())])
     clock.wait(11)
     assert loop.learn() == 1
     assert np.array_equal(before, loop.published.bandit.state) != bool(learned)
@@ -215,7 +217,7 @@ def test_other_modes_show_the_first_action(tmp_path: Path, mode: Mode) -> None:
     assert {decision.shown for decision in decisions} == {1}
     assert {decision.probability for decision in decisions} == {1.0}
     assert {decision.chosen for decision in decisions} == {1, 2}
-    store.append(decisions)
+    store.append_blocking(decisions)
     clock.wait(11)
     loop.learn()
     assert np.array_equal(before, loop.published.bandit.state) == (mode is Mode.LOGGING)

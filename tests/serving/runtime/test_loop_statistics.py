@@ -211,7 +211,9 @@ def played(loop: Loop, store: Any, clock: Clock, rounds: int) -> None:
     for number in range(rounds):
         made = ask(loop, f"event-{number}", "noon")
         value = float(rng.random() < (0.2 if made.shown == 0 else 0.8))
-        store.append([made, Reward(loop=loop.name, event_id=made.event_id, at=clock() + 2 * SECOND, value=value)])
+        store.append_blocking(
+            [made, Reward(loop=loop.name, event_id=made.event_id, at=clock() + 2 * SECOND, value=value)]
+        )
         clock.wait(3)
         if number % 50 == 49:
             loop.learn()
@@ -237,7 +239,7 @@ def test_after_a_start_the_log_is_counted_again(tmp_path: Path) -> None:
     played(loop, store, clock, 100)
     loop.close()
     for number in range(30):
-        store.append([ask(loop, f"later-{number}", "noon")])
+        store.append_blocking([ask(loop, f"later-{number}", "noon")])
     clock.wait(11)
     again = Loop("default", store, clock)
     assert again.statistics.view(Window.ALL).whole.decisions == 0  # nothing is read before it learns
@@ -256,7 +258,7 @@ def test_learning_goes_before_looking_back(tmp_path: Path, monkeypatch: pytest.M
     loop, store = small_loop(tmp_path, clock := Clock())
     played(loop, store, clock, 50)
     loop.close()
-    store.append([ask(loop, "later", "noon")])
+    store.append_blocking([ask(loop, "later", "noon")])
     clock.wait(11)
     again, learned, search = Loop("default", store, clock), list[int](), store.search
 
@@ -306,7 +308,7 @@ def test_what_another_process_learns_is_counted(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("glbandits.serving.runtime.loop_statistics.PAGE", 20)
     other = Loop("default", store, clock)
     played(loop, store, clock, 55)
-    store.append([ask(loop, "waits", "noon")])
+    store.append_blocking([ask(loop, "waits", "noon")])
     other.refresh()
     assert other.statistics.view(Window.ALL).whole == loop.statistics.view(Window.ALL).whole
     assert other.statistics.view(Window.ALL).whole.decisions == 55
@@ -319,7 +321,7 @@ def test_what_is_learned_again_in_an_epoch_that_another_process_begins_is_counte
     """The other one resets the model while this one has learned decisions, and has not kept that yet."""
     loop, store = small_loop(tmp_path, clock := Clock())
     other = Loop("default", SqliteStore(tmp_path / "events.sqlite"), clock)
-    store.append([ask(loop, f"event-{number}", "noon") for number in range(30)])
+    store.append_blocking([ask(loop, f"event-{number}", "noon") for number in range(30)])
     clock.wait(11)
     save, resets = store.save_model, iter([other.reset])
 
@@ -363,7 +365,7 @@ class TestAfterTheLogWasDeleted:
         seen.refresh()
         for window in Window:
             assert seen.statistics.view(window).whole == Tally()
-        store.append([ask(deleting, f"later-{number}", "noon") for number in range(7)])
+        store.append_blocking([ask(deleting, f"later-{number}", "noon") for number in range(7)])
         clock.wait(11)
         deleting.learn()
         seen.refresh()
@@ -382,7 +384,7 @@ class TestAfterTheLogWasDeleted:
         for window in Window:
             assert seen.statistics.view(window).whole.decisions <= 40
         before = hour.whole.decisions
-        store.append([ask(deleting, "later", "noon")])
+        store.append_blocking([ask(deleting, "later", "noon")])
         clock.wait(11)
         deleting.learn()
         seen.refresh()

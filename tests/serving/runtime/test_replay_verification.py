@@ -38,7 +38,7 @@ def test_without_a_model_the_baseline_must_have_been_shown(tmp_path: Path, shown
     loop, store = small_loop(tmp_path, Clock(), mode=Mode.APPRENTICE)
     made = ask(loop, "e", "noon", slot="top", baseline=2)
     assert (made.shown, made.baseline) == (2, 2)
-    store.append([replace(made, shown=shown)])
+    store.append_blocking([replace(made, shown=shown)])
     assert verify(store, "default").sound == sound
 
 
@@ -90,7 +90,7 @@ def test_what_is_deleted_meanwhile_is_not_said_to_differ(
 
 def test_differences_before_a_deletion_are_told(tmp_path: Path, small_batches: None) -> None:  # noqa: ARG001
     loop, store = small_loop(tmp_path, clock := Clock())
-    store.append([replace(ask(loop, "forged", "noon"), seed=1)])
+    store.append_blocking([replace(ask(loop, "forged", "noon"), seed=1)])
     before = live(loop, store, clock, 60)[30].at
 
     def forget(_: int) -> None:

@@ -12,22 +12,24 @@ from tests.serving.runtime.worlds import CONTEXTS, Clock, ask, small_loop
 
 def test_a_shorter_wait_holds_for_decisions_that_wait_already(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), reward_wait=600.0)
-    store.append([ask(loop, "old", CONTEXTS[0])])
+    store.append_blocking([ask(loop, "old", CONTEXTS[0])])
     clock.wait(5)
     loop.reconfigure(lambda kept: msgspec.structs.replace(kept, reward_wait=1.0))
-    store.append([ask(loop, "new", CONTEXTS[0]), Reward(loop="default", event_id="new", at=clock(), value=1.0)])
+    store.append_blocking(
+        [ask(loop, "new", CONTEXTS[0]), Reward(loop="default", event_id="new", at=clock(), value=1.0)]
+    )
     clock.wait(0.9)
     assert loop.learn() == 0  # the old one gets the whole of the shorter wait
     clock.wait(0.2)
     assert loop.learn() == 2
-    (receipt,) = store.append([Reward(loop="default", event_id="old", at=clock(), value=1.0)])
+    (receipt,) = store.append_blocking([Reward(loop="default", event_id="old", at=clock(), value=1.0)])
     assert receipt.fate is Fate.LATE
     assert verify(store, "default").sound
 
 
 def test_a_longer_wait_is_for_decisions_to_come(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), reward_wait=1.0)
-    store.append([ask(loop, "old", CONTEXTS[0])])
+    store.append_blocking([ask(loop, "old", CONTEXTS[0])])
     loop.reconfigure(lambda kept: msgspec.structs.replace(kept, reward_wait=600.0))
     clock.wait(2)
     assert loop.learn() == 1
@@ -38,7 +40,7 @@ def test_a_process_that_does_not_know_of_the_shorter_wait_yet_holds_up_nothing(t
     other = Loop("default", store, clock)
     loop.reconfigure(lambda kept: msgspec.structs.replace(kept, reward_wait=1.0))
     clock.wait(0.5)
-    store.append([ask(other, "a", CONTEXTS[0])])
+    store.append_blocking([ask(other, "a", CONTEXTS[0])])
     clock.wait(1.1)
     assert loop.learn() == 1
     assert verify(store, "default").sound
@@ -46,7 +48,7 @@ def test_a_process_that_does_not_know_of_the_shorter_wait_yet_holds_up_nothing(t
 
 def test_another_setting_does_not_prolong_a_shorter_wait(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), reward_wait=600.0)
-    store.append([ask(loop, "old", CONTEXTS[0])])
+    store.append_blocking([ask(loop, "old", CONTEXTS[0])])
     loop.reconfigure(lambda kept: msgspec.structs.replace(kept, reward_wait=10.0))
     clock.wait(9)
     loop.reconfigure(lambda kept: msgspec.structs.replace(kept, exploration=0.5))

@@ -56,9 +56,9 @@ def live(loop: Loop, store: SqliteStore, clock: Clock, rounds: int, *, seed: int
     for number in range(first, first + rounds):
         place = int(rng.integers(3))
         decision = ask(loop, f"event-{number}", CONTEXTS[place])
-        store.append([decision])
+        store.append_blocking([decision])
         value = float(decision.shown == place)
-        store.append([Reward(loop=loop.name, event_id=decision.event_id, at=clock(), value=value)])
+        store.append_blocking([Reward(loop=loop.name, event_id=decision.event_id, at=clock(), value=value)])
         made.append(decision)
         if number % 20 == 19:
             clock.wait(11)

@@ -36,12 +36,12 @@ def store_fixture(opened: Callable[[], EventStore]) -> Iterator[EventStore]:
 
 
 def fates(store: EventStore, *events: Event) -> list[Fate]:
-    return [receipt.fate for receipt in store.append(events)]
+    return [receipt.fate for receipt in store.append_blocking(events)]
 
 
 def test_a_decision_comes_back_as_it_was(store: EventStore) -> None:
     sent = decision("e", at=5, slot="top", excluded=(2,), deferred=True, request=b"\0\xff", seed=2**63)
-    (receipt,) = store.append([sent])
+    (receipt,) = store.append_blocking([sent])
     found = store.decision("shop", "e", "top")
     assert found is not None
     assert (found.number, found.decision, found.rewards, found.activated_at) == (receipt.number, sent, (), None)
@@ -50,14 +50,14 @@ def test_a_decision_comes_back_as_it_was(store: EventStore) -> None:
 
 
 def test_numbers_grow_over_all_kinds_and_loops(store: EventStore) -> None:
-    receipts = store.append([decision("e"), reward("e"), decision("e", loop="other"), activation("e")])
-    receipts += store.append([reward("e", loop="other")])
+    receipts = store.append_blocking([decision("e"), reward("e"), decision("e", loop="other"), activation("e")])
+    receipts += store.append_blocking([reward("e", loop="other")])
     assert receipts == [Receipt(Fate.KEPT, number) for number in range(1, 6)]
 
 
 def test_a_second_decision_of_the_same_name_changes_nothing(store: EventStore) -> None:
-    first, _ = store.append([decision("e", at=1), decision("f")])
-    assert store.append([decision("e", at=2)]) == [Receipt(Fate.DUPLICATE, first.number)]
+    first, _ = store.append_blocking([decision("e", at=1), decision("f")])
+    assert store.append_blocking([decision("e", at=2)]) == [Receipt(Fate.DUPLICATE, first.number)]
     assert fates(store, decision("g"), decision("g"), decision("e", slot="2")) == [Fate.KEPT, Fate.DUPLICATE, Fate.KEPT]
     found = store.decision("shop", "e")
     assert found is not None
@@ -65,13 +65,13 @@ def test_a_second_decision_of_the_same_name_changes_nothing(store: EventStore) -
 
 
 def test_a_reward_needs_its_decision_before_it(store: EventStore) -> None:
-    assert store.append([reward("e"), activation("e")]) == [Receipt(Fate.UNKNOWN, 0)] * 2
+    assert store.append_blocking([reward("e"), activation("e")]) == [Receipt(Fate.UNKNOWN, 0)] * 2
     assert fates(store, reward("e"), decision("e"), reward("e")) == [Fate.UNKNOWN, Fate.KEPT, Fate.KEPT]
     assert fates(store, reward("e", slot="top"), reward("e", loop="other")) == [Fate.UNKNOWN, Fate.UNKNOWN]
 
 
 def test_the_wait_includes_its_last_moment(store: EventStore) -> None:
-    store.append([decision("e", at=10)])
+    store.append_blocking([decision("e", at=10)])
     assert fates(store, reward("e", at=10 + WAIT), reward("e", at=11 + WAIT)) == [Fate.KEPT, Fate.LATE]
     assert store.ripe("shop", 0, 10 + WAIT, 10) == []
     (ripe,) = store.ripe("shop", 0, 11 + WAIT, 10)
@@ -79,9 +79,9 @@ def test_the_wait_includes_its_last_moment(store: EventStore) -> None:
 
 
 def test_a_key_counts_once(store: EventStore) -> None:
-    store.append([decision("e"), decision("f")])
-    (kept,) = store.append([reward("e", key="k", value=1.0)])
-    assert store.append([reward("e", key="k", value=2.0)]) == [Receipt(Fate.DUPLICATE, kept.number)]
+    store.append_blocking([decision("e"), decision("f")])
+    (kept,) = store.append_blocking([reward("e", key="k", value=1.0)])
+    assert store.append_blocking([reward("e", key="k", value=2.0)]) == [Receipt(Fate.DUPLICATE, kept.number)]
     assert fates(store, reward("f", key="k"), reward("e", key="l"), reward("e", key="l"), reward("e"), reward("e")) == [
         Fate.KEPT,
         Fate.KEPT,
@@ -93,7 +93,7 @@ def test_a_key_counts_once(store: EventStore) -> None:
 
 
 def test_a_late_reward_does_not_take_the_place_of_one_in_time(store: EventStore) -> None:
-    store.append([decision("e")])
+    store.append_blocking([decision("e")])
     assert fates(store, reward("e", at=WAIT + 1, key="k"), reward("e", at=WAIT + 2, key="k")) == [
         Fate.LATE,
         Fate.DUPLICATE,
@@ -105,10 +105,10 @@ def test_a_late_reward_does_not_take_the_place_of_one_in_time(store: EventStore)
 
 
 def test_an_activation_is_for_all_slots_and_counts_once(store: EventStore) -> None:
-    store.append([decision("e", slot="1"), decision("e", slot="2"), decision("f")])
-    (kept,) = store.append([activation("e", at=7)])
+    store.append_blocking([decision("e", slot="1"), decision("e", slot="2"), decision("f")])
+    (kept,) = store.append_blocking([activation("e", at=7)])
     assert kept.fate is Fate.KEPT
-    assert store.append([activation("e", at=8)]) == [Receipt(Fate.DUPLICATE, kept.number)]
+    assert store.append_blocking([activation("e", at=8)]) == [Receipt(Fate.DUPLICATE, kept.number)]
     assert fates(store, activation("f", at=WAIT + 1)) == [Fate.LATE]
     assert [ripe.activated for ripe in store.ripe("shop", 0, WAIT + 1, 10)] == [True, True, False]
     found = store.decision("shop", "e", "2")
@@ -137,7 +137,7 @@ def test_an_activation_is_for_what_was_decided_before_it_in_the_same_call(store:
 
 
 def test_no_decision_overtakes_another(store: EventStore) -> None:
-    store.append([decision("a", at=0), decision("b", at=9), decision("c", at=1), decision("x", loop="other")])
+    store.append_blocking([decision("a", at=0), decision("b", at=9), decision("c", at=1), decision("x", loop="other")])
     assert [ripe.decision.event_id for ripe in store.ripe("shop", 0, WAIT + 5, 10)] == ["a"]
     (first, second) = store.ripe("shop", 0, WAIT + 20, 2)
     assert (first.decision.event_id, second.decision.event_id) == ("a", "b")
@@ -145,19 +145,21 @@ def test_no_decision_overtakes_another(store: EventStore) -> None:
 
 
 def test_decisions_made_before_a_time_are_sealed_though_their_wait_is_not_over(store: EventStore) -> None:
-    store.append([decision("a", at=0, wait=100 * WAIT), decision("b", at=5), decision("c", at=6, wait=100 * WAIT)])
+    store.append_blocking(
+        [decision("a", at=0, wait=100 * WAIT), decision("b", at=5), decision("c", at=6, wait=100 * WAIT)]
+    )
     assert store.seal("shop", 0, WAIT + 10, 10) == 0
     assert store.ripe("shop", 0, WAIT + 10, 10) == []
     assert store.seal("shop", 0, WAIT + 10, 10, made_before=6) == 2
     assert [ripe.decision.event_id for ripe in store.ripe("shop", 0, WAIT + 10, 10)] == ["a", "b"]
-    assert [receipt.fate for receipt in store.append([reward("a", at=10), reward("c", at=10)])] == [
+    assert [receipt.fate for receipt in store.append_blocking([reward("a", at=10), reward("c", at=10)])] == [
         Fate.LATE,
         Fate.KEPT,
     ]
 
 
 def test_a_sealed_decision_takes_no_more_rewards(store: EventStore) -> None:
-    store.append([decision("a", at=0), decision("b", at=5), decision("x", loop="other")])
+    store.append_blocking([decision("a", at=0), decision("b", at=5), decision("x", loop="other")])
     assert store.seal("shop", 0, WAIT + 1, 10) == 1
     assert store.seal("shop", 0, 3, 10) == 1  # it stays closed, whatever the clock says
     # They came in time, and were on their way when the learner began.
@@ -172,7 +174,7 @@ def test_a_sealed_decision_takes_no_more_rewards(store: EventStore) -> None:
 
 
 def test_a_seal_is_for_those_that_ripe_has(store: EventStore) -> None:
-    store.append([decision("a"), decision("b"), decision("c", at=9), decision("d")])
+    store.append_blocking([decision("a"), decision("b"), decision("c", at=9), decision("d")])
     assert store.seal("shop", 0, WAIT + 1, 1) == 1
     assert fates(store, reward("a"), reward("b")) == [Fate.LATE, Fate.KEPT]
     assert store.seal("shop", 1, WAIT + 1, 10) == 2
@@ -182,16 +184,16 @@ def test_a_seal_is_for_those_that_ripe_has(store: EventStore) -> None:
 
 
 def test_a_clock_that_was_wrong_closes_nothing_that_is_decided_later(store: EventStore) -> None:
-    store.append([decision("a")])
+    store.append_blocking([decision("a")])
     assert store.seal("shop", 0, 10**15, 10) == 1
     assert store.seal("shop", 1, 10**15, 10) == 0
-    store.append([decision("b", at=5)])
+    store.append_blocking([decision("b", at=5)])
     assert fates(store, reward("a"), reward("b", at=6)) == [Fate.LATE, Fate.KEPT]
 
 
 def test_a_seal_outlives_the_store(opened: Callable[[], EventStore]) -> None:
     store = opened()
-    store.append([decision("a")])
+    store.append_blocking([decision("a")])
     store.seal("shop", 0, WAIT + 1, 10)
     store.close()
     store = opened()
@@ -219,9 +221,9 @@ def test_order_and_duplication_do_not_matter(make: Callable[[Path], EventStore],
     cuts = sorted(data.draw(st.lists(st.integers(0, len(shuffled)), max_size=3)))
     with TemporaryDirectory() as folder:
         store = make(Path(folder))
-        store.append([decision(name) for name in names])
+        store.append_blocking([decision(name) for name in names])
         for start, stop in zip([0, *cuts], [*cuts, len(shuffled)], strict=True):
-            store.append(shuffled[start:stop])
+            store.append_blocking(shuffled[start:stop])
         found = store.ripe("shop", 0, 10 * WAIT, 10)
         store.close()
     assert [ripe.decision.event_id for ripe in found] == names
@@ -240,17 +242,17 @@ def test_all_or_none_of_a_call(store: EventStore) -> None:
         decision("z", at=2**63),
     ):
         with pytest.raises(InvalidInput, match="must be"):
-            store.append([decision("a"), bad])
+            store.append_blocking([decision("a"), bad])
         assert store.decision("shop", "a") is None
-    assert store.append([decision("a")]) == [Receipt(Fate.KEPT, 1)]
-    assert store.append([]) == []
+    assert store.append_blocking([decision("a")]) == [Receipt(Fate.KEPT, 1)]
+    assert store.append_blocking([]) == []
     with pytest.raises(InvalidInput, match="names must be valid text"):
         store.decision("shop", "\ud800")
 
 
 def test_search_gives_the_newest_first(store: EventStore) -> None:
-    store.append([decision(name) for name in ("ab1", "b", "ab2", "abc", "ab\U0010fffe")])
-    store.append([reward("ab2", at=2 * WAIT), decision("ab0", loop="other")])
+    store.append_blocking([decision(name) for name in ("ab1", "b", "ab2", "abc", "ab\U0010fffe")])
+    store.append_blocking([reward("ab2", at=2 * WAIT), decision("ab0", loop="other")])
     found = store.search("shop", "ab", 2)
     assert [each.decision.event_id for each in found] == ["ab\U0010fffe", "abc"]
     found = store.search("shop", "ab", 10, before=found[-1].number)
@@ -262,8 +264,10 @@ def test_search_gives_the_newest_first(store: EventStore) -> None:
 
 def test_the_summary_counts_every_fate(store: EventStore) -> None:
     assert store.summary("shop").first_at is None
-    store.append([decision("a", at=3), decision("b", at=4), decision("a"), reward("a", key="k"), reward("a", key="k")])
-    store.append([reward("a", at=9 * WAIT), reward("nobody"), activation("a"), decision("x", loop="other")])
+    store.append_blocking(
+        [decision("a", at=3), decision("b", at=4), decision("a"), reward("a", key="k"), reward("a", key="k")]
+    )
+    store.append_blocking([reward("a", at=9 * WAIT), reward("nobody"), activation("a"), decision("x", loop="other")])
     found = store.summary("shop")
     assert (found.first_at, found.last_at) == (3, 4)
     assert found.decisions == {Fate.KEPT: 2, Fate.DUPLICATE: 1, Fate.LATE: 0, Fate.UNKNOWN: 0}
@@ -272,8 +276,8 @@ def test_the_summary_counts_every_fate(store: EventStore) -> None:
 
 
 def test_deletion_frees_names_and_keeps_numbers_growing(store: EventStore) -> None:
-    store.append([decision("a", at=1), decision("b", at=2), decision("c", at=3), decision("a", loop="other")])
-    store.append([reward("a"), reward("c"), activation("a")])
+    store.append_blocking([decision("a", at=1), decision("b", at=2), decision("c", at=3), decision("a", loop="other")])
+    store.append_blocking([reward("a"), reward("c"), activation("a")])
     assert store.delete_log("shop", up_to=1) == 1
     assert store.decision("shop", "a") is None
     assert [store.last_number("shop", before=at) for at in (1, 2, 3, 4)] == [0, 0, 2, 3]
@@ -284,7 +288,7 @@ def test_deletion_frees_names_and_keeps_numbers_growing(store: EventStore) -> No
     assert store.summary("shop").rewards[Fate.KEPT] == 2
     assert store.delete_log("shop", anew=True) == 1
     assert store.summary("shop").rewards[Fate.KEPT] == 0
-    assert store.append([decision("a")]) == [Receipt(Fate.KEPT, 8)]
+    assert store.append_blocking([decision("a")]) == [Receipt(Fate.KEPT, 8)]
     assert store.decision("other", "a") is not None
 
 
@@ -324,13 +328,13 @@ def test_models_by_number(store: EventStore) -> None:
 
 def test_everything_is_there_when_it_is_opened_again(opened: Callable[[], EventStore]) -> None:
     store = opened()
-    store.append([decision("a"), reward("a", value=0.1), activation("a")])
+    store.append_blocking([decision("a"), reward("a", value=0.1), activation("a")])
     store.save_model("shop", 1, at=0, body=b"m")
     before = (store.decision("shop", "a"), store.summary("shop"), store.latest_model("shop"))
     store.close()
     store = opened()
     assert (store.decision("shop", "a"), store.summary("shop"), store.latest_model("shop")) == before
-    assert store.append([decision("b")]) == [Receipt(Fate.KEPT, 4)]
+    assert store.append_blocking([decision("b")]) == [Receipt(Fate.KEPT, 4)]
     store.close()
 
 
@@ -349,12 +353,12 @@ def test_names_are_any_text(store: EventStore, name: str) -> None:
     assert store.summary(name).decisions[Fate.DUPLICATE] == 1
     assert store.delete_log(name, anew=True) == 1
     assert store.summary(name).decisions[Fate.DUPLICATE] == 0
-    assert store.append([decision("next")]) == [Receipt(Fate.KEPT, 5)]
+    assert store.append_blocking([decision("next")]) == [Receipt(Fate.KEPT, 5)]
 
 
 def test_what_is_tidied_is_as_it_was(store: EventStore) -> None:
     with ThreadPoolExecutor(1) as pool:
-        writing = pool.submit(lambda: [store.append([decision(str(i)), reward(str(i))]) for i in range(100)])
+        writing = pool.submit(lambda: [store.append_blocking([decision(str(i)), reward(str(i))]) for i in range(100)])
         while not writing.done():
             store.tidy()
         writing.result()
@@ -368,7 +372,7 @@ def test_a_closed_store_says_so(opened: Callable[[], EventStore]) -> None:
     store.close()
     store.close()
     with pytest.raises(StoreError, match="is closed; open it again"):
-        store.append([decision("a")])
+        store.append_blocking([decision("a")])
     with pytest.raises(StoreError, match="is closed; open it again"):
         store.summary("shop")
     with pytest.raises(StoreError, match="is closed; open it again"):
@@ -379,7 +383,9 @@ def test_many_threads_write_and_read(store: EventStore) -> None:
     def work(worker: int) -> list[Receipt]:
         receipts = []
         for i in range(20):
-            receipts += store.append([decision(f"{worker}-{i}"), decision(f"shared-{i}"), reward(f"{worker}-{i}")])
+            receipts += store.append_blocking(
+                [decision(f"{worker}-{i}"), decision(f"shared-{i}"), reward(f"{worker}-{i}")]
+            )
             found = store.decision("shop", f"{worker}-{i}")
             assert found is not None
             assert len(found.rewards) == 1
@@ -396,7 +402,7 @@ def test_many_threads_write_and_read(store: EventStore) -> None:
 
 def test_a_backup_while_others_write(store: EventStore, tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
-        writing = pool.submit(lambda: [store.append([decision(str(i)), reward(str(i))]) for i in range(100)])
+        writing = pool.submit(lambda: [store.append_blocking([decision(str(i)), reward(str(i))]) for i in range(100)])
         while store.summary("shop").first_at is None:
             pass
         store.backup(tmp_path / "copy.db")

@@ -47,7 +47,7 @@ def numbers(receipts: list[Receipt]) -> list[int]:
 def make(path: Path, events: int = 0) -> SqliteStore:
     store = SqliteStore(path)
     for i in range(events):
-        store.append([decision(str(i)), reward(str(i))])
+        store.append_blocking([decision(str(i)), reward(str(i))])
     return store
 
 
@@ -137,7 +137,7 @@ def test_a_store_of_version_1_keeps_its_numbers_counts_and_seals(tmp_path: Path)
     found = store.decision("shop", "a")
     assert found is not None
     assert (found.number, found.decision, [each.number for each in found.rewards]) == (7, kept, [8])
-    again = store.append([decision("b"), decision("a"), reward("a"), reward("nobody")])
+    again = store.append_blocking([decision("b"), decision("a"), reward("a"), reward("nobody")])
     assert [(receipt.fate, receipt.number) for receipt in again] == [
         (Fate.KEPT, 10),
         (Fate.DUPLICATE, 7),
@@ -155,9 +155,9 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
     (pages,) = store._writer.execute("PRAGMA page_count").fetchone()
     store._writer.execute(f"PRAGMA max_page_count = {pages + 4}")
     with pytest.raises(StoreError, match="could not be written: database or disk is full"):
-        store.append([decision("large", request=bytes(100_000))])
+        store.append_blocking([decision("large", request=bytes(100_000))])
     assert store.decision("shop", "large") is None
-    assert [receipt.fate for receipt in store.append([decision("small")])] == [Fate.KEPT]
+    assert [receipt.fate for receipt in store.append_blocking([decision("small")])] == [Fate.KEPT]
     assert store.check() == []
     store.close()
 
@@ -170,18 +170,18 @@ def test_another_process_that_holds_the_lock_is_waited_for_and_then_named(
     with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match="could not be written: database is locked"):
-            store.append([decision("x")])
+            store.append_blocking([decision("x")])
         assert store.summary("shop").decisions[Fate.KEPT] == 1
         other.execute("ROLLBACK")
-    assert [receipt.fate for receipt in store.append([decision("x")])] == [Fate.KEPT]
+    assert [receipt.fate for receipt in store.append_blocking([decision("x")])] == [Fate.KEPT]
     store.close()
 
 
 def test_two_stores_on_one_file_share_numbers_and_seals(tmp_path: Path) -> None:
     first, second = make(tmp_path / "events.db", events=2), SqliteStore(tmp_path / "events.db")
-    assert [receipt.number for receipt in second.append([decision("x")])] == [5]
+    assert [receipt.number for receipt in second.append_blocking([decision("x")])] == [5]
     assert second.seal("shop", 0, WAIT + 1, 10) == 5
-    assert [(receipt.fate, receipt.number) for receipt in first.append([reward("x")])] == [(Fate.LATE, 6)]
+    assert [(receipt.fate, receipt.number) for receipt in first.append_blocking([reward("x")])] == [(Fate.LATE, 6)]
     second.close()
     first.close()
 
@@ -201,9 +201,9 @@ def test_a_second_store_of_a_process_leaves_the_locks_of_the_first(tmp_path: Pat
 def test_what_another_process_wrote_meanwhile_is_known(tmp_path: Path) -> None:
     """A decision that is taken to be new is in the log all the same: it is found, and its number and the counts fit."""
     first, second = SqliteStore(tmp_path / "events.db"), SqliteStore(tmp_path / "events.db")
-    assert numbers(first.append([decision("a")])) == [1]
-    assert numbers(second.append([decision("b"), decision("a"), reward("a")])) == [2, 1, 3]
-    assert numbers(first.append([decision("b"), decision("c")])) == [2, 4]
+    assert numbers(first.append_blocking([decision("a")])) == [1]
+    assert numbers(second.append_blocking([decision("b"), decision("a"), reward("a")])) == [2, 1, 3]
+    assert numbers(first.append_blocking([decision("b"), decision("c")])) == [2, 4]
     for store in (first, second):
         assert store.summary("shop").decisions == {Fate.KEPT: 3, Fate.DUPLICATE: 2, Fate.LATE: 0, Fate.UNKNOWN: 0}
         assert store.check() == []
@@ -217,7 +217,7 @@ def test_to_trust_that_decisions_are_new_changes_nothing(calls: list[list[Event]
     with TemporaryDirectory() as folder:
         store, careful = SqliteStore(Path(folder) / "store.db"), SqliteStore(Path(folder) / "careful.db")
         for events in calls:
-            receipts = store.append(events)
+            receipts = store.append_blocking(events)
             with careful._writing() as connection:
                 assert sqlite_log.append(connection, events, trust=False) == receipts
         for table in ("decisions", "rewards", "activations", "counts"):
@@ -229,9 +229,9 @@ def test_to_trust_that_decisions_are_new_changes_nothing(calls: list[list[Event]
 
 def test_a_long_call_with_a_known_name_near_its_end_is_judged_as_a_whole(tmp_path: Path) -> None:
     store = make(tmp_path / "events.db")
-    store.append([decision("known")])
+    store.append_blocking([decision("known")])
     names = [str(i) for i in range(2 * sqlite_log.ROWS_AT_ONCE)]
-    receipts = store.append([decision(name) for name in (*names, "known", "last")])
+    receipts = store.append_blocking([decision(name) for name in (*names, "known", "last")])
     assert numbers(receipts) == [*range(2, len(names) + 2), 1, len(names) + 2]
     assert store.summary("shop").decisions[Fate.KEPT] == len(names) + 2
     store.close()
@@ -240,7 +240,7 @@ def test_a_long_call_with_a_known_name_near_its_end_is_judged_as_a_whole(tmp_pat
 def test_a_row_that_sqlite_refuses_is_no_known_name(tmp_path: Path) -> None:
     store = make(tmp_path / "events.db")
     with pytest.raises(StoreError, match="could not be written: cannot store REAL value in INTEGER column"):
-        store.append([decision("a"), decision("b", at=0.5)])  # type: ignore[arg-type]
+        store.append_blocking([decision("a"), decision("b", at=0.5)])  # type: ignore[arg-type]
     assert store.decision("shop", "a") is None
     store.close()
 
@@ -249,10 +249,10 @@ def test_few_statements_for_a_call(tmp_path: Path) -> None:
     store = make(tmp_path / "events.db", events=2)
     asked: list[str] = []
     store._writer.set_trace_callback(asked.append)
-    store.append([decision(f"d{i}") for i in range(sqlite_log.ROWS_AT_ONCE)])
+    store.append_blocking([decision(f"d{i}") for i in range(sqlite_log.ROWS_AT_ONCE)])
     assert [statement.split()[0] for statement in asked] == ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"]
     asked.clear()
-    store.append([reward(f"d{i}") for i in range(sqlite_log.ROWS_AT_ONCE)])
+    store.append_blocking([reward(f"d{i}") for i in range(sqlite_log.ROWS_AT_ONCE)])
     assert [statement.split()[0] for statement in asked] == ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"]
     store.close()
 
@@ -267,7 +267,7 @@ def test_tidying_brings_everything_to_its_place(tmp_path: Path) -> None:
     store.tidy()
     shutil.copy(tmp_path / "events.db", tmp_path / "copy.db")
     assert _sound_prefix(tmp_path / "copy.db") == 30
-    store.append([decision("next")])
+    store.append_blocking([decision("next")])
     assert restarts(tmp_path / "events.db") == 1
     store.close()
 
@@ -286,15 +286,15 @@ def test_a_log_begins_again_under_steady_load(tmp_path: Path, monkeypatch: pytes
             return bring(connection)
 
     monkeypatch.setattr(sqlite_store, "_bring_to_its_place", under_load)
-    store.append([decision("a")])
+    store.append_blocking([decision("a")])
     store.tidy()
     assert waited == [False]
     for i in range(20):
-        store.append([decision(str(i))])
+        store.append_blocking([decision(str(i))])
     store.tidy()
     assert waited[1:] == [False, False, False, True]
     assert restarts(tmp_path / "events.db") == 0
-    store.append([decision("next")])
+    store.append_blocking([decision("next")])
     assert restarts(tmp_path / "events.db") == 1
     store.close()
 
@@ -312,7 +312,7 @@ def test_tidying_waits_for_nobody(tmp_path: Path) -> None:
     store, other = make(tmp_path / "events.db", events=5), SqliteStore(tmp_path / "events.db")
     with other._reading() as reader:
         assert reader.execute("SELECT count(*) FROM decisions").fetchone() == (5,)
-        store.append([decision("x")])
+        store.append_blocking([decision("x")])
         with other._writing():
             store.tidy()
         assert reader.execute("SELECT count(*) FROM decisions").fetchone() == (5,)
@@ -331,7 +331,7 @@ def test_what_comes_while_the_log_is_deleted_stays(tmp_path: Path, monkeypatch: 
 
     def deleted(*args: Any) -> int:
         store._writer.execute("COMMIT")  # what came after the step before
-        other.append([decision(f"new-{next(steps)}")])
+        other.append_blocking([decision(f"new-{next(steps)}")])
         store._writer.execute("BEGIN IMMEDIATE")
         return delete(*args)
 
@@ -355,7 +355,7 @@ def test_no_question_goes_through_a_whole_table(tmp_path: Path) -> None:
     with store._reading() as reader:
         reader.set_trace_callback(asked.add)
     store._writer.set_trace_callback(asked.add)
-    store.append([decision("a"), reward("0", key="k"), activation("0")])
+    store.append_blocking([decision("a"), reward("0", key="k"), activation("0")])
     store.seal("shop", 0, 2 * WAIT, 10)
     store.ripe("shop", 0, 2 * WAIT, 10)
     store.search("shop", "a", 5)
@@ -409,7 +409,7 @@ def _sound_prefix(path: Path) -> int:
     found = [each.decision.event_id for each in reversed(store.search("shop", "", 1000))]
     assert found == [str(i) for i in range(len(found))]
     assert store.summary("shop").rewards[Fate.KEPT] == len(found)
-    assert [receipt.fate for receipt in store.append([decision("next")])] == [Fate.KEPT]
+    assert [receipt.fate for receipt in store.append_blocking([decision("next")])] == [Fate.KEPT]
     store.close()
     return len(found)
 
@@ -424,7 +424,7 @@ def test_large_decisions_are_written_one_by_one_and_none_is_lost(tmp_path: Path)
         traced: list[str] = []
         store._writer.set_trace_callback(traced.append)
         events = [decision(f"e{i}", request=bytes(2 * sqlite_log.LARGE if i % 2 else 10)) for i in range(10)]
-        assert [receipt.number for receipt in store.append(events)] == list(range(1, 11))
+        assert [receipt.number for receipt in store.append_blocking(events)] == list(range(1, 11))
         inserted = [statement for statement in traced if statement.startswith("INSERT INTO decisions")]
         assert len(inserted) == 6
         assert {kept.number: kept.decision for kept in store.search("shop", "", 20)} == dict(enumerate(events, 1))

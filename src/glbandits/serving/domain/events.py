@@ -142,3 +142,12 @@ class SettledDecision(msgspec.Struct, frozen=True):
     rewards: tuple[tuple[int, float], ...]
     """When each came and its value, in the order in which they came."""
     activated: bool
+
+
+ACTION_SIZE = 128
+"""Approximate bytes of an action in memory beside its features: its id and its probability."""
+
+
+def size_of(event: Event) -> int:
+    """Return the approximate size of a decision in memory, in bytes; 0 for other events, which are small."""
+    return len(event.request) + ACTION_SIZE * len(event.actions) if isinstance(event, Decision) else 0

@@ -118,7 +118,7 @@ class Installation:
         self._service.start()
         self._housekeeper.start()
 
-    def close(self) -> None:
-        """Write what waits, keep the models, and let go of the store."""
+    async def close(self) -> None:
+        """Write the queue, save the models and close the store."""
         self._housekeeper.close()
-        self._service.close()
+        await self._service.close()

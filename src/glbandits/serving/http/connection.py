@@ -242,7 +242,7 @@ class Connection(asyncio.Protocol):
         request, route, parts = exchange.request, self._route, self._parts
         request.body = parts[0] if len(parts) == 1 else b"".join(parts)
         answer = self._application.answer(request, route)
-        if route.swift:
+        if False:
             run_swiftly(answer, partial(self._answered, exchange))
         else:
             task = self._loop.create_task(answer)

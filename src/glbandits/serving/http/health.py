@@ -71,8 +71,8 @@ class Health:
         reasons = ["the server is stopping"] if self.draining else []
         if not self._service.learning:
             reasons.append("the learner does not run")
-        trouble = self._service.writer.trouble(WRITE_PATIENCE)
-        return reasons if trouble is None else [*reasons, trouble]
+        problem = self._service.writer.problem(WRITE_PATIENCE)
+        return reasons if problem is None else [*reasons, problem]
 
     def _looked_up_reasons(self) -> list[str]:
         self._service.store.latest_document(SERVICE, KEYS)

@@ -27,7 +27,7 @@ from glbandits.serving.runtime.rate_limit import RateLimit
 from glbandits.serving.runtime.service import Service, microseconds
 from glbandits.serving.server_settings import Settings
 from glbandits.serving.storage.api_keys import Keys, NewKey
-from glbandits.serving.storage.learner_lock import LearnerLock
+from glbandits.serving.storage.learner_lock import FileLearnerLock
 from glbandits.serving.storage.sqlite_store import SqliteStore
 
 log = logging.getLogger(__name__)
@@ -78,7 +78,7 @@ def answer(
 ) -> None:
     """Answer requests in this process."""
     begin_log(settings)
-    store, lock = SqliteStore(settings.store, durability=settings.durability), LearnerLock(settings.store)
+    store, lock = SqliteStore(settings.store, durability=settings.durability), FileLearnerLock(settings.store)
     with closing(store), closing(lock):
         service = Service(
             store, settings.loops, queue=settings.queue, queue_bytes=settings.queue_bytes, learns=lock.held
@@ -155,7 +155,7 @@ class Server:
             listening.close()
             await self._end(connections)
         finally:
-            self._installation.close()
+            await self._installation.close()
 
     async def _wait(self, connections: Connections) -> None:
         """Until it is time to stop."""

@@ -115,10 +115,10 @@ def process_families(service: Service) -> Iterator[Family]:
     yield from _of_models(service)
     counts = service.writer.counts
     yield Family("glb_queue_depth", "gauge", "Events that wait to be written.", [Sample({}, service.writer.depth)])
-    commits = [Sample({}, counts.seconds, "_sum"), Sample({}, counts.groups, "_count")]
+    commits = [Sample({}, counts.seconds, "_sum"), Sample({}, counts.batches, "_count")]
     yield Family("glb_commit_seconds", "summary", "Seconds of a commit.", commits)
-    groups = [Sample({}, counts.events + counts.refused, "_sum"), Sample({}, counts.groups, "_count")]
-    yield Family("glb_group_size", "summary", "Events of a commit.", groups)
+    batches = [Sample({}, counts.events + counts.refused, "_sum"), Sample({}, counts.batches, "_count")]
+    yield Family("glb_group_size", "summary", "Events of a commit.", batches)
     yield _counter("glb_write_errors_total", "Events that the store refused or failed to write.", counts.refused)
     yield _counter("glb_write_retries_total", "Times that decisions had to be written again.", counts.failures)
     yield _counter("glb_degraded_total", "Decisions returned before they were safe.", service.degraded)

@@ -5,23 +5,23 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError, UnknownLoop
 from glbandits.serving.domain.events import Activation, Decision, DecisionRequest, Fate, Receipt, Reward
-from glbandits.serving.runtime.batch_writer import QUEUE_BYTES, BatchWriter
-from glbandits.serving.runtime.deadlines import Patience
+from glbandits.serving.runtime.batch_writer import QUEUE_BYTES, BatchWriter, WriterState
 from glbandits.serving.runtime.learning_loop import Loop
 from glbandits.serving.storage.event_store import EventStore, LoggedDecision
 
 log = logging.getLogger(__name__)
 
 DEFAULT_LOOP = "default"
-PATIENCE = 0.25
-"""Seconds that a decision waits to be safe. After that it is returned as one that is not, and still written."""
-LAST_WAIT = 10.0
-"""Seconds that a reward waits for its turn to be written. After that it is refused, and not written."""
+DECISION_TIMEOUT = 0.25
+"""Seconds that a decision waits for its commit. After that it is returned as degraded, and still written."""
+REWARD_TIMEOUT = 10.0
+"""Seconds that a reward waits for its commit. After that it is refused, and not written."""
 
 
 def microseconds() -> int:
@@ -29,12 +29,16 @@ def microseconds() -> int:
     return time.time_ns() // 1000
 
 
-class Answer(NamedTuple):
-    """A decision, and whether it is safe."""
+LEARNER_TICK = 0.05
+"""Seconds between two looks of the learner at what is due."""
+
+
+class DecisionResult(NamedTuple):
+    """A decision, and whether it is durable."""
 
     decision: Decision
     degraded: bool
-    """The store did not say in time that it has the decision: a crash now might lose it."""
+    """The store has not confirmed the decision in time: a crash now might lose it."""
 
 
 class Service:
@@ -65,7 +69,6 @@ class Service:
         self.store, self.clock, self._learns = store, clock, learns
         self.writer = BatchWriter(store, queue=queue, queue_bytes=queue_bytes)
         self.loops = {name: Loop(name, store, clock) for name in loops}
-        self._patience, self._last_patience = Patience(), Patience(self.writer.withdraw)
         self.learning_failed: str | None = None
         self.learning_failures = self.degraded = 0
         self._stop = threading.Event()
@@ -86,36 +89,33 @@ class Service:
             raise UnknownLoop(f"there is no loop {name!r}; there are {', '.join(sorted(self.loops))}")
         return self.loops[name]
 
-    async def decide(self, loop: str, question: DecisionRequest) -> Answer:
+    async def decide(self, loop: str, request: DecisionRequest) -> DecisionResult:
         """Choose an action, and keep the decision.
 
         The same event asked again gets the same answer; the same event with another question is refused.
         """
-        decision = self.loop(loop).decide(question)
+        decision = self.loop(loop).decide(request)
         try:
-            waiter = self.writer.submit(decision)
-            self._patience.end_after(PATIENCE, waiter)
-            receipt = await waiter
+            receipt = await self.writer.submit(decision, DECISION_TIMEOUT)
         except TimeoutError:
-            # In a task: it has a time limit, and `decide` itself may run without one.
-            return await asyncio.get_running_loop().create_task(self._unconfirmed(decision))
+            return await self._unconfirmed(decision)
         if receipt.fate is Fate.DUPLICATE:
-            return Answer(self._first(decision), degraded=False)
-        return Answer(decision, degraded=False)
+            return DecisionResult(self._first(decision), degraded=False)
+        return DecisionResult(decision, degraded=False)
 
-    async def _unconfirmed(self, decision: Decision) -> Answer:
-        """What is known of an event while the store is slow: it may have been decided before."""
-        # Before the look at the store, which has what is written in between.
-        first = self.writer.unwritten(decision.loop, decision.event_id, decision.slot)
-        try:
-            kept = await asyncio.wait_for(asyncio.to_thread(self._logged, decision), PATIENCE)
-        except (TimeoutError, StoreError):
-            kept = None  # it cannot be read either
-        if kept is not None:
-            return Answer(_same(kept.decision, decision), degraded=False)
-        answer = Answer(_same(first or decision, decision), degraded=True)
+    async def _unconfirmed(self, decision: Decision) -> DecisionResult:
+        """Answer while the store is slow. If the event was decided before, return the first decision."""
+        # Before the store is read, because an event may be written in between.
+        first = self.writer.pending_decision(decision.loop, decision.event_id, decision.slot)
+        logged = None
+        if self.writer.state is not WriterState.RETRYING:  # a store that fails would only cost time
+            with suppress(TimeoutError, StoreError):
+                logged = await asyncio.wait_for(asyncio.to_thread(self._logged, decision), DECISION_TIMEOUT)
+        if logged is not None:
+            return DecisionResult(_same(logged.decision, decision), degraded=False)
+        result = DecisionResult(_same(first or decision, decision), degraded=True)
         self.degraded += 1
-        return answer
+        return result
 
     def _first(self, again: Decision) -> Decision:
         kept = self._logged(again)
@@ -138,17 +138,16 @@ class Service:
 
     async def _kept(self, event: Reward | Activation) -> Receipt:
         try:
-            waiter = self.writer.submit(event)
-            self._last_patience.end_after(LAST_WAIT, waiter)
-            return await waiter
+            return await self.writer.submit(event, REWARD_TIMEOUT)
         except TimeoutError:
-            raise StoreError(f"the store took longer than {LAST_WAIT:g} s; it was not kept, send it again") from None
+            raise StoreError(f"The store took longer than {REWARD_TIMEOUT:g} s. Nothing was written; retry.") from None
 
     def _learn(self) -> None:
         due = dict.fromkeys(self.loops, 0.0)
-        while not self._stop.wait(0.05):
+        while not self._stop.is_set():
+            changed = self.store.wait_for_change(LEARNER_TICK)
             for name, loop in self.loops.items():
-                if time.monotonic() < due[name]:
+                if time.monotonic() < due[name] and not changed:
                     continue
                 try:
                     if self._learns():
@@ -156,18 +155,22 @@ class Service:
                     else:
                         loop.refresh()
                     self.learning_failed = None
-                except Exception as error:  # deciding goes on with the model that there is
-                    log.exception("learning of loop %s failed; it is tried again", name)
+                except Exception as error:  # deciding goes on with the current model
+                    if self.learning_failed is None:
+                        log.exception("learning of loop %s failed; it is tried again", name)
                     self.learning_failed = f"{name}: {error}"
                     self.learning_failures += 1
                 due[name] = time.monotonic() + loop.configuration.model_update
 
-    def close(self) -> None:
-        """Write what waits, keep the models, and let go of the store."""
+    async def close(self) -> None:
+        """Write the queue, save the models and close the store."""
         self._stop.set()
+        await self.writer.close()
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
         if self._learner.is_alive():
             self._learner.join()
-        self.writer.close()
         for loop in self.loops.values():
             loop.close()
         self.store.close()

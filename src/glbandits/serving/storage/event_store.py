@@ -70,6 +70,16 @@ class ModelEntry(msgspec.Struct, frozen=True):
     """Bytes."""
 
 
+class LearnerLock(Protocol):
+    """Elects the process that learns: at most one process holds the lock of a store."""
+
+    def held(self) -> bool:
+        """Take the lock if it is free, and return whether this process holds it."""
+
+    def close(self) -> None:
+        """Release the lock."""
+
+
 class EventStore(Protocol):
     """The log of decisions, activations and rewards; documents; and models. Of any number of loops.
 
@@ -88,17 +98,17 @@ class EventStore(Protocol):
     **Time** is in microseconds since 1970 and comes from the caller: a store has no clock.
     """
 
-    def append(self, events: Sequence[Event]) -> list[Receipt]:
-        """Keep events in this order, all of them or none, and say what became of each.
+    async def append(self, events: Sequence[Event]) -> list[Receipt]:
+        """Write events in this order in one transaction, and return the receipt of each. Does not block the event loop.
 
         A decision of a known (loop, event_id, slot) is a duplicate and changes nothing. A reward may come in the same
-        call as its decision, after it. It is late if it came after its decision's wait, or if `seal` has closed its
-        decision. A reward with the key of one that is kept for the same decision is a duplicate. An activation is for
-        all slots of its event.
+        call as its decision, after it. It is late if its timestamp is after the reward window of its decision, or if
+        `seal` has closed its decision. A reward with the key of an accepted reward of the same decision is a
+        duplicate. An activation applies to all slots of its event.
         """
 
-    def append_at_once(self, events: Sequence[Event]) -> list[Receipt] | None:
-        """The same, for who must not wait; None, and nothing is done, if it must wait for a disk or another writer."""
+    def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
+        """Do the same from a thread without an event loop. Blocks until the events are durable."""
 
     def seal(self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0) -> int:
         """Close the decisions that `ripe` has for the same arguments: rewards that are appended later are late.
@@ -181,6 +191,15 @@ class EventStore(Protocol):
 
     def model_at_most(self, loop: str, number: int) -> SavedModel | None:
         """The model with the greatest number that is not above this."""
+
+    def learner_lock(self) -> LearnerLock:
+        """Return this process's handle of the learner lock. The system releases the lock when the process ends."""
+
+    def wait_for_change(self, timeout: float) -> bool:
+        """Block until another process saves a document or a model, at most `timeout` seconds.
+
+        Returns whether one did. A store without notifications sleeps and returns False, so callers must poll.
+        """
 
     def backup(self, path: str | PathLike[str]) -> None:
         """Write a copy of the whole store, as it is at one moment, to a new file. Others may write meanwhile."""

@@ -8,7 +8,7 @@ if sys.platform != "win32":
     import fcntl
 
 
-class LearnerLock:
+class FileLearnerLock:
     """A lock that the system lets go of when its process ends, however that ends; then another process can have it.
 
     It is a file beside the store, and not the store's own: SQLite has locks there, which closing any other handle of

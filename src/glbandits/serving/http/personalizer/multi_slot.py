@@ -33,7 +33,7 @@ from glbandits.serving.http.personalizer.schemas import (
     decode,
     feature_objects,
 )
-from glbandits.serving.runtime.service import Answer, Service
+from glbandits.serving.runtime.service import DecisionResult, Service
 
 _rank_request = msgspec.json.Decoder(MultiSlotRankRequest)
 _reward_request = msgspec.json.Decoder(MultiSlotRewardRequest)
@@ -54,7 +54,7 @@ class MultiSlot:
         asked, loop = decode(request.body, _rank_request), loop_of(request)
         check_count(asked.actions, self._limits.actions)
         _check_slots(asked, self._service.loop(loop).published.hashing)
-        event_id, taken, answers = asked.event_id or new_event_id(), list[int](), list[Answer]()
+        event_id, taken, answers = asked.event_id or new_event_id(), list[int](), list[DecisionResult]()
         for slot in asked.slots:
             answer = await self._decide(loop, asked, slot, event_id, taken)
             taken.append(answer.decision.shown)
@@ -70,7 +70,7 @@ class MultiSlot:
 
     async def _decide(
         self, loop: str, asked: MultiSlotRankRequest, slot: SlotRequest, event_id: str, taken: list[int]
-    ) -> Answer:
+    ) -> DecisionResult:
         excluded = sorted({*taken, *places_of(asked.actions, slot.excluded_actions or ())})
         (baseline,) = places_of(asked.actions, [slot.baseline_action])
         question = DecisionRequest(
