@@ -1,9 +1,9 @@
-"""A process that appends events under load until it is killed, and says which were acknowledged.
+"""A process that appends events under load until it is killed, and prints which were acknowledged.
 
     python -m tests.serving.storage.appender
 
-It reads paths of stores, a line each. For each it forks a child that writes there and prints a line for every receipt,
-after it has it. Forking saves the imports: a kill takes a tenth of a second.
+It reads addresses of stores, a line each. For each it forks a child that writes there and prints a line for every
+receipt, after it has it. Forking saves the imports: a kill takes a tenth of a second.
 """
 
 import asyncio
@@ -13,25 +13,28 @@ import sys
 import threading
 import time
 
+from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import Reward
 from glbandits.serving.runtime.batch_writer import BatchWriter
 from glbandits.serving.storage import sqlite_store
-from glbandits.serving.storage.sqlite_store import SqliteStore
+from glbandits.serving.storage.event_store import EventStore
+from glbandits.serving.storage.open_store import open_store
 from tests.serving.makers import decision
 
 SENDERS = 4
 IN_FLIGHT = 8
+TIMEOUT = 20.0
 
 
-async def append_for_ever(path: str) -> None:
-    """Decisions and their rewards from several tasks."""
-    store = SqliteStore(path)
+async def append_for_ever(address: str) -> None:
+    """Append decisions and their rewards from several tasks."""
+    store = open_store(address, durability="process")
     threading.Thread(target=_tidy, args=(store,), daemon=True).start()
     writer = BatchWriter(store)
     await asyncio.gather(*(_send(writer, sender) for sender in range(SENDERS)))
 
 
-def _tidy(store: SqliteStore) -> None:
+def _tidy(store: EventStore) -> None:
     while True:
         store.tidy()
         time.sleep(0.01)
@@ -40,19 +43,25 @@ def _tidy(store: SqliteStore) -> None:
 async def _send(writer: BatchWriter, sender: int) -> None:
     for turn in itertools.count():
         names = [f"{os.getpid()}-{sender}-{turn}-{i}" for i in range(IN_FLIGHT)]
-        decisions = [(f"d {name}", writer.submit(decision(name, request=bytes(500)))) for name in names]
-        rewards = [
-            (f"r {name}", writer.submit(Reward(loop="shop", event_id=name, at=1, value=1.0, key="k"))) for name in names
-        ]
-        for line, waiter in decisions + rewards:
-            await waiter
+        submitted = [(f"d {name}", writer.submit(decision(name, request=bytes(500)), TIMEOUT)) for name in names]
+        try:
+            for name in names:
+                reward = Reward(loop="shop", event_id=name, at=1, value=1.0, key="k")
+                submitted.append((f"r {name}", writer.submit(reward, TIMEOUT)))
+        except StoreError:  # the store is away: the decisions wait, the rewards are refused
+            await asyncio.sleep(0.1)
+        for line, receipt in submitted:
+            try:
+                await receipt
+            except StoreError:
+                continue
             # One short write to a pipe arrives whole or not at all.
             os.write(1, f"{line}\n".encode())
 
 
 def main() -> None:
     """Fork a writer for each line."""
-    sqlite_store.PAGES_BEFORE_RESTART = 50  # so that the log of a short life begins again
+    sqlite_store.PAGES_BEFORE_RESTART = 50  # so that the write-ahead log of a short life restarts
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

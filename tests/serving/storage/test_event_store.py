@@ -1,9 +1,8 @@
-"""The contract of `EventStore`: every store passes these tests. A new one joins by an entry in STORES."""
+"""The contract of `EventStore`: every store passes these tests."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from contextlib import closing
 
 import pytest
 from hypothesis import given, settings
@@ -13,18 +12,28 @@ from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import Event, Fate, Receipt, Reward
 from glbandits.serving.storage.event_store import Document, EventStore, ModelEntry, SavedModel
-from glbandits.serving.storage.sqlite_store import SqliteStore
+from glbandits.serving.storage.open_store import open_store
 from tests.serving.makers import WAIT, activation, decision, reward
+from tests.serving.storage.postgres_server import PostgresServer
 
-STORES: dict[str, Callable[[Path], EventStore]] = {
-    "sqlite, process": lambda folder: SqliteStore(folder / "events.db"),
-    "sqlite, power": lambda folder: SqliteStore(folder / "events.db", durability="power"),
-}
+STORES = ("sqlite, process", "sqlite, power", "postgres")
 
 
-@pytest.fixture(params=STORES, name="opened")
-def opened_fixture(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], EventStore]:
-    return lambda: STORES[request.param](tmp_path)
+@pytest.fixture(scope="module", params=STORES, name="new_address")
+def new_address_fixture(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[], tuple[str, str]]:
+    """Makes addresses of empty stores, with their durability."""
+    if request.param == "postgres":
+        server: PostgresServer = request.getfixturevalue("postgres")
+        return lambda: (server.new_address(), "process")
+    return lambda: (str(tmp_path_factory.mktemp("store") / "events.db"), request.param.split()[1])
+
+
+@pytest.fixture(name="opened")
+def opened_fixture(new_address: Callable[[], tuple[str, str]]) -> Callable[[], EventStore]:
+    address, durability = new_address()
+    return lambda: open_store(address, durability=durability)
 
 
 @pytest.fixture(name="store")
@@ -201,10 +210,9 @@ def test_a_seal_outlives_the_store(opened: Callable[[], EventStore]) -> None:
     store.close()
 
 
-@pytest.mark.parametrize("make", STORES.values(), ids=STORES)
 @settings(max_examples=40, deadline=None)
 @given(data=st.data())
-def test_order_and_duplication_do_not_matter(make: Callable[[Path], EventStore], data: st.DataObject) -> None:
+def test_order_and_duplication_do_not_matter(new_address: Callable[[], tuple[str, str]], data: st.DataObject) -> None:
     """Also how rewards are dealt to calls, and that the same ones come late again."""
     names = ["a", "b", "c"]
     sent = data.draw(
@@ -219,13 +227,12 @@ def test_order_and_duplication_do_not_matter(make: Callable[[Path], EventStore],
     again += [Reward(loop="shop", event_id=r.event_id, at=3 * WAIT, value=r.value, key=r.key) for r in again[:2]]
     shuffled = data.draw(st.permutations(rewards + again))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(shuffled)), max_size=3)))
-    with TemporaryDirectory() as folder:
-        store = make(Path(folder))
+    address, durability = new_address()
+    with closing(open_store(address, durability=durability)) as store:
         store.append_blocking([decision(name) for name in names])
         for start, stop in zip([0, *cuts], [*cuts, len(shuffled)], strict=True):
             store.append_blocking(shuffled[start:stop])
         found = store.ripe("shop", 0, 10 * WAIT, 10)
-        store.close()
     assert [ripe.decision.event_id for ripe in found] == names
     for ripe in found:
         in_time = [(r.at, r.value) for r in rewards if r.event_id == ripe.decision.event_id and r.at <= WAIT]
@@ -398,20 +405,3 @@ def test_many_threads_write_and_read(store: EventStore) -> None:
     ripe = store.ripe("shop", 0, 10 * WAIT, 1000)
     assert [each.number for each in ripe] == sorted(each.number for each in ripe)
     assert len(ripe) == 100
-
-
-def test_a_backup_while_others_write(store: EventStore, tmp_path: Path) -> None:
-    with ThreadPoolExecutor(1) as pool:
-        writing = pool.submit(lambda: [store.append_blocking([decision(str(i)), reward(str(i))]) for i in range(100)])
-        while store.summary("shop").first_at is None:
-            pass
-        store.backup(tmp_path / "copy.db")
-        writing.result()
-    with pytest.raises(InvalidInput, match="a backup must be a new file"):
-        store.backup(tmp_path / "copy.db")
-    copy = SqliteStore(tmp_path / "copy.db")
-    assert copy.check() == []
-    counted = copy.summary("shop")
-    assert 1 <= counted.decisions[Fate.KEPT] <= 100
-    assert counted.decisions == counted.rewards
-    copy.close()

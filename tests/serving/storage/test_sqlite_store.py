@@ -6,6 +6,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -428,3 +429,22 @@ def test_large_decisions_are_written_one_by_one_and_none_is_lost(tmp_path: Path)
         inserted = [statement for statement in traced if statement.startswith("INSERT INTO decisions")]
         assert len(inserted) == 6
         assert {kept.number: kept.decision for kept in store.search("shop", "", 20)} == dict(enumerate(events, 1))
+
+
+def test_a_backup_while_others_write(tmp_path: Path) -> None:
+    store = make(tmp_path / "events.db")
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(lambda: [store.append_blocking([decision(str(i)), reward(str(i))]) for i in range(100)])
+        while store.summary("shop").first_at is None:
+            pass
+        store.backup(tmp_path / "copy.db")
+        writing.result()
+    with pytest.raises(InvalidInput, match="a backup must be a new file"):
+        store.backup(tmp_path / "copy.db")
+    copy = SqliteStore(tmp_path / "copy.db")
+    assert copy.check() == []
+    counted = copy.summary("shop")
+    assert 1 <= counted.decisions[Fate.KEPT] <= 100
+    assert counted.decisions == counted.rewards
+    copy.close()
+    store.close()

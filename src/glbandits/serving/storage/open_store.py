@@ -1,0 +1,26 @@
+"""Opens the store that an address names."""
+
+from glbandits.errors import InvalidInput
+from glbandits.serving.storage.event_store import EventStore
+from glbandits.serving.storage.sqlite_store import SqliteStore
+
+POSTGRES = ("postgresql://", "postgres://")
+
+
+def is_postgres(address: str) -> bool:
+    """Return whether an address names a PostgreSQL database. Other addresses are paths of SQLite files."""
+    return address.startswith(POSTGRES)
+
+
+def open_store(address: str, *, durability: str) -> EventStore:
+    """Open a PostgreSQL database (`postgresql://...`) or a SQLite file.
+
+    `durability` is that of `SqliteStore`. With PostgreSQL an acknowledged event always survives a power failure.
+    """
+    if not is_postgres(address):
+        return SqliteStore(address, durability=durability)
+    try:
+        from glbandits.serving.storage.postgres_store import PostgresStore
+    except ImportError as error:
+        raise InvalidInput(f"{error}. A PostgreSQL store needs: pip install 'glbandits[postgres]'") from error
+    return PostgresStore(address)

@@ -1,0 +1,13 @@
+from collections.abc import Iterator
+
+import pytest
+
+from tests.serving.storage.postgres_server import PostgresServer
+
+
+@pytest.fixture(scope="session", name="postgres")
+def postgres_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    pytest.importorskip("psycopg", reason="PostgreSQL tests need: pip install 'glbandits[postgres]'")
+    server = PostgresServer(tmp_path_factory.mktemp("postgres") / "data")
+    yield server
+    server.close()

