@@ -29,7 +29,9 @@ def test_errors_name_options(tmp_path: Path, columns: Columns, arms: str | None,
     arm_table = None if arms is None else tmp_path / "arm_table.csv"
     if arms is not None:
         (tmp_path / "arm_table.csv").write_text(arms)
-    file = LogFile(path=tmp_path / "log.parquet", columns=columns, arm_table=arm_table, link=None, loop="default")
+    file = LogFile(
+        address=str(tmp_path / "log.parquet"), columns=columns, arm_table=arm_table, link=None, loop="default"
+    )
     with pytest.raises(InvalidInput, match=message) as caught, said_as_options():
         list(FORMATS["auto"](file).blocks())
     assert "Columns(" not in str(caught.value)

@@ -14,9 +14,9 @@ from glbandits.serving.storage.sqlite_store import SqliteStore
 
 def backup_command(
     copy: Annotated[Path, typer.Argument(help="The new file.")],
-    store: Annotated[Path, typer.Option(help="The store of the service, which may be running.")] = Path(
-        DEFAULTS["store"]
-    ),
+    store: Annotated[str, typer.Option(help="The file or postgresql:// address of the service's store.")] = DEFAULTS[
+        "store"
+    ],
 ) -> None:
     """Copy a store as it is at one moment, and check the copy."""
     with closing(opened_store(store)) as source:

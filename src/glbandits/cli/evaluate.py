@@ -29,7 +29,7 @@ WAYS: dict[str, Learn] = {"matched": "matched", "all": "all"}
 
 def evaluate_command(
     log: Annotated[
-        Path, typer.Argument(help="A Parquet file or folder, CSV, an Open Bandit folder, dsjson, or a server's store.")
+        str, typer.Argument(help="A Parquet file or folder, CSV, an Open Bandit folder, dsjson, or a server's store.")
     ],
     policy: Annotated[
         list[str], typer.Option(help="A policy, with settings if you like: sgd-ts:step=0.5; or uniform; or arm:NAME.")
@@ -91,7 +91,7 @@ def evaluate_command(
     console = Console(emoji=False)  # or the name of an arm, as in "arm:new:", becomes a picture
     notes: list[str] = []
     with said_as_options(), console.status("looking at the log"):
-        opened = read(LogFile(path=log, columns=columns, arm_table=arm_table, link=link, loop=loop))
+        opened = read(LogFile(address=log, columns=columns, arm_table=arm_table, link=link, loop=loop))
         if estimate_propensities:
             opened, notes = with_estimated_propensities(opened)
         rewards_link = next(iter(opened.blocks(1))).link

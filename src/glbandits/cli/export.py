@@ -21,7 +21,7 @@ from glbandits.serving.runtime.learning_loop import CONFIGURATION
 from glbandits.serving.runtime.service import DEFAULT_LOOP, microseconds
 from glbandits.serving.server_settings import DEFAULTS
 from glbandits.serving.storage.event_store import EventStore
-from glbandits.serving.storage.sqlite_store import SqliteStore
+from glbandits.serving.storage.open_store import is_postgres, open_store
 
 ALWAYS = (0, 2**62)
 LEARNED = (Mode.ONLINE, Mode.APPRENTICE)
@@ -30,9 +30,9 @@ LEARNED = (Mode.ONLINE, Mode.APPRENTICE)
 
 def export_command(
     folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
-    store: Annotated[Path, typer.Option(help="The store of the service, which may be running.")] = Path(
-        DEFAULTS["store"]
-    ),
+    store: Annotated[str, typer.Option(help="The file or postgresql:// address of the service's store.")] = DEFAULTS[
+        "store"
+    ],
     loop: Annotated[str, typer.Option(help="A loop of it.")] = DEFAULT_LOOP,
     mode: Annotated[list[Mode], typer.Option(help="Decisions of this mode, and of others if it is there again.")] = [  # noqa: B006
         *LEARNED
@@ -45,11 +45,11 @@ def export_command(
     typer.echo(f"Evaluate it with: glb evaluate {folder} --features features")
 
 
-def opened_store(path: Path) -> SqliteStore:
-    """The store in a file that is there."""
-    if not path.is_file():
-        raise InvalidInput(f"there is no store {path}; name the file that `glb serve --store` uses")
-    return SqliteStore(path)
+def opened_store(address: str) -> EventStore:
+    """Open the store of a service. A file must exist."""
+    if not is_postgres(address) and not Path(address).is_file():
+        raise InvalidInput(f"there is no store {address}; name the store that `glb serve --store` uses")
+    return open_store(address, durability="power")
 
 
 def export_loop(

@@ -1,9 +1,8 @@
 """`glb keys`: make, list and revoke the keys of a service. A server that runs takes note within seconds."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,26 +10,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from glbandits.errors import InvalidInput
+from glbandits.cli.export import opened_store
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.server_settings import DEFAULTS
 from glbandits.serving.storage.api_keys import SCOPES, Keys
-from glbandits.serving.storage.sqlite_store import SqliteStore
 
 keys_app = typer.Typer(help="Make, list and revoke the keys of a service.", no_args_is_help=True, add_completion=False)
-Store = Annotated[Path, typer.Option(help="The store of the service, which may be running.")]
-DEFAULT_STORE = Path(DEFAULTS["store"])
+Store = Annotated[str, typer.Option(help="The file or postgresql:// address of the service's store.")]
+DEFAULT_STORE: str = DEFAULTS["store"]
 
 
 @contextmanager
-def _keys(path: Path) -> Iterator[Keys]:
-    if not path.is_file():
-        raise InvalidInput(f"there is no store {path}; name the file that `glb serve --store` uses")
-    store = SqliteStore(path, durability="power")
-    try:
+def _keys(address: str) -> Iterator[Keys]:
+    with closing(opened_store(address)) as store:
         yield Keys(store, microseconds)
-    finally:
-        store.close()
 
 
 @keys_app.command("create")

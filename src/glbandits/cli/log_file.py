@@ -49,12 +49,18 @@ STORES = frozenset({".sqlite", ".db"})
 class LogFile:
     """Where a log is, and what the user said about it."""
 
-    path: Path
+    address: str
+    """A path, or the postgresql:// address of a server's store."""
     columns: Columns
     arm_table: Path | None
     link: str | None
     loop: str
     """Of the store of a server."""
+
+    @property
+    def path(self) -> Path:
+        """The address as a path."""
+        return Path(self.address)
 
     def said(self) -> dict[str, Any]:
         """The settings of a reader that the user did not leave as they were."""
@@ -96,15 +102,16 @@ def _read_store(file: LogFile) -> Log:
     place = TemporaryDirectory()
     atexit.register(place.cleanup)
     folder = Path(place.name) / "log"
-    with closing(opened_store(file.path)) as store:
+    with closing(opened_store(file.address)) as store:
         written = export_loop(store, file.loop, folder)
     if not written.rows:
-        raise InvalidInput(f"no decision of loop {file.loop!r} in {file.path} has been waited for long enough yet")
+        raise InvalidInput(f"no decision of loop {file.loop!r} in {file.address} has been waited for long enough yet")
     return read_parquet(folder, Columns(features="features"), link=file.link or "identity")
 
 
 def _read_any(file: LogFile) -> Log:
-    return _read_store(file) if file.path.suffix in STORES else open_log(file.path, **file.said())
+    is_store = file.path.suffix in STORES or file.address.startswith(("postgresql://", "postgres://"))
+    return _read_store(file) if is_store else open_log(file.path, **file.said())
 
 
 FORMATS: Mapping[str, Callable[[LogFile], Log]] = MappingProxyType(

@@ -1,7 +1,6 @@
 """`glb replay`: every decision of a server's log made again."""
 
 from contextlib import closing
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,11 +11,11 @@ from glbandits.cli.progress import work_bar
 from glbandits.serving.domain.events import Fate
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.runtime.service import DEFAULT_LOOP
-from glbandits.serving.storage.sqlite_store import SqliteStore
+from glbandits.serving.storage.event_store import EventStore
 
 
 def replay_command(
-    store: Annotated[Path, typer.Argument(help="The store of a server, which may be running.")],
+    store: Annotated[str, typer.Argument(help="The file or postgresql:// address of a server's store.")],
     loop: Annotated[list[str], typer.Option(help="A loop of it.")] = [DEFAULT_LOOP],  # noqa: B006
     check: Annotated[
         bool, typer.Option("--verify/--summary", help="Make all decisions again, or only say what there is.")
@@ -32,7 +31,7 @@ def replay_command(
         raise typer.Exit(1)
 
 
-def _replay(kept: SqliteStore, loop: str, check: bool, console: Console) -> bool:
+def _replay(kept: EventStore, loop: str, check: bool, console: Console) -> bool:
     """Print what there is, and whether it comes out the same again."""
     summary = kept.summary(loop)
     counts = ", ".join(f"{fate} {count}" for fate, count in sorted(summary.rewards.items()))

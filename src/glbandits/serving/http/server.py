@@ -27,8 +27,7 @@ from glbandits.serving.runtime.rate_limit import RateLimit
 from glbandits.serving.runtime.service import Service, microseconds
 from glbandits.serving.server_settings import Settings
 from glbandits.serving.storage.api_keys import Keys, NewKey
-from glbandits.serving.storage.learner_lock import FileLearnerLock
-from glbandits.serving.storage.sqlite_store import SqliteStore
+from glbandits.serving.storage.open_store import open_store
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ def serve(settings: Settings, apis: Sequence[AddRoutes], announce: Announce) -> 
     begin_log(settings)
     with listen(settings.host, settings.port) as listening:
         address, first = address_of(listening), first_key(settings)
-        with closing(SqliteStore(settings.store, durability=settings.durability)) as store:
+        with closing(open_store(settings.store, durability=settings.durability)) as store:
             end_abandoned(store, settings.loops, microseconds)
         run, announced = partial(answer, tuple(apis)), partial(announce, address, first)
         if settings.processes == 1:
@@ -60,7 +59,7 @@ def serve(settings: Settings, apis: Sequence[AddRoutes], announce: Announce) -> 
 
 def first_key(settings: Settings) -> NewKey | None:
     """A key for a store that never had one: where all were revoked, somebody wants nobody to come in."""
-    with closing(SqliteStore(settings.store, durability=settings.durability)) as store:
+    with closing(open_store(settings.store, durability=settings.durability)) as store:
         keys = Keys(store, microseconds)
         if not keys.ever_made():
             return keys.create(FIRST_KEY)
@@ -78,7 +77,8 @@ def answer(
 ) -> None:
     """Answer requests in this process."""
     begin_log(settings)
-    store, lock = SqliteStore(settings.store, durability=settings.durability), FileLearnerLock(settings.store)
+    store = open_store(settings.store, durability=settings.durability)
+    lock = store.learner_lock()
     with closing(store), closing(lock):
         service = Service(
             store, settings.loops, queue=settings.queue, queue_bytes=settings.queue_bytes, learns=lock.held
