@@ -46,15 +46,17 @@ async def _send(writer: BatchWriter, sender: int) -> None:
         submitted = [(f"d {name}", writer.submit(decision(name, request=bytes(500)), TIMEOUT)) for name in names]
         try:
             for name in names:
-                reward = Reward(loop="shop", event_id=name, at=1, value=1.0, key="k")
+                reward = Reward(loop="shop", event_id=name, at=1, value=1.0)
                 submitted.append((f"r {name}", writer.submit(reward, TIMEOUT)))
         except StoreError:  # the store is away: the decisions wait, the rewards are refused
             await asyncio.sleep(0.1)
         for line, receipt in submitted:
             try:
                 await receipt
-            except StoreError:
-                continue
+            except StoreError as error:
+                if "unknown" in str(error):
+                    continue
+                line = f"refused {line[2:]}"
             # One short write to a pipe arrives whole or not at all.
             os.write(1, f"{line}\n".encode())
 

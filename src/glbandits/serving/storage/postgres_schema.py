@@ -16,7 +16,7 @@ PARTITION_SIZE = 2**23
 PARTITIONED = ("decision_bodies", "rewards", "activations")
 """Tables that are partitioned by the sequence number of the decision, in the order in which all code locks them."""
 UPGRADE_LOCK, LEARNER_LOCK = 0x676C6231 << 32, 0x676C6232 << 32
-"""Advisory locks. The object id of the schema is added, so that stores in one database do not share them."""
+"""Advisory locks. The object id of the schema is added to the second, because every store has its own learner."""
 SCHEMA_ID = "(SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema())"
 
 UPGRADES: tuple[tuple[str, ...], ...] = (
@@ -93,7 +93,11 @@ def prepare(connection: Connection, address: str) -> None:
     """Create the tables or upgrade them to this version, in one transaction. Other processes may do so at once."""
     _check_server(connection, address)
     with connection.transaction():
-        connection.execute(f"SELECT pg_advisory_xact_lock({UPGRADE_LOCK} + {_create_schema(connection, address)})")
+        # An upgrade may take long, and other processes wait for it.
+        connection.execute("SET LOCAL statement_timeout = 0")
+        connection.execute("SET LOCAL lock_timeout = 0")
+        connection.execute(f"SELECT pg_advisory_xact_lock({UPGRADE_LOCK})")
+        _create_schema(connection, address)
         version = _version(connection, address)
         if version == 0:
             connection.execute("CREATE TABLE glbandits_schema (version integer NOT NULL)")
@@ -112,15 +116,14 @@ def _check_server(connection: Connection, address: str) -> None:
         raise StoreError(f"{address} has the encoding {encoding}; create the database with ENCODING 'UTF8'")
 
 
-def _create_schema(connection: Connection, address: str) -> int:
-    """Create the first schema of the search path if none exists. Returns the object id of the current schema."""
+def _create_schema(connection: Connection, address: str) -> None:
+    """Create the first schema of the search path if none of them exists."""
     schema, path = connection.execute("SELECT current_schema(), current_setting('search_path')").fetchall()[0]
     first = path.split(",")[0].strip().strip('"')
     if schema is None:
         if not first or first == "$user":
             raise StoreError(f"{address} has no schema for the tables; add ?options=-csearch_path%3Dglbandits")
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(first)))
-    return int(connection.execute(f"SELECT {SCHEMA_ID}").fetchall()[0][0])
 
 
 def _version(connection: Connection, address: str) -> int:

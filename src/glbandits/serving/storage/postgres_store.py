@@ -30,8 +30,9 @@ from glbandits.serving.storage.postgres_schema import SCHEMA_ID, Connection, pre
 
 WRITERS, READERS = 2, 4
 """Connections of a process at most, besides one for notifications and one for the learner lock."""
-OUTCOME_SECONDS = 5.0
-"""Time to find out whether a batch was committed, if the connection was lost during the commit."""
+OUTCOME_SECONDS = 8.0
+"""Time to find out whether a batch was committed, if the connection was lost during the commit. It is longer than
+`idle_in_transaction_session_timeout`, after which the server ends the transaction of a connection that broke."""
 MAX_SEQUENCE = 2**63 - 1
 
 
