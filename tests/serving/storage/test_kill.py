@@ -15,6 +15,7 @@ from typing import IO
 import pytest
 
 from glbandits.serving.storage.open_store import open_store
+from tests.serving.makers import wait_until
 from tests.serving.storage.postgres_server import PostgresServer
 
 
@@ -43,7 +44,7 @@ def kill_writers(address: str, times: int, seed: int, longest: float = 0.4) -> i
         for _ in range(times):
             seconds = dice.uniform(0.0, longest)
             commands.write(f"{address}\n")
-            lines = lines_until_killed(output, lambda seconds=seconds: time.sleep(seconds))
+            lines = lines_until_killed(output, lambda _: time.sleep(seconds))  # noqa: B023
             check(address, lines)
             acknowledged += len(lines)
     return acknowledged
@@ -54,12 +55,13 @@ def kill_database(server: PostgresServer, times: int, seed: int) -> int:
     dice = random.Random(seed)
     address = server.new_address()
 
-    def kill_and_restart() -> None:
+    def kill_and_restart(lines: list[str]) -> None:
         for _ in range(times):
-            time.sleep(dice.uniform(0.3, 1.0))
+            wait_for_more(lines)
+            time.sleep(dice.uniform(0.0, 0.5))
             server.kill()
             server.start()
-        time.sleep(5.0)  # the writer connects again, and writes what waited
+        wait_for_more(lines)
 
     with appender() as (commands, output):
         commands.write(f"{address}\n")
@@ -68,23 +70,34 @@ def kill_database(server: PostgresServer, times: int, seed: int) -> int:
     return len(lines)
 
 
-def lines_until_killed(output: IO[str], wait: Callable[[], None]) -> list[str]:
+def wait_for_more(lines: list[str]) -> None:
+    """Wait until the writer has more events acknowledged."""
+    before = len(lines)
+    wait_until(lambda: len(lines) > before)
+
+
+def lines_until_killed(output: IO[str], wait: Callable[[list[str]], None]) -> list[str]:
     """Kill the writer when `wait` returns. Returns what it printed."""
     pid = int(output.readline().split()[1])
 
+    problems: list[BaseException] = []
+
     def kill() -> None:
         try:
-            wait()
+            wait(lines)
+        except BaseException as error:
+            problems.append(error)
         finally:
             os.kill(pid, signal.SIGKILL)
 
+    lines: list[str] = []
     killer = threading.Thread(target=kill)
     killer.start()
-    lines = []
     while (line := output.readline()) != "dead\n":
         assert line.endswith("\n"), "the writers' parent died"
         lines.append(line)
     killer.join()
+    assert not problems, problems
     return lines
 
 
