@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import DecisionRequest, Fate, Receipt
+from glbandits.serving.domain.events import DecisionRequest, Event, Fate, Receipt
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime.batch_writer import WriterState
 from glbandits.serving.runtime.service import DEFAULT_LOOP, DecisionResult, Service
@@ -33,7 +33,7 @@ def store_fixture(postgres: PostgresServer, proxy: CuttingProxy) -> Iterator[Pos
         yield store
 
 
-EVENTS = {"decision": decision("new"), "reward": reward("old"), "activation": activation("old")}
+EVENTS: dict[str, Event] = {"decision": decision("new"), "reward": reward("old"), "activation": activation("old")}
 
 
 @pytest.mark.parametrize("kind", EVENTS)

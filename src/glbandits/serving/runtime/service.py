@@ -100,7 +100,7 @@ class Service:
         except TimeoutError:
             return await self._unconfirmed(decision)
         if receipt.fate is Fate.DUPLICATE:
-            return DecisionResult(self._first(decision), degraded=False)
+            return DecisionResult(await asyncio.to_thread(self._first, decision), degraded=False)
         return DecisionResult(decision, degraded=False)
 
     async def _unconfirmed(self, decision: Decision) -> DecisionResult:

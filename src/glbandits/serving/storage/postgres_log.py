@@ -55,9 +55,11 @@ ACTIVATION_COLUMNS = ("decision", "sequence", "received_at", "late")
 COUNT_COLUMNS = ("loop_name", "kind", "status", "count")
 INSERT_LOOPS = "INSERT INTO loops (loop_name) SELECT unnest(%s::text[]) ON CONFLICT DO NOTHING"
 INSERT_DECISIONS = """
-    INSERT INTO decisions SELECT * FROM json_to_recordset(%s)
-    AS new (loop_name text, event_id text, slot text, sequence bigint, decided_at bigint, deadline bigint)"""
-INSERT_BODIES = "INSERT INTO decision_bodies SELECT * FROM unnest(%b::bigint[], %b::bytea[])"
+    WITH named AS (
+        INSERT INTO decisions SELECT * FROM json_to_recordset(%s)
+        AS new (loop_name text, event_id text, slot text, sequence bigint, decided_at bigint, deadline bigint)
+    )
+    INSERT INTO decision_bodies SELECT * FROM unnest(%b::bigint[], %b::bytea[])"""
 INSERT_REWARDS = """
     INSERT INTO rewards SELECT * FROM json_to_recordset(%s)
     AS new (decision bigint, sequence bigint, received_at bigint, value double precision, key text, late boolean)"""
@@ -66,10 +68,13 @@ INSERT_ACTIVATIONS = """
     AS new (decision bigint, sequence bigint, received_at bigint, late boolean)
     ON CONFLICT (decision) DO UPDATE
     SET sequence = excluded.sequence, received_at = excluded.received_at, late = excluded.late"""
-ADD_COUNTS = """
-    INSERT INTO event_counts AS c SELECT * FROM json_to_recordset(%s)
-    AS new (loop_name text, kind text, status text, count bigint)
-    ON CONFLICT (loop_name, kind, status) DO UPDATE SET count = c.count + excluded.count"""
+ADVANCE = """
+    WITH counted AS (
+        INSERT INTO event_counts AS c SELECT * FROM json_to_recordset(%s)
+        AS new (loop_name text, kind text, status text, count bigint)
+        ON CONFLICT (loop_name, kind, status) DO UPDATE SET count = c.count + excluded.count
+    )
+    UPDATE log_counter SET last_sequence = %s"""
 
 
 class Batch(NamedTuple):
@@ -119,9 +124,8 @@ def write(connection: Connection, batch: Batch) -> None:
         connection.execute(INSERT_LOOPS, (new_loops,))
     if new.decisions:
         rows = [(d.loop, d.event_id, d.slot, sequence, d.at, deadline) for sequence, deadline, d in new.decisions]
-        connection.execute(INSERT_DECISIONS, (_records(DECISION_COLUMNS, rows),))
-        bodies = [encode_body(decision) for *_, decision in new.decisions]
-        connection.execute(INSERT_BODIES, ([sequence for sequence, *_ in new.decisions], bodies))
+        sequences, bodies = [sequence for sequence, *_ in new.decisions], [encode_body(d) for *_, d in new.decisions]
+        connection.execute(INSERT_DECISIONS, (_records(DECISION_COLUMNS, rows), sequences, bodies))
     if new.rewards:
         rewards = [(decision, sequence, r.at, r.value, r.key, late) for sequence, decision, late, r in new.rewards]
         connection.execute(INSERT_REWARDS, (_records(REWARD_COLUMNS, rewards),))
@@ -130,8 +134,7 @@ def write(connection: Connection, batch: Batch) -> None:
         activations = {decision: (decision, sequence, a.at, late) for sequence, decision, late, a in new.activations}
         connection.execute(INSERT_ACTIVATIONS, (_records(ACTIVATION_COLUMNS, activations.values()),))
     counts = [(*which, count) for which, count in new.counts.items()]
-    connection.execute(ADD_COUNTS, (_records(COUNT_COLUMNS, counts),))
-    connection.execute("UPDATE log_counter SET last_sequence = %s", (new.last,))
+    connection.execute(ADVANCE, (_records(COUNT_COLUMNS, counts), new.last))
     connection.commit()
 
 
