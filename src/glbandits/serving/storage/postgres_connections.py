@@ -111,6 +111,7 @@ def open_pool(address: str, size: int, *, reader: bool = False) -> "ConnectionPo
         # The pool doubles the time between two attempts, so an attempt must end soon for the store to heal soon.
         reconnect_timeout=CONNECT_TIMEOUT,
         configure=configure_reader if reader else configure,
+        num_workers=2,
         open=True,
     )
 

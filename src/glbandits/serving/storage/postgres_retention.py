@@ -41,8 +41,8 @@ def delete_log(begin: Begin, loop: str, up_to: int) -> int:
     deleted = 0
     while some := _delete_oldest(begin, loop, up_to, partitions):
         deleted += some
-    for first, _ in partitions:
-        _drop(begin, first)
+    if not all(_drop(begin, first) for first, _ in partitions):
+        log.warning("partitions are in use, by pg_dump for example; the next deletion drops them")
     return deleted
 
 
@@ -65,8 +65,8 @@ def _delete_oldest(begin: Begin, loop: str, up_to: int, partitions: list[tuple[i
     return len(rows)
 
 
-def _drop(begin: Begin, first: int) -> None:
-    """Drop a partition, unless a long reader such as pg_dump holds it: readers after it must not wait."""
+def _drop(begin: Begin, first: int) -> bool:
+    """Drop a partition unless a long transaction uses it: others must not wait for that. Returns whether it did."""
     with begin() as connection:
         lock_log(connection)
         connection.execute(f"SET LOCAL lock_timeout = '{DROP_TIMEOUT}'")
@@ -74,4 +74,5 @@ def _drop(begin: Begin, first: int) -> None:
             drop_partition(connection, first)
         except LockNotAvailable:
             connection.rollback()
-            log.warning("partition %d is in use; it is dropped with the next deletion", first)
+            return False
+    return True

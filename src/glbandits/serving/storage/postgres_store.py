@@ -90,6 +90,7 @@ class PostgresStore:
 
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append`. Commits in the store's thread."""
+        self._check_open()
         return await asyncio.get_running_loop().run_in_executor(self._executor, self.append_blocking, events)
 
     def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
