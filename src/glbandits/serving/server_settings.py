@@ -22,7 +22,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     host: Annotated[str, Meta(min_length=1, description="The address to listen at; 0.0.0.0 for all.")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="The port to listen at; 0 for any that is free.")] = 8711
-    store: Annotated[str, Meta(min_length=1, description="The file with the log, the models and the keys.")] = "glb.db"
+    store: Annotated[
+        str, Meta(min_length=1, description="The file, or the postgresql:// address, of the log, models and keys.")
+    ] = "glb.db"
     durability: Annotated[
         Literal["process", "power"],
         Meta(description="What an acknowledged event outlives: process (its end by any signal) or power (a cut too)."),

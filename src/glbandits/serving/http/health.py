@@ -22,6 +22,7 @@ from glbandits.serving.runtime.metrics import (
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.server_settings import Settings
 from glbandits.serving.storage.api_keys import KEYS, SERVICE
+from glbandits.serving.storage.open_store import is_postgres
 
 PATIENCE = 2.0
 """Seconds that the store has to answer."""
@@ -42,7 +43,8 @@ class Health:
 
     def __init__(self, service: Service, settings: Settings, requests: RequestMetrics, process: int) -> None:
         self._service, self._requests, self._process = service, requests, str(process)
-        self._folder, self._min_disk = Path(settings.store).resolve().parent, settings.min_disk
+        self._folder = None if is_postgres(settings.store) else Path(settings.store).resolve().parent
+        self._min_disk = settings.min_disk
         self.draining = False
         """Whether the server is about to stop: it is then not ready, though it still answers."""
 
@@ -76,7 +78,7 @@ class Health:
 
     def _looked_up_reasons(self) -> list[str]:
         self._service.store.latest_document(SERVICE, KEYS)
-        enough = shutil.disk_usage(self._folder).free >= self._min_disk * MEBIBYTE
+        enough = self._folder is None or shutil.disk_usage(self._folder).free >= self._min_disk * MEBIBYTE
         return [] if enough else [f"less than {self._min_disk} MiB are free beside the store"]
 
     async def metrics(self, _: Request) -> Response:
