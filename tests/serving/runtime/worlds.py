@@ -11,6 +11,7 @@ from glbandits.serving.domain.loop_config import Configuration
 from glbandits.serving.domain.model_snapshots import Identity
 from glbandits.serving.domain.request_features import described_request
 from glbandits.serving.runtime.learning_loop import IDENTITY, Loop
+from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.sqlite_store import SqliteStore
 
 ACTIONS = ("news", "sports", "music")
@@ -50,7 +51,7 @@ def small_loop(folder: Path, clock: Clock, **settings: Any) -> tuple[Loop, Sqlit
     return loop, store
 
 
-def live(loop: Loop, store: SqliteStore, clock: Clock, rounds: int, *, seed: int = 0, first: int = 0) -> list[Decision]:
+def live(loop: Loop, store: EventStore, clock: Clock, rounds: int, *, seed: int = 0, first: int = 0) -> list[Decision]:
     """Decisions whose right answer depends on the context, and their rewards at once."""
     rng, made = np.random.default_rng(seed), []
     for number in range(first, first + rounds):

@@ -128,12 +128,13 @@ def test_tables_of_an_older_version_are_upgraded(
     address: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.append_blocking([decision("a")])
-    upgrade = ("ALTER TABLE decisions ADD COLUMN reward_min double precision",)
+    known = len(postgres_schema.UPGRADES)
+    upgrade = ("ALTER TABLE decisions ADD COLUMN added_by_the_upgrade integer",)
     monkeypatch.setattr(postgres_schema, "UPGRADES", (*postgres_schema.UPGRADES, upgrade))
     with closing(PostgresStore(address)) as newer:
         assert newer.decision("shop", "a") is not None
     monkeypatch.undo()
-    with pytest.raises(StoreError, match="has version 2 of the tables; this glbandits knows up to 1"):
+    with pytest.raises(StoreError, match=f"has version {known + 1} of the tables; this glbandits knows up to {known}"):
         PostgresStore(address)
 
 

@@ -37,7 +37,7 @@ MAX_SEQUENCE = 2**63 - 1
 
 
 class _UnknownOutcome(Exception):
-    """The connection was lost during a commit."""
+    """An error during a commit, after which the batch may be written or not."""
 
     def __init__(self, batch: postgres_log.Batch) -> None:
         self.batch = batch
@@ -117,7 +117,8 @@ class PostgresStore:
                 batch = postgres_log.classify(connection, events)
                 postgres_log.write(connection, batch)
         except psycopg.OperationalError as error:
-            if batch is not None and connection.closed:
+            # A server that dies after the commit may report that before libpq notices the end of the connection.
+            if batch is not None:
                 raise _UnknownOutcome(batch) from error
             raise
         return batch.receipts
