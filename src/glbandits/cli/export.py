@@ -48,7 +48,7 @@ def export_command(
 def opened_store(address: str) -> EventStore:
     """Open the store of a service. A file must exist."""
     if not is_postgres(address) and not Path(address).is_file():
-        raise InvalidInput(f"there is no store {address}; name the store that `glb serve --store` uses")
+        raise InvalidInput(f"there is no store {address}; name the file that `glb serve --store` uses")
     return open_store(address, durability="power")
 
 
