@@ -112,6 +112,7 @@ def open_pool(address: str, size: int, *, reader: bool = False) -> "ConnectionPo
         reconnect_timeout=CONNECT_TIMEOUT,
         configure=configure_reader if reader else configure,
         num_workers=2,
+        name="readers" if reader else "writers",
         open=True,
     )
 
