@@ -1,6 +1,7 @@
 """Coefficients of every policy: the point estimate by which it scores arms."""
 
 from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ EXPLORATIONS = {"exploration", "exploration_a1", "exploration_a2"}
 """Settings that are 0 in greedy play."""
 
 
-def greedy(policy: Policy) -> Policy:
+def greedy(policy: Any) -> Policy:
     without: Policy = replace(policy, **dict.fromkeys(EXPLORATIONS & settings_of(policy).keys(), 0.0))
     return without
 
@@ -76,7 +77,7 @@ def test_policies_without_a_single_estimate_have_none(name: str) -> None:
 
 
 @pytest.mark.parametrize("half_life", [None, "auto"])
-def test_optimist_has_an_intercept(half_life: str | None) -> None:
+def test_optimist_has_an_intercept(half_life: Literal["auto"] | None) -> None:
     bandit, X = Bandit(Optimist(link="identity", half_life=half_life), dim=3), np.eye(3)[np.arange(60) % 3]
     bandit.learn_batch(np.vstack([X, -X]), np.concatenate([5.0 + X @ TRUTH, 5.0 - X @ TRUTH]))
     coefficients = coefficients_of(bandit)
