@@ -51,6 +51,8 @@ class ActionExplanation(msgspec.Struct, frozen=True):
 def explain(decision: Decision, model: Bandit, hashing: Hashing, limit: int = 20) -> list[ActionExplanation]:
     """Return an explanation of each action of a decision, in the order of the request.
 
+    Takes some milliseconds, and half a second for a request with a million products of features.
+
     Args:
         decision: as it was logged.
         model: the model that made it.
