@@ -97,7 +97,7 @@ def service(tmp_path: Path, clock: Clock) -> Iterator[Service]:
     service = Service(SqliteStore(tmp_path / "store.db"), ("shop",), clock=clock)
     service.loop("shop").configure(Configuration(width=2, reward_wait=10.0))
     yield service
-    service.close()
+    asyncio.run(service.close())
 
 
 def read_all(service: Service) -> Figures:
@@ -134,13 +134,12 @@ def test_what_is_written_again_is_counted_apart_from_what_is_not_written(
 ) -> None:
     append, failures = service.store.append, iter([StoreError("the disk is full")] * 3)
 
-    def failing(events: Sequence[Event]) -> list[Receipt]:
+    async def failing(events: Sequence[Event]) -> list[Receipt]:
         for failure in failures:
             raise failure
-        return append(events)
+        return await append(events)
 
     monkeypatch.setattr(service.store, "append", failing)
-    monkeypatch.setattr(service.store, "append_at_once", lambda _: None)
 
     async def play() -> None:
         with pytest.raises(StoreError):

@@ -135,16 +135,19 @@ class SqliteStore:
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append`. Commits in the event loop if that is quick, else in the store's thread.
 
-        A commit with durability "process" takes about 20 us, less than handing it to a thread.
+        A commit with durability "process" takes about 20 us, less than handing it to a thread. Cancelling the call
+        does not undo a commit that the thread has begun.
         """
         if self._inline is not None and self._was_quick and _is_small(events):
             receipts = self._append_inline(self._inline, events)
             if receipts is not None:
                 return receipts
+        self._check_open()
         began = time.perf_counter()
-        receipts = await asyncio.get_running_loop().run_in_executor(self._executor, self.append_blocking, events)
-        self._was_quick = time.perf_counter() - began < QUICK
-        return receipts
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, self.append_blocking, events)
+        finally:
+            self._was_quick = time.perf_counter() - began < QUICK
 
     def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append_blocking`."""
@@ -159,7 +162,7 @@ class SqliteStore:
         try:
             return self._append(connection, events)
         except StoreError as error:
-            if getattr(error.__cause__, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+            if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:  # the primary code
                 return None
             raise
         finally:
@@ -362,6 +365,7 @@ class SqliteStore:
             if self._closed:
                 return
             self._closed = True
+            self._executor.shutdown(wait=False)
             for other in (*self._readers, *([self._inline] if self._inline else [])):
                 other.close()
             try:
