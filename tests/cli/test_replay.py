@@ -22,7 +22,7 @@ def test_a_sound_log_is_said_to_be_sound(tmp_path: Path) -> None:
 def test_a_log_that_was_changed_is_found_out(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     decision = live(loop, store, clock, 10)[0]
-    store.append([msgspec.structs.replace(decision, event_id="forged", seed=1)])
+    store.append_blocking([msgspec.structs.replace(decision, event_id="forged", seed=1)])
     store.close()
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite")])
     assert result.exit_code == 1

@@ -31,7 +31,7 @@ def reward_of(ripe: SettledDecision) -> float | None:
 @pytest.fixture(name="store")
 def store_fixture(tmp_path: Path) -> Iterator[SqliteStore]:
     store = SqliteStore(tmp_path / "events.db")
-    store.append(
+    store.append_blocking(
         [
             decision("10", at=1),
             decision("20", at=2, actions=("a", "b"), excluded=(0,), chosen=1, shown=1, probability=1.0),

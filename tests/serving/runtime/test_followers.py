@@ -10,16 +10,20 @@ import pytest
 from msgspec.structs import replace
 
 from glbandits.serving.domain.errors import StoreError
+from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.loop_config import Configuration
-from glbandits.serving.http.server import warm_up
 from glbandits.serving.runtime.learning_loop import BASE, CONFIGURATION, IDENTITY, Loop
 from glbandits.serving.runtime.replay_verification import verify
-from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.event_store import Document
 from glbandits.serving.storage.learner_lock import FileLearnerLock
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.http import native, personalizer
 from tests.serving.runtime.worlds import Clock, live, small_loop
+
+
+def decide_once(loop: Loop) -> None:
+    """Decide among two actions of the width that the loop's model has."""
+    arms = np.zeros((2, loop.published.bandit.dim)).tobytes()
+    loop.decide(DecisionRequest(event_id="", request=arms, encoding="dense", actions=("a", "b")))
 
 
 class Pair:
@@ -122,7 +126,7 @@ def test_two_that_are_configured_at_once_take_two_epochs(pair: Pair, monkeypatch
     assert pair.learner.published.epoch == 3  # the fixture's is the first
     pair.live(40, 40)
     assert verify(pair.store, "default").sound
-    warm_up(Service(pair.store, clock=pair.clock))
+    decide_once(Loop("default", pair.store, pair.clock))
 
 
 def test_a_model_is_not_reset_to_a_width_of_the_past(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,27 +143,6 @@ def test_what_two_change_at_once_is_changed_by_both(pair: Pair, monkeypatch: pyt
     assert (changed.exploration, changed.default_reward) == (0.5, -1.0)
     pair.learner.refresh()
     assert pair.learner.configuration == pair.follower.configuration == changed
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "sent"),
-    [
-        ("PATCH", "/v1/configuration", {"defaultReward": -1.0}),
-        ("PUT", "/personalizer/v1.0/configurations/service", {"defaultReward": -1.0}),
-        ("PUT", "/personalizer/v1.0/configurations/policy", {"name": "p", "arguments": "optimist:floor=0.1"}),
-    ],
-)
-def test_a_request_keeps_what_another_process_was_told(
-    tmp_path: Path, method: str, path: str, sent: dict[str, Any]
-) -> None:
-    with (personalizer.Site if "personalizer" in path else native.Site)(tmp_path) as site:
-        other = Loop("default", SqliteStore(tmp_path / "events.db"), site.service.clock)
-        other.configure(replace(other.configuration, exploration=0.5))
-        before = other.configuration
-        assert site.ask(method, path, sent).status_code == 200
-        other.refresh()
-        assert other.configuration.exploration == 0.5
-        assert other.configuration != before
 
 
 def test_a_configuration_is_kept_with_its_model_or_not_at_all(tmp_path: Path, pair: Pair) -> None:
@@ -180,7 +163,7 @@ def test_a_model_of_another_width_than_configured_is_seen_and_replaced(pair: Pai
     """As a store may be that was written by hand, or by an older version."""
     other = Configuration(width=16, reward_wait=10.0)
     pair.store.save_document("default", CONFIGURATION, 0, msgspec.json.encode(other))
-    warm_up(Service(pair.store, clock=pair.clock))
+    decide_once(Loop("default", pair.store, pair.clock))
     pair.learner.configure(other)
     assert pair.learner.published.bandit.dim == 16
 

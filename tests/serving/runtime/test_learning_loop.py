@@ -280,7 +280,7 @@ def test_dense_actions_are_decided_and_learned(tmp_path: Path) -> None:
         decision = loop.decide(
             DecisionRequest(event_id=f"{number}", request=arms.tobytes(), encoding="dense", actions=ACTIONS)
         )
-        store.append(
+        store.append_blocking(
             [decision, Reward(loop="default", event_id=f"{number}", at=clock(), value=float(decision.shown == 2))]
         )
         clock.wait(11)

@@ -55,7 +55,9 @@ class World:
         self.now += 1
         return self.now
 
-    async def decide(self, actions: Sequence[str] = ACTIONS, *, deferred: bool = False, event_id: str = "e") -> DecisionResult:
+    async def decide(
+        self, actions: Sequence[str] = ACTIONS, *, deferred: bool = False, event_id: str = "e"
+    ) -> DecisionResult:
         """Ask for a decision."""
         question = DecisionRequest(
             event_id=event_id, request=self.request, encoding=DENSE, actions=tuple(actions), deferred=deferred

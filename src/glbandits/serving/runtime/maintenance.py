@@ -41,9 +41,7 @@ class Maintenance:
             ("reading API keys", KEYS_EVERY, keys.refresh),
             ("deleting old events", FORGET_EVERY, partial(forget_old, service)),
         ]
-        self._threads = [
-            threading.Thread(target=self._repeat, args=task, name=task[0], daemon=True) for task in tasks
-        ]
+        self._threads = [threading.Thread(target=self._repeat, args=task, name=task[0], daemon=True) for task in tasks]
 
     def start(self) -> None:
         """Start the threads."""
