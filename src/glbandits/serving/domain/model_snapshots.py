@@ -20,6 +20,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     epoch: int
     number: int
     bandit: bytes
+    set_aside: int = 0
+    """Decisions that could not be learned, since the log was begun. 0 in a snapshot of an older version."""
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:

@@ -1,5 +1,6 @@
 """A loop: one stream of decisions, the model that makes them, and the learning from what came of them."""
 
+import logging
 import secrets
 from collections.abc import Callable, Sequence
 from threading import Lock
@@ -22,9 +23,11 @@ from glbandits.serving.domain.model_snapshots import (
     fresh_model,
 )
 from glbandits.serving.domain.request_features import arms_of
-from glbandits.serving.domain.reward_aggregation import learn
+from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.loop_statistics import LoopStatistics
 from glbandits.serving.storage.event_store import Document, EventStore
+
+log = logging.getLogger(__name__)
 
 BATCH = 1000
 """Decisions that are read from the store at a time to be learned."""
@@ -40,6 +43,8 @@ class Published(NamedTuple):
     number: int
     bandit: Bandit
     hashing: Hashing
+    set_aside: int = 0
+    """Decisions that could not be learned, since the log was begun."""
 
 
 class Loop:
@@ -95,6 +100,7 @@ class Loop:
     def _adopt(self, snapshot: Snapshot) -> None:
         self._learner = Bandit.from_bytes(snapshot.bandit)
         self._epoch, self._number, self._kept = snapshot.epoch, snapshot.number, snapshot.number
+        self._set_aside = snapshot.set_aside
         self.published = self._publish()
 
     def refresh(self) -> None:
@@ -111,7 +117,7 @@ class Loop:
         self.statistics.follow(self._number, self._clock())
 
     def _publish(self) -> Published:
-        return Published(self._epoch, self._number, self._learner.copy(), self._hashing())
+        return Published(self._epoch, self._number, self._learner.copy(), self._hashing(), self._set_aside)
 
     def _hashing(self) -> Hashing:
         """The same one as long as the width is: it remembers what it has hashed."""
@@ -187,19 +193,28 @@ class Loop:
         return [ripe for ripe in found if ripe.number <= up_to]
 
     def _pass(self, batch: Sequence[SettledDecision]) -> None:
-        """Learn a batch and publish the model: all of it, or nothing."""
+        """Learn a batch and publish the model: all of it, or nothing. Set aside what cannot be learned."""
         try:
-            for ripe in batch:
-                learn(self._learner, ripe, self._hashing())
-            self._number = batch[-1].number
+            outcomes = [learn(self._learner, ripe, self._hashing()) for ripe in batch]
+            set_aside = [ripe for ripe, out in zip(batch, outcomes, strict=True) if out is LearningOutcome.SET_ASIDE]
+            self._number, self._set_aside = batch[-1].number, self._set_aside + len(set_aside)
             self.published = self._publish()
         except BaseException:
-            # What the next call reads begins with this batch again: none of it may have been learned.
-            self._learner, self._number = self.published.bandit.copy(), self.published.number
+            # The next call reads this batch again, so nothing of it may stay learned.
+            before = self.published
+            self._learner, self._number, self._set_aside = before.bandit.copy(), before.number, before.set_aside
             raise
+        if set_aside:
+            first = set_aside[0].decision.event_id
+            log.warning(
+                "loop %s: %d decisions cannot be learned and are set aside, the first is event %r",
+                self.name,
+                len(set_aside),
+                first,
+            )
 
     def _keep_now(self) -> None:
-        snapshot = Snapshot(self._epoch, self._number, self._learner.to_bytes())
+        snapshot = Snapshot(self._epoch, self._number, self._learner.to_bytes(), self._set_aside)
         self._store.save_model(self.name, self._number, self._clock(), encode_snapshot(snapshot), keep=2)
         self._kept = self._number
 
@@ -257,6 +272,7 @@ class Loop:
         configuration: Configuration | None = None,
         passed: int | None = None,
         alone: bool = False,
+        anew: bool = False,
     ) -> bool:
         """Keep a model that begins a new epoch, or a configuration, or both at once; and go on with them.
 
@@ -268,9 +284,11 @@ class Loop:
             configuration: is put in place of the one that there is.
             passed: the decision after which the epoch goes on; the last that was passed, unless it is said.
             alone: whether the models with which older epochs began go.
+            anew: whether decisions that are set aside are counted from 0 again.
         """
         number = self._number if passed is None else passed
-        begun = None if bandit is None else Snapshot(self._epoch + 1, number, bandit.to_bytes())
+        set_aside = 0 if anew else self._set_aside
+        begun = None if bandit is None else Snapshot(self._epoch + 1, number, bandit.to_bytes(), set_aside)
         bodies = {BASE: encode_snapshot(begun)} if begun else {}
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
@@ -292,7 +310,7 @@ class Loop:
             self._refresh()
             while up_to := self._forgettable(before):
                 # First the epoch, then the deletion: wherever it ends, the log since the oldest epoch is whole.
-                if self._commit(self._learner, passed=max(self._number, up_to), alone=True):
+                if self._commit(self._learner, passed=max(self._number, up_to), alone=True, anew=before is None):
                     deleted = self._store.delete_log(self.name, up_to, anew=before is None)
                     self.statistics.follow(self._number, self._clock())
                     return deleted

@@ -13,7 +13,7 @@ from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.model_snapshots import Identity, decode_snapshot
 from glbandits.serving.domain.request_features import decision_arms
 from glbandits.serving.domain.reward_aggregates import baseline_of
-from glbandits.serving.domain.reward_aggregation import learn
+from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.learning_loop import BASE, IDENTITY
 from glbandits.serving.storage.event_store import Document, EventStore, SavedModel
 
@@ -35,6 +35,8 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions of models that the log cannot give again, because a part of it was deleted."""
     learned: int
     """Decisions that were learned again."""
+    set_aside: int
+    """Decisions that cannot be learned: their rewards or features are unusable. The loop set aside the same ones."""
     models: int
     """Models that decided."""
     different: int
@@ -62,7 +64,7 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
     kept, last = store.latest_model(loop), store.last_number(loop)
     identity, bases = store.documents(loop, IDENTITY), store.documents(loop, BASE)
     if not identity or not bases:  # nothing was decided yet
-        return Verified(decisions=0, unchecked=0, learned=0, models=0, different=0, sentences=())
+        return Verified(decisions=0, unchecked=0, learned=0, set_aside=0, models=0, different=0, sentences=())
     salt = msgspec.json.decode(identity[0].body, type=Identity).salt
     models, whole, decisions, unchecked = _Models(store, loop, bases), True, 0, 0
     different, sentences = 0, list[str]()
@@ -83,6 +85,7 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
         decisions=decisions,
         unchecked=unchecked,
         learned=models.learned,
+        set_aside=models.set_aside,
         models=models.count,
         different=different,
         sentences=tuple(sentences),
@@ -133,7 +136,7 @@ class _Models:
         self.since = min(self._bases)
         """The oldest epoch since which the log is whole."""
         self._begin(self.since)
-        self.learned, self.count = 0, 0
+        self.learned, self.set_aside, self.count = 0, 0, 0
 
     def _begin(self, epoch: int) -> None:
         base = self._bases[epoch]
@@ -166,7 +169,9 @@ class _Models:
             return
         for batch in _batches(self._store, self._loop, self._number, number):
             for ripe in batch:
-                self.learned += learn(self._bandit, ripe, self.hashing(self._bandit.dim))
+                outcome = learn(self._bandit, ripe, self.hashing(self._bandit.dim))
+                self.learned += outcome is LearningOutcome.LEARNED
+                self.set_aside += outcome is LearningOutcome.SET_ASIDE
         self._number = number
 
     def difference_to(self, kept: SavedModel) -> str:
