@@ -36,9 +36,9 @@ def replay_command(
 def _replay(kept: SqliteStore, loop: str, check: bool, console: Console) -> bool:
     """Print what there is, and whether it comes out the same again."""
     summary = kept.summary(loop)
-    counts = ", ".join(f"{fate} {count}" for fate, count in sorted(summary.rewards.items()))
+    counts = ", ".join(f"{fate.replace('_', ' ')} {count}" for fate, count in sorted(summary.rewards.items()))
     total = summary.decisions[Fate.KEPT]
-    console.print(f"{loop}: {total} decisions; rewards: {counts}", markup=False)
+    console.print(f"{loop}: {total} decisions; rewards: {counts}", markup=False, soft_wrap=True)
     model = kept.latest_model(loop)
     if model is not None and (set_aside := decode_snapshot(model.body).set_aside):
         console.print(

@@ -270,8 +270,8 @@ def test_the_summary_counts_every_fate(store: EventStore) -> None:
     store.append_blocking([reward("a", at=9 * WAIT), reward("nobody"), activation("a"), decision("x", loop="other")])
     found = store.summary("shop")
     assert (found.first_at, found.last_at) == (3, 4)
-    assert found.decisions == {Fate.KEPT: 2, Fate.DUPLICATE: 1, Fate.LATE: 0, Fate.UNKNOWN: 0}
-    assert found.rewards == dict.fromkeys(Fate, 1)
+    assert found.decisions == dict.fromkeys(Fate, 0) | {Fate.KEPT: 2, Fate.DUPLICATE: 1}
+    assert found.rewards == dict.fromkeys(Fate, 1) | {Fate.OUT_OF_RANGE: 0}
     assert found.activations[Fate.KEPT] == 1
 
 
@@ -415,3 +415,19 @@ def test_a_backup_while_others_write(store: EventStore, tmp_path: Path) -> None:
     assert 1 <= counted.decisions[Fate.KEPT] <= 100
     assert counted.decisions == counted.rewards
     copy.close()
+
+
+def test_a_reward_out_of_range_is_counted_and_not_written(store: EventStore) -> None:
+    store.append_blocking([decision("e", reward_range=(-1.0, 1 / 3)), decision("free")])
+    found = store.append_blocking([reward("e", value=0.5, key="k"), reward("e", value=1 / 3, key="k")])
+    assert [receipt.fate for receipt in found] == [Fate.OUT_OF_RANGE, Fate.KEPT]
+    assert found[0] == Receipt(Fate.OUT_OF_RANGE, 0, "reward must be between -1 and 0.333333 for this event, got 0.5")
+    assert fates(store, reward("e", value=-2.0, key="k"), reward("free", value=1e9)) == [Fate.OUT_OF_RANGE, Fate.KEPT]
+    same_call = [decision("new", reward_range=(0.0, 1.0)), reward("new", value=2.0), reward("new", value=1.0)]
+    assert fates(store, *same_call) == [Fate.KEPT, Fate.OUT_OF_RANGE, Fate.KEPT]
+    assert store.summary("shop").rewards[Fate.OUT_OF_RANGE] == 3
+    assert [ripe.decision.reward_range for ripe in store.ripe("shop", 0, 2 * WAIT, 9)] == [
+        (-1.0, 1 / 3),
+        None,
+        (0.0, 1.0),
+    ]

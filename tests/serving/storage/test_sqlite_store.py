@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -94,7 +95,7 @@ def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
     make(tmp_path / "events.db").close()
     with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="version 99 of the tables; this glbandits knows up to 2"):
+    with pytest.raises(StoreError, match="version 99 of the tables; this glbandits knows up to 3"):
         SqliteStore(tmp_path / "events.db")
 
 
@@ -148,6 +149,29 @@ def test_a_store_of_version_1_keeps_its_numbers_counts_and_seals(tmp_path: Path)
     assert (counted.decisions[Fate.KEPT], counted.decisions[Fate.DUPLICATE]) == (5, 1)
     assert (counted.rewards[Fate.LATE], counted.rewards[Fate.UNKNOWN]) == (1, 4)
     store.close()
+
+
+def test_a_store_of_version_2_accepts_all_rewards_of_old_decisions(tmp_path: Path) -> None:
+    body = msgspec.msgpack.decode(sqlite_log.encode_body(decision("a", at=5)))
+    del body["reward_range"]
+    with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as old:
+        for step in (step for steps in sqlite_schema.UPGRADES[:2] for step in steps):
+            old.execute(step)
+        old.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION}")
+        old.execute("PRAGMA user_version = 2")
+        row = (1, "shop", "a", "", 5, 5 + WAIT, msgspec.msgpack.encode(body))
+        old.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        old.execute("UPDATE counts SET count = 1 WHERE kind = 'event'")
+    with closing(SqliteStore(tmp_path / "events.db")) as store:
+        new = decision("b", at=5, reward_range=(0.0, 1.0))
+        found = store.append_blocking([reward("a", value=1e9), new, reward("b", value=1e9)])
+        assert [(receipt.fate, receipt.number) for receipt in found] == [
+            (Fate.KEPT, 2),
+            (Fate.KEPT, 3),
+            (Fate.OUT_OF_RANGE, 0),
+        ]
+        assert [each.decision for each in store.search("shop", "", 9)] == [new, decision("a", at=5)]
+        assert store.check() == []
 
 
 def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
@@ -205,7 +229,7 @@ def test_what_another_process_wrote_meanwhile_is_known(tmp_path: Path) -> None:
     assert numbers(second.append_blocking([decision("b"), decision("a"), reward("a")])) == [2, 1, 3]
     assert numbers(first.append_blocking([decision("b"), decision("c")])) == [2, 4]
     for store in (first, second):
-        assert store.summary("shop").decisions == {Fate.KEPT: 3, Fate.DUPLICATE: 2, Fate.LATE: 0, Fate.UNKNOWN: 0}
+        assert store.summary("shop").decisions == dict.fromkeys(Fate, 0) | {Fate.KEPT: 3, Fate.DUPLICATE: 2}
         assert store.check() == []
         store.close()
 

@@ -23,7 +23,7 @@ NewActivation: TypeAlias = tuple[int, int, bool, Activation]
 """An activation to be written, in place of a late one if there is one: as of a reward."""
 
 # Python looks up the members of an enum slowly: too slowly for each event.
-KEPT, DUPLICATE, LATE, UNKNOWN = Fate.KEPT, Fate.DUPLICATE, Fate.LATE, Fate.UNKNOWN
+KEPT, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = Fate.KEPT, Fate.DUPLICATE, Fate.LATE, Fate.UNKNOWN, Fate.OUT_OF_RANGE
 
 
 class Mark(NamedTuple):
@@ -39,6 +39,7 @@ class Known(msgspec.Struct):
     number: int
     deadline: int
     """The end of its wait."""
+    reward_range: tuple[float, float] | None = None
     keys: dict[str, Mark] = {}
     """Of those rewards' keys that are asked for."""
     activation: Mark | None = None
@@ -88,7 +89,7 @@ class EventClassifier:
             return Receipt(DUPLICATE, first.number)
         self.last = number = self.last + 1
         deadline = decision.at + decision.wait
-        self._known[name] = made = Known(number, deadline)
+        self._known[name] = made = Known(number, deadline, decision.reward_range)
         if self._slots is not None:
             self._slots.setdefault(name[:2], []).append(made)
         self.decisions.append((number, deadline, decision))
@@ -98,6 +99,10 @@ class EventClassifier:
         decision = self._known.get((reward.loop, reward.event_id, reward.slot))
         if decision is None:
             return Receipt(UNKNOWN, 0)
+        if decision.reward_range is not None:
+            lowest, highest = decision.reward_range
+            if not lowest <= reward.value <= highest:
+                return Receipt(OUT_OF_RANGE, 0, out_of_range(reward.value, lowest, highest))
         late = self._late(reward, decision)
         key = reward.key
         first = decision.keys.get(key) if key else None
@@ -133,6 +138,11 @@ class EventClassifier:
 
     def _late(self, event: Reward | Activation, decision: Known) -> bool:
         return event.at > decision.deadline or decision.number <= self._sealed.get(event.loop, 0)
+
+
+def out_of_range(value: float, lowest: float, highest: float) -> str:
+    """The message for a reward that its decision does not accept."""
+    return f"reward must be between {lowest:g} and {highest:g} for this event, got {value!r}"
 
 
 def _replaces(late: bool, first: Mark) -> bool:

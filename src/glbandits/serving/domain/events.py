@@ -43,6 +43,8 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
     baseline: int | None = None
     slot: str = ""
     deferred: bool = False
+    reward_range: tuple[float, float] | None = None
+    """Rewards that the event accepts, unless the loop has a range of its own."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +90,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """The share of random decisions."""
     seed: int
     """What the draw was made with."""
+    reward_range: tuple[float, float] | None = None
+    """The smallest and the largest reward that the store accepts; None for all that are finite."""
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +127,8 @@ class Fate(StrEnum):
     """After the wait: it is in the log, and not learned."""
     UNKNOWN = "unknown"
     """There is no such decision."""
+    OUT_OF_RANGE = "out_of_range"
+    """A reward outside the range of its decision. It is not in the log."""
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -131,6 +137,8 @@ class Receipt(msgspec.Struct, frozen=True):
     fate: Fate
     number: int
     """Of the event in the log; of the first one for a duplicate; 0 if there is none."""
+    message: str = ""
+    """Why the event was refused: for a reward that is out of range."""
 
 
 class SettledDecision(msgspec.Struct, frozen=True):

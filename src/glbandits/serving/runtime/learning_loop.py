@@ -164,6 +164,7 @@ class Loop:
             aggregation=configuration.aggregation,
             exploration=configuration.exploration,
             seed=seed,
+            reward_range=configuration.reward_range or question.reward_range,
         )
 
     def learn(self) -> int:

@@ -133,10 +133,16 @@ class Service:
         return self.store.decision(decision.loop, decision.event_id, decision.slot)
 
     async def reward(self, loop: str, event_id: str, value: float, *, slot: str = "", key: str = "") -> Fate:
-        """Keep a reward; it counts when the wait of its decision is over."""
+        """Write a reward. It is learned when the reward window of its decision is over.
+
+        Raises InvalidInput, and writes nothing, if the reward is outside the range of its decision.
+        """
         name = self.loop(loop).name
         reward = Reward(loop=name, event_id=event_id, slot=slot, at=self.clock(), value=value, key=key)
-        return (await self._kept(reward)).fate
+        receipt = await self._kept(reward)
+        if receipt.fate is Fate.OUT_OF_RANGE:
+            raise InvalidInput(receipt.message)
+        return receipt.fate
 
     async def activate(self, loop: str, event_id: str) -> Fate:
         """Let a deferred decision count."""

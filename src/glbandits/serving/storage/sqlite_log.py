@@ -23,12 +23,17 @@ decode_json = msgspec.json.Decoder().decode
 NUMBERED = ("", "event", "numbered")
 """Names the row of `counts` with the number of the last event that was kept. It is of no loop and never deleted."""
 LAST = f"SELECT count FROM counts WHERE (loop, kind, fate) = {NUMBERED}"
+EXACT = "printf('%%!.17g', %s)"
+"""All digits of a number, as text: JSON of SQLite has 15."""
 FIND = f"""
     SELECT ({LAST}), (
         SELECT json_group_object(s.loop, s.number)
         FROM json_each(:asked) AS loops CROSS JOIN seals AS s ON s.loop = loops.key
     ), (
-        SELECT json_group_array(json_array(d.loop, d.event_id, d.slot, d.number, d.deadline))
+        SELECT json_group_array(json_array(
+            d.loop, d.event_id, d.slot, d.number, d.deadline,
+            iif(d.reward_min IS NULL, NULL, json_array({EXACT % "d.reward_min"}, {EXACT % "d.reward_max"}))
+        ))
         FROM json_each(:asked) AS loops CROSS JOIN json_each(loops.value) AS events
         CROSS JOIN decisions AS d ON d.loop = loops.key AND d.event_id = events.value
     )"""
@@ -57,7 +62,9 @@ def _insertions(into: str, columns: int, otherwise: str = "") -> tuple[str, ...]
     return tuple(f"INSERT {into} VALUES {', '.join([row] * rows)}{otherwise}" for rows in range(ROWS_AT_ONCE + 1))
 
 
-DECISIONS = _insertions("INTO decisions", 7)
+DECISIONS = _insertions("INTO decisions", 9)
+BODY = 6
+"""The column with the body of a decision."""
 REWARDS = _insertions("INTO rewards", 7)
 ACTIVATIONS = _insertions("OR REPLACE INTO activations", 5)
 COUNTS = _insertions("INTO counts", 4, " ON CONFLICT DO UPDATE SET count = count + excluded.count")
@@ -92,7 +99,8 @@ def append(connection: sqlite3.Connection, events: Sequence[Event], *, trust: bo
 
 
 def _decision_row(number: int, deadline: int, decision: Decision) -> tuple[Any, ...]:
-    return (number, decision.loop, decision.event_id, decision.slot, decision.at, deadline, encode_body(decision))
+    body, limits = encode_body(decision), decision.reward_range or (None, None)
+    return (number, decision.loop, decision.event_id, decision.slot, decision.at, deadline, body, *limits)
 
 
 def _reward_row(number: int, of: int, late: bool, reward: Reward) -> tuple[Any, ...]:
@@ -112,9 +120,9 @@ def _insert(connection: sqlite3.Connection, statements: Sequence[str], rows: Seq
 
 def _insert_decisions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
     """Large ones one by one: a statement that is kept compiled keeps the last rows that it had."""
-    _insert(connection, DECISIONS, [row for row in rows if len(row[-1]) <= LARGE])
+    _insert(connection, DECISIONS, [row for row in rows if len(row[BODY]) <= LARGE])
     for row in rows:
-        if len(row[-1]) > LARGE:
+        if len(row[BODY]) > LARGE:
             connection.execute(DECISIONS[1], row)
 
 
@@ -127,8 +135,8 @@ def _judge(connection: sqlite3.Connection, events: Sequence[Event]) -> EventClas
         asked.setdefault(event.loop, set()).add(event.event_id)
     last, seals, decisions = connection.execute(FIND, {"asked": _json(asked)}).fetchone()
     known = {
-        (loop, event_id, slot): Known(number, deadline)
-        for loop, event_id, slot, number, deadline in decode_json(decisions)
+        (loop, event_id, slot): Known(number, deadline, limits and (float(limits[0]), float(limits[1])))
+        for loop, event_id, slot, number, deadline, limits in decode_json(decisions)
     }
     _add_keys(connection, events, known)
     _add_activations(connection, events, known)

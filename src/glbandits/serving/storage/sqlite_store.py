@@ -71,6 +71,8 @@ class SqliteStore:
             if not self._path.exists():
                 os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             self._writer = self._connect()
+            self._file = self._file_id()
+            """Of the file that is open."""
             try:
                 prepare(self._writer, self._path)
                 self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -83,7 +85,11 @@ class SqliteStore:
     def _connect(self, *, inline: bool = False) -> sqlite3.Connection:
         """Open a connection. An inline one neither waits for other writers nor runs checkpoints."""
         connection = sqlite3.connect(
-            self._path, isolation_level=None, check_same_thread=False, cached_statements=sqlite_log.STATEMENTS
+            f"{self._path.absolute().as_uri()}?mode=rw",  # never creates a file in place of a deleted one
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=sqlite_log.STATEMENTS,
         )
         connection.execute(f"PRAGMA busy_timeout = {0 if inline else WAIT_FOR_LOCK}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {0 if inline else PAGES_AT_MOST}")
@@ -102,6 +108,7 @@ class SqliteStore:
         try:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
+            self._check_file()
             connection.execute("COMMIT")
         except BaseException as error:
             with _named_errors(f"{self._path} could not be written"):
@@ -115,6 +122,7 @@ class SqliteStore:
         with _named_errors(f"{self._path} could not be read"):
             with self._pool_lock:
                 self._check_open()
+                self._check_file()
                 connection = self._readers.pop() if self._readers else self._connect()
             try:
                 connection.execute("BEGIN")
@@ -131,6 +139,22 @@ class SqliteStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError(f"the store {self._path} is closed; open it again")
+
+    def _check_file(self) -> None:
+        """Raise a StoreError if the path no longer leads to the file that is open."""
+        if self._file_id() != self._file:
+            raise StoreError(
+                f"{self._path} was deleted or replaced while in use. Nothing is written until the file is back in its "
+                "place, or until a restart opens the new file."
+            )
+
+    def _file_id(self) -> tuple[int, int] | None:
+        """Device and inode of the file at the path; None if there is none."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
 
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append`. Commits in the event loop if that is quick, else in the store's thread.
@@ -360,7 +384,7 @@ class SqliteStore:
         return [line for line in said if line != "ok"] + lost
 
     def close(self) -> None:
-        """See `EventStore.close`."""
+        """See `EventStore.close`. A file that was deleted or replaced is left as it is."""
         with self._write_lock, self._pool_lock, _named_errors(f"{self._path} could not be closed"):
             if self._closed:
                 return
@@ -369,7 +393,8 @@ class SqliteStore:
             for other in (*self._readers, *([self._inline] if self._inline else [])):
                 other.close()
             try:
-                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if self._file_id() == self._file:
+                    self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
                 self._writer.close()
 
@@ -396,4 +421,6 @@ def _named_errors(what: str) -> Iterator[None]:
     except (UnicodeEncodeError, OverflowError) as error:
         raise InvalidInput(f"names must be valid text, and whole numbers of 64 bits: {error}") from error
     except (sqlite3.Error, OSError) as error:
-        raise StoreError(f"{what}: {error}") from error
+        damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
+        advice = ". The file is damaged: restore a backup, or try the .recover command of sqlite3" if damaged else ""
+        raise StoreError(f"{what}: {error}{advice}") from error

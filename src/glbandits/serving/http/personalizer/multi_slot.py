@@ -17,6 +17,7 @@ from glbandits.serving.http.auth import Limits
 from glbandits.serving.http.http_types import Request, Response
 from glbandits.serving.http.personalizer.rank_handlers import (
     NO_CONTENT,
+    REWARD_RANGE,
     event_of,
     loop_of,
     model_version,
@@ -86,6 +87,7 @@ class MultiSlot:
             # An earlier slot may have got it: then the first action that is left is the baseline.
             baseline=None if baseline in excluded else baseline,
             deferred=bool(asked.defer_activation),
+            reward_range=REWARD_RANGE,
         )
         return await self._service.decide(loop, question)
 

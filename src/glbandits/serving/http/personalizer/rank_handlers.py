@@ -23,6 +23,8 @@ from glbandits.serving.http.personalizer.schemas import (
 from glbandits.serving.runtime.service import DEFAULT_LOOP, Service
 
 NO_CONTENT = Response(204)
+REWARD_RANGE = (-1.0, 1.0)
+"""Rewards of ranked events, unless their loop has a range of its own."""
 
 _rank_request = msgspec.json.Decoder(RankRequest)
 _reward_request = msgspec.json.Decoder(RewardRequest)
@@ -49,6 +51,7 @@ class Ranking:
             actions=tuple([action.id for action in asked.actions]),
             excluded=tuple(places_of(asked.actions, asked.excluded_actions or ())),
             deferred=bool(asked.defer_activation),
+            reward_range=REWARD_RANGE,
         )
         decision, degraded = await self._service.decide(loop_of(request), question)
         response = RankResponse(
