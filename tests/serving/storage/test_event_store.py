@@ -431,3 +431,15 @@ def test_a_reward_out_of_range_is_counted_and_not_written(store: EventStore) -> 
         None,
         (0.0, 1.0),
     ]
+
+
+def test_decisions_are_sealed_by_number_whatever_their_time(store: EventStore) -> None:
+    store.append_blocking([decision("a", at=10**15), decision("b", at=0), decision("c", at=10**15), decision("d")])
+    assert store.seal("shop", 0, 5, 10) == 0
+    assert store.seal("shop", 0, 5, 1, logged_through=3) == 1
+    assert store.seal("shop", 1, WAIT + 5, 10, logged_through=1) == 2
+    assert [ripe.decision.event_id for ripe in store.ripe("shop", 0, 5, 10)] == ["a", "b"]
+    assert fates(store, reward("a"), reward("b"), reward("c")) == [Fate.LATE, Fate.LATE, Fate.KEPT]
+    assert store.seal("shop", 2, 5, 10, logged_through=9) == 4
+    assert store.append_blocking([decision("e")])[0].number > 4
+    assert fates(store, reward("d"), reward("e")) == [Fate.LATE, Fate.KEPT]

@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import NamedTuple
@@ -13,7 +14,7 @@ from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.serving.domain.action_selection import allowed_places, decide, seed_of
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import SECOND, Configuration
 from glbandits.serving.domain.model_snapshots import (
     Identity,
     Snapshot,
@@ -24,6 +25,7 @@ from glbandits.serving.domain.model_snapshots import (
 )
 from glbandits.serving.domain.request_features import arms_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
+from glbandits.serving.runtime.log_marks import LogMarks
 from glbandits.serving.runtime.loop_statistics import LoopStatistics
 from glbandits.serving.storage.event_store import Document, EventStore
 
@@ -57,12 +59,21 @@ class Loop:
         name: of the loop in the store.
         store: where decisions, rewards, models and configurations are kept.
         clock: microseconds since 1970.
+        monotonic: seconds by a clock that never steps.
     """
 
-    def __init__(self, name: str, store: EventStore, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        name: str,
+        store: EventStore,
+        clock: Callable[[], int],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.name, self._store, self._clock = name, store, clock
+        self._marks = LogMarks(monotonic)
         self._lock, self._hashings = Lock(), dict[int, Hashing]()
         self._versions: dict[str, int] = {}
+        self._wait_since = 0
         identity = self._document(IDENTITY, lambda: msgspec.json.encode(Identity(secrets.token_hex(16))))
         self.salt = msgspec.json.decode(identity.body, type=Identity).salt
         self._adopt(self._read())
@@ -81,7 +92,10 @@ class Loop:
         configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(Configuration()))
         self.configuration = msgspec.json.decode(configuration.body, type=Configuration)
         if configuration.version != self._versions.get(CONFIGURATION):
-            self._wait_since = self._when_the_wait_changed()
+            since = self._when_the_wait_changed()
+            if since != self._wait_since:
+                self._marks.clear()
+            self._wait_since = since
         base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, fresh_model(self.configuration).to_bytes())))
         self._versions = {CONFIGURATION: configuration.version, BASE: base.version}
         snapshot, kept = decode_snapshot(base.body), self._store.latest_model(self.name)
@@ -114,6 +128,7 @@ class Loop:
         if (snapshot.epoch, snapshot.number) > (self._epoch, self._number):
             self._adopt(snapshot)
             self.learned_at = self._clock()
+        self._marks.update(self._store.last_number(self.name), self._number, self.configuration.reward_wait)
         self.statistics.follow(self._number, self._clock())
 
     def _publish(self) -> Published:
@@ -182,14 +197,16 @@ class Loop:
             return passed
 
     def _sealed(self, now: int) -> list[SettledDecision]:
-        """The next decisions whose wait is over. They are closed before they are read, so that no reward is missed.
+        """The next decisions whose reward window is over. They are closed before they are read.
 
-        Nobody waits for longer than the configuration says now, from when it said so: else one decision that was made
-        under a long wait would hold up all that come after it.
+        No window is longer than the configuration says now, from when it said so. Else one decision that was made with
+        a long window would hold up all later ones. For the same reason, a decision that has been in the log for the
+        whole window is settled even if its timestamp lies in the future, because the clock stepped back.
         """
         earliest = now - self.configuration.wait
         made_before = earliest if earliest > self._wait_since else 0
-        up_to = self._store.seal(self.name, self._number, now, BATCH, made_before=made_before)
+        logged = self._marks.logged_for(self.configuration.reward_wait)
+        up_to = self._store.seal(self.name, self._number, now, BATCH, made_before=made_before, logged_through=logged)
         found = self._store.ripe(self.name, self._number, now, BATCH) if up_to else []
         return [ripe for ripe in found if ripe.number <= up_to]
 
@@ -213,6 +230,16 @@ class Loop:
                 len(set_aside),
                 first,
             )
+
+    def learning_lag(self) -> float:
+        """Seconds since the oldest decision that is not learned could be learned; 0 if there is none. Reads the store.
+
+        By the wall clock, or by the time that the decision has been in the log, whichever is longer.
+        """
+        learned, now = self.published.number, self._clock()
+        settled = self._store.ripe(self.name, learned, now, 1)
+        by_clock = (now - settled[0].decision.at - settled[0].decision.wait) / SECOND if settled else 0.0
+        return max(0.0, by_clock, self._marks.age_after(learned) - self.configuration.reward_wait)
 
     def _keep_now(self) -> None:
         snapshot = Snapshot(self._epoch, self._number, self._learner.to_bytes(), self._set_aside)

@@ -110,18 +110,22 @@ class EventStore(Protocol):
     def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
         """Do the same from a thread without an event loop. Blocks until the events are durable."""
 
-    def seal(self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0) -> int:
-        """Close the decisions that `ripe` has for the same arguments: rewards that are appended later are late.
+    def seal(
+        self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0, logged_through: int = 0
+    ) -> int:
+        """Close decisions, at most `limit` after the number `after`: rewards that are appended later are late.
 
-        Those that were made before a time are closed as well, though their wait is not over, and `ripe` has them then.
+        Goes through the decisions in order and stops at the first one that must stay open. A decision can be closed if
+        it is closed already, if its reward window was over at `now`, if its timestamp is before `made_before`, or if
+        its number is at most `logged_through`, whatever its timestamp says. `ripe` returns closed decisions.
 
-        The answer is the last number that is closed, or 0 if there is nothing to close. All up to
-        it are closed, and stay so.
+        Returns the last number that is closed, or 0 if there is nothing to close. All decisions up to it are closed,
+        and stay closed. The store keeps a number and not a time, so that a clock that was wrong for a moment does not
+        close later decisions.
 
-        A reward may have come in time and still wait to be written. To learn from a decision and then keep such a
-        reward as if it had been learned would make a log that cannot give the same model again. So a learner seals,
-        then reads `ripe`, and passes what is sealed. A number and not a time is what is kept: a clock that was wrong
-        for a moment must not close what is decided later.
+        A reward may come in time and still wait to be written when its decision is learned. If it then counted as
+        accepted, the log could not give the same model again. So a learner seals first, then reads `ripe`, and learns
+        the decisions that are sealed.
         """
 
     def ripe(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:

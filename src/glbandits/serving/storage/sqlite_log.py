@@ -177,14 +177,16 @@ def _json(value: object) -> str:
     return encode_json(value).decode()
 
 
-def last_ripe(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int, made_before: int) -> int:
+def last_ripe(
+    connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int, made_before: int, logged_through: int
+) -> int:
     """The number of the last decision that can be closed, see `EventStore.seal`; 0 if there is none."""
-    last, sealed = 0, _sealed(connection, loop)
+    last, closable = 0, max(_sealed(connection, loop), logged_through)
     for number, at, deadline in connection.execute(
         "SELECT number, at, deadline FROM decisions WHERE loop = ? AND number > ? ORDER BY number LIMIT ?",
         (loop, after, limit),
     ):
-        if deadline >= now and at >= made_before and number > sealed:
+        if deadline >= now and at >= made_before and number > closable:
             break
         last = number
     return last

@@ -202,10 +202,13 @@ class SqliteStore:
             with self._transaction(connection):
                 return sqlite_log.append(connection, events, trust=False)
 
-    def seal(self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0) -> int:
+    def seal(
+        self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0, logged_through: int = 0
+    ) -> int:
         """See `EventStore.seal`."""
+        whole("limit", limit, at_least=1)
         with self._reading() as connection:
-            last = sqlite_log.last_ripe(connection, loop, after, now, whole("limit", limit, at_least=1), made_before)
+            last = sqlite_log.last_ripe(connection, loop, after, now, limit, made_before, logged_through)
         if last:
             with self._writing() as connection:
                 connection.execute(
