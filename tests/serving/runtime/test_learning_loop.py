@@ -125,7 +125,7 @@ def test_what_fails_in_the_middle_of_a_batch_is_not_learned_twice(
     def out_of_memory(_: object) -> None:
         raise MemoryError
 
-    def broken(learner: Bandit, ripe: SettledDecision, hashing: Hashing) -> bool:
+    def broken(learner: Bandit, ripe: SettledDecision, hashing: Hashing) -> LearningOutcome:
         if ripe.decision.event_id == "event-7":
             raise MemoryError
         return learn(learner, ripe, hashing)

@@ -423,7 +423,11 @@ def test_a_reward_out_of_range_is_counted_and_not_written(store: EventStore) -> 
     assert [receipt.fate for receipt in found] == [Fate.OUT_OF_RANGE, Fate.KEPT]
     assert found[0] == Receipt(Fate.OUT_OF_RANGE, 0, "reward must be between -1 and 0.333333 for this event, got 0.5")
     assert fates(store, reward("e", value=-2.0, key="k"), reward("free", value=1e9)) == [Fate.OUT_OF_RANGE, Fate.KEPT]
-    same_call = [decision("new", reward_range=(0.0, 1.0)), reward("new", value=2.0), reward("new", value=1.0)]
+    same_call: list[Event] = [
+        decision("new", reward_range=(0.0, 1.0)),
+        reward("new", value=2.0),
+        reward("new", value=1.0),
+    ]
     assert fates(store, *same_call) == [Fate.KEPT, Fate.OUT_OF_RANGE, Fate.KEPT]
     assert store.summary("shop").rewards[Fate.OUT_OF_RANGE] == 3
     assert [ripe.decision.reward_range for ripe in store.ripe("shop", 0, 2 * WAIT, 9)] == [

@@ -97,7 +97,7 @@ def cut_short(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
-DAMAGES: dict[str, Callable[[Path], None]] = {
+DAMAGES: dict[str, Callable[[Path], object]] = {
     "schema": damage_schema,
     "pages": damage_pages,
     "length": cut_short,
@@ -106,7 +106,7 @@ DAMAGES: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_store_is_not_opened(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+def test_a_damaged_store_is_not_opened(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     path = tmp_path / "events.db"
     with closing(SqliteStore(path)) as store:
         for i in range(200):
