@@ -25,7 +25,7 @@ from glbandits.serving.domain.events import (
     SettledDecision,
 )
 from glbandits.serving.domain.loop_config import Configuration
-from glbandits.serving.domain.reward_aggregation import aggregate, learn
+from glbandits.serving.domain.reward_aggregation import LearningOutcome, aggregate, learn
 from glbandits.serving.runtime.learning_loop import BASE, Loop
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.storage import sqlite_log
