@@ -9,7 +9,7 @@ from rich.console import Console
 
 from glbandits.cli.export import opened_store
 from glbandits.cli.progress import work_bar
-from glbandits.serving.domain.events import Fate
+from glbandits.serving.domain.events import EventStatus
 from glbandits.serving.domain.model_snapshots import decode_snapshot
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.runtime.service import DEFAULT_LOOP
@@ -36,8 +36,8 @@ def replay_command(
 def _replay(kept: SqliteStore, loop: str, check: bool, console: Console) -> bool:
     """Print what there is, and whether it comes out the same again."""
     summary = kept.summary(loop)
-    counts = ", ".join(f"{fate.replace('_', ' ')} {count}" for fate, count in sorted(summary.rewards.items()))
-    total = summary.decisions[Fate.KEPT]
+    counts = ", ".join(f"{status.replace('_', ' ')} {count}" for status, count in sorted(summary.rewards.items()))
+    total = summary.decisions[EventStatus.ACCEPTED]
     console.print(f"{loop}: {total} decisions; rewards: {counts}", markup=False, soft_wrap=True)
     model = kept.latest_model(loop)
     if model is not None and (set_aside := decode_snapshot(model.body).set_aside):

@@ -11,7 +11,7 @@ import pytest
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import QueueFull, StoreError
-from glbandits.serving.domain.events import Event, Fate, Receipt, Reward
+from glbandits.serving.domain.events import Event, EventStatus, Receipt, Reward
 from glbandits.serving.runtime import batch_writer
 from glbandits.serving.runtime.batch_writer import BATCH_EVENTS, BatchWriter, WriterState
 from glbandits.serving.storage.sqlite_store import SqliteStore
@@ -44,7 +44,7 @@ class FakeStore:
             if event.event_id == "poison":
                 raise ZeroDivisionError("a bug")
         self.batches.append([event.event_id for event in events])
-        return [Receipt(Fate.KEPT, len(self.batches))] * len(events)
+        return [Receipt(EventStatus.ACCEPTED, len(self.batches))] * len(events)
 
     @property
     def written(self) -> list[str]:
@@ -313,7 +313,7 @@ def test_a_reward_whose_commit_began_waits_for_its_outcome(store: FakeStore) -> 
         await asyncio.sleep(0.05)
         assert not receipt.done()
         store.open.set()
-        assert (await receipt).fate is Fate.KEPT
+        assert (await receipt).status is EventStatus.ACCEPTED
 
     run(main())
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from glbandits.serving.domain.events import Fate, Reward
+from glbandits.serving.domain.events import EventStatus, Reward
 from glbandits.serving.runtime.learning_loop import Loop
 from glbandits.serving.runtime.log_marks import MOST_MARKS, LogMarks
 from glbandits.serving.runtime.replay_verification import verify
@@ -39,9 +39,9 @@ class World:
     def decide(self, *names: str) -> None:
         self.store.append_blocking([ask(self.loop, name, CONTEXTS[0]) for name in names])
 
-    def reward(self, name: str) -> Fate:
+    def reward(self, name: str) -> EventStatus:
         sent = Reward(loop="default", event_id=name, at=self.clock(), value=1.0)
-        return self.store.append_blocking([sent])[0].fate
+        return self.store.append_blocking([sent])[0].status
 
     def wait(self, seconds: float) -> None:
         self.clock.wait(seconds)
@@ -60,11 +60,11 @@ def test_learning_goes_on_when_the_clock_steps_back(world: World, step: float) -
     world.clock.wait(step)
     world.wait(WINDOW / 2)
     world.decide("c")
-    assert world.reward("a") is Fate.KEPT
+    assert world.reward("a") is EventStatus.ACCEPTED
     assert world.loop.learn() == 0
     world.wait(WINDOW / 2 + 1)
     assert world.loop.learn() == 2
-    assert world.reward("b") is Fate.LATE
+    assert world.reward("b") is EventStatus.LATE
     world.wait(WINDOW / 2)
     assert world.loop.learn() == 1
     assert verify(world.store, "default").sound
@@ -78,10 +78,10 @@ def test_learning_goes_on_after_a_day_that_was_not(world: World) -> None:
     world.decide("after")
     world.wait(WINDOW / 2)
     assert world.loop.learn() == 0
-    assert world.reward("ahead") is Fate.KEPT
+    assert world.reward("ahead") is EventStatus.ACCEPTED
     world.wait(WINDOW / 2 + 1)
     assert world.loop.learn() == 2
-    assert (world.reward("ahead"), world.reward("after")) == (Fate.LATE, Fate.LATE)
+    assert (world.reward("ahead"), world.reward("after")) == (EventStatus.LATE, EventStatus.LATE)
     assert verify(world.store, "default").sound
 
 

@@ -19,7 +19,7 @@ from glbandits.serving.domain.events import (
     Activation,
     Aggregation,
     DecisionRequest,
-    Fate,
+    EventStatus,
     Mode,
     Reward,
     SettledDecision,
@@ -181,7 +181,7 @@ def test_a_late_reward_is_not_learned(tmp_path: Path) -> None:
         store.append_blocking([Reward(loop="default", event_id="one", at=clock(), value=1.0)] * came)
         loop.learn()
         states.append(loop.published.bandit.state)
-        assert store.summary("default").rewards.get(Fate.LATE, 0) == came
+        assert store.summary("default").rewards.get(EventStatus.LATE, 0) == came
     np.testing.assert_array_equal(states[0], states[1])
 
 
@@ -192,7 +192,7 @@ def test_a_clock_that_was_wrong_for_a_moment_spoils_nothing(tmp_path: Path) -> N
     loop.learn()
     clock.wait(-1_000_000)
     live(loop, store, clock, 20, first=20)
-    assert store.summary("default").rewards[Fate.LATE] == 0
+    assert store.summary("default").rewards[EventStatus.LATE] == 0
     assert verify(store, "default").learned == 40
 
 

@@ -118,12 +118,13 @@ async def play(service: Service) -> None:
 def test_events_are_counted_by_what_became_of_them(service: Service) -> None:
     asyncio.run(play(service))
     read = read_all(service)
-    assert figure(read, "glb_decisions_total", loop="shop", fate="kept") == 3
-    fates = {
-        fate: figure(read, "glb_rewards_total", loop="shop", fate=fate) for fate in ("kept", "duplicate", "unknown")
+    assert figure(read, "glb_decisions_total", loop="shop", status="accepted") == 3
+    statuses = {
+        status: figure(read, "glb_rewards_total", loop="shop", status=status)
+        for status in ("accepted", "duplicate", "unknown")
     }
-    assert fates == {"kept": 2, "duplicate": 1, "unknown": 1}
-    assert figure(read, "glb_activations_total", loop="shop", fate="kept") == 1
+    assert statuses == {"accepted": 2, "duplicate": 1, "unknown": 1}
+    assert figure(read, "glb_activations_total", loop="shop", status="accepted") == 1
     assert figure(read, "glb_group_size_sum") == 8
     assert figure(read, "glb_commit_seconds_count") == figure(read, "glb_group_size_count") > 0
     assert figure(read, "glb_queue_depth") == 0
@@ -152,7 +153,7 @@ def test_what_is_written_again_is_counted_apart_from_what_is_not_written(
     read = read_all(service)
     assert figure(read, "glb_write_errors_total") == 1
     assert figure(read, "glb_write_retries_total") == 2
-    assert figure(read, "glb_decisions_total", loop="shop", fate="kept") == 1
+    assert figure(read, "glb_decisions_total", loop="shop", status="accepted") == 1
 
 
 def test_every_figure_is_in_the_guide(service: Service) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.events import DecisionRequest, Fate
+from glbandits.serving.domain.events import DecisionRequest, EventStatus
 from glbandits.serving.domain.loop_config import Configuration
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
@@ -48,7 +48,7 @@ def test_the_range_of_the_loop_goes_before_that_of_the_event(
         service.loop("default").configure(Configuration(width=2, reward_range=of_loop))
         await decide(service, "e", of_event)
         for value in limits or (-1e9, 1e9):
-            assert await service.reward("default", "e", value) is Fate.KEPT
+            assert await service.reward("default", "e", value) is EventStatus.ACCEPTED
         if limits is not None:
             for value in (np.nextafter(limits[0], -9.0), np.nextafter(limits[1], 9.0)):
                 with pytest.raises(InvalidInput, match="reward must be between"):
@@ -58,7 +58,7 @@ def test_the_range_of_the_loop_goes_before_that_of_the_event(
     logged = service.store.decision("default", "e")
     assert logged is not None
     assert len(logged.rewards) == 2
-    assert service.store.summary("default").rewards[Fate.OUT_OF_RANGE] == (0 if limits is None else 2)
+    assert service.store.summary("default").rewards[EventStatus.OUT_OF_RANGE] == (0 if limits is None else 2)
 
 
 def test_the_message_names_the_range_and_the_value(service: Service) -> None:
@@ -78,7 +78,7 @@ def test_a_change_of_the_range_holds_for_new_decisions(service: Service) -> None
         await decide(service, "old")
         loop.reconfigure(lambda config: msgspec.structs.replace(config, reward_range=(0.0, 1.0)))
         await decide(service, "new")
-        assert await service.reward("default", "old", 5.0) is Fate.KEPT
+        assert await service.reward("default", "old", 5.0) is EventStatus.ACCEPTED
         with pytest.raises(InvalidInput, match="between 0 and 1"):
             await service.reward("default", "new", 5.0)
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from glbandits.serving.domain.events import Fate, Reward
+from glbandits.serving.domain.events import EventStatus, Reward
 from glbandits.serving.runtime.learning_loop import Loop
 from glbandits.serving.runtime.replay_verification import verify
 from tests.serving.runtime.worlds import CONTEXTS, Clock, ask, small_loop
@@ -23,7 +23,7 @@ def test_a_shorter_wait_holds_for_decisions_that_wait_already(tmp_path: Path) ->
     clock.wait(0.2)
     assert loop.learn() == 2
     (receipt,) = store.append_blocking([Reward(loop="default", event_id="old", at=clock(), value=1.0)])
-    assert receipt.fate is Fate.LATE
+    assert receipt.status is EventStatus.LATE
     assert verify(store, "default").sound
 
 

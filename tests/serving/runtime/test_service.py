@@ -10,7 +10,7 @@ import pytest
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import DecisionRequest, Event, Fate, Receipt
+from glbandits.serving.domain.events import DecisionRequest, Event, EventStatus, Receipt
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime.service import DEFAULT_LOOP, DecisionResult, Service
 from glbandits.serving.storage.event_store import LoggedDecision
@@ -137,7 +137,7 @@ def test_a_reward_that_was_refused_is_not_written(world: World, monkeypatch: pyt
         # The commit of the other had begun: it is not refused, though it takes longer.
         assert not held.done()
         world.store.may_write.set()
-        assert await held is Fate.KEPT
+        assert await held is EventStatus.ACCEPTED
 
     monkeypatch.setattr("glbandits.serving.runtime.service.REWARD_TIMEOUT", 0.05)
     asyncio.run(ask())

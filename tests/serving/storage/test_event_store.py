@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import Event, Fate, Receipt, Reward
+from glbandits.serving.domain.events import Event, EventStatus, Receipt, Reward
 from glbandits.serving.storage.event_store import Document, EventStore, ModelEntry, SavedModel
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import WAIT, activation, decision, reward
@@ -35,8 +35,8 @@ def store_fixture(opened: Callable[[], EventStore]) -> Iterator[EventStore]:
     store.close()
 
 
-def fates(store: EventStore, *events: Event) -> list[Fate]:
-    return [receipt.fate for receipt in store.append_blocking(events)]
+def statuses(store: EventStore, *events: Event) -> list[EventStatus]:
+    return [receipt.status for receipt in store.append_blocking(events)]
 
 
 def test_a_decision_comes_back_as_it_was(store: EventStore) -> None:
@@ -52,27 +52,41 @@ def test_a_decision_comes_back_as_it_was(store: EventStore) -> None:
 def test_numbers_grow_over_all_kinds_and_loops(store: EventStore) -> None:
     receipts = store.append_blocking([decision("e"), reward("e"), decision("e", loop="other"), activation("e")])
     receipts += store.append_blocking([reward("e", loop="other")])
-    assert receipts == [Receipt(Fate.KEPT, number) for number in range(1, 6)]
+    assert receipts == [Receipt(EventStatus.ACCEPTED, number) for number in range(1, 6)]
 
 
 def test_a_second_decision_of_the_same_name_changes_nothing(store: EventStore) -> None:
     first, _ = store.append_blocking([decision("e", at=1), decision("f")])
-    assert store.append_blocking([decision("e", at=2)]) == [Receipt(Fate.DUPLICATE, first.number)]
-    assert fates(store, decision("g"), decision("g"), decision("e", slot="2")) == [Fate.KEPT, Fate.DUPLICATE, Fate.KEPT]
+    assert store.append_blocking([decision("e", at=2)]) == [Receipt(EventStatus.DUPLICATE, first.number)]
+    assert statuses(store, decision("g"), decision("g"), decision("e", slot="2")) == [
+        EventStatus.ACCEPTED,
+        EventStatus.DUPLICATE,
+        EventStatus.ACCEPTED,
+    ]
     found = store.decision("shop", "e")
     assert found is not None
     assert found.decision.at == 1
 
 
 def test_a_reward_needs_its_decision_before_it(store: EventStore) -> None:
-    assert store.append_blocking([reward("e"), activation("e")]) == [Receipt(Fate.UNKNOWN, 0)] * 2
-    assert fates(store, reward("e"), decision("e"), reward("e")) == [Fate.UNKNOWN, Fate.KEPT, Fate.KEPT]
-    assert fates(store, reward("e", slot="top"), reward("e", loop="other")) == [Fate.UNKNOWN, Fate.UNKNOWN]
+    assert store.append_blocking([reward("e"), activation("e")]) == [Receipt(EventStatus.UNKNOWN, 0)] * 2
+    assert statuses(store, reward("e"), decision("e"), reward("e")) == [
+        EventStatus.UNKNOWN,
+        EventStatus.ACCEPTED,
+        EventStatus.ACCEPTED,
+    ]
+    assert statuses(store, reward("e", slot="top"), reward("e", loop="other")) == [
+        EventStatus.UNKNOWN,
+        EventStatus.UNKNOWN,
+    ]
 
 
 def test_the_wait_includes_its_last_moment(store: EventStore) -> None:
     store.append_blocking([decision("e", at=10)])
-    assert fates(store, reward("e", at=10 + WAIT), reward("e", at=11 + WAIT)) == [Fate.KEPT, Fate.LATE]
+    assert statuses(store, reward("e", at=10 + WAIT), reward("e", at=11 + WAIT)) == [
+        EventStatus.ACCEPTED,
+        EventStatus.LATE,
+    ]
     assert store.ripe("shop", 0, 10 + WAIT, 10) == []
     (ripe,) = store.ripe("shop", 0, 11 + WAIT, 10)
     assert ripe.rewards == ((10 + WAIT, 1.0),)
@@ -81,25 +95,27 @@ def test_the_wait_includes_its_last_moment(store: EventStore) -> None:
 def test_a_key_counts_once(store: EventStore) -> None:
     store.append_blocking([decision("e"), decision("f")])
     (kept,) = store.append_blocking([reward("e", key="k", value=1.0)])
-    assert store.append_blocking([reward("e", key="k", value=2.0)]) == [Receipt(Fate.DUPLICATE, kept.number)]
-    assert fates(store, reward("f", key="k"), reward("e", key="l"), reward("e", key="l"), reward("e"), reward("e")) == [
-        Fate.KEPT,
-        Fate.KEPT,
-        Fate.DUPLICATE,
-        Fate.KEPT,
-        Fate.KEPT,
+    assert store.append_blocking([reward("e", key="k", value=2.0)]) == [Receipt(EventStatus.DUPLICATE, kept.number)]
+    assert statuses(
+        store, reward("f", key="k"), reward("e", key="l"), reward("e", key="l"), reward("e"), reward("e")
+    ) == [
+        EventStatus.ACCEPTED,
+        EventStatus.ACCEPTED,
+        EventStatus.DUPLICATE,
+        EventStatus.ACCEPTED,
+        EventStatus.ACCEPTED,
     ]
     assert [len(ripe.rewards) for ripe in store.ripe("shop", 0, WAIT + 1, 10)] == [4, 1]
 
 
 def test_a_late_reward_does_not_take_the_place_of_one_in_time(store: EventStore) -> None:
     store.append_blocking([decision("e")])
-    assert fates(store, reward("e", at=WAIT + 1, key="k"), reward("e", at=WAIT + 2, key="k")) == [
-        Fate.LATE,
-        Fate.DUPLICATE,
+    assert statuses(store, reward("e", at=WAIT + 1, key="k"), reward("e", at=WAIT + 2, key="k")) == [
+        EventStatus.LATE,
+        EventStatus.DUPLICATE,
     ]
-    assert fates(store, reward("e", at=3, key="k")) == [Fate.KEPT]
-    assert fates(store, reward("e", at=4, key="k"), reward("e", at=WAIT + 1, key="k")) == [Fate.DUPLICATE] * 2
+    assert statuses(store, reward("e", at=3, key="k")) == [EventStatus.ACCEPTED]
+    assert statuses(store, reward("e", at=4, key="k"), reward("e", at=WAIT + 1, key="k")) == [EventStatus.DUPLICATE] * 2
     (ripe,) = store.ripe("shop", 0, WAIT + 1, 10)
     assert ripe.rewards == ((3, 1.0),)
 
@@ -107,14 +123,14 @@ def test_a_late_reward_does_not_take_the_place_of_one_in_time(store: EventStore)
 def test_an_activation_is_for_all_slots_and_counts_once(store: EventStore) -> None:
     store.append_blocking([decision("e", slot="1"), decision("e", slot="2"), decision("f")])
     (kept,) = store.append_blocking([activation("e", at=7)])
-    assert kept.fate is Fate.KEPT
-    assert store.append_blocking([activation("e", at=8)]) == [Receipt(Fate.DUPLICATE, kept.number)]
-    assert fates(store, activation("f", at=WAIT + 1)) == [Fate.LATE]
+    assert kept.status is EventStatus.ACCEPTED
+    assert store.append_blocking([activation("e", at=8)]) == [Receipt(EventStatus.DUPLICATE, kept.number)]
+    assert statuses(store, activation("f", at=WAIT + 1)) == [EventStatus.LATE]
     assert [ripe.activated for ripe in store.ripe("shop", 0, WAIT + 1, 10)] == [True, True, False]
     found = store.decision("shop", "e", "2")
     assert found is not None
     assert found.activated_at == 7
-    assert fates(store, activation("f", at=WAIT)) == [Fate.KEPT]
+    assert statuses(store, activation("f", at=WAIT)) == [EventStatus.ACCEPTED]
 
 
 def test_an_activation_is_for_what_was_decided_before_it_in_the_same_call(store: EventStore) -> None:
@@ -125,13 +141,13 @@ def test_an_activation_is_for_what_was_decided_before_it_in_the_same_call(store:
         decision("e", slot="2"),
         activation("e"),
     ]
-    assert fates(store, *events, activation("e")) == [
-        Fate.UNKNOWN,
-        Fate.KEPT,
-        Fate.KEPT,
-        Fate.KEPT,
-        Fate.KEPT,
-        Fate.DUPLICATE,
+    assert statuses(store, *events, activation("e")) == [
+        EventStatus.UNKNOWN,
+        EventStatus.ACCEPTED,
+        EventStatus.ACCEPTED,
+        EventStatus.ACCEPTED,
+        EventStatus.ACCEPTED,
+        EventStatus.DUPLICATE,
     ]
     assert [ripe.activated for ripe in store.ripe("shop", 0, WAIT + 1, 10)] == [True, True]
 
@@ -152,9 +168,9 @@ def test_decisions_made_before_a_time_are_sealed_though_their_wait_is_not_over(s
     assert store.ripe("shop", 0, WAIT + 10, 10) == []
     assert store.seal("shop", 0, WAIT + 10, 10, made_before=6) == 2
     assert [ripe.decision.event_id for ripe in store.ripe("shop", 0, WAIT + 10, 10)] == ["a", "b"]
-    assert [receipt.fate for receipt in store.append_blocking([reward("a", at=10), reward("c", at=10)])] == [
-        Fate.LATE,
-        Fate.KEPT,
+    assert [receipt.status for receipt in store.append_blocking([reward("a", at=10), reward("c", at=10)])] == [
+        EventStatus.LATE,
+        EventStatus.ACCEPTED,
     ]
 
 
@@ -163,11 +179,11 @@ def test_a_sealed_decision_takes_no_more_rewards(store: EventStore) -> None:
     assert store.seal("shop", 0, WAIT + 1, 10) == 1
     assert store.seal("shop", 0, 3, 10) == 1  # it stays closed, whatever the clock says
     # They came in time, and were on their way when the learner began.
-    assert fates(store, reward("a"), activation("a"), reward("b"), reward("x", loop="other")) == [
-        Fate.LATE,
-        Fate.LATE,
-        Fate.KEPT,
-        Fate.KEPT,
+    assert statuses(store, reward("a"), activation("a"), reward("b"), reward("x", loop="other")) == [
+        EventStatus.LATE,
+        EventStatus.LATE,
+        EventStatus.ACCEPTED,
+        EventStatus.ACCEPTED,
     ]
     (ripe,) = store.ripe("shop", 0, WAIT + 1, 10)
     assert (ripe.rewards, ripe.activated) == ((), False)
@@ -176,10 +192,14 @@ def test_a_sealed_decision_takes_no_more_rewards(store: EventStore) -> None:
 def test_a_seal_is_for_those_that_ripe_has(store: EventStore) -> None:
     store.append_blocking([decision("a"), decision("b"), decision("c", at=9), decision("d")])
     assert store.seal("shop", 0, WAIT + 1, 1) == 1
-    assert fates(store, reward("a"), reward("b")) == [Fate.LATE, Fate.KEPT]
+    assert statuses(store, reward("a"), reward("b")) == [EventStatus.LATE, EventStatus.ACCEPTED]
     assert store.seal("shop", 1, WAIT + 1, 10) == 2
     # None overtakes another: the last one is not passed yet, so what came in time for it counts.
-    assert fates(store, reward("b"), reward("c"), reward("d")) == [Fate.LATE, Fate.KEPT, Fate.KEPT]
+    assert statuses(store, reward("b"), reward("c"), reward("d")) == [
+        EventStatus.LATE,
+        EventStatus.ACCEPTED,
+        EventStatus.ACCEPTED,
+    ]
     assert store.seal("shop", 2, WAIT + 1, 10) == 0
 
 
@@ -188,7 +208,7 @@ def test_a_clock_that_was_wrong_closes_nothing_that_is_decided_later(store: Even
     assert store.seal("shop", 0, 10**15, 10) == 1
     assert store.seal("shop", 1, 10**15, 10) == 0
     store.append_blocking([decision("b", at=5)])
-    assert fates(store, reward("a"), reward("b", at=6)) == [Fate.LATE, Fate.KEPT]
+    assert statuses(store, reward("a"), reward("b", at=6)) == [EventStatus.LATE, EventStatus.ACCEPTED]
 
 
 def test_a_seal_outlives_the_store(opened: Callable[[], EventStore]) -> None:
@@ -197,7 +217,7 @@ def test_a_seal_outlives_the_store(opened: Callable[[], EventStore]) -> None:
     store.seal("shop", 0, WAIT + 1, 10)
     store.close()
     store = opened()
-    assert fates(store, reward("a")) == [Fate.LATE]
+    assert statuses(store, reward("a")) == [EventStatus.LATE]
     store.close()
 
 
@@ -244,7 +264,7 @@ def test_all_or_none_of_a_call(store: EventStore) -> None:
         with pytest.raises(InvalidInput, match="must be"):
             store.append_blocking([decision("a"), bad])
         assert store.decision("shop", "a") is None
-    assert store.append_blocking([decision("a")]) == [Receipt(Fate.KEPT, 1)]
+    assert store.append_blocking([decision("a")]) == [Receipt(EventStatus.ACCEPTED, 1)]
     assert store.append_blocking([]) == []
     with pytest.raises(InvalidInput, match="names must be valid text"):
         store.decision("shop", "\ud800")
@@ -262,7 +282,7 @@ def test_search_gives_the_newest_first(store: EventStore) -> None:
     assert store.search("shop", "%", 10) == []
 
 
-def test_the_summary_counts_every_fate(store: EventStore) -> None:
+def test_the_summary_counts_every_status(store: EventStore) -> None:
     assert store.summary("shop").first_at is None
     store.append_blocking(
         [decision("a", at=3), decision("b", at=4), decision("a"), reward("a", key="k"), reward("a", key="k")]
@@ -270,9 +290,9 @@ def test_the_summary_counts_every_fate(store: EventStore) -> None:
     store.append_blocking([reward("a", at=9 * WAIT), reward("nobody"), activation("a"), decision("x", loop="other")])
     found = store.summary("shop")
     assert (found.first_at, found.last_at) == (3, 4)
-    assert found.decisions == dict.fromkeys(Fate, 0) | {Fate.KEPT: 2, Fate.DUPLICATE: 1}
-    assert found.rewards == dict.fromkeys(Fate, 1) | {Fate.OUT_OF_RANGE: 0}
-    assert found.activations[Fate.KEPT] == 1
+    assert found.decisions == dict.fromkeys(EventStatus, 0) | {EventStatus.ACCEPTED: 2, EventStatus.DUPLICATE: 1}
+    assert found.rewards == dict.fromkeys(EventStatus, 1) | {EventStatus.OUT_OF_RANGE: 0}
+    assert found.activations[EventStatus.ACCEPTED] == 1
 
 
 def test_deletion_frees_names_and_keeps_numbers_growing(store: EventStore) -> None:
@@ -285,10 +305,10 @@ def test_deletion_frees_names_and_keeps_numbers_growing(store: EventStore) -> No
     assert store.last_number("shop", before=4, up_to=2) == store.last_number("shop", before=3) == 2
     assert store.delete_log("shop", up_to=2) == 1
     assert [each.decision.event_id for each in store.search("shop", "", 9)] == ["c"]
-    assert store.summary("shop").rewards[Fate.KEPT] == 2
+    assert store.summary("shop").rewards[EventStatus.ACCEPTED] == 2
     assert store.delete_log("shop", anew=True) == 1
-    assert store.summary("shop").rewards[Fate.KEPT] == 0
-    assert store.append_blocking([decision("a")]) == [Receipt(Fate.KEPT, 8)]
+    assert store.summary("shop").rewards[EventStatus.ACCEPTED] == 0
+    assert store.append_blocking([decision("a")]) == [Receipt(EventStatus.ACCEPTED, 8)]
     assert store.decision("other", "a") is not None
 
 
@@ -334,7 +354,7 @@ def test_everything_is_there_when_it_is_opened_again(opened: Callable[[], EventS
     store.close()
     store = opened()
     assert (store.decision("shop", "a"), store.summary("shop"), store.latest_model("shop")) == before
-    assert store.append_blocking([decision("b")]) == [Receipt(Fate.KEPT, 4)]
+    assert store.append_blocking([decision("b")]) == [Receipt(EventStatus.ACCEPTED, 4)]
     store.close()
 
 
@@ -345,15 +365,15 @@ NAMES = ("", "1", "null", 'a "quoted" \\ one', "line\nbreak", "\x7f\x01", "\N{SN
 def test_names_are_any_text(store: EventStore, name: str) -> None:
     decided = decision(name, loop=name, slot=name)
     rewarded, activated = reward(name, loop=name, slot=name, key=f"{name}-"), activation(name, loop=name)
-    assert fates(store, decided) == [Fate.KEPT]
-    assert fates(store, rewarded, activated) == [Fate.KEPT] * 2
-    assert fates(store, rewarded, activated, decided) == [Fate.DUPLICATE] * 3
+    assert statuses(store, decided) == [EventStatus.ACCEPTED]
+    assert statuses(store, rewarded, activated) == [EventStatus.ACCEPTED] * 2
+    assert statuses(store, rewarded, activated, decided) == [EventStatus.DUPLICATE] * 3
     assert store.seal(name, 0, 2 * WAIT, 10) == 1
-    assert fates(store, reward(name, loop=name, slot=name)) == [Fate.LATE]
-    assert store.summary(name).decisions[Fate.DUPLICATE] == 1
+    assert statuses(store, reward(name, loop=name, slot=name)) == [EventStatus.LATE]
+    assert store.summary(name).decisions[EventStatus.DUPLICATE] == 1
     assert store.delete_log(name, anew=True) == 1
-    assert store.summary(name).decisions[Fate.DUPLICATE] == 0
-    assert store.append_blocking([decision("next")]) == [Receipt(Fate.KEPT, 5)]
+    assert store.summary(name).decisions[EventStatus.DUPLICATE] == 0
+    assert store.append_blocking([decision("next")]) == [Receipt(EventStatus.ACCEPTED, 5)]
 
 
 def test_what_is_tidied_is_as_it_was(store: EventStore) -> None:
@@ -363,7 +383,11 @@ def test_what_is_tidied_is_as_it_was(store: EventStore) -> None:
             store.tidy()
         writing.result()
     store.tidy()
-    assert store.summary("shop").decisions[Fate.KEPT] == store.summary("shop").rewards[Fate.KEPT] == 100
+    assert (
+        store.summary("shop").decisions[EventStatus.ACCEPTED]
+        == store.summary("shop").rewards[EventStatus.ACCEPTED]
+        == 100
+    )
     assert [len(ripe.rewards) for ripe in store.ripe("shop", 0, 2 * WAIT, 1000)] == [1] * 100
 
 
@@ -393,7 +417,7 @@ def test_many_threads_write_and_read(store: EventStore) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         receipts = [receipt for each in pool.map(work, range(4)) for receipt in each]
-    kept = [receipt.number for receipt in receipts if receipt.fate is Fate.KEPT]
+    kept = [receipt.number for receipt in receipts if receipt.status is EventStatus.ACCEPTED]
     assert sorted(kept) == list(range(1, 4 * 20 * 2 + 20 + 1))
     ripe = store.ripe("shop", 0, 10 * WAIT, 1000)
     assert [each.number for each in ripe] == sorted(each.number for each in ripe)
@@ -412,7 +436,7 @@ def test_a_backup_while_others_write(store: EventStore, tmp_path: Path) -> None:
     copy = SqliteStore(tmp_path / "copy.db")
     assert copy.check() == []
     counted = copy.summary("shop")
-    assert 1 <= counted.decisions[Fate.KEPT] <= 100
+    assert 1 <= counted.decisions[EventStatus.ACCEPTED] <= 100
     assert counted.decisions == counted.rewards
     copy.close()
 
@@ -420,16 +444,21 @@ def test_a_backup_while_others_write(store: EventStore, tmp_path: Path) -> None:
 def test_a_reward_out_of_range_is_counted_and_not_written(store: EventStore) -> None:
     store.append_blocking([decision("e", reward_range=(-1.0, 1 / 3)), decision("free")])
     found = store.append_blocking([reward("e", value=0.5, key="k"), reward("e", value=1 / 3, key="k")])
-    assert [receipt.fate for receipt in found] == [Fate.OUT_OF_RANGE, Fate.KEPT]
-    assert found[0] == Receipt(Fate.OUT_OF_RANGE, 0, "reward must be between -1 and 0.333333 for this event, got 0.5")
-    assert fates(store, reward("e", value=-2.0, key="k"), reward("free", value=1e9)) == [Fate.OUT_OF_RANGE, Fate.KEPT]
+    assert [receipt.status for receipt in found] == [EventStatus.OUT_OF_RANGE, EventStatus.ACCEPTED]
+    assert found[0] == Receipt(
+        EventStatus.OUT_OF_RANGE, 0, "reward must be between -1 and 0.333333 for this event, got 0.5"
+    )
+    assert statuses(store, reward("e", value=-2.0, key="k"), reward("free", value=1e9)) == [
+        EventStatus.OUT_OF_RANGE,
+        EventStatus.ACCEPTED,
+    ]
     same_call: list[Event] = [
         decision("new", reward_range=(0.0, 1.0)),
         reward("new", value=2.0),
         reward("new", value=1.0),
     ]
-    assert fates(store, *same_call) == [Fate.KEPT, Fate.OUT_OF_RANGE, Fate.KEPT]
-    assert store.summary("shop").rewards[Fate.OUT_OF_RANGE] == 3
+    assert statuses(store, *same_call) == [EventStatus.ACCEPTED, EventStatus.OUT_OF_RANGE, EventStatus.ACCEPTED]
+    assert store.summary("shop").rewards[EventStatus.OUT_OF_RANGE] == 3
     assert [ripe.decision.reward_range for ripe in store.ripe("shop", 0, 2 * WAIT, 9)] == [
         (-1.0, 1 / 3),
         None,
@@ -443,7 +472,11 @@ def test_decisions_are_sealed_by_number_whatever_their_time(store: EventStore) -
     assert store.seal("shop", 0, 5, 1, logged_through=3) == 1
     assert store.seal("shop", 1, WAIT + 5, 10, logged_through=1) == 2
     assert [ripe.decision.event_id for ripe in store.ripe("shop", 0, 5, 10)] == ["a", "b"]
-    assert fates(store, reward("a"), reward("b"), reward("c")) == [Fate.LATE, Fate.LATE, Fate.KEPT]
+    assert statuses(store, reward("a"), reward("b"), reward("c")) == [
+        EventStatus.LATE,
+        EventStatus.LATE,
+        EventStatus.ACCEPTED,
+    ]
     assert store.seal("shop", 2, 5, 10, logged_through=9) == 4
     assert store.append_blocking([decision("e")])[0].number > 4
-    assert fates(store, reward("d"), reward("e")) == [Fate.LATE, Fate.KEPT]
+    assert statuses(store, reward("d"), reward("e")) == [EventStatus.LATE, EventStatus.ACCEPTED]

@@ -11,7 +11,7 @@ import pytest
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import Event, Fate, Receipt
+from glbandits.serving.domain.events import Event, EventStatus, Receipt
 from glbandits.serving.storage import sqlite_store
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import decision, reward, run
@@ -48,7 +48,11 @@ def test_a_quick_commit_needs_no_thread(store: WatchedStore) -> None:
     async def main() -> list[Receipt]:
         return [*await store.append([decision("a")]), *await store.append([decision("a"), reward("a")])]
 
-    assert [receipt.fate for receipt in run(main())] == [Fate.KEPT, Fate.DUPLICATE, Fate.KEPT]
+    assert [receipt.status for receipt in run(main())] == [
+        EventStatus.ACCEPTED,
+        EventStatus.DUPLICATE,
+        EventStatus.ACCEPTED,
+    ]
     assert store.by_thread == []
 
 
@@ -107,7 +111,7 @@ def test_a_cancelled_append_leaves_a_working_store(store: WatchedStore, other: s
         other.execute("COMMIT")
         with pytest.raises(asyncio.CancelledError):
             await append
-        assert (await store.append([decision("b")]))[0].fate is Fate.KEPT
+        assert (await store.append([decision("b")]))[0].status is EventStatus.ACCEPTED
 
     run(main())
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import DecisionRequest, Fate
+from glbandits.serving.domain.events import DecisionRequest, EventStatus
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import decision, reward, run
@@ -57,7 +57,7 @@ def test_a_file_that_is_moved_back_is_used_again(tmp_path: Path) -> None:
         with pytest.raises(StoreError):
             store.append_blocking([decision("a")])
         away.rename(path)
-        assert store.append_blocking([decision("a")])[0].fate is Fate.KEPT
+        assert store.append_blocking([decision("a")])[0].status is EventStatus.ACCEPTED
         assert store.check() == []
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from glbandits.errors import InvalidInput, UnknownName
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import Event, Fate, Receipt
+from glbandits.serving.domain.events import Event, EventStatus, Receipt
 from glbandits.serving.storage import sqlite_log, sqlite_schema, sqlite_store
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import WAIT, activation, decision, reward
@@ -116,7 +116,7 @@ def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.M
     assert store._writer.execute("SELECT loop FROM regions").fetchall() == [("shop",)]
     # Nothing is left of the upgrade that failed.
     assert "region" not in [row[1] for row in store._writer.execute("PRAGMA table_info(decisions)")]
-    assert store.summary("shop").decisions[Fate.KEPT] == 2
+    assert store.summary("shop").decisions[EventStatus.ACCEPTED] == 2
     store.close()
 
 
@@ -139,15 +139,15 @@ def test_a_store_of_version_1_keeps_its_numbers_counts_and_seals(tmp_path: Path)
     assert found is not None
     assert (found.number, found.decision, [each.number for each in found.rewards]) == (7, kept, [8])
     again = store.append_blocking([decision("b"), decision("a"), reward("a"), reward("nobody")])
-    assert [(receipt.fate, receipt.number) for receipt in again] == [
-        (Fate.KEPT, 10),
-        (Fate.DUPLICATE, 7),
-        (Fate.LATE, 11),
-        (Fate.UNKNOWN, 0),
+    assert [(receipt.status, receipt.number) for receipt in again] == [
+        (EventStatus.ACCEPTED, 10),
+        (EventStatus.DUPLICATE, 7),
+        (EventStatus.LATE, 11),
+        (EventStatus.UNKNOWN, 0),
     ]
     counted = store.summary("shop")
-    assert (counted.decisions[Fate.KEPT], counted.decisions[Fate.DUPLICATE]) == (5, 1)
-    assert (counted.rewards[Fate.LATE], counted.rewards[Fate.UNKNOWN]) == (1, 4)
+    assert (counted.decisions[EventStatus.ACCEPTED], counted.decisions[EventStatus.DUPLICATE]) == (5, 1)
+    assert (counted.rewards[EventStatus.LATE], counted.rewards[EventStatus.UNKNOWN]) == (1, 4)
     store.close()
 
 
@@ -165,10 +165,10 @@ def test_a_store_of_version_2_accepts_all_rewards_of_old_decisions(tmp_path: Pat
     with closing(SqliteStore(tmp_path / "events.db")) as store:
         new = decision("b", at=5, reward_range=(0.0, 1.0))
         found = store.append_blocking([reward("a", value=1e9), new, reward("b", value=1e9)])
-        assert [(receipt.fate, receipt.number) for receipt in found] == [
-            (Fate.KEPT, 2),
-            (Fate.KEPT, 3),
-            (Fate.OUT_OF_RANGE, 0),
+        assert [(receipt.status, receipt.number) for receipt in found] == [
+            (EventStatus.ACCEPTED, 2),
+            (EventStatus.ACCEPTED, 3),
+            (EventStatus.OUT_OF_RANGE, 0),
         ]
         assert [each.decision for each in store.search("shop", "", 9)] == [new, decision("a", at=5)]
         assert store.check() == []
@@ -181,7 +181,7 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="could not be written: database or disk is full"):
         store.append_blocking([decision("large", request=bytes(100_000))])
     assert store.decision("shop", "large") is None
-    assert [receipt.fate for receipt in store.append_blocking([decision("small")])] == [Fate.KEPT]
+    assert [receipt.status for receipt in store.append_blocking([decision("small")])] == [EventStatus.ACCEPTED]
     assert store.check() == []
     store.close()
 
@@ -195,9 +195,9 @@ def test_another_process_that_holds_the_lock_is_waited_for_and_then_named(
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match="could not be written: database is locked"):
             store.append_blocking([decision("x")])
-        assert store.summary("shop").decisions[Fate.KEPT] == 1
+        assert store.summary("shop").decisions[EventStatus.ACCEPTED] == 1
         other.execute("ROLLBACK")
-    assert [receipt.fate for receipt in store.append_blocking([decision("x")])] == [Fate.KEPT]
+    assert [receipt.status for receipt in store.append_blocking([decision("x")])] == [EventStatus.ACCEPTED]
     store.close()
 
 
@@ -205,7 +205,9 @@ def test_two_stores_on_one_file_share_numbers_and_seals(tmp_path: Path) -> None:
     first, second = make(tmp_path / "events.db", events=2), SqliteStore(tmp_path / "events.db")
     assert [receipt.number for receipt in second.append_blocking([decision("x")])] == [5]
     assert second.seal("shop", 0, WAIT + 1, 10) == 5
-    assert [(receipt.fate, receipt.number) for receipt in first.append_blocking([reward("x")])] == [(Fate.LATE, 6)]
+    assert [(receipt.status, receipt.number) for receipt in first.append_blocking([reward("x")])] == [
+        (EventStatus.LATE, 6)
+    ]
     second.close()
     first.close()
 
@@ -229,7 +231,10 @@ def test_what_another_process_wrote_meanwhile_is_known(tmp_path: Path) -> None:
     assert numbers(second.append_blocking([decision("b"), decision("a"), reward("a")])) == [2, 1, 3]
     assert numbers(first.append_blocking([decision("b"), decision("c")])) == [2, 4]
     for store in (first, second):
-        assert store.summary("shop").decisions == dict.fromkeys(Fate, 0) | {Fate.KEPT: 3, Fate.DUPLICATE: 2}
+        assert store.summary("shop").decisions == dict.fromkeys(EventStatus, 0) | {
+            EventStatus.ACCEPTED: 3,
+            EventStatus.DUPLICATE: 2,
+        }
         assert store.check() == []
         store.close()
 
@@ -257,7 +262,7 @@ def test_a_long_call_with_a_known_name_near_its_end_is_judged_as_a_whole(tmp_pat
     names = [str(i) for i in range(2 * sqlite_log.ROWS_AT_ONCE)]
     receipts = store.append_blocking([decision(name) for name in (*names, "known", "last")])
     assert numbers(receipts) == [*range(2, len(names) + 2), 1, len(names) + 2]
-    assert store.summary("shop").decisions[Fate.KEPT] == len(names) + 2
+    assert store.summary("shop").decisions[EventStatus.ACCEPTED] == len(names) + 2
     store.close()
 
 
@@ -432,8 +437,8 @@ def _sound_prefix(path: Path) -> int:
     assert store.check() == []
     found = [each.decision.event_id for each in reversed(store.search("shop", "", 1000))]
     assert found == [str(i) for i in range(len(found))]
-    assert store.summary("shop").rewards[Fate.KEPT] == len(found)
-    assert [receipt.fate for receipt in store.append_blocking([decision("next")])] == [Fate.KEPT]
+    assert store.summary("shop").rewards[EventStatus.ACCEPTED] == len(found)
+    assert [receipt.status for receipt in store.append_blocking([decision("next")])] == [EventStatus.ACCEPTED]
     store.close()
     return len(found)
 

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.events import Activation, Decision, Event, Fate, Receipt, Reward
+from glbandits.serving.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward
 
 Name: TypeAlias = tuple[str, str, str]
 """Loop, event_id and slot of a decision."""
@@ -23,7 +23,13 @@ NewActivation: TypeAlias = tuple[int, int, bool, Activation]
 """An activation to be written, in place of a late one if there is one: as of a reward."""
 
 # Python looks up the members of an enum slowly: too slowly for each event.
-KEPT, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = Fate.KEPT, Fate.DUPLICATE, Fate.LATE, Fate.UNKNOWN, Fate.OUT_OF_RANGE
+ACCEPTED, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = (
+    EventStatus.ACCEPTED,
+    EventStatus.DUPLICATE,
+    EventStatus.LATE,
+    EventStatus.UNKNOWN,
+    EventStatus.OUT_OF_RANGE,
+)
 
 
 class Mark(NamedTuple):
@@ -60,7 +66,7 @@ class EventClassifier:
         self.decisions: list[NewDecision] = []
         self.rewards: list[NewReward] = []
         self.activations: list[NewActivation] = []
-        self.counts: dict[tuple[str, Kind, Fate], int] = {}
+        self.counts: dict[tuple[str, Kind, EventStatus], int] = {}
         self._known = known
         self._sealed = sealed
         self._slots: dict[tuple[str, str], list[Known]] | None = None
@@ -77,7 +83,7 @@ class EventClassifier:
                 kind, receipt = "reward", self._reward(event)
             else:
                 kind, receipt = "activation", self._activate(event)
-            which = (event.loop, kind, receipt.fate)
+            which = (event.loop, kind, receipt.status)
             self.counts[which] = self.counts.get(which, 0) + 1
             receipts.append(receipt)
         return receipts
@@ -93,7 +99,7 @@ class EventClassifier:
         if self._slots is not None:
             self._slots.setdefault(name[:2], []).append(made)
         self.decisions.append((number, deadline, decision))
-        return Receipt(KEPT, number)
+        return Receipt(ACCEPTED, number)
 
     def _reward(self, reward: Reward) -> Receipt:
         decision = self._known.get((reward.loop, reward.event_id, reward.slot))
@@ -112,7 +118,7 @@ class EventClassifier:
         if key:
             decision.keys[key] = Mark(number, late)
         self.rewards.append((number, decision.number, late, reward))
-        return Receipt(LATE if late else KEPT, number)
+        return Receipt(LATE if late else ACCEPTED, number)
 
     def _activate(self, activation: Activation) -> Receipt:
         if self._slots is None:
@@ -134,7 +140,7 @@ class EventClassifier:
         for slot, late in fresh:
             slot.activation = Mark(number, late)
             self.activations.append((number, slot.number, late, activation))
-        return Receipt(LATE if all(late for _, late in fresh) else KEPT, number)
+        return Receipt(LATE if all(late for _, late in fresh) else ACCEPTED, number)
 
     def _late(self, event: Reward | Activation, decision: Known) -> bool:
         return event.at > decision.deadline or decision.number <= self._sealed.get(event.loop, 0)

@@ -117,14 +117,14 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True):
 Event: TypeAlias = Decision | Activation | Reward
 
 
-class Fate(StrEnum):
-    """What became of an event that came in. Kept and late ones are in the log, the others were only counted."""
+class EventStatus(StrEnum):
+    """What became of a submitted event. Accepted and late events are in the log, the others are only counted."""
 
-    KEPT = "kept"
+    ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
-    """There is one of the same name: a decision changes nothing, a reward or an activation counts once."""
+    """The log has an event of the same name. A decision changes nothing; a reward or an activation counts once."""
     LATE = "late"
-    """After the wait: it is in the log, and not learned."""
+    """The event came after the reward window. It is in the log, and not learned."""
     UNKNOWN = "unknown"
     """There is no such decision."""
     OUT_OF_RANGE = "out_of_range"
@@ -132,9 +132,9 @@ class Fate(StrEnum):
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What the store says of an event: it speaks only after the event is safe."""
+    """The answer of the store to an event. The store gives it when the event is durable."""
 
-    fate: Fate
+    status: EventStatus
     number: int
     """Of the event in the log; of the first one for a duplicate; 0 if there is none."""
     message: str = ""

@@ -133,9 +133,9 @@ def log_families(service: Service) -> Iterator[Family]:
     summaries = {name: service.store.summary(name) for name in service.loops}
     for kind in ("decisions", "rewards", "activations"):
         samples = [
-            Sample({"loop": name, "fate": fate.value}, count)
+            Sample({"loop": name, "status": status.value}, count)
             for name, summary in summaries.items()
-            for fate, count in getattr(summary, kind).items()
+            for status, count in getattr(summary, kind).items()
         ]
         yield Family(f"glb_{kind}_total", "counter", f"{kind.title()} that came, by what became of them.", samples)
 

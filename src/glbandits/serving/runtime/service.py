@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError, UnknownLoop
-from glbandits.serving.domain.events import Activation, Decision, DecisionRequest, Fate, Receipt, Reward
+from glbandits.serving.domain.events import Activation, Decision, DecisionRequest, EventStatus, Receipt, Reward
 from glbandits.serving.runtime.batch_writer import QUEUE_BYTES, BatchWriter, WriterState
 from glbandits.serving.runtime.failure_log import FailureLog
 from glbandits.serving.runtime.learning_loop import Loop
@@ -105,7 +105,7 @@ class Service:
             receipt = await self.writer.submit(decision, DECISION_TIMEOUT)
         except TimeoutError:
             return await self._unconfirmed(decision)
-        if receipt.fate is Fate.DUPLICATE:
+        if receipt.status is EventStatus.DUPLICATE:
             return DecisionResult(self._first(decision), degraded=False)
         return DecisionResult(decision, degraded=False)
 
@@ -132,7 +132,7 @@ class Service:
     def _logged(self, decision: Decision) -> LoggedDecision | None:
         return self.store.decision(decision.loop, decision.event_id, decision.slot)
 
-    async def reward(self, loop: str, event_id: str, value: float, *, slot: str = "", key: str = "") -> Fate:
+    async def reward(self, loop: str, event_id: str, value: float, *, slot: str = "", key: str = "") -> EventStatus:
         """Write a reward. It is learned when the reward window of its decision is over.
 
         Raises InvalidInput, and writes nothing, if the reward is outside the range of its decision.
@@ -140,13 +140,13 @@ class Service:
         name = self.loop(loop).name
         reward = Reward(loop=name, event_id=event_id, slot=slot, at=self.clock(), value=value, key=key)
         receipt = await self._kept(reward)
-        if receipt.fate is Fate.OUT_OF_RANGE:
+        if receipt.status is EventStatus.OUT_OF_RANGE:
             raise InvalidInput(receipt.message)
-        return receipt.fate
+        return receipt.status
 
-    async def activate(self, loop: str, event_id: str) -> Fate:
+    async def activate(self, loop: str, event_id: str) -> EventStatus:
         """Let a deferred decision count."""
-        return (await self._kept(Activation(loop=self.loop(loop).name, event_id=event_id, at=self.clock()))).fate
+        return (await self._kept(Activation(loop=self.loop(loop).name, event_id=event_id, at=self.clock()))).status
 
     async def _kept(self, event: Reward | Activation) -> Receipt:
         try:

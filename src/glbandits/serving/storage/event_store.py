@@ -6,7 +6,7 @@ from typing import Protocol
 
 import msgspec
 
-from glbandits.serving.domain.events import Decision, Event, Fate, Receipt, SettledDecision
+from glbandits.serving.domain.events import Decision, Event, EventStatus, Receipt, SettledDecision
 
 
 class LoggedReward(msgspec.Struct, frozen=True):
@@ -36,11 +36,11 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     first_at: int | None
     """Of the oldest decision; None if there is none."""
     last_at: int | None
-    decisions: dict[Fate, int]
-    """How many came, of each fate, since the log was begun, or deleted to begin anew. Kept and late ones were written
+    decisions: dict[EventStatus, int]
+    """How many came, of each status, since the log was begun, or deleted to begin anew. Kept and late ones were written
     to it; the others were only counted."""
-    rewards: dict[Fate, int]
-    activations: dict[Fate, int]
+    rewards: dict[EventStatus, int]
+    activations: dict[EventStatus, int]
 
 
 class Document(msgspec.Struct, frozen=True):

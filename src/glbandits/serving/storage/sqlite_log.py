@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from glbandits.serving.domain.event_rules import EventClassifier, Kind, Known, Mark, Name
-from glbandits.serving.domain.events import Activation, Decision, Event, Fate, Receipt, Reward, SettledDecision
+from glbandits.serving.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward, SettledDecision
 from glbandits.serving.storage.event_store import LoggedDecision, LoggedReward, LogSummary
 
 encode_body = msgspec.msgpack.Encoder().encode
@@ -22,7 +22,7 @@ decode_json = msgspec.json.Decoder().decode
 
 NUMBERED = ("", "event", "numbered")
 """Names the row of `counts` with the number of the last event that was kept. It is of no loop and never deleted."""
-LAST = f"SELECT count FROM counts WHERE (loop, kind, fate) = {NUMBERED}"
+LAST = f"SELECT count FROM counts WHERE (loop, kind, status) = {NUMBERED}"
 EXACT = "printf('%%!.17g', %s)"
 """All digits of a number, as text: JSON of SQLite has 15."""
 FIND = f"""
@@ -295,12 +295,12 @@ def summary(connection: sqlite3.Connection, loop: str) -> LogSummary:
         ).fetchone()
         for order in ("ASC", "DESC")
     )
-    counts: dict[Kind, dict[Fate, int]] = {
-        kind: dict.fromkeys(Fate, 0) for kind in ("decision", "reward", "activation")
+    counts: dict[Kind, dict[EventStatus, int]] = {
+        kind: dict.fromkeys(EventStatus, 0) for kind in ("decision", "reward", "activation")
     }
-    found = "SELECT kind, fate, count FROM counts WHERE loop = ? AND kind <> 'event'"
-    for kind, fate, count in connection.execute(found, (loop,)):
-        counts[kind][Fate(fate)] = count
+    found = "SELECT kind, status, count FROM counts WHERE loop = ? AND kind <> 'event'"
+    for kind, status, count in connection.execute(found, (loop,)):
+        counts[kind][EventStatus(status)] = count
     return LogSummary(
         first_at=first and first[0],
         last_at=last and last[0],

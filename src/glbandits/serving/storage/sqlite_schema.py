@@ -82,6 +82,8 @@ UPGRADES: tuple[tuple[str, ...], ...] = (
         # The rewards that a decision accepts; NULL for all that are finite.
         "ALTER TABLE decisions ADD COLUMN reward_min REAL",
         "ALTER TABLE decisions ADD COLUMN reward_max REAL",
+        "ALTER TABLE counts RENAME COLUMN fate TO status",
+        "UPDATE counts SET status = 'accepted' WHERE status = 'kept'",
     ),
 )
 """What leads from version 0, an empty file, to 1, from 1 to 2, and so on. A change is a new entry, never an edit."""

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from glbandits.serving.domain.event_ids import new_event_id
-from glbandits.serving.domain.events import Decision, DecisionRequest, Fate, Mode
+from glbandits.serving.domain.events import Decision, DecisionRequest, EventStatus, Mode
 from glbandits.serving.domain.request_features import JSON, described_request
 from glbandits.serving.http.auth import Limits
 from glbandits.serving.http.http_types import HttpError, Request, Response
@@ -63,14 +63,14 @@ class Ranking:
         """Tell what came of an event. One that comes too late is kept and not learned, without a word."""
         event_id = event_of(request)
         value = decode(request.body, _reward_request).value
-        if await self._service.reward(loop_of(request), event_id, value) is Fate.UNKNOWN:
+        if await self._service.reward(loop_of(request), event_id, value) is EventStatus.UNKNOWN:
             raise unknown_event(event_id)
         return NO_CONTENT
 
     async def activate(self, request: Request) -> Response:
         """Let a deferred event count, whether it has one action or several."""
         event_id = event_of(request)
-        if await self._service.activate(loop_of(request), event_id) is Fate.UNKNOWN:
+        if await self._service.activate(loop_of(request), event_id) is EventStatus.UNKNOWN:
             raise unknown_event(event_id)
         return NO_CONTENT
 

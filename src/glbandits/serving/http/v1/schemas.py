@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from glbandits.serving.domain.events import Aggregation, Decision, Fate, Mode
+from glbandits.serving.domain.events import Aggregation, Decision, EventStatus, Mode
 from glbandits.serving.domain.loop_config import Configuration
 
 LONGEST_ID = 256
@@ -67,7 +67,7 @@ class Rewarded(Wire, frozen=True, kw_only=True):
     """What became of a reward, or of an activation."""
 
     event_id: str
-    fate: Fate
+    status: EventStatus
     """Late ones are in the log and are not learned."""
 
 
@@ -166,11 +166,11 @@ class Events(Wire, frozen=True, kw_only=True):
 
 
 class Counts(Wire, frozen=True, kw_only=True):
-    """How many events came, of each fate."""
+    """How many events came, of each status."""
 
-    decisions: dict[Fate, int]
-    rewards: dict[Fate, int]
-    activations: dict[Fate, int]
+    decisions: dict[EventStatus, int]
+    rewards: dict[EventStatus, int]
+    activations: dict[EventStatus, int]
 
 
 class Status(Wire, frozen=True, kw_only=True):
