@@ -23,9 +23,9 @@ def features_of(made: Decision) -> Floats:
     return np.arange(3.0 * len(made.actions)).reshape(-1, 3) + int(made.event_id)
 
 
-def reward_of(ripe: SettledDecision) -> float | None:
+def reward_of(settled: SettledDecision) -> float | None:
     """The sum of rewards; nothing for deferred decisions that were not activated."""
-    return sum(value for _, value in ripe.rewards) if ripe.activated or not ripe.decision.deferred else None
+    return sum(value for _, value in settled.rewards) if settled.activated or not settled.decision.deferred else None
 
 
 @pytest.fixture(name="store")
@@ -47,7 +47,7 @@ def store_fixture(tmp_path: Path) -> Iterator[SqliteStore]:
     store.close()
 
 
-def test_a_row_for_each_ripe_decision(store: SqliteStore, tmp_path: Path) -> None:
+def test_a_row_for_each_settled_decision(store: SqliteStore, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     manifest = export_parquet(store, "shop", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
     assert (manifest.rows, manifest.left_out, manifest.last_number) == (3, 1, 4)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.runtime import maintenance
 from glbandits.serving.runtime.failure_log import FailureLog
 from glbandits.serving.runtime.learning_loop import Loop
@@ -58,7 +58,7 @@ def test_a_failing_learner_is_logged_once(
         return learn(loop)
 
     for loop in service.loops.values():
-        loop.configure(Configuration(width=2, model_update=0.0))
+        loop.configure(LoopConfig(width=2, model_update=0.0))
     with caplog.at_level(logging.INFO):
         with monkeypatch.context() as patched:
             patched.setattr(Loop, "learn", fail)

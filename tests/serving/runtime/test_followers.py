@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.runtime.learning_loop import BASE, CONFIGURATION, IDENTITY, Loop
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.storage.event_store import Document
@@ -78,7 +78,7 @@ def test_a_follower_can_take_over(pair: Pair) -> None:
 def test_the_learner_goes_on_with_the_configuration_that_a_follower_was_told(pair: Pair) -> None:
     pair.live(40, 0)
     pair.follower.refresh()
-    pair.follower.configure(Configuration(width=16, reward_wait=10.0, exploration=0.5))
+    pair.follower.configure(LoopConfig(width=16, reward_wait=10.0, exploration=0.5))
     pair.learner.learn()
     assert pair.learner.configuration == pair.follower.configuration
     assert pair.alike()
@@ -117,7 +117,7 @@ def meanwhile(loop: Loop, monkeypatch: pytest.MonkeyPatch, other: Callable[[], N
 
 def test_two_that_are_configured_at_once_take_two_epochs(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.live(40, 0)
-    wide, narrow = (Configuration(width=width, reward_wait=10.0) for width in (64, 16))
+    wide, narrow = (LoopConfig(width=width, reward_wait=10.0) for width in (64, 16))
     meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(wide))
     pair.follower.configure(narrow)
     pair.learner.refresh()
@@ -130,7 +130,7 @@ def test_two_that_are_configured_at_once_take_two_epochs(pair: Pair, monkeypatch
 
 
 def test_a_model_is_not_reset_to_a_width_of_the_past(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(Configuration(width=16, reward_wait=10.0)))
+    meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(LoopConfig(width=16, reward_wait=10.0)))
     pair.follower.reset()
     assert pair.follower.published.bandit.dim == 16
 
@@ -153,7 +153,7 @@ def test_a_configuration_is_kept_with_its_model_or_not_at_all(tmp_path: Path, pa
         " BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
     )
     with pytest.raises(StoreError, match="the disk is full"):
-        pair.learner.configure(Configuration(width=16, reward_wait=10.0))
+        pair.learner.configure(LoopConfig(width=16, reward_wait=10.0))
     again = Loop("default", SqliteStore(tmp_path / "events.sqlite"), pair.clock)
     assert again.configuration == pair.learner.configuration == before
     assert again.published.bandit.dim == pair.learner.published.bandit.dim == before.width
@@ -161,7 +161,7 @@ def test_a_configuration_is_kept_with_its_model_or_not_at_all(tmp_path: Path, pa
 
 def test_a_model_of_another_width_than_configured_is_seen_and_replaced(pair: Pair) -> None:
     """As a store may be that was written by hand, or by an older version."""
-    other = Configuration(width=16, reward_wait=10.0)
+    other = LoopConfig(width=16, reward_wait=10.0)
     pair.store.save_document("default", CONFIGURATION, 0, msgspec.json.encode(other))
     decide_once(Loop("default", pair.store, pair.clock))
     pair.learner.configure(other)

@@ -24,7 +24,7 @@ from glbandits.serving.domain.events import (
     Reward,
     SettledDecision,
 )
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, aggregate, learn
 from glbandits.serving.runtime.learning_loop import BASE, Loop
 from glbandits.serving.runtime.replay_verification import verify
@@ -52,7 +52,7 @@ def test_the_same_event_gets_the_same_draw_and_another_loop_another(tmp_path: Pa
 def test_every_decision_can_be_made_again(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     live(loop, store, clock, 150)
-    loop.configure(Configuration(width=16, reward_wait=10.0, aggregation=Aggregation.SUM))
+    loop.configure(LoopConfig(width=16, reward_wait=10.0, aggregation=Aggregation.SUM))
     live(loop, store, clock, 60, first=1000)
     loop.reset()
     live(loop, store, clock, 60, first=2000)
@@ -125,10 +125,10 @@ def test_what_fails_in_the_middle_of_a_batch_is_not_learned_twice(
     def out_of_memory(_: object) -> None:
         raise MemoryError
 
-    def broken(learner: Bandit, ripe: SettledDecision, hashing: Hashing) -> LearningOutcome:
-        if ripe.decision.event_id == "event-7":
+    def broken(learner: Bandit, settled: SettledDecision, hashing: Hashing) -> LearningOutcome:
+        if settled.decision.event_id == "event-7":
             raise MemoryError
-        return learn(learner, ripe, hashing)
+        return learn(learner, settled, hashing)
 
     with monkeypatch.context() as patched:
         if failing == "learn":
@@ -334,12 +334,12 @@ def test_rewards_are_aggregated_in_any_order() -> None:
 )
 def test_a_wrong_configuration_is_refused(settings_: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Configuration(**settings_)  # type: ignore[arg-type]
+        LoopConfig(**settings_)  # type: ignore[arg-type]
 
 
 def test_a_configuration_is_kept_as_json() -> None:
-    configuration = Configuration(policy="optimist", settings=settings_of(Optimist(link="logistic")), exploration=0.0)
-    assert msgspec.json.decode(msgspec.json.encode(configuration), type=Configuration) == configuration
+    configuration = LoopConfig(policy="optimist", settings=settings_of(Optimist(link="logistic")), exploration=0.0)
+    assert msgspec.json.decode(msgspec.json.encode(configuration), type=LoopConfig) == configuration
 
 
 def test_a_policy_without_exact_chances_cannot_serve() -> None:
@@ -353,7 +353,7 @@ def test_a_policy_without_exact_chances_is_not_configured(tmp_path: Path) -> Non
     loop, _ = small_loop(tmp_path, Clock())
     before = loop.configuration
     with pytest.raises(InvalidInput, match="laplace-ts with these settings cannot say the exact chance"):
-        loop.configure(Configuration(policy="laplace-ts", settings={}))
+        loop.configure(LoopConfig(policy="laplace-ts", settings={}))
     assert loop.configuration == before
 
 

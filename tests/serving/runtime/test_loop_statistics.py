@@ -23,9 +23,9 @@ def passed(
     return SettledDecision(number, decision(f"e{number}", at, **changed), rewards, activated=False)
 
 
-def tally_of(*ripe: SettledDecision) -> Tally:
+def tally_of(*settled: SettledDecision) -> Tally:
     tally = Tally()
-    for one in ripe:
+    for one in settled:
         tally.add(observation_of(one))
     return tally
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from glbandits.serving.domain.events import DecisionRequest
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime import maintenance
 from glbandits.serving.runtime.maintenance import DAY, Maintenance, forget_old
@@ -25,7 +25,7 @@ class World:
         self.now = DAY
         self.service = Service(SqliteStore(folder / "store.db"), clock=lambda: self.now)
         self.loop = self.service.loop("default")
-        self.loop.configure(Configuration(width=2, reward_wait=86_400.0, retention_days=retention_days))
+        self.loop.configure(LoopConfig(width=2, reward_wait=86_400.0, retention_days=retention_days))
         for name in NAMES:
             run(self._decide(name))
             self.now += DAY

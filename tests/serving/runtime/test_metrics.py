@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest, Event, Receipt
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime.metrics import (
     BOUNDS,
@@ -95,7 +95,7 @@ def clock() -> Clock:
 @pytest.fixture
 def service(tmp_path: Path, clock: Clock) -> Iterator[Service]:
     service = Service(SqliteStore(tmp_path / "store.db"), ("shop",), clock=clock)
-    service.loop("shop").configure(Configuration(width=2, reward_wait=10.0))
+    service.loop("shop").configure(LoopConfig(width=2, reward_wait=10.0))
     yield service
     asyncio.run(service.close())
 
@@ -162,7 +162,7 @@ def test_every_figure_is_in_the_guide(service: Service) -> None:
     assert sorted(rows) == sorted((family.name, family.kind) for family in families)
 
 
-def test_the_lag_grows_until_what_is_ripe_is_learned(service: Service, clock: Clock) -> None:
+def test_the_lag_grows_until_what_is_settled_is_learned(service: Service, clock: Clock) -> None:
     asyncio.run(play(service))
     assert figure(read_all(service), "glb_learning_lag_seconds", loop="shop") == 0.0
     clock.now += 13_000_000

@@ -54,7 +54,7 @@ def small_batches_fixture(monkeypatch: pytest.MonkeyPatch) -> None:
         ("latest_model", 1),
         ("last_number", 1),
         *(("documents", n) for n in range(1, 7)),
-        *(("ripe", n) for n in range(1, 7)),
+        *(("settled", n) for n in range(1, 7)),
     ],
 )
 def test_an_epoch_that_begins_meanwhile_is_left_alone(
@@ -82,7 +82,7 @@ def test_what_is_deleted_meanwhile_is_not_said_to_differ(
 ) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     before = live(loop, store, clock, 60)[30].at
-    with meanwhile(monkeypatch, store, "ripe", call, lambda: loop.forget(None if all_of_it else before)):
+    with meanwhile(monkeypatch, store, "settled", call, lambda: loop.forget(None if all_of_it else before)):
         found = verify(store, "default")
     assert (found.sound, found.sentences) == (True, ())
     assert found.decisions + found.unchecked <= 60

@@ -10,7 +10,7 @@ import pytest
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.events import DecisionRequest, EventStatus
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import run
@@ -45,7 +45,7 @@ def test_the_range_of_the_loop_goes_before_that_of_the_event(
     service: Service, of_loop: Range, of_event: Range, limits: Range
 ) -> None:
     async def main() -> None:
-        service.loop("default").configure(Configuration(width=2, reward_range=of_loop))
+        service.loop("default").configure(LoopConfig(width=2, reward_range=of_loop))
         await decide(service, "e", of_event)
         for value in limits or (-1e9, 1e9):
             assert await service.reward("default", "e", value) is EventStatus.ACCEPTED
@@ -63,7 +63,7 @@ def test_the_range_of_the_loop_goes_before_that_of_the_event(
 
 def test_the_message_names_the_range_and_the_value(service: Service) -> None:
     async def main() -> None:
-        service.loop("default").configure(Configuration(width=2))
+        service.loop("default").configure(LoopConfig(width=2))
         await decide(service, "e", (-1.0, 1.0))
         with pytest.raises(InvalidInput, match=r"^reward must be between -1 and 1 for this event, got 1000000000\.0$"):
             await service.reward("default", "e", 1e9)
@@ -74,7 +74,7 @@ def test_the_message_names_the_range_and_the_value(service: Service) -> None:
 def test_a_change_of_the_range_holds_for_new_decisions(service: Service) -> None:
     async def main() -> None:
         loop = service.loop("default")
-        loop.configure(Configuration(width=2))
+        loop.configure(LoopConfig(width=2))
         await decide(service, "old")
         loop.reconfigure(lambda config: msgspec.structs.replace(config, reward_range=(0.0, 1.0)))
         await decide(service, "new")
@@ -96,4 +96,4 @@ def test_a_change_of_the_range_holds_for_new_decisions(service: Service) -> None
 )
 def test_an_invalid_range_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        Configuration(**settings)
+        LoopConfig(**settings)

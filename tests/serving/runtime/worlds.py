@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from glbandits.serving.domain.events import Decision, DecisionRequest, Reward
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import Identity
 from glbandits.serving.domain.request_features import described_request
 from glbandits.serving.runtime.learning_loop import IDENTITY, Loop
@@ -46,7 +46,7 @@ def small_loop(folder: Path, clock: Clock, **settings: Any) -> tuple[Loop, Sqlit
     store = SqliteStore(folder / "events.sqlite")
     store.save_document("default", IDENTITY, clock(), msgspec.json.encode(Identity("the same in every test")))
     loop = Loop("default", store, clock)
-    loop.configure(Configuration(**({"width": 32, "reward_wait": 10.0} | settings)))
+    loop.configure(LoopConfig(**({"width": 32, "reward_wait": 10.0} | settings)))
     return loop, store
 
 

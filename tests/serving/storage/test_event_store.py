@@ -87,9 +87,9 @@ def test_the_wait_includes_its_last_moment(store: EventStore) -> None:
         EventStatus.ACCEPTED,
         EventStatus.LATE,
     ]
-    assert store.ripe("shop", 0, 10 + WAIT, 10) == []
-    (ripe,) = store.ripe("shop", 0, 11 + WAIT, 10)
-    assert ripe.rewards == ((10 + WAIT, 1.0),)
+    assert store.settled("shop", 0, 10 + WAIT, 10) == []
+    (settled,) = store.settled("shop", 0, 11 + WAIT, 10)
+    assert settled.rewards == ((10 + WAIT, 1.0),)
 
 
 def test_a_key_counts_once(store: EventStore) -> None:
@@ -105,7 +105,7 @@ def test_a_key_counts_once(store: EventStore) -> None:
         EventStatus.ACCEPTED,
         EventStatus.ACCEPTED,
     ]
-    assert [len(ripe.rewards) for ripe in store.ripe("shop", 0, WAIT + 1, 10)] == [4, 1]
+    assert [len(settled.rewards) for settled in store.settled("shop", 0, WAIT + 1, 10)] == [4, 1]
 
 
 def test_a_late_reward_does_not_take_the_place_of_one_in_time(store: EventStore) -> None:
@@ -116,8 +116,8 @@ def test_a_late_reward_does_not_take_the_place_of_one_in_time(store: EventStore)
     ]
     assert statuses(store, reward("e", at=3, key="k")) == [EventStatus.ACCEPTED]
     assert statuses(store, reward("e", at=4, key="k"), reward("e", at=WAIT + 1, key="k")) == [EventStatus.DUPLICATE] * 2
-    (ripe,) = store.ripe("shop", 0, WAIT + 1, 10)
-    assert ripe.rewards == ((3, 1.0),)
+    (settled,) = store.settled("shop", 0, WAIT + 1, 10)
+    assert settled.rewards == ((3, 1.0),)
 
 
 def test_an_activation_is_for_all_slots_and_counts_once(store: EventStore) -> None:
@@ -126,7 +126,7 @@ def test_an_activation_is_for_all_slots_and_counts_once(store: EventStore) -> No
     assert kept.status is EventStatus.ACCEPTED
     assert store.append_blocking([activation("e", at=8)]) == [Receipt(EventStatus.DUPLICATE, kept.number)]
     assert statuses(store, activation("f", at=WAIT + 1)) == [EventStatus.LATE]
-    assert [ripe.activated for ripe in store.ripe("shop", 0, WAIT + 1, 10)] == [True, True, False]
+    assert [settled.activated for settled in store.settled("shop", 0, WAIT + 1, 10)] == [True, True, False]
     found = store.decision("shop", "e", "2")
     assert found is not None
     assert found.activated_at == 7
@@ -149,15 +149,15 @@ def test_an_activation_is_for_what_was_decided_before_it_in_the_same_call(store:
         EventStatus.ACCEPTED,
         EventStatus.DUPLICATE,
     ]
-    assert [ripe.activated for ripe in store.ripe("shop", 0, WAIT + 1, 10)] == [True, True]
+    assert [settled.activated for settled in store.settled("shop", 0, WAIT + 1, 10)] == [True, True]
 
 
 def test_no_decision_overtakes_another(store: EventStore) -> None:
     store.append_blocking([decision("a", at=0), decision("b", at=9), decision("c", at=1), decision("x", loop="other")])
-    assert [ripe.decision.event_id for ripe in store.ripe("shop", 0, WAIT + 5, 10)] == ["a"]
-    (first, second) = store.ripe("shop", 0, WAIT + 20, 2)
+    assert [settled.decision.event_id for settled in store.settled("shop", 0, WAIT + 5, 10)] == ["a"]
+    (first, second) = store.settled("shop", 0, WAIT + 20, 2)
     assert (first.decision.event_id, second.decision.event_id) == ("a", "b")
-    assert [ripe.decision.event_id for ripe in store.ripe("shop", second.number, WAIT + 20, 2)] == ["c"]
+    assert [settled.decision.event_id for settled in store.settled("shop", second.number, WAIT + 20, 2)] == ["c"]
 
 
 def test_decisions_made_before_a_time_are_sealed_though_their_wait_is_not_over(store: EventStore) -> None:
@@ -165,9 +165,9 @@ def test_decisions_made_before_a_time_are_sealed_though_their_wait_is_not_over(s
         [decision("a", at=0, wait=100 * WAIT), decision("b", at=5), decision("c", at=6, wait=100 * WAIT)]
     )
     assert store.seal("shop", 0, WAIT + 10, 10) == 0
-    assert store.ripe("shop", 0, WAIT + 10, 10) == []
+    assert store.settled("shop", 0, WAIT + 10, 10) == []
     assert store.seal("shop", 0, WAIT + 10, 10, made_before=6) == 2
-    assert [ripe.decision.event_id for ripe in store.ripe("shop", 0, WAIT + 10, 10)] == ["a", "b"]
+    assert [settled.decision.event_id for settled in store.settled("shop", 0, WAIT + 10, 10)] == ["a", "b"]
     assert [receipt.status for receipt in store.append_blocking([reward("a", at=10), reward("c", at=10)])] == [
         EventStatus.LATE,
         EventStatus.ACCEPTED,
@@ -185,11 +185,11 @@ def test_a_sealed_decision_takes_no_more_rewards(store: EventStore) -> None:
         EventStatus.ACCEPTED,
         EventStatus.ACCEPTED,
     ]
-    (ripe,) = store.ripe("shop", 0, WAIT + 1, 10)
-    assert (ripe.rewards, ripe.activated) == ((), False)
+    (settled,) = store.settled("shop", 0, WAIT + 1, 10)
+    assert (settled.rewards, settled.activated) == ((), False)
 
 
-def test_a_seal_is_for_those_that_ripe_has(store: EventStore) -> None:
+def test_a_seal_is_for_those_that_settled_has(store: EventStore) -> None:
     store.append_blocking([decision("a"), decision("b"), decision("c", at=9), decision("d")])
     assert store.seal("shop", 0, WAIT + 1, 1) == 1
     assert statuses(store, reward("a"), reward("b")) == [EventStatus.LATE, EventStatus.ACCEPTED]
@@ -244,12 +244,12 @@ def test_order_and_duplication_do_not_matter(make: Callable[[Path], EventStore],
         store.append_blocking([decision(name) for name in names])
         for start, stop in zip([0, *cuts], [*cuts, len(shuffled)], strict=True):
             store.append_blocking(shuffled[start:stop])
-        found = store.ripe("shop", 0, 10 * WAIT, 10)
+        found = store.settled("shop", 0, 10 * WAIT, 10)
         store.close()
-    assert [ripe.decision.event_id for ripe in found] == names
-    for ripe in found:
-        in_time = [(r.at, r.value) for r in rewards if r.event_id == ripe.decision.event_id and r.at <= WAIT]
-        assert sorted(ripe.rewards) == sorted(in_time)
+    assert [settled.decision.event_id for settled in found] == names
+    for settled in found:
+        in_time = [(r.at, r.value) for r in rewards if r.event_id == settled.decision.event_id and r.at <= WAIT]
+        assert sorted(settled.rewards) == sorted(in_time)
 
 
 def test_all_or_none_of_a_call(store: EventStore) -> None:
@@ -388,7 +388,7 @@ def test_what_is_tidied_is_as_it_was(store: EventStore) -> None:
         == store.summary("shop").rewards[EventStatus.ACCEPTED]
         == 100
     )
-    assert [len(ripe.rewards) for ripe in store.ripe("shop", 0, 2 * WAIT, 1000)] == [1] * 100
+    assert [len(settled.rewards) for settled in store.settled("shop", 0, 2 * WAIT, 1000)] == [1] * 100
 
 
 def test_a_closed_store_says_so(opened: Callable[[], EventStore]) -> None:
@@ -419,9 +419,9 @@ def test_many_threads_write_and_read(store: EventStore) -> None:
         receipts = [receipt for each in pool.map(work, range(4)) for receipt in each]
     kept = [receipt.number for receipt in receipts if receipt.status is EventStatus.ACCEPTED]
     assert sorted(kept) == list(range(1, 4 * 20 * 2 + 20 + 1))
-    ripe = store.ripe("shop", 0, 10 * WAIT, 1000)
-    assert [each.number for each in ripe] == sorted(each.number for each in ripe)
-    assert len(ripe) == 100
+    settled = store.settled("shop", 0, 10 * WAIT, 1000)
+    assert [each.number for each in settled] == sorted(each.number for each in settled)
+    assert len(settled) == 100
 
 
 def test_a_backup_while_others_write(store: EventStore, tmp_path: Path) -> None:
@@ -459,7 +459,7 @@ def test_a_reward_out_of_range_is_counted_and_not_written(store: EventStore) -> 
     ]
     assert statuses(store, *same_call) == [EventStatus.ACCEPTED, EventStatus.OUT_OF_RANGE, EventStatus.ACCEPTED]
     assert store.summary("shop").rewards[EventStatus.OUT_OF_RANGE] == 3
-    assert [ripe.decision.reward_range for ripe in store.ripe("shop", 0, 2 * WAIT, 9)] == [
+    assert [settled.decision.reward_range for settled in store.settled("shop", 0, 2 * WAIT, 9)] == [
         (-1.0, 1 / 3),
         None,
         (0.0, 1.0),
@@ -471,7 +471,7 @@ def test_decisions_are_sealed_by_number_whatever_their_time(store: EventStore) -
     assert store.seal("shop", 0, 5, 10) == 0
     assert store.seal("shop", 0, 5, 1, logged_through=3) == 1
     assert store.seal("shop", 1, WAIT + 5, 10, logged_through=1) == 2
-    assert [ripe.decision.event_id for ripe in store.ripe("shop", 0, 5, 10)] == ["a", "b"]
+    assert [settled.decision.event_id for settled in store.settled("shop", 0, 5, 10)] == ["a", "b"]
     assert statuses(store, reward("a"), reward("b"), reward("c")) == [
         EventStatus.LATE,
         EventStatus.LATE,

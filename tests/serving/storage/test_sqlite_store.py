@@ -249,7 +249,7 @@ def test_to_trust_that_decisions_are_new_changes_nothing(calls: list[list[Event]
             receipts = store.append_blocking(events)
             with careful._writing() as connection:
                 assert sqlite_log.append(connection, events, trust=False) == receipts
-        for table in ("decisions", "rewards", "activations", "counts"):
+        for table in ("decisions", "rewards", "activations", "event_counts"):
             rows = [each._writer.execute(f"SELECT * FROM {table}").fetchall() for each in (store, careful)]
             assert rows[0] == rows[1]
         store.close()
@@ -386,7 +386,7 @@ def test_no_question_goes_through_a_whole_table(tmp_path: Path) -> None:
     store._writer.set_trace_callback(asked.add)
     store.append_blocking([decision("a"), reward("0", key="k"), activation("0")])
     store.seal("shop", 0, 2 * WAIT, 10)
-    store.ripe("shop", 0, 2 * WAIT, 10)
+    store.settled("shop", 0, 2 * WAIT, 10)
     store.search("shop", "a", 5)
     store.search("shop", "", 5)
     store.decision("shop", "a")
@@ -407,7 +407,7 @@ def test_a_limit_of_none_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got 0"):
             store.search("shop", "", 0)
         with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got -1"):
-            store.ripe("shop", 0, 0, -1)
+            store.settled("shop", 0, 0, -1)
 
 
 @pytest.mark.parametrize("damage", ["cut", "overwritten"])

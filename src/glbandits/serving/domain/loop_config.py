@@ -16,7 +16,7 @@ LARGEST_MODEL = 40_000_000
 """Numbers of a model, 320 MB: it is copied for every one that is published, and kept in the store."""
 
 
-class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a loop. Each change is kept, and a decision is learned by those under which it was made.
 
     But for a shorter wait: it holds for decisions too that wait already.

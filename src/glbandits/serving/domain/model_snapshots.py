@@ -4,7 +4,7 @@ import msgspec
 
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -34,12 +34,12 @@ def decode_snapshot(body: bytes) -> Snapshot:
     return msgspec.msgpack.decode(body, type=Snapshot)
 
 
-def fresh_model(configuration: Configuration) -> Bandit:
+def fresh_model(configuration: LoopConfig) -> Bandit:
     """A model that knows nothing."""
     return Bandit(configuration.policy_settings(), configuration.width, seed=0)
 
 
-def check_exact(configuration: Configuration) -> None:
+def check_exact(configuration: LoopConfig) -> None:
     """Refuse a policy that cannot say the exact chance of an action, in its first decision or a later one."""
     model = fresh_model(configuration)
     exact = model.exact_probabilities([[0.0] * configuration.width]) is not None

@@ -72,21 +72,21 @@ class Observation(NamedTuple):
     """The rewards aggregate to no number that can be learned."""
 
 
-def observation_of(ripe: SettledDecision) -> Observation:
+def observation_of(settled: SettledDecision) -> Observation:
     """What is counted of a decision that the learner has passed."""
-    decision, baseline = ripe.decision, baseline_of(ripe.decision)
+    decision, baseline = settled.decision, baseline_of(settled.decision)
     chances, online = decision.probabilities, decision.mode is Mode.ONLINE
     return Observation(
         action=decision.actions[decision.shown],
         explored=chances[decision.chosen] < max(chances),
         agreed=decision.chosen == baseline,
-        reward=reward_of(ripe),
-        missing=not ripe.rewards,
+        reward=reward_of(settled),
+        missing=not settled.rewards,
         online=online,
         weight=1.0 / decision.probability if decision.shown == baseline else 0.0,
         supported=not online or chances[baseline] > 0.0,
-        delay=_step(min(ripe.rewards)[0] - decision.at) if ripe.rewards else None,
-        set_aside=has_unusable_rewards(ripe),
+        delay=_step(min(settled.rewards)[0] - decision.at) if settled.rewards else None,
+        set_aside=has_unusable_rewards(settled),
     )
 
 

@@ -93,7 +93,7 @@ def export_parquet(
         raise InvalidInput(f"an export must go to a new or empty folder; {target} is none")
     target.mkdir(parents=True, exist_ok=True)
     seen = _Seen()
-    rows = _rows(seen.watch(_all_ripe(store, loop, now)), features_of, reward_of)
+    rows = _rows(seen.watch(_all_settled(store, loop, now)), features_of, reward_of)
     files = [_write_rows(target, part) for part in _parts(rows)]
     written = sum(file.rows for file in files)
     manifest = Manifest(loop=loop, rows=written, left_out=seen.count - written, last_number=seen.last, files=files)
@@ -102,9 +102,9 @@ def export_parquet(
     return manifest
 
 
-def _all_ripe(store: EventStore, loop: str, now: int) -> Iterator[SettledDecision]:
+def _all_settled(store: EventStore, loop: str, now: int) -> Iterator[SettledDecision]:
     after = 0
-    while batch := store.ripe(loop, after, now, BATCH):
+    while batch := store.settled(loop, after, now, BATCH):
         yield from batch
         after = batch[-1].number
 
@@ -150,13 +150,13 @@ def _parts(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
         yield part
 
 
-def _row(ripe: SettledDecision, features: Floats, reward: float) -> _Row:
-    decision, baseline = ripe.decision, baseline_of(ripe.decision)
+def _row(settled: SettledDecision, features: Floats, reward: float) -> _Row:
+    decision, baseline = settled.decision, baseline_of(settled.decision)
     # What could not be chosen is no arm of the row: another policy could not have chosen it either.
     allowed = [i for i in range(len(decision.actions)) if i not in decision.excluded or i == decision.shown]
     allowed.sort(key=lambda place: place != baseline)
     return _Row(
-        number=ripe.number,
+        number=settled.number,
         event_id=decision.event_id,
         slot=decision.slot,
         at=decision.at,

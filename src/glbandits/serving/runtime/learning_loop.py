@@ -14,7 +14,7 @@ from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.serving.domain.action_selection import allowed_places, decide, seed_of
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
-from glbandits.serving.domain.loop_config import SECOND, Configuration
+from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.model_snapshots import (
     Identity,
     Snapshot,
@@ -89,8 +89,8 @@ class Loop:
 
     def _read(self) -> Snapshot:
         """Take the configuration that is kept, and give the model; remember their versions for `_commit`."""
-        configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(Configuration()))
-        self.configuration = msgspec.json.decode(configuration.body, type=Configuration)
+        configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(LoopConfig()))
+        self.configuration = msgspec.json.decode(configuration.body, type=LoopConfig)
         if configuration.version != self._versions.get(CONFIGURATION):
             since = self._when_the_wait_changed()
             if since != self._wait_since:
@@ -106,7 +106,7 @@ class Loop:
         """To what it is now."""
         since = 0
         for document in reversed(self._store.documents(self.name, CONFIGURATION)):
-            if msgspec.json.decode(document.body, type=Configuration).wait != self.configuration.wait:
+            if msgspec.json.decode(document.body, type=LoopConfig).wait != self.configuration.wait:
                 break
             since = document.at
         return since
@@ -207,14 +207,16 @@ class Loop:
         made_before = earliest if earliest > self._wait_since else 0
         logged = self._marks.logged_for(self.configuration.reward_wait)
         up_to = self._store.seal(self.name, self._number, now, BATCH, made_before=made_before, logged_through=logged)
-        found = self._store.ripe(self.name, self._number, now, BATCH) if up_to else []
-        return [ripe for ripe in found if ripe.number <= up_to]
+        found = self._store.settled(self.name, self._number, now, BATCH) if up_to else []
+        return [settled for settled in found if settled.number <= up_to]
 
     def _pass(self, batch: Sequence[SettledDecision]) -> None:
         """Learn a batch and publish the model: all of it, or nothing. Set aside what cannot be learned."""
         try:
-            outcomes = [learn(self._learner, ripe, self._hashing()) for ripe in batch]
-            set_aside = [ripe for ripe, out in zip(batch, outcomes, strict=True) if out is LearningOutcome.SET_ASIDE]
+            outcomes = [learn(self._learner, settled, self._hashing()) for settled in batch]
+            set_aside = [
+                settled for settled, out in zip(batch, outcomes, strict=True) if out is LearningOutcome.SET_ASIDE
+            ]
             self._number, self._set_aside = batch[-1].number, self._set_aside + len(set_aside)
             self.published = self._publish()
         except BaseException:
@@ -237,7 +239,7 @@ class Loop:
         By the wall clock, or by the time that the decision has been in the log, whichever is longer.
         """
         learned, now = self.published.number, self._clock()
-        settled = self._store.ripe(self.name, learned, now, 1)
+        settled = self._store.settled(self.name, learned, now, 1)
         by_clock = (now - settled[0].decision.at - settled[0].decision.wait) / SECOND if settled else 0.0
         return max(0.0, by_clock, self._marks.age_after(learned) - self.configuration.reward_wait)
 
@@ -246,11 +248,11 @@ class Loop:
         self._store.save_model(self.name, self._number, self._clock(), encode_snapshot(snapshot), keep=2)
         self._kept = self._number
 
-    def configure(self, configuration: Configuration) -> None:
+    def configure(self, configuration: LoopConfig) -> None:
         """Go on under another configuration. Another policy or width begins with a new model."""
         self.reconfigure(lambda _: configuration)
 
-    def reconfigure(self, change: Callable[[Configuration], Configuration]) -> Configuration:
+    def reconfigure(self, change: Callable[[LoopConfig], LoopConfig]) -> LoopConfig:
         """Go on under a configuration that is made of the one that is kept now; and say which it is.
 
         Nobody changes it in between: what two change at the same time is changed by both.
@@ -262,7 +264,7 @@ class Loop:
                 if self._commit(self._model_for(changed), configuration=changed):
                     return changed
 
-    def _model_for(self, configuration: Configuration) -> Bandit | None:
+    def _model_for(self, configuration: LoopConfig) -> Bandit | None:
         """A new model; None if the one that there is can go on."""
         if self._learner.policy == configuration.policy_settings() and self._learner.dim == configuration.width:
             return None
@@ -297,7 +299,7 @@ class Loop:
         self,
         bandit: Bandit | None,
         *,
-        configuration: Configuration | None = None,
+        configuration: LoopConfig | None = None,
         passed: int | None = None,
         alone: bool = False,
         anew: bool = False,

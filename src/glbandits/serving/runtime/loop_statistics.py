@@ -123,7 +123,7 @@ class LoopStatistics:
 
         A model that another process has put in place of ours may pass some again: they are counted once.
         """
-        self._count(ripe for ripe in passed if ripe.number > self._last)
+        self._count(settled for settled in passed if settled.number > self._last)
         self._last = max(self._last, passed[-1].number)
 
     def follow(self, passed: int, now: int) -> None:
@@ -133,8 +133,8 @@ class LoopStatistics:
         """
         self._forget_deleted()
         while self._last < passed:
-            batch = self._store.ripe(self._loop, self._last, now, PAGE)
-            self._count([ripe for ripe in batch if ripe.number <= passed])
+            batch = self._store.settled(self._loop, self._last, now, PAGE)
+            self._count([settled for settled in batch if settled.number <= passed])
             self._last = min(passed, batch[-1].number) if batch else passed
 
     def look_back(self) -> None:
@@ -144,7 +144,7 @@ class LoopStatistics:
         """
         while self._left:  # the newest first, so that those which are left out are the oldest
             page = self._store.search(self._loop, "", min(PAGE, self._left), self._before)
-            self._count(map(_ripe, page))
+            self._count(map(_settled, page))
             self._left = self._left - len(page) if len(page) == PAGE else 0
             self._before = page[-1].number if page else 0
 
@@ -152,7 +152,7 @@ class LoopStatistics:
         """Forget what is in the log no more. The stretch in which the log now begins goes as a whole."""
         if self._first is None:
             return
-        oldest = self._store.ripe(self._loop, 0, END_OF_TIME, 1)
+        oldest = self._store.settled(self._loop, 0, END_OF_TIME, 1)
         if oldest and oldest[0].number <= self._first:
             return
         with self._lock:
@@ -164,12 +164,12 @@ class LoopStatistics:
                 timeline.forget_before(oldest[0].decision.at)
 
     def _count(self, passed: Iterable[SettledDecision]) -> None:
-        for ripe in passed:
-            observation = observation_of(ripe)
-            self._first = ripe.number if self._first is None else min(self._first, ripe.number)
+        for settled in passed:
+            observation = observation_of(settled)
+            self._first = settled.number if self._first is None else min(self._first, settled.number)
             with self._lock:  # for each, so that who looks need not wait long
                 for timeline in self._timelines.values():
-                    timeline.add(ripe.decision.at, observation)
+                    timeline.add(settled.decision.at, observation)
 
 
 def _empty_timelines() -> dict[Window, Timeline]:
@@ -180,6 +180,6 @@ def _empty_timelines() -> dict[Window, Timeline]:
     }
 
 
-def _ripe(logged: LoggedDecision) -> SettledDecision:
+def _settled(logged: LoggedDecision) -> SettledDecision:
     rewards = tuple((reward.at, reward.value) for reward in logged.rewards if not reward.late)
     return SettledDecision(logged.number, logged.decision, rewards, logged.activated_at is not None)

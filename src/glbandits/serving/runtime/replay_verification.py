@@ -69,8 +69,8 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
     models, whole, decisions, unchecked = _Models(store, loop, bases), True, 0, 0
     different, sentences = 0, list[str]()
     for batch in _batches(store, loop, 0, last):
-        made = [ripe for ripe in batch if ripe.decision.epoch >= models.since] if whole else []
-        found = [sentence for ripe in made if (sentence := _difference(ripe, models, salt))]
+        made = [settled for settled in batch if settled.decision.epoch >= models.since] if whole else []
+        found = [sentence for settled in made if (sentence := _difference(settled, models, salt))]
         whole = whole and models.log_is_whole()
         if not whole:  # what they were made from may have been deleted
             made, found = [], []
@@ -94,16 +94,16 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
 
 def _batches(store: EventStore, loop: str, after: int, last: int) -> Iterator[list[SettledDecision]]:
     """The decisions after a number, in order, up to the one that is said to be the last."""
-    while after < last and (page := store.ripe(loop, after, END_OF_TIME, BATCH)):
-        yield [ripe for ripe in page if ripe.number <= last]
+    while after < last and (page := store.settled(loop, after, END_OF_TIME, BATCH)):
+        yield [settled for settled in page if settled.number <= last]
         after = page[-1].number
 
 
-def _difference(ripe: SettledDecision, models: "_Models", salt: str) -> str:
+def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
     """What is not as it was, as a sentence; nothing if all is."""
-    decision, bandit = ripe.decision, models.at(ripe.decision.epoch, ripe.decision.model)
+    decision, bandit = settled.decision, models.at(settled.decision.epoch, settled.decision.model)
     found = _difference_of(decision, bandit, models.hashing(bandit.dim), salt)
-    return f"decision {ripe.number} ({decision.event_id}): {found}" if found else ""
+    return f"decision {settled.number} ({decision.event_id}): {found}" if found else ""
 
 
 def _difference_of(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str) -> str:
@@ -168,8 +168,8 @@ class _Models:
         if self._number >= number:
             return
         for batch in _batches(self._store, self._loop, self._number, number):
-            for ripe in batch:
-                outcome = learn(self._bandit, ripe, self.hashing(self._bandit.dim))
+            for settled in batch:
+                outcome = learn(self._bandit, settled, self.hashing(self._bandit.dim))
                 self.learned += outcome is LearningOutcome.LEARNED
                 self.set_aside += outcome is LearningOutcome.SET_ASIDE
         self._number = number

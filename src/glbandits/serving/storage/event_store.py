@@ -117,18 +117,18 @@ class EventStore(Protocol):
 
         Goes through the decisions in order and stops at the first one that must stay open. A decision can be closed if
         it is closed already, if its reward window was over at `now`, if its timestamp is before `made_before`, or if
-        its number is at most `logged_through`, whatever its timestamp says. `ripe` returns closed decisions.
+        its number is at most `logged_through`, whatever its timestamp says. `settled` returns closed decisions.
 
         Returns the last number that is closed, or 0 if there is nothing to close. All decisions up to it are closed,
         and stay closed. The store keeps a number and not a time, so that a clock that was wrong for a moment does not
         close later decisions.
 
         A reward may come in time and still wait to be written when its decision is learned. If it then counted as
-        accepted, the log could not give the same model again. So a learner seals first, then reads `ripe`, and learns
-        the decisions that are sealed.
+        accepted, the log could not give the same model again. So a learner seals first, then reads `settled`, and
+        learns the decisions that are sealed.
         """
 
-    def ripe(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
+    def settled(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
         """Decisions with greater numbers than `after` that are closed, or whose wait was over at `now`.
 
         With what came in time, in the order of their numbers, and no further than the first of another kind: none

@@ -21,8 +21,8 @@ encode_json = msgspec.json.Encoder().encode
 decode_json = msgspec.json.Decoder().decode
 
 NUMBERED = ("", "event", "numbered")
-"""Names the row of `counts` with the number of the last event that was kept. It is of no loop and never deleted."""
-LAST = f"SELECT count FROM counts WHERE (loop, kind, status) = {NUMBERED}"
+"""Names the row of `event_counts` with the sequence number of the last event. It is of no loop and never deleted."""
+LAST = f"SELECT count FROM event_counts WHERE (loop, kind, status) = {NUMBERED}"
 EXACT = "printf('%%!.17g', %s)"
 """All digits of a number, as text: JSON of SQLite has 15."""
 FIND = f"""
@@ -67,7 +67,7 @@ BODY = 6
 """The column with the body of a decision."""
 REWARDS = _insertions("INTO rewards", 7)
 ACTIVATIONS = _insertions("OR REPLACE INTO activations", 5)
-COUNTS = _insertions("INTO counts", 4, " ON CONFLICT DO UPDATE SET count = count + excluded.count")
+COUNTS = _insertions("INTO event_counts", 4, " ON CONFLICT DO UPDATE SET count = count + excluded.count")
 
 
 class KnownName(Exception):
@@ -177,7 +177,7 @@ def _json(value: object) -> str:
     return encode_json(value).decode()
 
 
-def last_ripe(
+def last_settled(
     connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int, made_before: int, logged_through: int
 ) -> int:
     """The number of the last decision that can be closed, see `EventStore.seal`; 0 if there is none."""
@@ -197,8 +197,8 @@ def _sealed(connection: sqlite3.Connection, loop: str) -> int:
     return 0 if row is None else int(row[0])
 
 
-def ripe(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
-    """See `EventStore.ripe`. Three ranges, merged."""
+def settled(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
+    """See `EventStore.settled`. Three ranges, merged."""
     found: list[tuple[int, bytes]] = []
     sealed = _sealed(connection, loop)
     for number, deadline, body in connection.execute(
@@ -298,7 +298,7 @@ def summary(connection: sqlite3.Connection, loop: str) -> LogSummary:
     counts: dict[Kind, dict[EventStatus, int]] = {
         kind: dict.fromkeys(EventStatus, 0) for kind in ("decision", "reward", "activation")
     }
-    found = "SELECT kind, status, count FROM counts WHERE loop = ? AND kind <> 'event'"
+    found = "SELECT kind, status, count FROM event_counts WHERE loop = ? AND kind <> 'event'"
     for kind, status, count in connection.execute(found, (loop,)):
         counts[kind][EventStatus(status)] = count
     return LogSummary(
@@ -312,7 +312,7 @@ def summary(connection: sqlite3.Connection, loop: str) -> LogSummary:
 
 def begin_anew(connection: sqlite3.Connection, loop: str) -> None:
     """Count the events of a loop from 0 again. Their numbers go on."""
-    connection.execute("DELETE FROM counts WHERE loop = ? AND kind <> 'event'", (loop,))
+    connection.execute("DELETE FROM event_counts WHERE loop = ? AND kind <> 'event'", (loop,))
 
 
 def delete_oldest(connection: sqlite3.Connection, loop: str, up_to: int, limit: int) -> int:

@@ -82,8 +82,15 @@ UPGRADES: tuple[tuple[str, ...], ...] = (
         # The rewards that a decision accepts; NULL for all that are finite.
         "ALTER TABLE decisions ADD COLUMN reward_min REAL",
         "ALTER TABLE decisions ADD COLUMN reward_max REAL",
-        "ALTER TABLE counts RENAME COLUMN fate TO status",
-        "UPDATE counts SET status = 'accepted' WHERE status = 'kept'",
+        """CREATE TABLE event_counts (
+            loop TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            status TEXT NOT NULL,
+            count INTEGER NOT NULL,
+            PRIMARY KEY (loop, kind, status)
+        ) STRICT, WITHOUT ROWID""",
+        "INSERT INTO event_counts SELECT loop, kind, iif(fate = 'kept', 'accepted', fate), count FROM counts",
+        "DROP TABLE counts",
     ),
 )
 """What leads from version 0, an empty file, to 1, from 1 to 2, and so on. A change is a new entry, never an edit."""

@@ -208,7 +208,7 @@ class SqliteStore:
         """See `EventStore.seal`."""
         whole("limit", limit, at_least=1)
         with self._reading() as connection:
-            last = sqlite_log.last_ripe(connection, loop, after, now, limit, made_before, logged_through)
+            last = sqlite_log.last_settled(connection, loop, after, now, limit, made_before, logged_through)
         if last:
             with self._writing() as connection:
                 connection.execute(
@@ -217,10 +217,10 @@ class SqliteStore:
                 )
         return last
 
-    def ripe(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
-        """See `EventStore.ripe`."""
+    def settled(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
+        """See `EventStore.settled`."""
         with self._reading() as connection:
-            return sqlite_log.ripe(connection, loop, after, now, whole("limit", limit, at_least=1))
+            return sqlite_log.settled(connection, loop, after, now, whole("limit", limit, at_least=1))
 
     def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
         """See `EventStore.decision`."""

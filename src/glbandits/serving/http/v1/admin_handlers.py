@@ -13,7 +13,7 @@ import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.events import Decision
-from glbandits.serving.domain.loop_config import SECOND, Configuration
+from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.http.http_types import HttpError, Request, Response
 from glbandits.serving.http.v1.decision_handlers import loop_of, understood
@@ -81,15 +81,15 @@ async def change(site: Site, request: Request) -> Response:
     return await _configure(site, request, _shown)
 
 
-async def _configure(site: Site, request: Request, before: Callable[[Configuration], LoopConfiguration]) -> Response:
+async def _configure(site: Site, request: Request, before: Callable[[LoopConfig], LoopConfiguration]) -> Response:
     loop, sent = site.service.loop(loop_of(request)), understood(_settings, request.body)
 
-    def changed(kept: Configuration) -> Configuration:
+    def changed(kept: LoopConfig) -> LoopConfig:
         try:
             wire = msgspec.convert(msgspec.to_builtins(before(kept)) | sent, LoopConfiguration)
         except msgspec.ValidationError as error:
             raise InvalidInput(f"the configuration cannot be used: {error}") from None
-        return Configuration(**msgspec.structs.asdict(wire))
+        return LoopConfig(**msgspec.structs.asdict(wire))
 
     return _response(_shown(await asyncio.to_thread(loop.reconfigure, changed)))
 
@@ -182,7 +182,7 @@ def _features(decision: Decision) -> Any:
     return np.frombuffer(decision.request).reshape(len(decision.actions), -1).tolist()
 
 
-def _shown(configuration: Configuration) -> LoopConfiguration:
+def _shown(configuration: LoopConfig) -> LoopConfiguration:
     return LoopConfiguration(**msgspec.structs.asdict(configuration))
 
 
