@@ -70,7 +70,7 @@ def export_loop(
 
     def features_of(decision: Decision) -> Floats | None:
         of_another_width = decision.encoding == DENSE and len(decision.request) != 8 * len(decision.actions) * width
-        if of_another_width or decision.mode not in modes or not span[0] <= decision.at < span[1]:
+        if of_another_width or decision.mode not in modes or not span[0] <= decision.timestamp < span[1]:
             return None
         return decision_arms(decision, hashing)
 

@@ -169,9 +169,9 @@ def test_many_actions_fill_the_queue_by_their_bytes(store: FakeStore) -> None:
 
 def test_the_first_pending_decision_of_a_name_is_found(store: FakeStore) -> None:
     async def main() -> None:
-        writer, first = BatchWriter(store), decision("1", at=1)
+        writer, first = BatchWriter(store), decision("1", timestamp=1)
         await hold(store, writer, decision("0"))
-        receipts = [writer.submit(first, SLOW), writer.submit(decision("1", at=2), SLOW)]
+        receipts = [writer.submit(first, SLOW), writer.submit(decision("1", timestamp=2), SLOW)]
         assert writer.pending_decision("shop", "1", "") is first
         assert writer.pending_decision("shop", "1", "slot") is None
         store.open.set()
@@ -435,7 +435,7 @@ def test_close_gives_up_on_a_hanging_store(
 
 def test_a_writer_goes_on_in_another_event_loop(tmp_path: Path) -> None:
     async def send(name: str) -> int:
-        return (await writer.submit(decision(name), SLOW)).number
+        return (await writer.submit(decision(name), SLOW)).sequence
 
     store = SqliteStore(tmp_path / "events.db")
     writer = BatchWriter(store)
@@ -463,7 +463,7 @@ def test_an_event_loop_that_ends_logs_what_it_leaves(store: FakeStore, caplog: p
 def test_each_task_gets_its_own_receipts(tmp_path: Path) -> None:
     async def send(worker: int) -> list[tuple[str, int]]:
         names = [f"{worker}-{i}" for i in range(50)]
-        return [(name, (await writer.submit(decision(name), SLOW)).number) for name in names]
+        return [(name, (await writer.submit(decision(name), SLOW)).sequence) for name in names]
 
     async def main() -> dict[str, int]:
         pairs = await asyncio.gather(*map(send, range(8)))
@@ -474,7 +474,7 @@ def test_each_task_gets_its_own_receipts(tmp_path: Path) -> None:
     writer = BatchWriter(store)
     receipts = run(main())
     assert sorted(receipts.values()) == list(range(1, 401))
-    assert {each.decision.event_id: each.number for each in store.search("shop", "", 1000)} == receipts
+    assert {each.decision.event_id: each.sequence for each in store.search("shop", "", 1000)} == receipts
     store.close()
 
 

@@ -40,7 +40,7 @@ class World:
         self.store.append_blocking([ask(self.loop, name, CONTEXTS[0]) for name in names])
 
     def reward(self, name: str) -> EventStatus:
-        sent = Reward(loop="default", event_id=name, at=self.clock(), value=1.0)
+        sent = Reward(loop="default", event_id=name, timestamp=self.clock(), value=1.0)
         return self.store.append_blocking([sent])[0].status
 
     def wait(self, seconds: float) -> None:

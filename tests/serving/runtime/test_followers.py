@@ -54,7 +54,7 @@ def test_a_follower_has_the_model_that_was_learned(pair: Pair) -> None:
     assert not pair.alike()
     pair.follower.refresh()
     assert pair.alike()
-    assert pair.follower.published.number > 0
+    assert pair.follower.published.sequence > 0
 
 
 def test_a_follower_that_has_the_newest_model_keeps_it(pair: Pair) -> None:
@@ -69,7 +69,7 @@ def test_a_follower_can_take_over(pair: Pair) -> None:
     pair.live(40, 0)
     pair.follower.refresh()
     live(pair.follower, pair.store, pair.clock, 40, first=40)
-    assert pair.follower.published.number > pair.learner.published.number
+    assert pair.follower.published.sequence > pair.learner.published.sequence
     pair.learner.refresh()
     assert pair.alike()
     assert verify(pair.store, "default").sound
@@ -93,7 +93,7 @@ def test_the_learner_forgets_what_a_follower_was_told_to_forget(pair: Pair) -> N
     """The follower lags behind when it is told, and the new model still comes after all that was learned."""
     pair.live(60, 0)
     pair.follower.reset()
-    assert pair.follower.published.number == pair.learner.published.number
+    assert pair.follower.published.sequence == pair.learner.published.sequence
     pair.learner.learn()
     assert pair.alike()
     pair.live(40, 60)

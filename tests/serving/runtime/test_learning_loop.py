@@ -96,7 +96,7 @@ def test_a_loop_goes_on_where_it_stopped(tmp_path: Path) -> None:
     loop.close()
     again = Loop("default", store, clock)
     np.testing.assert_array_equal(again.published.bandit.state, loop.published.bandit.state)
-    assert again.published.number == loop.published.number
+    assert again.published.sequence == loop.published.sequence
     assert again.configuration == loop.configuration
     assert again.salt == loop.salt
 
@@ -109,7 +109,7 @@ def test_a_loop_that_was_killed_learns_again_what_it_had_not_kept(
     monkeypatch.setattr(store, "save_model", lambda *_, **__: None)
     live(loop, store, clock, 60, first=40)
     again = Loop("default", store, clock)  # without close
-    assert again.published.number < loop.published.number
+    assert again.published.sequence < loop.published.sequence
     again.learn()
     np.testing.assert_array_equal(again.published.bandit.state, loop.published.bandit.state)
 
@@ -139,7 +139,7 @@ def test_what_fails_in_the_middle_of_a_batch_is_not_learned_twice(
             loop.learn()
     loop.learn()
     live(loop, store, clock, 10, first=10)
-    assert loop.published.number > 0
+    assert loop.published.sequence > 0
     assert verify(store, "default").sound
 
 
@@ -163,7 +163,7 @@ def _state_after(folder: Path, rewards: list[tuple[int, int, float]]) -> Floats:
     for event, key, value in rewards:
         clock.wait(0.01)
         store.append_blocking(
-            [Reward(loop="default", event_id=f"event-{event}", at=clock(), value=value, key=f"{key}")]
+            [Reward(loop="default", event_id=f"event-{event}", timestamp=clock(), value=value, key=f"{key}")]
         )
     clock.wait(20)
     loop.learn()
@@ -178,7 +178,7 @@ def test_a_late_reward_is_not_learned(tmp_path: Path) -> None:
         loop, store = small_loop(tmp_path / f"{came}", clock := Clock())
         store.append_blocking([ask(loop, "one", "noon")])
         clock.wait(10.5)
-        store.append_blocking([Reward(loop="default", event_id="one", at=clock(), value=1.0)] * came)
+        store.append_blocking([Reward(loop="default", event_id="one", timestamp=clock(), value=1.0)] * came)
         loop.learn()
         states.append(loop.published.bandit.state)
         assert store.summary("default").rewards.get(EventStatus.LATE, 0) == came
@@ -201,9 +201,9 @@ def test_a_deferred_decision_counts_when_it_is_activated(tmp_path: Path, activat
     loop, store = small_loop(tmp_path, clock := Clock())
     before = loop.published.bandit.state
     store.append_blocking([ask(loop, "one", "noon", deferred=True)])
-    store.append_blocking([Reward(loop="default", event_id="one", at=clock(), value=1.0)])
+    store.append_blocking([Reward(loop="default", event_id="one", timestamp=clock(), value=1.0)])
     if activated:
-        store.append_blocking([Activation(loop="default", event_id="one", at=clock())])
+        store.append_blocking([Activation(loop="default", event_id="one", timestamp=clock())])
     clock.wait(11)
     assert loop.learn() == 1
     assert np.array_equal(before, loop.published.bandit.state) != bool(learned)
@@ -281,7 +281,10 @@ def test_dense_actions_are_decided_and_learned(tmp_path: Path) -> None:
             DecisionRequest(event_id=f"{number}", request=arms.tobytes(), encoding="dense", actions=ACTIONS)
         )
         store.append_blocking(
-            [decision, Reward(loop="default", event_id=f"{number}", at=clock(), value=float(decision.shown == 2))]
+            [
+                decision,
+                Reward(loop="default", event_id=f"{number}", timestamp=clock(), value=float(decision.shown == 2)),
+            ]
         )
         clock.wait(11)
         loop.learn()
@@ -361,7 +364,7 @@ def test_what_was_forgotten_is_not_said_to_differ(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     made = live(loop, store, clock, 100)
     state = loop.published.bandit.state
-    assert loop.forget(made[50].at) == 50
+    assert loop.forget(made[50].timestamp) == 50
     np.testing.assert_array_equal(loop.published.bandit.state, state)
     live(loop, store, clock, 40, first=1000)
     found = verify(store, "default")
@@ -386,7 +389,7 @@ def test_a_log_whose_deletion_was_cut_short_is_sound(
 ) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     made = live(loop, store, clock, 100)
-    before = None if all_of_it else made[50].at
+    before = None if all_of_it else made[50].timestamp
     monkeypatch.setattr("glbandits.serving.storage.sqlite_store.DELETED_AT_ONCE", 20)
     delete, steps = sqlite_log.delete_oldest, iter([True, True, False])
 

@@ -20,7 +20,7 @@ from tests.serving.runtime.worlds import CONTEXTS, Clock, ask, live, small_loop
 
 def reward_twice(loop: Loop, store: SqliteStore, clock: Clock, value: float) -> None:
     """A decision with two rewards that are valid alone."""
-    rewards = [Reward(loop=loop.name, event_id="bad", at=clock(), value=value) for _ in range(2)]
+    rewards = [Reward(loop=loop.name, event_id="bad", timestamp=clock(), value=value) for _ in range(2)]
     store.append_blocking([ask(loop, "bad", CONTEXTS[0]), *rewards])
 
 
@@ -31,7 +31,7 @@ def test_huge_rewards_do_not_stop_learning(tmp_path: Path, aggregation: Aggregat
     live(loop, store, clock, 20)
     reward_twice(loop, store, clock, value)
     live(loop, store, clock, 20, first=100)
-    assert loop.published.number == store.last_number("default")
+    assert loop.published.sequence == store.last_sequence("default")
     usable = aggregation is not Aggregation.SUM and value == 1e50
     assert loop.published.set_aside == (0 if usable else 1)
     assert loop.statistics.view(Window.ALL).whole.set_aside == loop.published.set_aside

@@ -58,7 +58,7 @@ def live(loop: Loop, store: SqliteStore, clock: Clock, rounds: int, *, seed: int
         decision = ask(loop, f"event-{number}", CONTEXTS[place])
         store.append_blocking([decision])
         value = float(decision.shown == place)
-        store.append_blocking([Reward(loop=loop.name, event_id=decision.event_id, at=clock(), value=value)])
+        store.append_blocking([Reward(loop=loop.name, event_id=decision.event_id, timestamp=clock(), value=value)])
         made.append(decision)
         if number % 20 == 19:
             clock.wait(11)

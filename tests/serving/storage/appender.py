@@ -43,7 +43,7 @@ async def _send(writer: BatchWriter, sender: int) -> None:
         names = [f"{os.getpid()}-{sender}-{turn}-{i}" for i in range(IN_FLIGHT)]
         decisions = [(f"d {name}", writer.submit(decision(name, request=bytes(500)), TIMEOUT)) for name in names]
         rewards = [
-            (f"r {name}", writer.submit(Reward(loop="shop", event_id=name, at=1, value=1.0, key="k"), TIMEOUT))
+            (f"r {name}", writer.submit(Reward(loop="shop", event_id=name, timestamp=1, value=1.0, key="k"), TIMEOUT))
             for name in names
         ]
         for line, waiter in decisions + rewards:

@@ -64,7 +64,7 @@ def test_the_event_loop_runs_while_another_process_writes(store: WatchedStore, o
             await asyncio.sleep(0.005)
         assert not append.done()
         other.execute("COMMIT")
-        assert (await append)[0].number == 1
+        assert (await append)[0].sequence == 1
 
     run(main())
     assert store.by_thread == ["a"]

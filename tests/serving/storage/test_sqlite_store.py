@@ -42,7 +42,7 @@ EVENTS = st.one_of(
 
 
 def numbers(receipts: list[Receipt]) -> list[int]:
-    return [receipt.number for receipt in receipts]
+    return [receipt.sequence for receipt in receipts]
 
 
 def make(path: Path, events: int = 0) -> SqliteStore:
@@ -121,7 +121,7 @@ def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_store_of_version_1_keeps_its_numbers_counts_and_seals(tmp_path: Path) -> None:
-    kept = decision("a", at=5)
+    kept = decision("a", timestamp=5)
     with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as old:
         for step in sqlite_schema.UPGRADES[0]:
             old.execute(step)
@@ -137,9 +137,9 @@ def test_a_store_of_version_1_keeps_its_numbers_counts_and_seals(tmp_path: Path)
     assert store.check() == []
     found = store.decision("shop", "a")
     assert found is not None
-    assert (found.number, found.decision, [each.number for each in found.rewards]) == (7, kept, [8])
+    assert (found.sequence, found.decision, [each.sequence for each in found.rewards]) == (7, kept, [8])
     again = store.append_blocking([decision("b"), decision("a"), reward("a"), reward("nobody")])
-    assert [(receipt.status, receipt.number) for receipt in again] == [
+    assert [(receipt.status, receipt.sequence) for receipt in again] == [
         (EventStatus.ACCEPTED, 10),
         (EventStatus.DUPLICATE, 7),
         (EventStatus.LATE, 11),
@@ -152,7 +152,7 @@ def test_a_store_of_version_1_keeps_its_numbers_counts_and_seals(tmp_path: Path)
 
 
 def test_a_store_of_version_2_accepts_all_rewards_of_old_decisions(tmp_path: Path) -> None:
-    body = msgspec.msgpack.decode(sqlite_log.encode_body(decision("a", at=5)))
+    body = msgspec.msgpack.decode(sqlite_log.encode_body(decision("a", timestamp=5)))
     del body["reward_range"]
     with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as old:
         for step in (step for steps in sqlite_schema.UPGRADES[:2] for step in steps):
@@ -163,14 +163,14 @@ def test_a_store_of_version_2_accepts_all_rewards_of_old_decisions(tmp_path: Pat
         old.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         old.execute("UPDATE counts SET count = 1 WHERE kind = 'event'")
     with closing(SqliteStore(tmp_path / "events.db")) as store:
-        new = decision("b", at=5, reward_range=(0.0, 1.0))
+        new = decision("b", timestamp=5, reward_range=(0.0, 1.0))
         found = store.append_blocking([reward("a", value=1e9), new, reward("b", value=1e9)])
-        assert [(receipt.status, receipt.number) for receipt in found] == [
+        assert [(receipt.status, receipt.sequence) for receipt in found] == [
             (EventStatus.ACCEPTED, 2),
             (EventStatus.ACCEPTED, 3),
             (EventStatus.OUT_OF_RANGE, 0),
         ]
-        assert [each.decision for each in store.search("shop", "", 9)] == [new, decision("a", at=5)]
+        assert [each.decision for each in store.search("shop", "", 9)] == [new, decision("a", timestamp=5)]
         assert store.check() == []
 
 
@@ -203,9 +203,9 @@ def test_another_process_that_holds_the_lock_is_waited_for_and_then_named(
 
 def test_two_stores_on_one_file_share_numbers_and_seals(tmp_path: Path) -> None:
     first, second = make(tmp_path / "events.db", events=2), SqliteStore(tmp_path / "events.db")
-    assert [receipt.number for receipt in second.append_blocking([decision("x")])] == [5]
+    assert [receipt.sequence for receipt in second.append_blocking([decision("x")])] == [5]
     assert second.seal("shop", 0, WAIT + 1, 10) == 5
-    assert [(receipt.status, receipt.number) for receipt in first.append_blocking([reward("x")])] == [
+    assert [(receipt.status, receipt.sequence) for receipt in first.append_blocking([reward("x")])] == [
         (EventStatus.LATE, 6)
     ]
     second.close()
@@ -269,7 +269,7 @@ def test_a_long_call_with_a_known_name_near_its_end_is_judged_as_a_whole(tmp_pat
 def test_a_row_that_sqlite_refuses_is_no_known_name(tmp_path: Path) -> None:
     store = make(tmp_path / "events.db")
     with pytest.raises(StoreError, match="could not be written: cannot store REAL value in INTEGER column"):
-        store.append_blocking([decision("a"), decision("b", at=0.5)])  # type: ignore[arg-type]
+        store.append_blocking([decision("a"), decision("b", timestamp=0.5)])  # type: ignore[arg-type]
     assert store.decision("shop", "a") is None
     store.close()
 
@@ -354,7 +354,7 @@ def test_tidying_waits_for_nobody(tmp_path: Path) -> None:
 def test_what_comes_while_the_log_is_deleted_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process has a decision written after each step."""
     store, other = make(tmp_path / "events.db", events=3), SqliteStore(tmp_path / "events.db")
-    last = store.last_number("shop")
+    last = store.last_sequence("shop")
     monkeypatch.setattr("glbandits.serving.storage.sqlite_store.DELETED_AT_ONCE", 1)
     delete, steps = sqlite_log.delete_oldest, iter(range(10))
 
@@ -366,7 +366,7 @@ def test_what_comes_while_the_log_is_deleted_stays(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(sqlite_log, "delete_oldest", deleted)
     assert store.delete_log("shop") == 3
-    assert [each.number > last for each in store.search("shop", "", 100)] == [True] * 4
+    assert [each.sequence > last for each in store.search("shop", "", 100)] == [True] * 4
     other.close()
     store.close()
 
@@ -391,7 +391,7 @@ def test_no_question_goes_through_a_whole_table(tmp_path: Path) -> None:
     store.search("shop", "", 5)
     store.decision("shop", "a")
     store.summary("shop")
-    store.last_number("shop", before=1)
+    store.last_sequence("shop", before=1)
     store.delete_log("shop", up_to=1)
     questions = [question for question in asked if question.split()[0] in ("SELECT", "DELETE")]
     steps = [step for question in questions for *_, step in store._writer.execute(f"EXPLAIN QUERY PLAN {question}")]
@@ -453,7 +453,7 @@ def test_large_decisions_are_written_one_by_one_and_none_is_lost(tmp_path: Path)
         traced: list[str] = []
         store._writer.set_trace_callback(traced.append)
         events = [decision(f"e{i}", request=bytes(2 * sqlite_log.LARGE if i % 2 else 10)) for i in range(10)]
-        assert [receipt.number for receipt in store.append_blocking(events)] == list(range(1, 11))
+        assert [receipt.sequence for receipt in store.append_blocking(events)] == list(range(1, 11))
         inserted = [statement for statement in traced if statement.startswith("INSERT INTO decisions")]
         assert len(inserted) == 6
-        assert {kept.number: kept.decision for kept in store.search("shop", "", 20)} == dict(enumerate(events, 1))
+        assert {kept.sequence: kept.decision for kept in store.search("shop", "", 20)} == dict(enumerate(events, 1))

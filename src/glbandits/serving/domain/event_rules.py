@@ -35,14 +35,14 @@ ACCEPTED, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = (
 class Mark(NamedTuple):
     """A reward with a key, or an activation, that a decision has."""
 
-    number: int
+    sequence: int
     late: bool
 
 
 class Known(msgspec.Struct):
     """What must be known of a decision to judge what comes of it."""
 
-    number: int
+    sequence: int
     deadline: int
     """The end of its wait."""
     reward_range: tuple[float, float] | None = None
@@ -92,9 +92,9 @@ class EventClassifier:
         name = (decision.loop, decision.event_id, decision.slot)
         first = self._known.get(name)
         if first is not None:
-            return Receipt(DUPLICATE, first.number)
+            return Receipt(DUPLICATE, first.sequence)
         self.last = number = self.last + 1
-        deadline = decision.at + decision.wait
+        deadline = decision.timestamp + decision.reward_window
         self._known[name] = made = Known(number, deadline, decision.reward_range)
         if self._slots is not None:
             self._slots.setdefault(name[:2], []).append(made)
@@ -113,11 +113,11 @@ class EventClassifier:
         key = reward.key
         first = decision.keys.get(key) if key else None
         if first is not None and not _replaces(late, first):
-            return Receipt(DUPLICATE, first.number)
+            return Receipt(DUPLICATE, first.sequence)
         self.last = number = self.last + 1
         if key:
             decision.keys[key] = Mark(number, late)
-        self.rewards.append((number, decision.number, late, reward))
+        self.rewards.append((number, decision.sequence, late, reward))
         return Receipt(LATE if late else ACCEPTED, number)
 
     def _activate(self, activation: Activation) -> Receipt:
@@ -135,15 +135,15 @@ class EventClassifier:
             if slot.activation is None or _replaces(late, slot.activation)
         ]
         if not fresh:
-            return Receipt(DUPLICATE, min(slot.activation.number for slot in slots if slot.activation))
+            return Receipt(DUPLICATE, min(slot.activation.sequence for slot in slots if slot.activation))
         self.last = number = self.last + 1
         for slot, late in fresh:
             slot.activation = Mark(number, late)
-            self.activations.append((number, slot.number, late, activation))
+            self.activations.append((number, slot.sequence, late, activation))
         return Receipt(LATE if all(late for _, late in fresh) else ACCEPTED, number)
 
     def _late(self, event: Reward | Activation, decision: Known) -> bool:
-        return event.at > decision.deadline or decision.number <= self._sealed.get(event.loop, 0)
+        return event.timestamp > decision.deadline or decision.sequence <= self._sealed.get(event.loop, 0)
 
 
 def out_of_range(value: float, lowest: float, highest: float) -> str:

@@ -48,13 +48,16 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """An action that was chosen, and all that is needed to choose it again and to learn from it."""
+    """An action that was chosen, and all that is needed to choose it again and to learn from it.
+
+    Stores keep decisions by the encoded names of the fields, so that stores of older versions can be read.
+    """
 
     loop: str
     event_id: str
     slot: str = ""
     """Of a decision with several slots, one decision each; empty if there is one."""
-    at: int
+    timestamp: int = msgspec.field(name="at")
     """Microseconds since 1970."""
     request: bytes
     """What the features are made from, as JSON or as numbers: see `encoding`."""
@@ -82,7 +85,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode
     deferred: bool = False
     """Whether it counts only when it is activated."""
-    wait: int
+    reward_window: int = msgspec.field(name="wait")
     """Microseconds that rewards are waited for."""
     default_reward: float
     aggregation: Aggregation
@@ -99,7 +102,7 @@ class Activation(msgspec.Struct, frozen=True, kw_only=True):
 
     loop: str
     event_id: str
-    at: int
+    timestamp: int
 
 
 class Reward(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,7 +111,7 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True):
     loop: str
     event_id: str
     slot: str = ""
-    at: int
+    timestamp: int
     value: float
     key: str = ""
     """A name that the sender gave it: the same reward sent twice counts once. Empty: every one counts."""
@@ -135,7 +138,7 @@ class Receipt(msgspec.Struct, frozen=True):
     """The answer of the store to an event. The store gives it when the event is durable."""
 
     status: EventStatus
-    number: int
+    sequence: int
     """Of the event in the log; of the first one for a duplicate; 0 if there is none."""
     message: str = ""
     """Why the event was refused: for a reward that is out of range."""
@@ -144,7 +147,7 @@ class Receipt(msgspec.Struct, frozen=True):
 class SettledDecision(msgspec.Struct, frozen=True):
     """A decision that is closed, or whose wait is over, with what came in time."""
 
-    number: int
+    sequence: int
     """Of the decision: they are learned in this order."""
     decision: Decision
     rewards: tuple[tuple[int, float], ...]

@@ -77,8 +77,8 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     @property
-    def wait(self) -> int:
-        """Microseconds that rewards are waited for."""
+    def reward_window(self) -> int:
+        """Microseconds after a decision for which rewards are accepted."""
         return round(self.reward_wait * SECOND)
 
     def policy_settings(self) -> Policy:

@@ -18,7 +18,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """A model as it is kept."""
 
     epoch: int
-    number: int
+    sequence: int = msgspec.field(name="number")
+    """Of the last decision that the model has learned. Encoded as in older versions."""
     bandit: bytes
     set_aside: int = 0
     """Decisions that could not be learned, since the log was begun. 0 in a snapshot of an older version."""

@@ -85,7 +85,7 @@ def observation_of(settled: SettledDecision) -> Observation:
         online=online,
         weight=1.0 / decision.probability if decision.shown == baseline else 0.0,
         supported=not online or chances[baseline] > 0.0,
-        delay=_step(min(settled.rewards)[0] - decision.at) if settled.rewards else None,
+        delay=_step(min(settled.rewards)[0] - decision.timestamp) if settled.rewards else None,
         set_aside=has_unusable_rewards(settled),
     )
 

@@ -47,16 +47,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     left_out: int
     """Decisions without a reward or features, such as deferred ones that were never activated."""
-    last_number: int
+    last_sequence: int = msgspec.field(name="last_number")
     """Of the last decision that was looked at; 0 if there was none."""
     files: list[ExportedFile]
 
 
 class _Row(NamedTuple):
-    number: int
+    sequence: int
     event_id: str
     slot: str
-    at: int
+    timestamp: int
     mode: str
     model: int
     actions: list[str]
@@ -96,7 +96,7 @@ def export_parquet(
     rows = _rows(seen.watch(_all_settled(store, loop, now)), features_of, reward_of)
     files = [_write_rows(target, part) for part in _parts(rows)]
     written = sum(file.rows for file in files)
-    manifest = Manifest(loop=loop, rows=written, left_out=seen.count - written, last_number=seen.last, files=files)
+    manifest = Manifest(loop=loop, rows=written, left_out=seen.count - written, last_sequence=seen.last, files=files)
     content = msgspec.json.format(msgspec.json.encode(manifest))
     _put_in_place(target / MANIFEST, lambda path: path.write_bytes(content))
     return manifest
@@ -106,7 +106,7 @@ def _all_settled(store: EventStore, loop: str, now: int) -> Iterator[SettledDeci
     after = 0
     while batch := store.settled(loop, after, now, BATCH):
         yield from batch
-        after = batch[-1].number
+        after = batch[-1].sequence
 
 
 class _Seen:
@@ -116,7 +116,7 @@ class _Seen:
 
     def watch(self, decisions: Iterable[SettledDecision]) -> Iterator[SettledDecision]:
         for each in decisions:
-            self.count, self.last = self.count + 1, each.number
+            self.count, self.last = self.count + 1, each.sequence
             yield each
 
 
@@ -156,10 +156,10 @@ def _row(settled: SettledDecision, features: Floats, reward: float) -> _Row:
     allowed = [i for i in range(len(decision.actions)) if i not in decision.excluded or i == decision.shown]
     allowed.sort(key=lambda place: place != baseline)
     return _Row(
-        number=settled.number,
+        sequence=settled.sequence,
         event_id=decision.event_id,
         slot=decision.slot,
-        at=decision.at,
+        timestamp=decision.timestamp,
         mode=decision.mode.value,
         model=decision.model,
         actions=[decision.actions[i] for i in allowed],
@@ -172,7 +172,7 @@ def _row(settled: SettledDecision, features: Floats, reward: float) -> _Row:
 
 def _write_rows(folder: Path, rows: list[_Row]) -> ExportedFile:
     frame = _frame(rows)
-    path = folder / f"decisions-{rows[0].number:015d}.parquet"
+    path = folder / f"decisions-{rows[0].sequence:015d}.parquet"
     digest = _put_in_place(path, lambda beside: frame.write_parquet(beside, compression="zstd"))
     return ExportedFile(path.name, len(rows), digest)
 

@@ -29,5 +29,6 @@ class FailureLog:
 
     def succeeded(self, name: str) -> None:
         """Note a success of the activity `name`. Logs a line if the last attempt failed."""
-        if self._failing.pop(name, None) is not None:
+        if name in self._failing:
             self._log.info("%s works again", name)
+            del self._failing[name]

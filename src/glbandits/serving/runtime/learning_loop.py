@@ -42,7 +42,7 @@ class Published(NamedTuple):
     """A model as decisions see it. It never changes; another takes its place."""
 
     epoch: int
-    number: int
+    sequence: int
     bandit: Bandit
     hashing: Hashing
     set_aside: int = 0
@@ -106,14 +106,14 @@ class Loop:
         """To what it is now."""
         since = 0
         for document in reversed(self._store.documents(self.name, CONFIGURATION)):
-            if msgspec.json.decode(document.body, type=LoopConfig).wait != self.configuration.wait:
+            if msgspec.json.decode(document.body, type=LoopConfig).reward_window != self.configuration.reward_window:
                 break
-            since = document.at
+            since = document.timestamp
         return since
 
     def _adopt(self, snapshot: Snapshot) -> None:
         self._learner = Bandit.from_bytes(snapshot.bandit)
-        self._epoch, self._number, self._kept = snapshot.epoch, snapshot.number, snapshot.number
+        self._epoch, self._number, self._kept = snapshot.epoch, snapshot.sequence, snapshot.sequence
         self._set_aside = snapshot.set_aside
         self.published = self._publish()
 
@@ -125,10 +125,10 @@ class Loop:
 
     def _refresh(self) -> None:
         snapshot = self._read()
-        if (snapshot.epoch, snapshot.number) > (self._epoch, self._number):
+        if (snapshot.epoch, snapshot.sequence) > (self._epoch, self._number):
             self._adopt(snapshot)
             self.learned_at = self._clock()
-        self._marks.update(self._store.last_number(self.name), self._number, self.configuration.reward_wait)
+        self._marks.update(self._store.last_sequence(self.name), self._number, self.configuration.reward_wait)
         self.statistics.follow(self._number, self._clock())
 
     def _publish(self) -> Published:
@@ -160,7 +160,7 @@ class Loop:
             loop=self.name,
             event_id=event_id,
             slot=slot,
-            at=self._clock(),
+            timestamp=self._clock(),
             request=request,
             encoding=question.encoding,
             actions=actions,
@@ -171,10 +171,10 @@ class Loop:
             probability=probability,
             probabilities=probabilities,
             epoch=model.epoch,
-            model=model.number,
+            model=model.sequence,
             mode=mode,
             deferred=question.deferred,
-            wait=configuration.wait,
+            reward_window=configuration.reward_window,
             default_reward=configuration.default_reward,
             aggregation=configuration.aggregation,
             exploration=configuration.exploration,
@@ -203,12 +203,12 @@ class Loop:
         a long window would hold up all later ones. For the same reason, a decision that has been in the log for the
         whole window is settled even if its timestamp lies in the future, because the clock stepped back.
         """
-        earliest = now - self.configuration.wait
+        earliest = now - self.configuration.reward_window
         made_before = earliest if earliest > self._wait_since else 0
         logged = self._marks.logged_for(self.configuration.reward_wait)
         up_to = self._store.seal(self.name, self._number, now, BATCH, made_before=made_before, logged_through=logged)
         found = self._store.settled(self.name, self._number, now, BATCH) if up_to else []
-        return [settled for settled in found if settled.number <= up_to]
+        return [settled for settled in found if settled.sequence <= up_to]
 
     def _pass(self, batch: Sequence[SettledDecision]) -> None:
         """Learn a batch and publish the model: all of it, or nothing. Set aside what cannot be learned."""
@@ -217,12 +217,12 @@ class Loop:
             set_aside = [
                 settled for settled, out in zip(batch, outcomes, strict=True) if out is LearningOutcome.SET_ASIDE
             ]
-            self._number, self._set_aside = batch[-1].number, self._set_aside + len(set_aside)
+            self._number, self._set_aside = batch[-1].sequence, self._set_aside + len(set_aside)
             self.published = self._publish()
         except BaseException:
             # The next call reads this batch again, so nothing of it may stay learned.
             before = self.published
-            self._learner, self._number, self._set_aside = before.bandit.copy(), before.number, before.set_aside
+            self._learner, self._number, self._set_aside = before.bandit.copy(), before.sequence, before.set_aside
             raise
         if set_aside:
             first = set_aside[0].decision.event_id
@@ -238,9 +238,11 @@ class Loop:
 
         By the wall clock, or by the time that the decision has been in the log, whichever is longer.
         """
-        learned, now = self.published.number, self._clock()
+        learned, now = self.published.sequence, self._clock()
         settled = self._store.settled(self.name, learned, now, 1)
-        by_clock = (now - settled[0].decision.at - settled[0].decision.wait) / SECOND if settled else 0.0
+        by_clock = (
+            (now - settled[0].decision.timestamp - settled[0].decision.reward_window) / SECOND if settled else 0.0
+        )
         return max(0.0, by_clock, self._marks.age_after(learned) - self.configuration.reward_wait)
 
     def _keep_now(self) -> None:
@@ -350,8 +352,8 @@ class Loop:
     def _forgettable(self, before: int | None) -> int:
         """The number of the last decision to be forgotten; 0 if there is none."""
         if before is None:
-            return self._store.last_number(self.name)
-        return self._store.last_number(self.name, before=before, up_to=self._number)
+            return self._store.last_sequence(self.name)
+        return self._store.last_sequence(self.name, before=before, up_to=self._number)
 
     def export_model(self) -> bytes:
         """The model that decides now, as `Bandit.load` reads it."""

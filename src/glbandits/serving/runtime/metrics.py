@@ -145,7 +145,7 @@ def _of_models(service: Service) -> Iterator[Family]:
     published = {name: loop.published for name, loop in loops}
     epochs = [Sample({"loop": name}, model.epoch) for name, model in published.items()]
     yield Family("glb_model_epoch", "gauge", "Times that the model was replaced.", epochs)
-    numbers = [Sample({"loop": name}, model.number) for name, model in published.items()]
+    numbers = [Sample({"loop": name}, model.sequence) for name, model in published.items()]
     yield Family("glb_model_number", "gauge", "The last decision that the model has learned or passed.", numbers)
     lags = [Sample({"loop": name}, loop.learning_lag()) for name, loop in loops]
     yield Family("glb_learning_lag_seconds", "gauge", "How long a decision has been ready to be learned.", lags)

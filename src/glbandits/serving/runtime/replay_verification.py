@@ -61,7 +61,7 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
         progress: called with the number of decisions made again so far.
     """
     # In this order: whatever is kept or decided by now is of an epoch whose base is read afterwards, or was deleted.
-    kept, last = store.latest_model(loop), store.last_number(loop)
+    kept, last = store.latest_model(loop), store.last_sequence(loop)
     identity, bases = store.documents(loop, IDENTITY), store.documents(loop, BASE)
     if not identity or not bases:  # nothing was decided yet
         return Verified(decisions=0, unchecked=0, learned=0, set_aside=0, models=0, different=0, sentences=())
@@ -95,15 +95,15 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
 def _batches(store: EventStore, loop: str, after: int, last: int) -> Iterator[list[SettledDecision]]:
     """The decisions after a number, in order, up to the one that is said to be the last."""
     while after < last and (page := store.settled(loop, after, END_OF_TIME, BATCH)):
-        yield [settled for settled in page if settled.number <= last]
-        after = page[-1].number
+        yield [settled for settled in page if settled.sequence <= last]
+        after = page[-1].sequence
 
 
 def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
     """What is not as it was, as a sentence; nothing if all is."""
     decision, bandit = settled.decision, models.at(settled.decision.epoch, settled.decision.model)
     found = _difference_of(decision, bandit, models.hashing(bandit.dim), salt)
-    return f"decision {settled.number} ({decision.event_id}): {found}" if found else ""
+    return f"decision {settled.sequence} ({decision.event_id}): {found}" if found else ""
 
 
 def _difference_of(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str) -> str:
@@ -140,7 +140,7 @@ class _Models:
 
     def _begin(self, epoch: int) -> None:
         base = self._bases[epoch]
-        self._epoch, self._number, self._bandit = epoch, base.number, Bandit.from_bytes(base.bandit)
+        self._epoch, self._number, self._bandit = epoch, base.sequence, Bandit.from_bytes(base.bandit)
 
     def log_is_whole(self) -> bool:
         """Whether nothing was deleted of the log since the oldest epoch: its base would have gone before."""
@@ -150,34 +150,36 @@ class _Models:
         """For models of this width; it remembers what it has hashed."""
         return self._hashings.setdefault(width, Hashing(width=width))
 
-    def at(self, epoch: int, number: int) -> Bandit:
+    def at(self, epoch: int, sequence: int) -> Bandit:
         """The model that had passed this decision."""
-        found = self._recent.get((epoch, number))
+        found = self._recent.get((epoch, sequence))
         if found is not None:
             return found
-        if epoch != self._epoch or number < self._number:
+        if epoch != self._epoch or sequence < self._number:
             self._begin(epoch)
-        self._advance(number)
+        self._advance(sequence)
         self.count += 1
-        self._recent[epoch, number] = self._bandit.copy()
+        self._recent[epoch, sequence] = self._bandit.copy()
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
-        return self._recent[epoch, number]
+        return self._recent[epoch, sequence]
 
-    def _advance(self, number: int) -> None:
-        if self._number >= number:
+    def _advance(self, sequence: int) -> None:
+        if self._number >= sequence:
             return
-        for batch in _batches(self._store, self._loop, self._number, number):
+        for batch in _batches(self._store, self._loop, self._number, sequence):
             for settled in batch:
                 outcome = learn(self._bandit, settled, self.hashing(self._bandit.dim))
                 self.learned += outcome is LearningOutcome.LEARNED
                 self.set_aside += outcome is LearningOutcome.SET_ASIDE
-        self._number = number
+        self._number = sequence
 
     def difference_to(self, kept: SavedModel) -> str:
         """What is not as it was in a model that the loop has kept."""
         snapshot = decode_snapshot(kept.body)
         if snapshot.epoch < self.since:
             return ""
-        again, was = self.at(snapshot.epoch, snapshot.number), Bandit.from_bytes(snapshot.bandit)
-        return "" if np.array_equal(again.state, was.state) else f"the kept model {snapshot.number} comes out otherwise"
+        again, was = self.at(snapshot.epoch, snapshot.sequence), Bandit.from_bytes(snapshot.bandit)
+        return (
+            "" if np.array_equal(again.state, was.state) else f"the kept model {snapshot.sequence} comes out otherwise"
+        )

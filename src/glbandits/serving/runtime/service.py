@@ -138,7 +138,7 @@ class Service:
         Raises InvalidInput, and writes nothing, if the reward is outside the range of its decision.
         """
         name = self.loop(loop).name
-        reward = Reward(loop=name, event_id=event_id, slot=slot, at=self.clock(), value=value, key=key)
+        reward = Reward(loop=name, event_id=event_id, slot=slot, timestamp=self.clock(), value=value, key=key)
         receipt = await self._kept(reward)
         if receipt.status is EventStatus.OUT_OF_RANGE:
             raise InvalidInput(receipt.message)
@@ -146,7 +146,9 @@ class Service:
 
     async def activate(self, loop: str, event_id: str) -> EventStatus:
         """Let a deferred decision count."""
-        return (await self._kept(Activation(loop=self.loop(loop).name, event_id=event_id, at=self.clock()))).status
+        return (
+            await self._kept(Activation(loop=self.loop(loop).name, event_id=event_id, timestamp=self.clock()))
+        ).status
 
     async def _kept(self, event: Reward | Activation) -> Receipt:
         try:

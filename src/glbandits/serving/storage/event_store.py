@@ -12,8 +12,8 @@ from glbandits.serving.domain.events import Decision, Event, EventStatus, Receip
 class LoggedReward(msgspec.Struct, frozen=True):
     """A reward as it is in the log."""
 
-    number: int
-    at: int
+    sequence: int
+    timestamp: int
     value: float
     key: str
     late: bool
@@ -22,7 +22,7 @@ class LoggedReward(msgspec.Struct, frozen=True):
 class LoggedDecision(msgspec.Struct, frozen=True):
     """A decision as it is in the log, with all that came of it so far."""
 
-    number: int
+    sequence: int
     decision: Decision
     rewards: tuple[LoggedReward, ...]
     """Late ones too, in the order in which they came."""
@@ -48,15 +48,15 @@ class Document(msgspec.Struct, frozen=True):
 
     version: int
     """1 is the first."""
-    at: int
+    timestamp: int
     body: bytes
 
 
 class SavedModel(msgspec.Struct, frozen=True):
     """A model as it was when it had passed the decision of this number."""
 
-    number: int
-    at: int
+    sequence: int
+    timestamp: int
     body: bytes
     """The content of a model file."""
 
@@ -64,8 +64,8 @@ class SavedModel(msgspec.Struct, frozen=True):
 class ModelEntry(msgspec.Struct, frozen=True):
     """That there is a saved model, without its content."""
 
-    number: int
-    at: int
+    sequence: int
+    timestamp: int
     size: int
     """Bytes."""
 
@@ -144,7 +144,7 @@ class EventStore(Protocol):
     def summary(self, loop: str) -> LogSummary:
         """What there is in the log."""
 
-    def last_number(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
+    def last_sequence(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
         """The number of the last decision; 0 if there is none.
 
         With `before`, of those that are older than the first that was made at this time or later; with `up_to`, of
@@ -159,13 +159,13 @@ class EventStore(Protocol):
         steps, so that others can write meanwhile.
         """
 
-    def save_document(self, loop: str, kind: str, at: int, body: bytes) -> int:
+    def save_document(self, loop: str, kind: str, timestamp: int, body: bytes) -> int:
         """Keep a new version of a document, and say which it is. Older versions stay."""
 
     def save_documents(
         self,
         loop: str,
-        at: int,
+        timestamp: int,
         bodies: Mapping[str, bytes],
         *,
         after: Mapping[str, int],
@@ -184,7 +184,7 @@ class EventStore(Protocol):
     def latest_document(self, loop: str, kind: str) -> Document | None:
         """The newest version."""
 
-    def save_model(self, loop: str, number: int, at: int, body: bytes, *, keep: int | None = None) -> None:
+    def save_model(self, loop: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None) -> None:
         """Keep a model, in place of one of the same number. With `keep`, only the first and the last so many stay."""
 
     def models(self, loop: str) -> list[ModelEntry]:
@@ -193,7 +193,7 @@ class EventStore(Protocol):
     def latest_model(self, loop: str) -> SavedModel | None:
         """The model with the greatest number."""
 
-    def model_at_most(self, loop: str, number: int) -> SavedModel | None:
+    def model_at_most(self, loop: str, sequence: int) -> SavedModel | None:
         """The model with the greatest number that is not above this."""
 
     def learner_lock(self) -> LearnerLock:

@@ -98,17 +98,17 @@ def append(connection: sqlite3.Connection, events: Sequence[Event], *, trust: bo
     return receipts
 
 
-def _decision_row(number: int, deadline: int, decision: Decision) -> tuple[Any, ...]:
+def _decision_row(sequence: int, deadline: int, decision: Decision) -> tuple[Any, ...]:
     body, limits = encode_body(decision), decision.reward_range or (None, None)
-    return (number, decision.loop, decision.event_id, decision.slot, decision.at, deadline, body, *limits)
+    return (sequence, decision.loop, decision.event_id, decision.slot, decision.timestamp, deadline, body, *limits)
 
 
-def _reward_row(number: int, of: int, late: bool, reward: Reward) -> tuple[Any, ...]:
-    return (reward.loop, of, number, reward.at, reward.value, reward.key, late)
+def _reward_row(sequence: int, of: int, late: bool, reward: Reward) -> tuple[Any, ...]:
+    return (reward.loop, of, sequence, reward.timestamp, reward.value, reward.key, late)
 
 
-def _activation_row(number: int, of: int, late: bool, activation: Activation) -> tuple[Any, ...]:
-    return (activation.loop, of, number, activation.at, late)
+def _activation_row(sequence: int, of: int, late: bool, activation: Activation) -> tuple[Any, ...]:
+    return (activation.loop, of, sequence, activation.timestamp, late)
 
 
 def _insert(connection: sqlite3.Connection, statements: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
@@ -149,8 +149,8 @@ def _add_keys(connection: sqlite3.Connection, events: Sequence[Event], known: Ma
         for event in events
         if isinstance(event, Reward) and event.key
     ]
-    asked = {found.number: found for found, _ in named if found is not None}
-    pairs = [(found.number, key) for found, key in named if found is not None]
+    asked = {found.sequence: found for found, _ in named if found is not None}
+    pairs = [(found.sequence, key) for found, key in named if found is not None]
     for decision, key, number, late in _ask(connection, FIND_KEYS, pairs):
         mark = asked[decision].keys.get(key)
         if mark is None or mark.late:
@@ -159,7 +159,7 @@ def _add_keys(connection: sqlite3.Connection, events: Sequence[Event], known: Ma
 
 def _add_activations(connection: sqlite3.Connection, events: Sequence[Event], known: Mapping[Name, Known]) -> None:
     activated = {(event.loop, event.event_id) for event in events if isinstance(event, Activation)}
-    slots = {found.number: (name[0], found) for name, found in known.items() if name[:2] in activated}
+    slots = {found.sequence: (name[0], found) for name, found in known.items() if name[:2] in activated}
     pairs = [(loop, number) for number, (loop, _) in slots.items()]
     for decision, number, late in _ask(connection, FIND_ACTIVATIONS, pairs):
         slots[decision][1].activation = Mark(number, bool(late))
@@ -329,8 +329,8 @@ def delete_oldest(connection: sqlite3.Connection, loop: str, up_to: int, limit: 
     return len(found)
 
 
-def last_number(connection: sqlite3.Connection, loop: str, before: int | None, up_to: int) -> int:
-    """See `EventStore.last_number`."""
+def last_sequence(connection: sqlite3.Connection, loop: str, before: int | None, up_to: int) -> int:
+    """See `EventStore.last_sequence`."""
     numbers = "SELECT number FROM decisions WHERE loop = ?"
     if before is not None:
         first = connection.execute(f"{numbers} AND at >= ? ORDER BY number LIMIT 1", (loop, before)).fetchone()

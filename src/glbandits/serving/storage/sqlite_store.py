@@ -47,10 +47,10 @@ class SqliteStore:
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
     >>> store = SqliteStore(Path(folder.name) / "events.db")
-    >>> store.save_document("loop", "configuration", at=0, body=b"{}")
+    >>> store.save_document("loop", "configuration", timestamp=0, body=b"{}")
     1
     >>> store.latest_document("loop", "configuration")
-    Document(version=1, at=0, body=b'{}')
+    Document(version=1, timestamp=0, body=b'{}')
     >>> store.close(), folder.cleanup()
     (None, None)
     """
@@ -240,14 +240,14 @@ class SqliteStore:
         with self._reading() as connection:
             return sqlite_log.summary(connection, loop)
 
-    def last_number(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
-        """See `EventStore.last_number`."""
+    def last_sequence(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
+        """See `EventStore.last_sequence`."""
         with self._reading() as connection:
-            return sqlite_log.last_number(connection, loop, before, 2**63 - 1 if up_to is None else up_to)
+            return sqlite_log.last_sequence(connection, loop, before, 2**63 - 1 if up_to is None else up_to)
 
     def delete_log(self, loop: str, up_to: int | None = None, *, anew: bool = False) -> int:
         """See `EventStore.delete_log`."""
-        deleted, last = 0, self.last_number(loop) if up_to is None else up_to
+        deleted, last = 0, self.last_sequence(loop) if up_to is None else up_to
         if anew:
             with self._writing() as connection:
                 sqlite_log.begin_anew(connection, loop)
@@ -258,17 +258,17 @@ class SqliteStore:
                 return deleted
             deleted += some
 
-    def save_document(self, loop: str, kind: str, at: int, body: bytes) -> int:
+    def save_document(self, loop: str, kind: str, timestamp: int, body: bytes) -> int:
         """See `EventStore.save_document`."""
         with self._writing() as connection:
             version = _newest_version(connection, loop, kind) + 1
-            connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, at, body))
+            connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, timestamp, body))
         return version
 
     def save_documents(
         self,
         loop: str,
-        at: int,
+        timestamp: int,
         bodies: Mapping[str, bytes],
         *,
         after: Mapping[str, int],
@@ -282,7 +282,9 @@ class SqliteStore:
                 version = _newest_version(connection, loop, kind) + 1
                 if kind in alone:
                     connection.execute("DELETE FROM documents WHERE loop = ? AND kind = ?", (loop, kind))
-                connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, at, body))
+                connection.execute(
+                    "INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, timestamp, body)
+                )
         return True
 
     def documents(self, loop: str, kind: str) -> list[Document]:
@@ -302,12 +304,12 @@ class SqliteStore:
             ).fetchone()
         return None if row is None else Document(*row)
 
-    def save_model(self, loop: str, number: int, at: int, body: bytes, *, keep: int | None = None) -> None:
+    def save_model(self, loop: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None) -> None:
         """See `EventStore.save_model`."""
         if keep is not None:
             whole("keep", keep, at_least=1)
         with self._writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?)", (loop, number, at, body))
+            connection.execute("INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?)", (loop, sequence, timestamp, body))
             if keep is not None:
                 connection.execute(
                     "DELETE FROM models WHERE loop = :loop"
@@ -328,12 +330,12 @@ class SqliteStore:
         """See `EventStore.latest_model`."""
         return self.model_at_most(loop, 2**63 - 1)
 
-    def model_at_most(self, loop: str, number: int) -> SavedModel | None:
+    def model_at_most(self, loop: str, sequence: int) -> SavedModel | None:
         """See `EventStore.model_at_most`."""
         with self._reading() as connection:
             row = connection.execute(
                 "SELECT number, at, body FROM models WHERE loop = ? AND number <= ? ORDER BY number DESC LIMIT 1",
-                (loop, number),
+                (loop, sequence),
             ).fetchone()
         return None if row is None else SavedModel(*row)
 

@@ -47,7 +47,7 @@ class Configuring:
 
     async def _told(self, loop: Loop) -> Response:
         kept = await asyncio.to_thread(self._service.store.latest_document, loop.name, CONFIGURATION)
-        return Response(200, msgspec.json.encode(described(loop.configuration, kept.at if kept else 0)))
+        return Response(200, msgspec.json.encode(described(loop.configuration, kept.timestamp if kept else 0)))
 
     async def get_policy(self, request: Request) -> Response:
         """The policy that the loop runs."""

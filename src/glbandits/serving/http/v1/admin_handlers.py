@@ -55,8 +55,8 @@ async def status(site: Site, request: Request) -> Response:
             policy=configuration.policy,
             width=configuration.width,
             mode=configuration.mode,
-            model_version=model_version(model.epoch, model.number),
-            learned_to=model.number,
+            model_version=model_version(model.epoch, model.sequence),
+            learned_to=model.sequence,
             learning_failed=site.service.learning_failed,
             queue=site.service.writer.depth,
             first_at=None if summary.first_at is None else moment(summary.first_at),
@@ -129,7 +129,7 @@ def page_of(store: EventStore, loop: str, prefix: str, limit: int, before: int |
         size += sum(len(one.decision.request) for one in found)
         if len(found) < wanted:
             return Events(events=page, before=None)
-        before = found[-1].number
+        before = found[-1].sequence
     return Events(events=page, before=before)
 
 
@@ -148,10 +148,10 @@ def record_of(logged: LoggedDecision) -> EventRecord:
     """A decision of the log as it is shown."""
     decision = logged.decision
     return EventRecord(
-        number=logged.number,
+        number=logged.sequence,
         event_id=decision.event_id,
         slot=decision.slot,
-        at=moment(decision.at),
+        at=moment(decision.timestamp),
         actions=decision.actions,
         excluded=decision.excluded,
         shown=decision.shown,
@@ -163,10 +163,10 @@ def record_of(logged: LoggedDecision) -> EventRecord:
         deferred=decision.deferred,
         activated_at=None if logged.activated_at is None else moment(logged.activated_at),
         rewards=[
-            EventReward(number=one.number, at=moment(one.at), value=one.value, key=one.key, late=one.late)
+            EventReward(number=one.sequence, at=moment(one.timestamp), value=one.value, key=one.key, late=one.late)
             for one in logged.rewards
         ],
-        wait=decision.wait / SECOND,
+        wait=decision.reward_window / SECOND,
         default_reward=decision.default_reward,
         aggregation=decision.aggregation,
         exploration=decision.exploration,
