@@ -348,14 +348,14 @@ def test_a_configuration_is_kept_as_json() -> None:
 def test_a_policy_without_exact_chances_cannot_serve() -> None:
     from glbandits import LaplaceTs
 
-    with pytest.raises(InvalidInput, match="cannot say the exact chance"):
+    with pytest.raises(InvalidInput, match="has no exact probabilities"):
         decide(Bandit(LaplaceTs(), dim=2, seed=1), np.eye(2), np.arange(2), 0.1, 1)
 
 
 def test_a_policy_without_exact_chances_is_not_configured(tmp_path: Path) -> None:
     loop, _ = small_loop(tmp_path, Clock())
     before = loop.configuration
-    with pytest.raises(InvalidInput, match="laplace-ts with these settings cannot say the exact chance"):
+    with pytest.raises(InvalidInput, match="laplace-ts with these settings has no exact probabilities"):
         loop.configure(LoopConfig(policy="laplace-ts", settings={}))
     assert loop.configuration == before
 

@@ -41,12 +41,12 @@ def fresh_model(configuration: LoopConfig) -> Bandit:
 
 
 def check_exact(configuration: LoopConfig) -> None:
-    """Refuse a policy that cannot say the exact chance of an action, in its first decision or a later one."""
+    """Raise InvalidInput if the policy has no exact probabilities, in its first decision or a later one."""
     model = fresh_model(configuration)
     exact = model.exact_probabilities([[0.0] * configuration.width]) is not None
     later = getattr(model.policy, "draw", None) != "decision"  # which SGD-TS begins only after its first block
     if not (exact and later):
         raise InvalidInput(
-            f"{configuration.policy} with these settings cannot say the exact chance of an action, which a service "
-            "must log; use optimist"
+            f"{configuration.policy} with these settings has no exact probabilities of actions, which a service must "
+            "log. Use optimist."
         )

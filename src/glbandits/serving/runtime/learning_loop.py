@@ -12,7 +12,7 @@ import msgspec
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
-from glbandits.serving.domain.action_selection import allowed_places, decide, seed_of
+from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.model_snapshots import (
@@ -148,7 +148,7 @@ class Loop:
                 f"the loop takes {model.bandit.dim} features for each action; got {arms.shape[1]}. Send as many, or "
                 "configure the loop for another width"
             )
-        allowed = allowed_places(len(actions), excluded)
+        allowed = allowed_indices(len(actions), excluded)
         event_id, slot = question.event_id, question.slot
         seed = seed_of(self.salt, event_id, slot)
         choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
