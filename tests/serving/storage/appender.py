@@ -21,6 +21,7 @@ from tests.serving.makers import decision
 
 SENDERS = 4
 IN_FLIGHT = 8
+TIMEOUT = 60.0
 
 
 async def append_for_ever(path: str) -> None:
@@ -40,9 +41,10 @@ def _tidy(store: SqliteStore) -> None:
 async def _send(writer: BatchWriter, sender: int) -> None:
     for turn in itertools.count():
         names = [f"{os.getpid()}-{sender}-{turn}-{i}" for i in range(IN_FLIGHT)]
-        decisions = [(f"d {name}", writer.submit(decision(name, request=bytes(500)))) for name in names]
+        decisions = [(f"d {name}", writer.submit(decision(name, request=bytes(500)), TIMEOUT)) for name in names]
         rewards = [
-            (f"r {name}", writer.submit(Reward(loop="shop", event_id=name, at=1, value=1.0, key="k"))) for name in names
+            (f"r {name}", writer.submit(Reward(loop="shop", event_id=name, timestamp=1, value=1.0, key="k"), TIMEOUT))
+            for name in names
         ]
         for line, waiter in decisions + rewards:
             await waiter
