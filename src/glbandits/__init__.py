@@ -13,11 +13,13 @@ from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, Unkno
 from glbandits.maths.links import LINKS, Link
 from glbandits.policies import *  # noqa: F403  (a new policy is listed there, and nowhere else)
 from glbandits.policies import __all__ as _policies
+from glbandits.policy import Coefficients
 from glbandits.version import __version__
 
 __all__ = [
     "LINKS",
     "Bandit",
+    "Coefficients",
     "GlbanditsError",
     "InvalidInput",
     "Link",

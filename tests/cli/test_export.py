@@ -54,8 +54,8 @@ def test_decisions_that_are_not_learned_are_there_if_they_are_asked_for(tmp_path
     for mode in Mode:
         loop.reconfigure(partial(replace, mode=mode))
         made = ask(loop, mode.value, "noon")
-        told = Reward(loop="default", event_id=mode.value, at=clock(), value=0.5)
-        kept.append([made, told, ask(loop, f"deferred {mode}", "noon", deferred=True)])
+        told = Reward(loop="default", event_id=mode.value, timestamp=clock(), value=0.5)
+        kept.append_blocking([made, told, ask(loop, f"deferred {mode}", "noon", deferred=True)])
     kept.close()
     for asked, there in [
         ([], ["Online", "Apprentice"]),

@@ -15,14 +15,16 @@ def test_a_sound_log_is_said_to_be_sound(tmp_path: Path) -> None:
     store.close()
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--verify"])
     assert result.exit_code == 0
-    assert "default: 40 decisions; rewards: duplicate 0, kept 40, late 0, unknown 0" in result.output
+    assert (
+        "default: 40 decisions; rewards: accepted 40, duplicate 0, late 0, out of range 0, unknown 0" in result.output
+    )
     assert "40 decisions made again with 3 models, 40 learned again: all the same" in result.output
 
 
 def test_a_log_that_was_changed_is_found_out(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     decision = live(loop, store, clock, 10)[0]
-    store.append([msgspec.structs.replace(decision, event_id="forged", seed=1)])
+    store.append_blocking([msgspec.structs.replace(decision, event_id="forged", seed=1)])
     store.close()
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite")])
     assert result.exit_code == 1
@@ -45,5 +47,7 @@ def test_a_summary_makes_nothing_again(tmp_path: Path, more: list[str]) -> None:
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--summary", *more])
     assert result.exit_code == 0
     assert (
-        "5 decisions" if not more else "other: 0 decisions; rewards: duplicate 0, kept 0, late 0, unknown 0"
+        "5 decisions"
+        if not more
+        else "other: 0 decisions; rewards: accepted 0, duplicate 0, late 0, out of range 0, unknown 0"
     ) in result.output

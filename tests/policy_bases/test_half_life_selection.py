@@ -55,7 +55,7 @@ def test_change_of_theta_replaces_the_main_copy() -> None:
     assert bandit.state[REWARDS] == 1200
 
 
-def test_active_copy_takes_the_decisions() -> None:
+def test_active_copy_takes_the_decisions_and_is_shown() -> None:
     bandit, arms = Bandit(Optimist(half_life="auto"), dim=2), np.array([[1.0, -1.0], [-1.0, 1.0], [0.5, 0.5]])
     bandit.learn_batch(*rewards_of(np.array([1.0, -1.0]), 60, seed=3))
     policy = Optimist(half_life="auto")
@@ -67,6 +67,10 @@ def test_active_copy_takes_the_decisions() -> None:
         single = Bandit(Optimist(half_life=None if i == 0 else half_life_of(i, 2)), dim=2)
         single.learn_batch(*rewards_of(np.array([1.0, -1.0]), 60, seed=3))
         np.testing.assert_array_equal(out, single.probabilities(arms))
+        active, expected = policy.coefficients(state, 2), single.coefficients()
+        assert active is not None
+        assert expected is not None
+        np.testing.assert_array_equal([*active.theta, active.intercept], [*expected.theta, expected.intercept])
 
 
 def test_copy_may_grow() -> None:

@@ -14,7 +14,7 @@ LONGEST = 20.0
 Result = TypeVar("Result")
 
 
-def decision(event_id: str, at: int = 0, *, loop: str = "shop", **changed: Any) -> Decision:
+def decision(event_id: str, timestamp: int = 0, *, loop: str = "shop", **changed: Any) -> Decision:
     """A decision among three actions that waits for WAIT microseconds."""
     settings: dict[str, Any] = {
         "slot": "",
@@ -27,25 +27,25 @@ def decision(event_id: str, at: int = 0, *, loop: str = "shop", **changed: Any) 
         "probabilities": (0.5, 0.25, 0.25),
         "model": 0,
         "mode": Mode.ONLINE,
-        "wait": WAIT,
+        "reward_window": WAIT,
         "default_reward": 0.0,
         "aggregation": Aggregation.EARLIEST,
         "exploration": 0.2,
         "seed": 7,
     }
-    return Decision(loop=loop, event_id=event_id, at=at, **settings | changed)
+    return Decision(loop=loop, event_id=event_id, timestamp=timestamp, **settings | changed)
 
 
 def reward(
-    event_id: str, at: int = 1, value: float = 1.0, *, loop: str = "shop", key: str = "", slot: str = ""
+    event_id: str, timestamp: int = 1, value: float = 1.0, *, loop: str = "shop", key: str = "", slot: str = ""
 ) -> Reward:
     """A reward that comes at once unless it is said when."""
-    return Reward(loop=loop, event_id=event_id, slot=slot, at=at, value=value, key=key)
+    return Reward(loop=loop, event_id=event_id, slot=slot, timestamp=timestamp, value=value, key=key)
 
 
-def activation(event_id: str, at: int = 1, *, loop: str = "shop") -> Activation:
+def activation(event_id: str, timestamp: int = 1, *, loop: str = "shop") -> Activation:
     """An activation that comes at once unless it is said when."""
-    return Activation(loop=loop, event_id=event_id, at=at)
+    return Activation(loop=loop, event_id=event_id, timestamp=timestamp)
 
 
 def run(coroutine: Coroutine[Any, Any, Result]) -> Result:

@@ -10,7 +10,7 @@ import pytest
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.client import Client, ServiceError, question
-from glbandits.serving.domain.events import Fate
+from glbandits.serving.domain.events import EventStatus
 from glbandits.serving.http.server import address_of, listen
 from tests.serving.http.in_process import answering
 from tests.serving.http.native import ARMS, Site
@@ -39,8 +39,8 @@ def test_decides_rewards_and_tells_the_status(live: Live) -> None:
         assert decided.id == "xyz"[decided.arm]
         assert decided.probability == decided.probabilities[decided.arm]
         rewarded = client.reward(decided.event_id, 1.0)
-        assert (rewarded.event_id, rewarded.fate) == (decided.event_id, Fate.KEPT)
-        assert client.status().counts.rewards[Fate.KEPT] >= 1
+        assert (rewarded.event_id, rewarded.status) == (decided.event_id, EventStatus.ACCEPTED)
+        assert client.status().counts.rewards[EventStatus.ACCEPTED] >= 1
 
 
 def test_float32_arrays_give_the_same_decision(live: Live) -> None:
@@ -48,7 +48,7 @@ def test_float32_arrays_give_the_same_decision(live: Live) -> None:
     with live.client() as client:
         first = client.decide(arms.astype(np.float32), event_id="f 1/ü", excluded=[2], deferred=True)
         assert client.decide(arms, event_id="f 1/ü", excluded=[2], deferred=True) == first
-        assert client.activate("f 1/ü").fate is Fate.KEPT
+        assert client.activate("f 1/ü").status is EventStatus.ACCEPTED
 
 
 def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
@@ -128,7 +128,9 @@ class _ScriptedHandler(BaseHTTPRequestHandler):
         if not status:
             self.close_connection = True
             return
-        body = b'{"eventId": "e", "fate": "kept"}' if status == 200 else b'{"code": "Busy", "detail": "come again"}'
+        body = (
+            b'{"eventId": "e", "status": "accepted"}' if status == 200 else b'{"code": "Busy", "detail": "come again"}'
+        )
         self.send_response(status)
         self.send_header("content-length", str(len(body)))
         self.send_header("retry-after", "0")
@@ -141,7 +143,7 @@ class _ScriptedHandler(BaseHTTPRequestHandler):
 
 def test_sends_the_same_again_when_the_server_is_busy_or_gone() -> None:
     with Scripted([503, 0, 429, 200]) as server, Client(server.address, "key") as client:
-        assert client.reward("e", 1.0).fate is Fate.KEPT
+        assert client.reward("e", 1.0).status is EventStatus.ACCEPTED
     assert len(server.bodies) == 4
     assert len(set(server.bodies)) == 1  # the same key: it counts once
     assert b'"key":"0' in server.bodies[0]

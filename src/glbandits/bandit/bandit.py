@@ -22,7 +22,7 @@ from glbandits.compilation import EntryPoint, entry_point
 from glbandits.errors import LARGEST, InvalidInput, whole
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
-from glbandits.policy import Policy
+from glbandits.policy import Coefficients, Policy
 from glbandits.policy.checked import InvalidArm, index_errors_named, out_of_range
 from glbandits.policy.first_use import check_policy
 from glbandits.records import Floats, Generator
@@ -166,6 +166,17 @@ class Bandit:
         out = np.empty(len(arms))
         exact = entry_point(probabilities_recipe, *self._key).call(self._state, self._settings, arms, out)
         return out if exact else None
+
+    def coefficients(self) -> Coefficients | None:
+        """A copy of the point estimate by which the policy scores arms, or None if the policy has no single one.
+
+        >>> from glbandits import Bandit, LinUcb
+        >>> bandit = Bandit(LinUcb(), dim=2)
+        >>> bandit.learn([1.0, 0.0], 1.0)
+        >>> bandit.coefficients()
+        Coefficients(theta=array([0.5, 0. ]), intercept=0.0)
+        """
+        return self.policy.coefficients(self._state, self.dim)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write settings, state and generator to a safetensors file; all of it or nothing."""

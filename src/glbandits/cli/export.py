@@ -13,7 +13,7 @@ from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.records import Floats
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.request_features import DENSE, decision_arms
 from glbandits.serving.domain.reward_aggregation import reward_of
 from glbandits.serving.runtime.export import Manifest, export_parquet
@@ -65,18 +65,18 @@ def export_loop(
     no action but the baseline had a chance. What the baseline earned, for a model of rewards, they do tell.
     """
     kept = store.latest_document(loop, CONFIGURATION)
-    width = (msgspec.json.decode(kept.body, type=Configuration) if kept else Configuration()).width
+    width = (msgspec.json.decode(kept.body, type=LoopConfig) if kept else LoopConfig()).width
     hashing = Hashing(width=width)
 
     def features_of(decision: Decision) -> Floats | None:
         of_another_width = decision.encoding == DENSE and len(decision.request) != 8 * len(decision.actions) * width
-        if of_another_width or decision.mode not in modes or not span[0] <= decision.at < span[1]:
+        if of_another_width or decision.mode not in modes or not span[0] <= decision.timestamp < span[1]:
             return None
         return decision_arms(decision, hashing)
 
     return export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=_earned)
 
 
-def _earned(ripe: SettledDecision) -> float | None:
+def _earned(settled: SettledDecision) -> float | None:
     """What a decision earned, by the rules of learning, though a mode does not learn it."""
-    return reward_of(replace(ripe, decision=replace(ripe.decision, mode=Mode.ONLINE)))
+    return reward_of(replace(settled, decision=replace(settled.decision, mode=Mode.ONLINE)))

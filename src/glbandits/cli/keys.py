@@ -48,7 +48,7 @@ def list_keys(store: Store = DEFAULT_STORE) -> None:
         table.add_column(column, overflow="fold")
     with _keys(store) as keys:
         for key in keys.live():
-            at = datetime.fromtimestamp(key.at / 1e6, UTC).isoformat(sep=" ", timespec="seconds")
+            at = datetime.fromtimestamp(key.timestamp / 1e6, UTC).isoformat(sep=" ", timespec="seconds")
             table.add_row(key.id, escape(key.name), ", ".join(key.scopes), at)
     Console().print(table)
 

@@ -12,7 +12,7 @@ from glbandits.cli.export import export_loop
 from glbandits.errors import InvalidInput
 from glbandits.policies import POLICIES
 from glbandits.policy import rebuild
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.http.personalizer.config_handlers import parse_arguments, policy_contract
 from glbandits.serving.http.personalizer.config_schemas import (
     PolicyContract,
@@ -41,7 +41,7 @@ def evaluate_log(
     without any such policy all events count. `averageReward` and its interval are those of inverse propensity scores.
     """
     kept = store.latest_document(loop, CONFIGURATION)
-    configuration = msgspec.json.decode(kept.body, type=Configuration) if kept else Configuration()
+    configuration = msgspec.json.decode(kept.body, type=LoopConfig) if kept else LoopConfig()
     studied = _studied(store, loop, (start, end), policies)
     sources: dict[str, tuple[PolicySource, str]] = {FIRST: ("Baseline", ""), RANDOM: ("Random", "uniform")}
     sources |= {policy.name: ("Custom", policy.arguments) for policy in policies}

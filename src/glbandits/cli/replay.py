@@ -8,7 +8,8 @@ from rich.console import Console
 
 from glbandits.cli.export import opened_store
 from glbandits.cli.progress import work_bar
-from glbandits.serving.domain.events import Fate
+from glbandits.serving.domain.events import EventStatus
+from glbandits.serving.domain.model_snapshots import decode_snapshot
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.runtime.service import DEFAULT_LOOP
 from glbandits.serving.storage.event_store import EventStore
@@ -34,14 +35,20 @@ def replay_command(
 def _replay(kept: EventStore, loop: str, check: bool, console: Console) -> bool:
     """Print what there is, and whether it comes out the same again."""
     summary = kept.summary(loop)
-    counts = ", ".join(f"{fate} {count}" for fate, count in sorted(summary.rewards.items()))
-    total = summary.decisions[Fate.KEPT]
-    console.print(f"{loop}: {total} decisions; rewards: {counts}", markup=False)
+    counts = ", ".join(f"{status.replace('_', ' ')} {count}" for status, count in sorted(summary.rewards.items()))
+    total = summary.decisions[EventStatus.ACCEPTED]
+    console.print(f"{loop}: {total} decisions; rewards: {counts}", markup=False, soft_wrap=True)
+    model = kept.latest_model(loop)
+    if model is not None and (set_aside := decode_snapshot(model.body).set_aside):
+        console.print(
+            f"{set_aside} decisions were set aside: their rewards or features cannot be learned", markup=False
+        )
     if not check:
         return True
     with work_bar(console) as bar:
         found = verify(kept, loop, lambda done: bar("decisions made again", done, total))
     told = f"{found.decisions} decisions made again with {found.models} models, {found.learned} learned again"
+    told += f", {found.set_aside} set aside" if found.set_aside else ""
     console.print(f"{told}: {'all the same' if found.sound else f'{found.different} differ'}", markup=False)
     if found.unchecked:
         console.print(f"{found.unchecked} decisions cannot be made again: what their model learned was deleted")

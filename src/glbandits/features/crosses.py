@@ -1,5 +1,7 @@
 """Hashed features and their products, added up in vectors: the part of hashing that is compiled."""
 
+from typing import TypeVar
+
 import numpy as np
 from numba import types
 from numpy.typing import NDArray
@@ -9,21 +11,33 @@ from glbandits.features.codes import CODED
 from glbandits.numba_support import READ_INTS, READ_VECTOR, jittable
 from glbandits.records import Floats, Ints
 
+Code = TypeVar("Code", np.uint64, NDArray[np.uint64])
+"""A code, or an array of them: the functions below that take both serve compiled code and NumPy."""
 HALF, LOWEST = np.uint64(32), np.uint64(1)
 
 
 @jittable
-def add_up(row: Floats, code: np.uint64, value: float) -> None:
-    """Add a value where its 64 bits say: the upper half tells the slot, the lowest bit the sign.
-
-    Thanks to the sign, features that share a slot cancel as often as they add up, so inner products have no bias.
-    """
-    slot = ((code >> HALF) * np.uint64(row.shape[0])) >> HALF
-    row[slot] += value if code & LOWEST else -value
+def index_of(code: Code, width: int) -> Code:
+    """The index in the vector that the upper half of a code gives."""
+    return ((code >> HALF) * np.uint64(width)) >> HALF
 
 
 @jittable
-def of_pair(action: np.uint64, shared: np.uint64) -> np.uint64:
+def add_up(row: Floats, code: np.uint64, value: float) -> None:
+    """Add a value at the index of its code, with the sign that the lowest bit of the code gives.
+
+    Because of the sign, features that share an index cancel as often as they add up, so inner products have no bias.
+    """
+    row[index_of(code, row.shape[0])] += value if code & LOWEST else -value
+
+
+def signs_of(codes: NDArray[np.uint64]) -> Floats:
+    """The signs with which `add_up` adds the values of these codes."""
+    return np.where(codes & LOWEST, 1.0, -1.0)
+
+
+@jittable
+def of_pair(action: Code, shared: Code) -> Code:
     """64 bits for a pair of features, well mixed: the last steps of splitmix64."""
     mixed = action * np.uint64(0x9E3779B97F4A7C15) + shared
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,6 +1,6 @@
 """Hashing: JSON objects to vectors of a chosen width, the same on every machine."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from numbers import Real
@@ -12,6 +12,7 @@ from glbandits.compilation import entry_point
 from glbandits.errors import InvalidInput, whole
 from glbandits.features.codes import CODED, LARGEST_FEATURE, Codes, packed, path_of
 from glbandits.features.crosses import cross_recipe
+from glbandits.features.named_features import CONSTANT, NamedFeature, NamedFeatures, NamingCodes, named_features
 from glbandits.records import Floats
 
 DEEPEST = 2
@@ -60,13 +61,42 @@ class Hashing:
         object.__setattr__(self, "width", whole("width", self.width, at_least=1, at_most=2**31))
         object.__setattr__(self, "seed", whole("seed", self.seed, at_least=0))
         object.__setattr__(self, "_codes", Codes(self.seed))
-        object.__setattr__(self, "_constant", self._codes.code("constant") + packed(1.0))
+        object.__setattr__(self, "_constant", self._codes.code(CONSTANT) + packed(1.0))
 
     def vectors(self, shared: Object, actions: Sequence[Object]) -> Floats:
         """The vectors of the actions, (actions, width)."""
         return self._crossed(
-            self._features(shared, None), [self._features(action, place) for place, action in enumerate(actions)]
+            _coded(self._codes, shared, None), [_coded(self._codes, action, i) for i, action in enumerate(actions)]
         )
+
+    def named_features(self, shared: Object, action: Object) -> list[NamedFeature]:
+        """The features whose sum is the vector of an action, by name, in the order in which they are added.
+
+        A number is named by its path, "user.age"; text by path and text, "topic=sports"; an entry of an array by path
+        and index, "user.tags[0]"; a product by the shared feature and the action's, "user.age * topic=sports".
+
+        >>> for feature in Hashing(width=64).named_features({"user": {"age": 31}}, {"topic": "sports"}):
+        ...     print(feature.name, feature.index, feature.value)
+        constant 31 1.0
+        user.age 39 31.0
+        topic=sports 46 1.0
+        user.age * topic=sports 31 31.0
+        """
+        return list(next(self.named_features_of_actions(shared, [action])))
+
+    def named_features_of_actions(self, shared: Object, actions: Sequence[Object]) -> Iterator[NamedFeatures]:
+        """As `named_features` for each of several actions, but names are made only when they are read.
+
+        Changes nothing in this object, so any thread may call it.
+        """
+        codes = NamingCodes(self.seed)
+        coded_shared = self._constant + _coded(codes, shared, None)
+        shared_names = [CONSTANT, *codes.take_names()]
+        named = [(_coded(codes, action, i), codes.take_names()) for i, action in enumerate(actions)]
+        own = sum(len(names) for _, names in named)
+        _check_products(len(shared_names), len(shared_names) + own, len(actions))
+        for coded, names in named:
+            yield named_features(coded_shared, shared_names, coded, names, self.width)
 
     def vectors_of_texts(self, shared: bytes, actions: Sequence[bytes], read: Callable[[bytes], Object]) -> Floats:
         """As `vectors`, of objects that are texts. One that comes again is neither read nor hashed again.
@@ -84,22 +114,12 @@ class Hashing:
 
     def _meet(self, text: bytes, place: int | None, read: Callable[[bytes], Object]) -> bytes:
         """The features of a text that is not at hand."""
-        features = self._features(read(text), place)
+        features = _coded(self._codes, read(text), place)
         if len(text) <= LONGEST_TEXT:
             if len(self._texts) >= MOST_TEXTS:
                 self._texts.clear()
             self._texts[text] = features
         return features
-
-    def _features(self, features: Object, place: int | None) -> bytes:
-        """Those of the action at a place, or the shared ones: codes and values, one after the other."""
-        found: list[bytes] = []
-        try:
-            _add(self._codes, "", features, 0, found)
-        except InvalidInput as error:
-            owner = "shared features" if place is None else f"features of action {place}"
-            raise InvalidInput(f"{owner}: {error}") from None
-        return b"".join(found)
 
     def _crossed(self, shared: bytes, actions: Sequence[bytes]) -> Floats:
         every = [self._constant + shared, *actions]
@@ -108,6 +128,17 @@ class Hashing:
         out = np.zeros((len(actions), self.width))
         entry_point(cross_recipe).call(np.frombuffer(coded, np.uint64), np.frombuffer(coded), sizes, out)
         return out
+
+
+def _coded(codes: Codes, features: Object, action: int | None) -> bytes:
+    """The code and the value of every feature of an action, given by its index, or of the shared features."""
+    found: list[bytes] = []
+    try:
+        _add(codes, "", features, 0, found)
+    except InvalidInput as error:
+        owner = "shared features" if action is None else f"features of action {action}"
+        raise InvalidInput(f"{owner}: {error}") from None
+    return b"".join(found)
 
 
 def _add(codes: Codes, space: str, features: Object, depth: int, found: list[bytes]) -> None:

@@ -46,6 +46,7 @@ class Evill(PerturbedPolicy):
     """
 
     name: ClassVar[str] = "evill"
+    estimate: ClassVar[str] = "theta_hat"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="t d", memory="t d",

@@ -39,6 +39,7 @@ class LaplaceTs(Policy):
 
     name: ClassVar[str] = "laplace-ts"
     layout: ClassVar[StateLayout] = LAYOUT
+    estimate: ClassVar[str] = "means"
     grid: ClassVar[Grid] = {"exploration": STEPS}
     """Seven values as in the paper, which spends them on the step size of a solver that is not needed here."""
     info: ClassVar[PolicyInfo] = PolicyInfo(

@@ -11,8 +11,8 @@ from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.upper_envelope import uniform_probabilities
 from glbandits.numba_support import jittable
-from glbandits.policy import AnyLink, Bounds, Policy, PolicyInfo, Probability, StateLayout, derived
-from glbandits.policy_bases.half_life_selection import are_valid_copies, initial_copies, selects_half_life
+from glbandits.policy import AnyLink, Bounds, Coefficients, Policy, PolicyInfo, Probability, StateLayout, derived
+from glbandits.policy_bases.half_life_selection import active_copy, are_valid_copies, initial_copies, selects_half_life
 from glbandits.policy_bases.posterior_scores import score_moments
 from glbandits.policy_bases.prior_replacement import replace_prior
 from glbandits.policy_bases.self_scaling_posterior import (
@@ -71,6 +71,7 @@ class Optimist(Policy):
 
     name: ClassVar[str] = "optimist"
     layout: ClassVar[StateLayout] = LAYOUT
+    estimate: ClassVar[str] = "mean"
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 (d > 128: K d)", learn="d^2 (d > 128: d)", memory="d^2 (d > 128: d)",
         guarantee="none known", use_when="the default: nothing to tune, exact probabilities",
@@ -116,6 +117,10 @@ class Optimist(Policy):
         if self.half_life == "auto":
             return are_valid_copies(state, dim, replace(self, half_life=None))
         return is_valid_posterior(state, dim)
+
+    def coefficients(self, state: Floats, dim: int) -> Coefficients | None:
+        """The posterior means of theta and the intercept, of the copy that takes the decisions if there are several."""
+        return super().coefficients(active_copy(state) if self.half_life == "auto" else state, dim)
 
     @staticmethod
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:

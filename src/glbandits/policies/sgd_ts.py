@@ -65,6 +65,7 @@ class SgdTs(SgdTsConstants):
 
     name: ClassVar[str] = "sgd-ts"
     layout: ClassVar[StateLayout] = LAYOUT
+    estimate: ClassVar[str] = "theta_bar"
     grid: ClassVar[Grid] = {
         "block_factor": FACTORS,
         "step": STEPS,

@@ -2,6 +2,7 @@
 
 from glbandits.numba_support import jittable
 from glbandits.policy.base import Grid, Policy, PolicyInfo, unpacker
+from glbandits.policy.coefficients import Coefficients
 from glbandits.policy.plain_settings import grid_points, rebuild, settings_of
 from glbandits.policy.settings import (
     AnyLink,
@@ -19,6 +20,7 @@ from glbandits.policy.state_layout import StateLayout
 __all__ = [
     "AnyLink",
     "Bounds",
+    "Coefficients",
     "Grid",
     "NonNegative",
     "NonNegativeInt",

@@ -10,6 +10,7 @@ from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import point_mass, uniform_mass
 from glbandits.numba_support import fixed_tuple, jittable
+from glbandits.policy.coefficients import Coefficients
 from glbandits.policy.settings import AnyLink, packed_names, packed_settings, validate_settings
 from glbandits.policy.state_layout import StateLayout
 from glbandits.records import Floats, Generator
@@ -70,6 +71,8 @@ class Policy:
     """The id in the table of policies and on the command line."""
     layout: ClassVar[StateLayout] = StateLayout()
     """The parts of the state."""
+    estimate: ClassVar[str] = "theta"
+    """The name of the vector of the state that is the point estimate of theta."""
     grid: ClassVar[Grid] = {}
     """The values of settings among which experiments choose: the SGD-TS paper's, where it has some."""
     info: ClassVar[PolicyInfo] = PolicyInfo("", "", "", "", "")
@@ -130,6 +133,17 @@ class Policy:
     def is_valid_state(self, state: Floats, dim: int) -> bool:
         """Whether this array can be a state of this policy: asked before a loaded one is trusted."""
         return self.layout.is_valid(state, dim)
+
+    def coefficients(self, state: Floats, dim: int) -> Coefficients | None:
+        """A copy of the point estimate in a state: the vector named by `estimate`, and the scalar "intercept" if any.
+
+        None if the state has no such vector of dim numbers.
+        """
+        parts = self.layout.parts(state, dim)
+        theta = parts.get(self.estimate)
+        if theta is None or theta.size != dim:
+            return None
+        return Coefficients(theta.copy(), float(parts["intercept"][0]) if "intercept" in parts else 0.0)
 
     @staticmethod
     @jittable

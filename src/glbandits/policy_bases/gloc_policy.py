@@ -43,6 +43,7 @@ class GlocPolicy(Confidence):
     """
 
     layout: ClassVar[StateLayout] = LAYOUT
+    estimate: ClassVar[str] = "theta_hat"
     grid: ClassVar[Grid] = {"step": STEPS, "exploration": EXPLORATIONS}
 
     link: AnyLink = "logistic"

@@ -102,6 +102,12 @@ def copy_of(state: Floats, index: int) -> Floats:
 
 
 @jittable
+def active_copy(state: Floats) -> Floats:
+    """The copy that takes the decisions, as a slice of the state."""
+    return copy_of(state, int(state[ACTIVE]))
+
+
+@jittable
 def with_copy(state: Floats, index: int, copy: Floats) -> Floats:
     """The state with another array as one of its copies: a new array if the length differs."""
     start = copy_start(state, index)
@@ -174,7 +180,7 @@ def selects_half_life(kind: Kind) -> Kind:
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """The decision of the active copy."""
         copied = CopySettings(settings.floor, settings.noise, settings.intercept_precision, math.inf)
-        return copied_choose(copy_of(state, int(state[ACTIVE])), copied, arms, rng, link)  # type: ignore[no-any-return]
+        return copied_choose(active_copy(state), copied, arms, rng, link)  # type: ignore[no-any-return]
 
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Compare the copies, let each learn the reward, and select one."""
@@ -191,7 +197,7 @@ def selects_half_life(kind: Kind) -> Kind:
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """Those of the active copy."""
         copied = CopySettings(settings.floor, settings.noise, settings.intercept_precision, math.inf)
-        return copied_probabilities(copy_of(state, int(state[ACTIVE])), copied, arms, link, out)  # type: ignore[no-any-return]
+        return copied_probabilities(active_copy(state), copied, arms, link, out)  # type: ignore[no-any-return]
 
     attach(kind, choose, learn, probabilities)
     return kind

@@ -20,6 +20,7 @@ class PosteriorPolicy(Policy):
     """
 
     layout: ClassVar[StateLayout] = LAYOUT
+    estimate: ClassVar[str] = "mean"
 
     prior_precision: Positive = 1.0
 

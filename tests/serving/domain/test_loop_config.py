@@ -4,7 +4,7 @@ import pytest
 
 from glbandits.errors import InvalidInput
 from glbandits.policies import POLICIES, Optimist
-from glbandits.serving.domain.loop_config import LARGEST_MODEL, Configuration, model_size
+from glbandits.serving.domain.loop_config import LARGEST_MODEL, LoopConfig, model_size
 
 
 @pytest.mark.parametrize(
@@ -15,12 +15,12 @@ def test_a_model_that_memory_cannot_hold_is_refused(policy: str, settings: dict[
     with pytest.raises(
         InvalidInput, match=f"a model of {policy} may have 40,000,000 numbers.*width of {width:,}. Take a smaller width"
     ):
-        Configuration(policy=policy, settings=settings, width=width)
+        LoopConfig(policy=policy, settings=settings, width=width)
 
 
 def test_the_default_policy_may_be_as_wide_as_a_loop_may_be() -> None:
-    assert Configuration(width=1_000_000).width == 1_000_000
-    assert Configuration(policy="lin-ucb", settings={}, width=5_000).width == 5_000
+    assert LoopConfig(width=1_000_000).width == 1_000_000
+    assert LoopConfig(policy="lin-ucb", settings={}, width=5_000).width == 5_000
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 31, 32, 33])

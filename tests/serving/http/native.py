@@ -9,7 +9,7 @@ import httpx
 import msgspec
 
 from glbandits.serving.domain.events import Mode
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.http import dashboard, openapi, v1
 from glbandits.serving.http.application import Application
 from glbandits.serving.http.auth import Authenticator, Limits
@@ -34,7 +34,7 @@ class Site:
         store = SqliteStore(folder / "events.db")
         self.service = Service(store, ("default", "a/b"), clock=lambda: self.now)
         for loop in self.service.loops.values():
-            loop.configure(Configuration(width=WIDTH, reward_wait=10.0, exploration=0.3))
+            loop.configure(LoopConfig(width=WIDTH, reward_wait=10.0, exploration=0.3))
         keys = Keys(store, clock=lambda: self.now)
         self.key = keys.create("all", ("rank", "reward", "read", "admin")).text
         self.narrow_key = keys.create("narrow", scopes).text

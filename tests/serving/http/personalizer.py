@@ -9,7 +9,7 @@ from typing import Any, Self
 import httpx
 import msgspec
 
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.http.application import Application
 from glbandits.serving.http.auth import Authenticator
 from glbandits.serving.http.personalizer import EvaluateLog, add_routes
@@ -38,7 +38,7 @@ class Site:
         store = SqliteStore(folder / "events.db")
         self.service = Service(store, ("default", "shop"), clock=lambda: self.now)
         for loop in self.service.loops.values():
-            loop.configure(Configuration(width=32, reward_wait=600.0))
+            loop.configure(LoopConfig(width=32, reward_wait=600.0))
         keys = Keys(store, clock=lambda: self.now)
         self.key, self.reward_key = keys.create("all").text, keys.create("narrow", ("reward",)).text
         guard, routes = Authenticator(keys.live, rate_limit=RateLimit(rate)), Routes()

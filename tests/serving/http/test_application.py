@@ -206,4 +206,4 @@ def test_metrics_are_for_those_who_may_read(site: Site) -> None:
     reply = site.ask("GET", "/metrics")
     assert reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert 'glb_requests_total{scope="read",status="401",process="0"} 1' in reply.text
-    assert 'glb_decisions_total{loop="default",fate="kept"} 0' in reply.text
+    assert 'glb_decisions_total{loop="default",status="accepted"} 0' in reply.text

@@ -35,7 +35,7 @@ def play(site: Site, rounds: int, actions: tuple[str, ...] = ("x", "y", "z")) ->
         made = loop.decide(DecisionRequest(event_id=f"at-{site.now}", request=request, encoding=DENSE, actions=actions))
         events.append(made)
         if made.shown:
-            events.append(Reward(loop=loop.name, event_id=made.event_id, at=site.now + 2_000_000, value=1.0))
+            events.append(Reward(loop=loop.name, event_id=made.event_id, timestamp=site.now + 2_000_000, value=1.0))
     site.service.store.append(events)
     site.learn()
 

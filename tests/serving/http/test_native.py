@@ -157,20 +157,25 @@ class TestFloats:
 class TestReward:
     def test_is_learned_after_the_wait(self, site: Site) -> None:
         before = site.decide(eventId="e")
-        assert site.ask("POST", "/v1/reward", {"eventId": "e", "value": 1}).json() == {"eventId": "e", "fate": "kept"}
+        assert site.ask("POST", "/v1/reward", {"eventId": "e", "value": 1}).json() == {
+            "eventId": "e",
+            "status": "accepted",
+        }
         assert site.decide()["modelVersion"] == before["modelVersion"]
         site.learn()
         assert site.decide()["modelVersion"] != before["modelVersion"]
 
     def test_under_the_same_key_counts_once(self, site: Site) -> None:
         site.decide(eventId="e")
-        fates = [site.ask("POST", "/v1/reward", {"eventId": "e", "value": 1, "key": "k"}).json()["fate"] for _ in "ab"]
-        assert fates == ["kept", "duplicate"]
+        statuses = [
+            site.ask("POST", "/v1/reward", {"eventId": "e", "value": 1, "key": "k"}).json()["status"] for _ in "ab"
+        ]
+        assert statuses == ["accepted", "duplicate"]
 
     def test_after_the_wait_is_late(self, site: Site) -> None:
         site.decide(eventId="e")
         site.learn()
-        assert site.ask("POST", "/v1/reward", {"eventId": "e", "value": 1}).json()["fate"] == "late"
+        assert site.ask("POST", "/v1/reward", {"eventId": "e", "value": 1}).json()["status"] == "late"
         assert site.ask("GET", "/v1/events/e").json()["rewards"][0]["late"]
 
     def test_of_an_unknown_event_is_refused(self, site: Site) -> None:
@@ -191,7 +196,7 @@ class TestReward:
 
     def test_activates_a_deferred_decision(self, site: Site) -> None:
         site.decide(eventId="e", deferred=True)
-        assert site.ask("POST", "/v1/activate", {"eventId": "e"}).json() == {"eventId": "e", "fate": "kept"}
+        assert site.ask("POST", "/v1/activate", {"eventId": "e"}).json() == {"eventId": "e", "status": "accepted"}
         assert site.ask("GET", "/v1/events/e").json()["activatedAt"] == "1970-01-01T00:00:01Z"
         assert site.refusal("POST", "/v1/activate", {"eventId": "f"})[0] == 404
 
@@ -205,7 +210,7 @@ class TestBatch:
         reply = site.ask("POST", "/v1/batch", sent).json()
         assert [item.get("decided", {}).get("eventId") for item in reply["decide"]] == ["a", None, "b"]
         assert reply["decide"][1]["problem"]["status"] == 400
-        assert [item.get("rewarded", {}).get("fate") for item in reply["reward"]] == ["kept", None, "kept"]
+        assert [item.get("rewarded", {}).get("status") for item in reply["reward"]] == ["accepted", None, "accepted"]
         assert reply["reward"][1]["problem"]["code"] == "UnknownEvent"
 
     def test_decides_as_single_requests_do(self, site: Site) -> None:
@@ -276,7 +281,7 @@ class TestLooking:
         status = site.ask("GET", "/v1/loops/default").json()
         assert status == site.ask("GET", "/loops/default/v1/status").json() == site.ask("GET", "/v1/status").json()
         assert (status["policy"], status["width"], status["learnedTo"]) == ("optimist", 2, 0)
-        assert (status["counts"]["decisions"]["kept"], status["counts"]["rewards"]["kept"]) == (1, 1)
+        assert (status["counts"]["decisions"]["accepted"], status["counts"]["rewards"]["accepted"]) == (1, 1)
         assert status["firstAt"] == "1970-01-01T00:00:01Z"
         site.learn()
         assert site.ask("GET", "/v1/status").json()["learnedTo"] == 1

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from glbandits.serving.domain.events import Fate
+from glbandits.serving.domain.events import EventStatus
 from tests.serving.http.personalizer import ACTIONS, CONTEXT, PREVIEW, V1, Site
 
 WHOLE = {"contextFeatures": CONTEXT, "actions": ACTIONS, "excludedActions": ["juice"], "deferActivation": False}
@@ -185,6 +185,6 @@ def test_a_hundred_thousand_requests(tmp_path: Path) -> None:
         assert sum(told.values()) == 100_000
         assert {status for _, status in told} == {201, 204, 400}
         kept = site.service.store.summary("default")
-        assert kept.rewards[Fate.KEPT] == told["events/known/reward", 204]
+        assert kept.rewards[EventStatus.ACCEPTED] == told["events/known/reward", 204]
         site.learn()  # all that was taken can be learned
         assert site.service.store.check() == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from glbandits.serving.domain.events import Fate
+from glbandits.serving.domain.events import EventStatus
 from tests.serving.http.personalizer import ACTIONS, CONTEXT, PREVIEW, Site
 
 SLOTS: list[dict[str, Any]] = [
@@ -122,7 +122,7 @@ def test_what_cannot_be_ranked_is_refused_before_any_slot_is_decided(
     status, code, message = site.refusal("POST", RANK, asked(**changed))
     assert (status, code) == (400, "InvalidRankRequest")
     assert wanted in message
-    assert site.service.store.summary("default").decisions.get(Fate.KEPT, 0) == 0
+    assert site.service.store.summary("default").decisions.get(EventStatus.ACCEPTED, 0) == 0
 
 
 def test_slots_that_do_not_compete_may_allow_one_action_each(site: Site) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from glbandits.serving.domain.events import Fate
+from glbandits.serving.domain.events import EventStatus
 from glbandits.serving.http.personalizer.rank_handlers import ranking_of
 from tests.serving.http.personalizer import ACTIONS, CONTEXT, PREVIEW, V1, Site
 from tests.serving.makers import decision
@@ -114,7 +114,7 @@ def test_what_cannot_be_ranked_is_refused(site: Site, changed: dict[str, Any], w
     status, code, message = site.refusal("POST", f"{V1}/rank", asked)
     assert (status, code) == (400, "InvalidRankRequest")
     assert wanted in message
-    assert site.service.store.summary("default").decisions.get(Fate.KEPT, 0) == 0
+    assert site.service.store.summary("default").decisions.get(EventStatus.ACCEPTED, 0) == 0
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b"[]", b"{", b'{"actions": NaN}', b"[" * 100_000, b"\xff", b"{}" * 2])
@@ -166,7 +166,7 @@ def test_late_and_repeated_rewards_are_taken_without_a_word_and_counted(site: Si
     late = site.ask("POST", f"{V1}/events/e/reward", {"value": -1})
     assert (late.status_code, late.content) == (204, b"")
     counted = site.service.store.summary("default").rewards
-    assert (counted[Fate.KEPT], counted[Fate.LATE]) == (2, 1)
+    assert (counted[EventStatus.ACCEPTED], counted[EventStatus.LATE]) == (2, 1)
 
 
 def test_apprentice_shows_the_first_allowed_action_with_certainty(site: Site) -> None:

@@ -1,4 +1,4 @@
-"""Configuration, policy, model and log, as the contract has them."""
+"""LoopConfig, policy, model and log, as the contract has them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from safetensors.numpy import load
 
 from glbandits import Bandit, Optimist
 from glbandits.serving.domain.events import Aggregation
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.http.personalizer.config_handlers import parse_arguments
 from tests.serving.http.personalizer import PREVIEW, V1, Site
 
@@ -24,7 +24,7 @@ def site_fixture(tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
-def configuration(site: Site) -> Configuration:
+def configuration(site: Site) -> LoopConfig:
     return site.service.loop("default").configuration
 
 
@@ -112,7 +112,7 @@ def test_a_policy_is_put_and_reset(site: Site) -> None:
     assert site.ask("GET", POLICY).json() == put.json()
     assert site.rank()["modelVersion"].startswith("2.")
     assert site.ask("DELETE", POLICY).json() == first
-    assert configuration(site) == Configuration(width=32)
+    assert configuration(site) == LoopConfig(width=32)
 
 
 def test_what_is_read_of_a_policy_can_be_put(site: Site) -> None:
@@ -146,8 +146,8 @@ def test_a_vowpal_wabbit_policy_is_answered_with_what_runs_in_its_stead(
         ("optimist:floor=2", "floor must be a finite number at least 0 and at most 1"),
         ("optimist:link=square", "unknown link"),
         ("glm-tsl", "keeps all that it learned"),
-        ("sgd-ts:draw=decision", "cannot say the exact chance of an action"),
-        ("lin-ts", "cannot say the exact chance of an action"),
+        ("sgd-ts:draw=decision", "has no exact probabilities of actions"),
+        ("lin-ts", "has no exact probabilities of actions"),
         ("", "unknown policy ''"),
         ('optimist:{"a":' + "[" * 50_000 + "]" * 50_000 + "}", "nested too deep"),
         ("optimist:floor=" + "[" * 50_000 + "]" * 50_000, "nested too deep"),

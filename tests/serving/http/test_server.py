@@ -163,7 +163,7 @@ def test_it_says_that_it_stops_before_it_does(tmp_path: Path) -> None:
 
 def test_a_second_signal_stops_it_at_once(tmp_path: Path) -> None:
     with running(tmp_path, "--shutdown-delay", "60") as server:
-        assert server.ask("POST", "/personalizer/v1.0/rank", rank("kept")).status == 201
+        assert server.ask("POST", "/personalizer/v1.0/rank", rank("accepted")).status == 201
         server.signal(signal.SIGTERM)
         time.sleep(0.2)
         server.signal(signal.SIGTERM)  # as by who signals a group of processes: the same one, told twice
@@ -174,7 +174,7 @@ def test_a_second_signal_stops_it_at_once(tmp_path: Path) -> None:
         assert server.wait() == -signal.SIGTERM
         assert time.monotonic() - began < 5.0
     store = SqliteStore(tmp_path / "store.db")
-    assert store.decision("default", "kept") is not None
+    assert store.decision("default", "accepted") is not None
     store.close()
 
 

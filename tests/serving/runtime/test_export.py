@@ -23,34 +23,34 @@ def features_of(made: Decision) -> Floats:
     return np.arange(3.0 * len(made.actions)).reshape(-1, 3) + int(made.event_id)
 
 
-def reward_of(ripe: SettledDecision) -> float | None:
+def reward_of(settled: SettledDecision) -> float | None:
     """The sum of rewards; nothing for deferred decisions that were not activated."""
-    return sum(value for _, value in ripe.rewards) if ripe.activated or not ripe.decision.deferred else None
+    return sum(value for _, value in settled.rewards) if settled.activated or not settled.decision.deferred else None
 
 
 @pytest.fixture(name="store")
 def store_fixture(tmp_path: Path) -> Iterator[SqliteStore]:
     store = SqliteStore(tmp_path / "events.db")
-    store.append(
+    store.append_blocking(
         [
-            decision("10", at=1),
-            decision("20", at=2, actions=("a", "b"), excluded=(0,), chosen=1, shown=1, probability=1.0),
-            decision("30", at=3, deferred=True),
-            decision("40", at=4, slot="top", shown=2, model=3),
-            decision("50", at=2 * WAIT),
+            decision("10", timestamp=1),
+            decision("20", timestamp=2, actions=("a", "b"), excluded=(0,), chosen=1, shown=1, probability=1.0),
+            decision("30", timestamp=3, deferred=True),
+            decision("40", timestamp=4, slot="top", shown=2, model=3),
+            decision("50", timestamp=2 * WAIT),
             reward("10", value=0.25),
             reward("10", value=0.5),
-            reward("10", at=2 * WAIT, value=100.0),
+            reward("10", timestamp=2 * WAIT, value=100.0),
         ]
     )
     yield store
     store.close()
 
 
-def test_a_row_for_each_ripe_decision(store: SqliteStore, tmp_path: Path) -> None:
+def test_a_row_for_each_settled_decision(store: SqliteStore, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     manifest = export_parquet(store, "shop", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
-    assert (manifest.rows, manifest.left_out, manifest.last_number) == (3, 1, 4)
+    assert (manifest.rows, manifest.left_out, manifest.last_sequence) == (3, 1, 4)
     table = pl.read_parquet(folder / manifest.files[0].name)
     assert table.drop("features").to_dict(as_series=False) == {
         "number": [1, 2, 4],
@@ -69,8 +69,8 @@ def test_a_row_for_each_ripe_decision(store: SqliteStore, tmp_path: Path) -> Non
 
 
 def test_the_baseline_is_the_first_arm_of_a_row(store: SqliteStore, tmp_path: Path) -> None:
-    slot = decision("60", at=5, loop="slots", actions=("a", "b", "c"), excluded=(0,), shown=1, baseline=2)
-    store.append_blocking([slot, decision("70", at=5, loop="slots", mode=Mode.APPRENTICE, shown=1)])
+    slot = decision("60", timestamp=5, loop="slots", actions=("a", "b", "c"), excluded=(0,), shown=1, baseline=2)
+    store.append_blocking([slot, decision("70", timestamp=5, loop="slots", mode=Mode.APPRENTICE, shown=1)])
     folder = tmp_path / "out"
     manifest = export_parquet(store, "slots", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
     table = pl.read_parquet(folder / manifest.files[0].name)
@@ -118,7 +118,7 @@ def test_an_export_that_fails_has_no_manifest_and_leaves_nothing_half_written(
 
 def test_an_empty_log_has_a_manifest_and_no_files(store: SqliteStore, tmp_path: Path) -> None:
     manifest = export_parquet(store, "none", tmp_path / "out", now=1, features_of=features_of, reward_of=reward_of)
-    assert (manifest.rows, manifest.left_out, manifest.last_number, manifest.files) == (0, 0, 0, [])
+    assert (manifest.rows, manifest.left_out, manifest.last_sequence, manifest.files) == (0, 0, 0, [])
 
 
 def test_what_is_refused(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +132,7 @@ def test_what_is_refused(store: SqliteStore, tmp_path: Path, monkeypatch: pytest
             "shop",
             tmp_path / "out",
             now=2 * WAIT,
-            features_of=lambda made: np.zeros((3, min(made.at, 2))),
+            features_of=lambda made: np.zeros((3, min(made.timestamp, 2))),
             reward_of=reward_of,
         )
     monkeypatch.setitem(sys.modules, "polars", None)

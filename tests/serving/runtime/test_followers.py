@@ -10,16 +10,20 @@ import pytest
 from msgspec.structs import replace
 
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.loop_config import Configuration
-from glbandits.serving.http.server import warm_up
+from glbandits.serving.domain.events import DecisionRequest
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.runtime.learning_loop import BASE, CONFIGURATION, IDENTITY, Loop
 from glbandits.serving.runtime.replay_verification import verify
-from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.event_store import Document
 from glbandits.serving.storage.learner_lock import FileLearnerLock
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.http import native, personalizer
 from tests.serving.runtime.worlds import Clock, live, small_loop
+
+
+def decide_once(loop: Loop) -> None:
+    """Decide among two actions of the width that the loop's model has."""
+    arms = np.zeros((2, loop.published.bandit.dim)).tobytes()
+    loop.decide(DecisionRequest(event_id="", request=arms, encoding="dense", actions=("a", "b")))
 
 
 class Pair:
@@ -50,7 +54,7 @@ def test_a_follower_has_the_model_that_was_learned(pair: Pair) -> None:
     assert not pair.alike()
     pair.follower.refresh()
     assert pair.alike()
-    assert pair.follower.published.number > 0
+    assert pair.follower.published.sequence > 0
 
 
 def test_a_follower_that_has_the_newest_model_keeps_it(pair: Pair) -> None:
@@ -65,7 +69,7 @@ def test_a_follower_can_take_over(pair: Pair) -> None:
     pair.live(40, 0)
     pair.follower.refresh()
     live(pair.follower, pair.store, pair.clock, 40, first=40)
-    assert pair.follower.published.number > pair.learner.published.number
+    assert pair.follower.published.sequence > pair.learner.published.sequence
     pair.learner.refresh()
     assert pair.alike()
     assert verify(pair.store, "default").sound
@@ -74,7 +78,7 @@ def test_a_follower_can_take_over(pair: Pair) -> None:
 def test_the_learner_goes_on_with_the_configuration_that_a_follower_was_told(pair: Pair) -> None:
     pair.live(40, 0)
     pair.follower.refresh()
-    pair.follower.configure(Configuration(width=16, reward_wait=10.0, exploration=0.5))
+    pair.follower.configure(LoopConfig(width=16, reward_wait=10.0, exploration=0.5))
     pair.learner.learn()
     assert pair.learner.configuration == pair.follower.configuration
     assert pair.alike()
@@ -89,7 +93,7 @@ def test_the_learner_forgets_what_a_follower_was_told_to_forget(pair: Pair) -> N
     """The follower lags behind when it is told, and the new model still comes after all that was learned."""
     pair.live(60, 0)
     pair.follower.reset()
-    assert pair.follower.published.number == pair.learner.published.number
+    assert pair.follower.published.sequence == pair.learner.published.sequence
     pair.learner.learn()
     assert pair.alike()
     pair.live(40, 60)
@@ -113,7 +117,7 @@ def meanwhile(loop: Loop, monkeypatch: pytest.MonkeyPatch, other: Callable[[], N
 
 def test_two_that_are_configured_at_once_take_two_epochs(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.live(40, 0)
-    wide, narrow = (Configuration(width=width, reward_wait=10.0) for width in (64, 16))
+    wide, narrow = (LoopConfig(width=width, reward_wait=10.0) for width in (64, 16))
     meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(wide))
     pair.follower.configure(narrow)
     pair.learner.refresh()
@@ -122,11 +126,11 @@ def test_two_that_are_configured_at_once_take_two_epochs(pair: Pair, monkeypatch
     assert pair.learner.published.epoch == 3  # the fixture's is the first
     pair.live(40, 40)
     assert verify(pair.store, "default").sound
-    warm_up(Service(pair.store, clock=pair.clock))
+    decide_once(Loop("default", pair.store, pair.clock))
 
 
 def test_a_model_is_not_reset_to_a_width_of_the_past(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(Configuration(width=16, reward_wait=10.0)))
+    meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(LoopConfig(width=16, reward_wait=10.0)))
     pair.follower.reset()
     assert pair.follower.published.bandit.dim == 16
 
@@ -141,27 +145,6 @@ def test_what_two_change_at_once_is_changed_by_both(pair: Pair, monkeypatch: pyt
     assert pair.learner.configuration == pair.follower.configuration == changed
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "sent"),
-    [
-        ("PATCH", "/v1/configuration", {"defaultReward": -1.0}),
-        ("PUT", "/personalizer/v1.0/configurations/service", {"defaultReward": -1.0}),
-        ("PUT", "/personalizer/v1.0/configurations/policy", {"name": "p", "arguments": "optimist:floor=0.1"}),
-    ],
-)
-def test_a_request_keeps_what_another_process_was_told(
-    tmp_path: Path, method: str, path: str, sent: dict[str, Any]
-) -> None:
-    with (personalizer.Site if "personalizer" in path else native.Site)(tmp_path) as site:
-        other = Loop("default", SqliteStore(tmp_path / "events.db"), site.service.clock)
-        other.configure(replace(other.configuration, exploration=0.5))
-        before = other.configuration
-        assert site.ask(method, path, sent).status_code == 200
-        other.refresh()
-        assert other.configuration.exploration == 0.5
-        assert other.configuration != before
-
-
 def test_a_configuration_is_kept_with_its_model_or_not_at_all(tmp_path: Path, pair: Pair) -> None:
     """The disk is full when the model is written."""
     before = pair.learner.configuration
@@ -170,7 +153,7 @@ def test_a_configuration_is_kept_with_its_model_or_not_at_all(tmp_path: Path, pa
         " BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
     )
     with pytest.raises(StoreError, match="the disk is full"):
-        pair.learner.configure(Configuration(width=16, reward_wait=10.0))
+        pair.learner.configure(LoopConfig(width=16, reward_wait=10.0))
     again = Loop("default", SqliteStore(tmp_path / "events.sqlite"), pair.clock)
     assert again.configuration == pair.learner.configuration == before
     assert again.published.bandit.dim == pair.learner.published.bandit.dim == before.width
@@ -178,9 +161,9 @@ def test_a_configuration_is_kept_with_its_model_or_not_at_all(tmp_path: Path, pa
 
 def test_a_model_of_another_width_than_configured_is_seen_and_replaced(pair: Pair) -> None:
     """As a store may be that was written by hand, or by an older version."""
-    other = Configuration(width=16, reward_wait=10.0)
+    other = LoopConfig(width=16, reward_wait=10.0)
     pair.store.save_document("default", CONFIGURATION, 0, msgspec.json.encode(other))
-    warm_up(Service(pair.store, clock=pair.clock))
+    decide_once(Loop("default", pair.store, pair.clock))
     pair.learner.configure(other)
     assert pair.learner.published.bandit.dim == 16
 

@@ -19,13 +19,13 @@ from glbandits.serving.domain.events import (
     Activation,
     Aggregation,
     DecisionRequest,
-    Fate,
+    EventStatus,
     Mode,
     Reward,
     SettledDecision,
 )
-from glbandits.serving.domain.loop_config import Configuration
-from glbandits.serving.domain.reward_aggregation import aggregate, learn
+from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.reward_aggregation import LearningOutcome, aggregate, learn
 from glbandits.serving.runtime.learning_loop import BASE, Loop
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.storage import sqlite_log
@@ -52,7 +52,7 @@ def test_the_same_event_gets_the_same_draw_and_another_loop_another(tmp_path: Pa
 def test_every_decision_can_be_made_again(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     live(loop, store, clock, 150)
-    loop.configure(Configuration(width=16, reward_wait=10.0, aggregation=Aggregation.SUM))
+    loop.configure(LoopConfig(width=16, reward_wait=10.0, aggregation=Aggregation.SUM))
     live(loop, store, clock, 60, first=1000)
     loop.reset()
     live(loop, store, clock, 60, first=2000)
@@ -96,7 +96,7 @@ def test_a_loop_goes_on_where_it_stopped(tmp_path: Path) -> None:
     loop.close()
     again = Loop("default", store, clock)
     np.testing.assert_array_equal(again.published.bandit.state, loop.published.bandit.state)
-    assert again.published.number == loop.published.number
+    assert again.published.sequence == loop.published.sequence
     assert again.configuration == loop.configuration
     assert again.salt == loop.salt
 
@@ -109,7 +109,7 @@ def test_a_loop_that_was_killed_learns_again_what_it_had_not_kept(
     monkeypatch.setattr(store, "save_model", lambda *_, **__: None)
     live(loop, store, clock, 60, first=40)
     again = Loop("default", store, clock)  # without close
-    assert again.published.number < loop.published.number
+    assert again.published.sequence < loop.published.sequence
     again.learn()
     np.testing.assert_array_equal(again.published.bandit.state, loop.published.bandit.state)
 
@@ -125,10 +125,10 @@ def test_what_fails_in_the_middle_of_a_batch_is_not_learned_twice(
     def out_of_memory(_: object) -> None:
         raise MemoryError
 
-    def broken(learner: Bandit, ripe: SettledDecision, hashing: Hashing) -> bool:
-        if ripe.decision.event_id == "event-7":
+    def broken(learner: Bandit, settled: SettledDecision, hashing: Hashing) -> LearningOutcome:
+        if settled.decision.event_id == "event-7":
             raise MemoryError
-        return learn(learner, ripe, hashing)
+        return learn(learner, settled, hashing)
 
     with monkeypatch.context() as patched:
         if failing == "learn":
@@ -139,7 +139,7 @@ def test_what_fails_in_the_middle_of_a_batch_is_not_learned_twice(
             loop.learn()
     loop.learn()
     live(loop, store, clock, 10, first=10)
-    assert loop.published.number > 0
+    assert loop.published.sequence > 0
     assert verify(store, "default").sound
 
 
@@ -163,7 +163,7 @@ def _state_after(folder: Path, rewards: list[tuple[int, int, float]]) -> Floats:
     for event, key, value in rewards:
         clock.wait(0.01)
         store.append_blocking(
-            [Reward(loop="default", event_id=f"event-{event}", at=clock(), value=value, key=f"{key}")]
+            [Reward(loop="default", event_id=f"event-{event}", timestamp=clock(), value=value, key=f"{key}")]
         )
     clock.wait(20)
     loop.learn()
@@ -178,10 +178,10 @@ def test_a_late_reward_is_not_learned(tmp_path: Path) -> None:
         loop, store = small_loop(tmp_path / f"{came}", clock := Clock())
         store.append_blocking([ask(loop, "one", "noon")])
         clock.wait(10.5)
-        store.append_blocking([Reward(loop="default", event_id="one", at=clock(), value=1.0)] * came)
+        store.append_blocking([Reward(loop="default", event_id="one", timestamp=clock(), value=1.0)] * came)
         loop.learn()
         states.append(loop.published.bandit.state)
-        assert store.summary("default").rewards.get(Fate.LATE, 0) == came
+        assert store.summary("default").rewards.get(EventStatus.LATE, 0) == came
     np.testing.assert_array_equal(states[0], states[1])
 
 
@@ -192,7 +192,7 @@ def test_a_clock_that_was_wrong_for_a_moment_spoils_nothing(tmp_path: Path) -> N
     loop.learn()
     clock.wait(-1_000_000)
     live(loop, store, clock, 20, first=20)
-    assert store.summary("default").rewards[Fate.LATE] == 0
+    assert store.summary("default").rewards[EventStatus.LATE] == 0
     assert verify(store, "default").learned == 40
 
 
@@ -201,9 +201,9 @@ def test_a_deferred_decision_counts_when_it_is_activated(tmp_path: Path, activat
     loop, store = small_loop(tmp_path, clock := Clock())
     before = loop.published.bandit.state
     store.append_blocking([ask(loop, "one", "noon", deferred=True)])
-    store.append_blocking([Reward(loop="default", event_id="one", at=clock(), value=1.0)])
+    store.append_blocking([Reward(loop="default", event_id="one", timestamp=clock(), value=1.0)])
     if activated:
-        store.append_blocking([Activation(loop="default", event_id="one", at=clock())])
+        store.append_blocking([Activation(loop="default", event_id="one", timestamp=clock())])
     clock.wait(11)
     assert loop.learn() == 1
     assert np.array_equal(before, loop.published.bandit.state) != bool(learned)
@@ -280,8 +280,11 @@ def test_dense_actions_are_decided_and_learned(tmp_path: Path) -> None:
         decision = loop.decide(
             DecisionRequest(event_id=f"{number}", request=arms.tobytes(), encoding="dense", actions=ACTIONS)
         )
-        store.append(
-            [decision, Reward(loop="default", event_id=f"{number}", at=clock(), value=float(decision.shown == 2))]
+        store.append_blocking(
+            [
+                decision,
+                Reward(loop="default", event_id=f"{number}", timestamp=clock(), value=float(decision.shown == 2)),
+            ]
         )
         clock.wait(11)
         loop.learn()
@@ -334,26 +337,26 @@ def test_rewards_are_aggregated_in_any_order() -> None:
 )
 def test_a_wrong_configuration_is_refused(settings_: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Configuration(**settings_)  # type: ignore[arg-type]
+        LoopConfig(**settings_)  # type: ignore[arg-type]
 
 
 def test_a_configuration_is_kept_as_json() -> None:
-    configuration = Configuration(policy="optimist", settings=settings_of(Optimist(link="logistic")), exploration=0.0)
-    assert msgspec.json.decode(msgspec.json.encode(configuration), type=Configuration) == configuration
+    configuration = LoopConfig(policy="optimist", settings=settings_of(Optimist(link="logistic")), exploration=0.0)
+    assert msgspec.json.decode(msgspec.json.encode(configuration), type=LoopConfig) == configuration
 
 
 def test_a_policy_without_exact_chances_cannot_serve() -> None:
     from glbandits import LaplaceTs
 
-    with pytest.raises(InvalidInput, match="cannot say the exact chance"):
+    with pytest.raises(InvalidInput, match="has no exact probabilities"):
         decide(Bandit(LaplaceTs(), dim=2, seed=1), np.eye(2), np.arange(2), 0.1, 1)
 
 
 def test_a_policy_without_exact_chances_is_not_configured(tmp_path: Path) -> None:
     loop, _ = small_loop(tmp_path, Clock())
     before = loop.configuration
-    with pytest.raises(InvalidInput, match="laplace-ts with these settings cannot say the exact chance"):
-        loop.configure(Configuration(policy="laplace-ts", settings={}))
+    with pytest.raises(InvalidInput, match="laplace-ts with these settings has no exact probabilities"):
+        loop.configure(LoopConfig(policy="laplace-ts", settings={}))
     assert loop.configuration == before
 
 
@@ -361,7 +364,7 @@ def test_what_was_forgotten_is_not_said_to_differ(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     made = live(loop, store, clock, 100)
     state = loop.published.bandit.state
-    assert loop.forget(made[50].at) == 50
+    assert loop.forget(made[50].timestamp) == 50
     np.testing.assert_array_equal(loop.published.bandit.state, state)
     live(loop, store, clock, 40, first=1000)
     found = verify(store, "default")
@@ -386,7 +389,7 @@ def test_a_log_whose_deletion_was_cut_short_is_sound(
 ) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     made = live(loop, store, clock, 100)
-    before = None if all_of_it else made[50].at
+    before = None if all_of_it else made[50].timestamp
     monkeypatch.setattr("glbandits.serving.storage.sqlite_store.DELETED_AT_ONCE", 20)
     delete, steps = sqlite_log.delete_oldest, iter([True, True, False])
 

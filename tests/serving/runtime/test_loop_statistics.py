@@ -18,14 +18,14 @@ SECOND, MINUTE = 1_000_000, 60_000_000
 
 
 def passed(
-    number: int = 1, at: int = 0, *, rewards: tuple[tuple[int, float], ...] = (), **changed: Any
+    sequence: int = 1, timestamp: int = 0, *, rewards: tuple[tuple[int, float], ...] = (), **changed: Any
 ) -> SettledDecision:
-    return SettledDecision(number, decision(f"e{number}", at, **changed), rewards, activated=False)
+    return SettledDecision(sequence, decision(f"e{sequence}", timestamp, **changed), rewards, activated=False)
 
 
-def tally_of(*ripe: SettledDecision) -> Tally:
+def tally_of(*settled: SettledDecision) -> Tally:
     tally = Tally()
-    for one in ripe:
+    for one in settled:
         tally.add(observation_of(one))
     return tally
 
@@ -93,12 +93,12 @@ class TestTally:
     def test_quantiles_of_the_delay_of_the_first_reward(self) -> None:
         """The scale has steps of 9 %, so a quantile is within 5 %."""
         delays = [1000 * step for step in range(1, 101)]
-        tally = tally_of(*(passed(at=7, rewards=((7 + 900_000, 0.0), (7 + delay, 1.0))) for delay in delays))
+        tally = tally_of(*(passed(timestamp=7, rewards=((7 + 900_000, 0.0), (7 + delay, 1.0))) for delay in delays))
         assert tally.delay(0.5) == pytest.approx(50_000, rel=0.05)
         assert tally.delay(0.99) == pytest.approx(99_000, rel=0.05)
 
     def test_a_reward_from_before_its_decision_has_no_delay(self) -> None:
-        assert tally_of(passed(at=100, rewards=((40, 1.0),))).delay(0.5) == 0.0
+        assert tally_of(passed(timestamp=100, rewards=((40, 1.0),))).delay(0.5) == 0.0
 
     def test_joined_it_is_as_if_it_had_counted_all(self) -> None:
         rows = [*FOUR, passed(), passed(mode=Mode.LOGGING)]
@@ -212,7 +212,7 @@ def played(loop: Loop, store: Any, clock: Clock, rounds: int) -> None:
         made = ask(loop, f"event-{number}", "noon")
         value = float(rng.random() < (0.2 if made.shown == 0 else 0.8))
         store.append_blocking(
-            [made, Reward(loop=loop.name, event_id=made.event_id, at=clock() + 2 * SECOND, value=value)]
+            [made, Reward(loop=loop.name, event_id=made.event_id, timestamp=clock() + 2 * SECOND, value=value)]
         )
         clock.wait(3)
         if number % 50 == 49:
@@ -263,12 +263,12 @@ def test_learning_goes_before_looking_back(tmp_path: Path, monkeypatch: pytest.M
     again, learned, search = Loop("default", store, clock), list[int](), store.search
 
     def watched(*asked: Any) -> Any:
-        learned.append(again.published.number)
+        learned.append(again.published.sequence)
         return search(*asked)
 
     monkeypatch.setattr(store, "search", watched)
     assert again.learn() == 1
-    assert set(learned) == {store.last_number("default")}
+    assert set(learned) == {store.last_sequence("default")}
     assert again.statistics.view(Window.ALL).whole.decisions == 51
 
 
@@ -296,7 +296,7 @@ def test_looking_back_goes_on_where_the_store_failed(tmp_path: Path, monkeypatch
         return search(*asked)
 
     monkeypatch.setattr(store, "search", failing)
-    statistics = LoopStatistics(store, "default", loop.published.number)
+    statistics = LoopStatistics(store, "default", loop.published.sequence)
     with pytest.raises(StoreError, match="slow"):
         statistics.look_back()
     statistics.look_back()
@@ -375,7 +375,7 @@ class TestAfterTheLogWasDeleted:
     def test_what_is_left_of_it_is_counted_on(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
         """But for the stretch in which the log was cut: 15 seconds, or five minutes, which all 100 may be in."""
         deleting, seen, store, clock = loops
-        kept = store.search("default", "event-60", 1)[0].decision.at
+        kept = store.search("default", "event-60", 1)[0].decision.timestamp
         assert deleting.forget(kept) == 60
         seen.refresh()
         hour = seen.statistics.view(Window.HOUR)

@@ -1,4 +1,3 @@
-import asyncio
 import logging
 import threading
 from collections.abc import Iterator
@@ -8,12 +7,13 @@ import numpy as np
 import pytest
 
 from glbandits.serving.domain.events import DecisionRequest
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime import maintenance
 from glbandits.serving.runtime.maintenance import DAY, Maintenance, forget_old
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.makers import run
 
 NAMES = ("day0", "day1", "day2", "day3")
 
@@ -25,9 +25,9 @@ class World:
         self.now = DAY
         self.service = Service(SqliteStore(folder / "store.db"), clock=lambda: self.now)
         self.loop = self.service.loop("default")
-        self.loop.configure(Configuration(width=2, reward_wait=86_400.0, retention_days=retention_days))
+        self.loop.configure(LoopConfig(width=2, reward_wait=86_400.0, retention_days=retention_days))
         for name in NAMES:
-            asyncio.run(self._decide(name))
+            run(self._decide(name))
             self.now += DAY
 
     async def _decide(self, name: str) -> None:
@@ -46,7 +46,7 @@ def test_what_is_older_than_the_loop_keeps_it_is_forgotten(tmp_path: Path) -> No
     world.loop.learn()
     assert forget_old(world.service) == 2
     assert world.kept() == ["day2", "day3"]
-    world.service.close()
+    run(world.service.close())
 
 
 def test_what_is_not_learned_yet_stays(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_what_is_not_learned_yet_stays(tmp_path: Path) -> None:
     world.loop.learn()
     assert forget_old(world.service) == 3
     assert world.kept() == ["day3"]
-    world.service.close()
+    run(world.service.close())
 
 
 def test_by_default_nothing_is_forgotten(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_by_default_nothing_is_forgotten(tmp_path: Path) -> None:
     world.loop.learn()
     assert forget_old(world.service) == 0
     assert world.kept() == list(NAMES)
-    world.service.close()
+    run(world.service.close())
 
 
 class Failing:
@@ -83,7 +83,7 @@ class Failing:
 def service(tmp_path: Path) -> Iterator[Service]:
     service = Service(SqliteStore(tmp_path / "store.db"))
     yield service
-    service.close()
+    run(service.close())
 
 
 def test_what_fails_is_logged_and_tried_again(
@@ -96,8 +96,7 @@ def test_what_fails_is_logged_and_tried_again(
         housekeeper.start()
         assert keys.again.wait(10)
         housekeeper.close()
-    assert "maintenance failed; it is tried again" in caplog.text
-    assert "the disk is away" in caplog.text
+    assert "reading API keys failed and will be retried: the disk is away" in caplog.text
 
 
 def test_one_that_never_began_can_be_closed(service: Service) -> None:

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest, Event, Receipt
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime.metrics import (
     BOUNDS,
@@ -95,9 +95,9 @@ def clock() -> Clock:
 @pytest.fixture
 def service(tmp_path: Path, clock: Clock) -> Iterator[Service]:
     service = Service(SqliteStore(tmp_path / "store.db"), ("shop",), clock=clock)
-    service.loop("shop").configure(Configuration(width=2, reward_wait=10.0))
+    service.loop("shop").configure(LoopConfig(width=2, reward_wait=10.0))
     yield service
-    service.close()
+    asyncio.run(service.close())
 
 
 def read_all(service: Service) -> Figures:
@@ -118,12 +118,13 @@ async def play(service: Service) -> None:
 def test_events_are_counted_by_what_became_of_them(service: Service) -> None:
     asyncio.run(play(service))
     read = read_all(service)
-    assert figure(read, "glb_decisions_total", loop="shop", fate="kept") == 3
-    fates = {
-        fate: figure(read, "glb_rewards_total", loop="shop", fate=fate) for fate in ("kept", "duplicate", "unknown")
+    assert figure(read, "glb_decisions_total", loop="shop", status="accepted") == 3
+    statuses = {
+        status: figure(read, "glb_rewards_total", loop="shop", status=status)
+        for status in ("accepted", "duplicate", "unknown")
     }
-    assert fates == {"kept": 2, "duplicate": 1, "unknown": 1}
-    assert figure(read, "glb_activations_total", loop="shop", fate="kept") == 1
+    assert statuses == {"accepted": 2, "duplicate": 1, "unknown": 1}
+    assert figure(read, "glb_activations_total", loop="shop", status="accepted") == 1
     assert figure(read, "glb_group_size_sum") == 8
     assert figure(read, "glb_commit_seconds_count") == figure(read, "glb_group_size_count") > 0
     assert figure(read, "glb_queue_depth") == 0
@@ -134,13 +135,12 @@ def test_what_is_written_again_is_counted_apart_from_what_is_not_written(
 ) -> None:
     append, failures = service.store.append, iter([StoreError("the disk is full")] * 3)
 
-    def failing(events: Sequence[Event]) -> list[Receipt]:
+    async def failing(events: Sequence[Event]) -> list[Receipt]:
         for failure in failures:
             raise failure
-        return append(events)
+        return await append(events)
 
     monkeypatch.setattr(service.store, "append", failing)
-    monkeypatch.setattr(service.store, "append_at_once", lambda _: None)
 
     async def play() -> None:
         with pytest.raises(StoreError):
@@ -153,7 +153,7 @@ def test_what_is_written_again_is_counted_apart_from_what_is_not_written(
     read = read_all(service)
     assert figure(read, "glb_write_errors_total") == 1
     assert figure(read, "glb_write_retries_total") == 2
-    assert figure(read, "glb_decisions_total", loop="shop", fate="kept") == 1
+    assert figure(read, "glb_decisions_total", loop="shop", status="accepted") == 1
 
 
 def test_every_figure_is_in_the_guide(service: Service) -> None:
@@ -162,7 +162,7 @@ def test_every_figure_is_in_the_guide(service: Service) -> None:
     assert sorted(rows) == sorted((family.name, family.kind) for family in families)
 
 
-def test_the_lag_grows_until_what_is_ripe_is_learned(service: Service, clock: Clock) -> None:
+def test_the_lag_grows_until_what_is_settled_is_learned(service: Service, clock: Clock) -> None:
     asyncio.run(play(service))
     assert figure(read_all(service), "glb_learning_lag_seconds", loop="shop") == 0.0
     clock.now += 13_000_000

@@ -52,9 +52,9 @@ def small_batches_fixture(monkeypatch: pytest.MonkeyPatch) -> None:
     ("read", "call"),
     [
         ("latest_model", 1),
-        ("last_number", 1),
+        ("last_sequence", 1),
         *(("documents", n) for n in range(1, 7)),
-        *(("ripe", n) for n in range(1, 7)),
+        *(("settled", n) for n in range(1, 7)),
     ],
 )
 def test_an_epoch_that_begins_meanwhile_is_left_alone(
@@ -81,8 +81,8 @@ def test_what_is_deleted_meanwhile_is_not_said_to_differ(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_of_it: bool, call: int
 ) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    before = live(loop, store, clock, 60)[30].at
-    with meanwhile(monkeypatch, store, "ripe", call, lambda: loop.forget(None if all_of_it else before)):
+    before = live(loop, store, clock, 60)[30].timestamp
+    with meanwhile(monkeypatch, store, "settled", call, lambda: loop.forget(None if all_of_it else before)):
         found = verify(store, "default")
     assert (found.sound, found.sentences) == (True, ())
     assert found.decisions + found.unchecked <= 60
@@ -91,7 +91,7 @@ def test_what_is_deleted_meanwhile_is_not_said_to_differ(
 def test_differences_before_a_deletion_are_told(tmp_path: Path, small_batches: None) -> None:  # noqa: ARG001
     loop, store = small_loop(tmp_path, clock := Clock())
     store.append_blocking([replace(ask(loop, "forged", "noon"), seed=1)])
-    before = live(loop, store, clock, 60)[30].at
+    before = live(loop, store, clock, 60)[30].timestamp
 
     def forget(_: int) -> None:
         loop.forget(before)

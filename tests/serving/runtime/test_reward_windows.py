@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from glbandits.serving.domain.events import Fate, Reward
+from glbandits.serving.domain.events import EventStatus, Reward
 from glbandits.serving.runtime.learning_loop import Loop
 from glbandits.serving.runtime.replay_verification import verify
 from tests.serving.runtime.worlds import CONTEXTS, Clock, ask, small_loop
@@ -16,14 +16,14 @@ def test_a_shorter_wait_holds_for_decisions_that_wait_already(tmp_path: Path) ->
     clock.wait(5)
     loop.reconfigure(lambda kept: msgspec.structs.replace(kept, reward_wait=1.0))
     store.append_blocking(
-        [ask(loop, "new", CONTEXTS[0]), Reward(loop="default", event_id="new", at=clock(), value=1.0)]
+        [ask(loop, "new", CONTEXTS[0]), Reward(loop="default", event_id="new", timestamp=clock(), value=1.0)]
     )
     clock.wait(0.9)
     assert loop.learn() == 0  # the old one gets the whole of the shorter wait
     clock.wait(0.2)
     assert loop.learn() == 2
-    (receipt,) = store.append_blocking([Reward(loop="default", event_id="old", at=clock(), value=1.0)])
-    assert receipt.fate is Fate.LATE
+    (receipt,) = store.append_blocking([Reward(loop="default", event_id="old", timestamp=clock(), value=1.0)])
+    assert receipt.status is EventStatus.LATE
     assert verify(store, "default").sound
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import DecisionRequest, Event, Fate, Receipt
+from glbandits.serving.domain.events import DecisionRequest, Event, EventStatus, Receipt
 from glbandits.serving.domain.request_features import DENSE
-from glbandits.serving.runtime.service import DEFAULT_LOOP, Answer, Service
+from glbandits.serving.runtime.service import DEFAULT_LOOP, DecisionResult, Service
 from glbandits.serving.storage.event_store import LoggedDecision
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.makers import wait_until
+from tests.serving.makers import run
 
 ACTIONS = ("tea", "cola")
 
@@ -30,13 +30,10 @@ class Holding(SqliteStore):
         self.asked = threading.Event()
         self.readable = True
 
-    def append(self, events: Sequence[Event]) -> list[Receipt]:
+    async def append(self, events: Sequence[Event]) -> list[Receipt]:
         self.asked.set()
-        assert self.may_write.wait(10)
-        return super().append(events)
-
-    def append_at_once(self, _: Sequence[Event]) -> None:
-        """It takes its time."""
+        assert await asyncio.to_thread(self.may_write.wait, 10)
+        return await super().append(events)
 
     def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
         if not self.readable:
@@ -58,7 +55,9 @@ class World:
         self.now += 1
         return self.now
 
-    async def decide(self, actions: Sequence[str] = ACTIONS, *, deferred: bool = False, event_id: str = "e") -> Answer:
+    async def decide(
+        self, actions: Sequence[str] = ACTIONS, *, deferred: bool = False, event_id: str = "e"
+    ) -> DecisionResult:
         """Ask for a decision."""
         question = DecisionRequest(
             event_id=event_id, request=self.request, encoding=DENSE, actions=tuple(actions), deferred=deferred
@@ -71,27 +70,29 @@ def world_fixture(tmp_path: Path) -> Iterator[World]:
     world = World(tmp_path)
     yield world
     world.store.may_write.set()
-    world.service.close()
+    run(world.service.close())
 
 
-def test_an_event_that_waits_to_be_written_gets_the_same_answer_again(world: World) -> None:
-    async def ask() -> list[Answer]:
-        return [await world.decide(), *await asyncio.gather(world.decide(), world.decide())]
+def test_a_pending_event_gets_the_same_decision_again(world: World) -> None:
+    async def ask() -> list[DecisionResult]:
+        world.store.may_write.clear()
+        results = [await world.decide(), *await asyncio.gather(world.decide(), world.decide())]
+        world.store.may_write.set()
+        while world.service.writer.depth:
+            await asyncio.sleep(0.001)
+        return [*results, await world.decide()]
 
-    world.store.may_write.clear()
-    first, *again = asyncio.run(ask())
+    first, second, third, after = asyncio.run(ask())
     assert first.degraded
-    assert again == [first, first]
-    world.store.may_write.set()
-    wait_until(lambda: world.service.writer.counts.events == 3)
-    kept = world.store.decision(DEFAULT_LOOP, "e")
-    assert kept is not None
-    assert kept.decision == first.decision
-    assert asyncio.run(world.decide()) == Answer(first.decision, degraded=False)
+    assert first == second == third
+    assert after == DecisionResult(first.decision, degraded=False)
+    logged = world.store.decision(DEFAULT_LOOP, "e")
+    assert logged is not None
+    assert logged.decision == first.decision
     assert world.service.degraded == 3
 
 
-def test_an_event_that_waits_to_be_written_is_refused_with_another_question(world: World) -> None:
+def test_a_pending_event_with_another_question_is_refused(world: World) -> None:
     async def ask() -> None:
         await world.decide()
         with pytest.raises(InvalidInput, match="event 'e' was decided before, with other actions or features"):
@@ -101,17 +102,21 @@ def test_an_event_that_waits_to_be_written_is_refused_with_another_question(worl
     asyncio.run(ask())
 
 
-def test_an_event_of_the_log_gets_its_answer_while_the_store_is_slow(world: World) -> None:
-    first = asyncio.run(world.decide())
-    world.store.may_write.clear()
-    assert asyncio.run(world.decide()) == first
-    with pytest.raises(InvalidInput, match="was decided before"):
-        asyncio.run(world.decide(("tea", "milk")))
+def test_a_logged_event_is_answered_while_the_store_is_slow(world: World) -> None:
+    async def ask() -> None:
+        first = await world.decide()
+        world.store.may_write.clear()
+        assert await world.decide() == first
+        with pytest.raises(InvalidInput, match="was decided before"):
+            await world.decide(("tea", "milk"))
+        world.store.may_write.set()
+
+    run(ask())
     assert world.service.degraded == 0
 
 
-def test_a_store_that_cannot_be_read_either_does_not_stop_decisions(world: World) -> None:
-    async def ask() -> tuple[Answer, Answer]:
+def test_decisions_go_on_without_reading_the_store(world: World) -> None:
+    async def ask() -> tuple[DecisionResult, DecisionResult]:
         return await world.decide(), await world.decide()
 
     world.store.may_write.clear()
@@ -127,16 +132,15 @@ def test_a_reward_that_was_refused_is_not_written(world: World, monkeypatch: pyt
         world.store.asked.clear()
         held = asyncio.create_task(world.service.reward(DEFAULT_LOOP, "first", 1.0))
         await asyncio.to_thread(world.store.asked.wait, 10)
-        with pytest.raises(StoreError, match=r"the store took longer than 0\.05 s; it was not kept, send it again"):
+        with pytest.raises(StoreError, match=r"The store took longer than 0\.05 s\. Nothing was written"):
             await world.service.reward(DEFAULT_LOOP, "first", 0.5)
         # The commit of the other had begun: it is not refused, though it takes longer.
         assert not held.done()
         world.store.may_write.set()
-        assert await held is Fate.KEPT
+        assert await held is EventStatus.ACCEPTED
 
-    monkeypatch.setattr("glbandits.serving.runtime.service.LAST_WAIT", 0.05)
+    monkeypatch.setattr("glbandits.serving.runtime.service.REWARD_TIMEOUT", 0.05)
     asyncio.run(ask())
-    world.service.writer.close()
     kept = world.store.decision(DEFAULT_LOOP, "first")
     assert kept is not None
     assert [reward.value for reward in kept.rewards] == [1.0]

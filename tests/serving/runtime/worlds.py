@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from glbandits.serving.domain.events import Decision, DecisionRequest, Reward
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import Identity
 from glbandits.serving.domain.request_features import described_request
 from glbandits.serving.runtime.learning_loop import IDENTITY, Loop
@@ -47,7 +47,7 @@ def small_loop(folder: Path, clock: Clock, **settings: Any) -> tuple[Loop, Sqlit
     store = SqliteStore(folder / "events.sqlite")
     store.save_document("default", IDENTITY, clock(), msgspec.json.encode(Identity("the same in every test")))
     loop = Loop("default", store, clock)
-    loop.configure(Configuration(**({"width": 32, "reward_wait": 10.0} | settings)))
+    loop.configure(LoopConfig(**({"width": 32, "reward_wait": 10.0} | settings)))
     return loop, store
 
 
@@ -59,7 +59,7 @@ def live(loop: Loop, store: EventStore, clock: Clock, rounds: int, *, seed: int 
         decision = ask(loop, f"event-{number}", CONTEXTS[place])
         store.append_blocking([decision])
         value = float(decision.shown == place)
-        store.append_blocking([Reward(loop=loop.name, event_id=decision.event_id, at=clock(), value=value)])
+        store.append_blocking([Reward(loop=loop.name, event_id=decision.event_id, timestamp=clock(), value=value)])
         made.append(decision)
         if number % 20 == 19:
             clock.wait(11)

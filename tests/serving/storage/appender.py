@@ -23,7 +23,7 @@ from tests.serving.makers import decision
 
 SENDERS = 4
 IN_FLIGHT = 8
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 async def append_for_ever(address: str) -> None:
@@ -46,7 +46,7 @@ async def _send(writer: BatchWriter, sender: int) -> None:
         submitted = [(f"d {name}", writer.submit(decision(name, request=bytes(500)), TIMEOUT)) for name in names]
         try:
             for name in names:
-                reward = Reward(loop="shop", event_id=name, at=1, value=1.0)
+                reward = Reward(loop="shop", event_id=name, timestamp=1, value=1.0)
                 submitted.append((f"r {name}", writer.submit(reward, TIMEOUT)))
         except StoreError:  # the store is away: the decisions wait, the rewards are refused
             await asyncio.sleep(0.1)

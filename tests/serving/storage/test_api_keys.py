@@ -45,7 +45,7 @@ def test_the_store_does_not_have_the_text(keys: Keys, tmp_path: Path) -> None:
 def test_what_it_keeps_is_who_when_and_for_what(keys: Keys) -> None:
     keys.create("shop", ("read", "rank", "read"))
     (key,) = keys.live()
-    assert (key.name, key.scopes, key.at) == ("shop", ("read", "rank"), 7)
+    assert (key.name, key.scopes, key.timestamp) == ("shop", ("read", "rank"), 7)
     assert keys.create("all").key.scopes == tuple(SCOPES)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import Identity
 from glbandits.serving.runtime.learning_loop import IDENTITY, Loop
 from glbandits.serving.storage.postgres_store import PostgresStore
@@ -22,7 +22,7 @@ def address_fixture(postgres: PostgresServer) -> str:
     with closing(PostgresStore(address := postgres.new_address())) as store:
         store.save_document("default", IDENTITY, clock(), msgspec.json.encode(Identity("the same in every test")))
         loop = Loop("default", store, clock)
-        loop.configure(Configuration(width=8, reward_wait=10.0))
+        loop.configure(LoopConfig(width=8, reward_wait=10.0))
         live(loop, store, clock, 60)
     return address
 

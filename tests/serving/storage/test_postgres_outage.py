@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import DecisionRequest, Event, Fate, Receipt
+from glbandits.serving.domain.events import DecisionRequest, Event, EventStatus, Receipt
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime.batch_writer import WriterState
 from glbandits.serving.runtime.service import DEFAULT_LOOP, DecisionResult, Service
@@ -40,9 +40,9 @@ EVENTS: dict[str, Event] = {"decision": decision("new"), "reward": reward("old")
 def test_a_commit_whose_response_is_lost_is_acknowledged(store: PostgresStore, proxy: CuttingProxy, kind: str) -> None:
     store.append_blocking([decision("old")])
     proxy.cut = Cut.AFTER_COMMIT
-    assert store.append_blocking([EVENTS[kind]]) == [Receipt(Fate.KEPT, 2)]
+    assert store.append_blocking([EVENTS[kind]]) == [Receipt(EventStatus.ACCEPTED, 2)]
     assert proxy.cut is Cut.NEVER
-    assert store.append_blocking([decision("next")]) == [Receipt(Fate.KEPT, 3)]
+    assert store.append_blocking([decision("next")]) == [Receipt(EventStatus.ACCEPTED, 3)]
 
 
 @pytest.mark.parametrize("kind", EVENTS)
@@ -52,7 +52,7 @@ def test_a_commit_that_did_not_arrive_is_refused(store: PostgresStore, proxy: Cu
     with pytest.raises(StoreError, match="could not be written"):
         store.append_blocking([EVENTS[kind]])
     assert proxy.cut is Cut.NEVER
-    assert store.append_blocking([decision("next")]) == [Receipt(Fate.KEPT, 2)]
+    assert store.append_blocking([decision("next")]) == [Receipt(EventStatus.ACCEPTED, 2)]
 
 
 def ask(service: Service, event_id: str) -> DecisionRequest:
@@ -88,7 +88,7 @@ def test_decisions_go_on_while_the_database_is_away(postgres: PostgresServer) ->
             await asyncio.to_thread(postgres.start)
             await heal(service)
             await decide(f"after-{outage}")
-            assert await service.reward(DEFAULT_LOOP, f"after-{outage}", 1.0) is Fate.KEPT
+            assert await service.reward(DEFAULT_LOOP, f"after-{outage}", 1.0) is EventStatus.ACCEPTED
         await service.close()
 
     asyncio.run(play())

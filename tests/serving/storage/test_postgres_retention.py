@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from glbandits.serving.domain.events import Fate
+from glbandits.serving.domain.events import EventStatus
 from glbandits.serving.storage import postgres_retention, postgres_schema
 from glbandits.serving.storage.postgres_store import PostgresStore
 from tests.serving.makers import WAIT, activation, decision, reward
@@ -46,7 +46,7 @@ def write(store: PostgresStore, count: int, loop: str = "shop") -> None:
 
 
 def remaining(store: PostgresStore, loop: str = "shop") -> list[int]:
-    return sorted(logged.number for logged in store.search(loop, "", 1000))
+    return sorted(logged.sequence for logged in store.search(loop, "", 1000))
 
 
 def test_whole_partitions_are_dropped(store: PostgresStore, address: str) -> None:
@@ -56,11 +56,11 @@ def test_whole_partitions_are_dropped(store: PostgresStore, address: str) -> Non
     assert store.delete_log("shop", up_to=25) == 25
     assert partitions(address) == [20, 30]
     assert remaining(store) == list(range(26, 36))
-    (settled,) = store.ripe("shop", 30, WAIT + 1, 1)
+    (settled,) = store.settled("shop", 30, WAIT + 1, 1)
     assert (settled.rewards, settled.activated) == (((1, 1.0),), True)
     assert store.delete_log("shop") == 10
     assert partitions(address) == [30]
-    assert store.append_blocking([decision("shop-3")])[0].number == 39
+    assert store.append_blocking([decision("shop-3")])[0].sequence == 39
 
 
 def test_a_partition_with_another_loop_stays_until_both_are_deleted(store: PostgresStore, address: str) -> None:
@@ -76,7 +76,7 @@ def test_a_partition_with_another_loop_stays_until_both_are_deleted(store: Postg
 
 def test_a_batch_larger_than_a_partition_is_written(store: PostgresStore, address: str) -> None:
     receipts = store.append_blocking([decision(str(i)) for i in range(25)])
-    assert [receipt.fate for receipt in receipts] == [Fate.KEPT] * 25
+    assert [receipt.status for receipt in receipts] == [EventStatus.ACCEPTED] * 25
     assert partitions(address) == [0]
 
 
@@ -108,4 +108,4 @@ def test_a_dump_can_be_restored(postgres: PostgresServer, store: PostgresStore, 
         assert logged is not None
         assert (len(logged.rewards), logged.activated_at, logged.decision) == (1, 1, decision("a"))
         assert restored.latest_model("shop") is not None
-        assert restored.append_blocking([decision("b")])[0].number == 4
+        assert restored.append_blocking([decision("b")])[0].sequence == 4

@@ -14,7 +14,7 @@ import pytest
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import Fate
+from glbandits.serving.domain.events import EventStatus
 from glbandits.serving.storage import postgres_schema
 from glbandits.serving.storage.open_store import open_store
 from glbandits.serving.storage.postgres_connections import configure
@@ -53,7 +53,7 @@ def test_events_become_visible_in_the_order_of_sequence(address: str, store: Pos
 
     def visible() -> set[int]:
         decisions = store.search("shop", "", 10**6)
-        return {logged.number for logged in decisions} | {r.number for each in decisions for r in each.rewards}
+        return {logged.sequence for logged in decisions} | {r.sequence for each in decisions for r in each.rewards}
 
     def poll() -> int:
         seen: set[int] = set()
@@ -76,9 +76,9 @@ def test_events_become_visible_in_the_order_of_sequence(address: str, store: Pos
 def test_an_event_of_two_rankers_is_one_decision(store: PostgresStore, other: PostgresStore) -> None:
     names = [f"event-{i}" for i in range(100)]
 
-    def write(own: PostgresStore, timestamp: int, order: list[str]) -> list[tuple[str, Fate, int]]:
-        receipts = [own.append_blocking([decision(name, at=timestamp)])[0] for name in order]
-        return [(name, receipt.fate, receipt.number) for name, receipt in zip(order, receipts, strict=True)]
+    def write(own: PostgresStore, timestamp: int, order: list[str]) -> list[tuple[str, EventStatus, int]]:
+        receipts = [own.append_blocking([decision(name, timestamp=timestamp)])[0] for name in order]
+        return [(name, receipt.status, receipt.sequence) for name, receipt in zip(order, receipts, strict=True)]
 
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(write, store, 1, names)
@@ -86,8 +86,8 @@ def test_an_event_of_two_rankers_is_one_decision(store: PostgresStore, other: Po
     outcomes = sorted(first.result() + second.result())
     for one, two in zip(outcomes[::2], outcomes[1::2], strict=True):
         assert (one[0], one[2]) == (two[0], two[2])
-        assert {one[1], two[1]} == {Fate.KEPT, Fate.DUPLICATE}
-    assert store.summary("shop").decisions[Fate.KEPT] == len(names)
+        assert {one[1], two[1]} == {EventStatus.ACCEPTED, EventStatus.DUPLICATE}
+    assert store.summary("shop").decisions[EventStatus.ACCEPTED] == len(names)
     assert [store.decision("shop", name) for name in names] == [other.decision("shop", name) for name in names]
 
 
@@ -105,8 +105,8 @@ def test_a_reward_is_never_on_time_after_its_decision_was_settled(store: Postgre
         after = 0
         while after < len(names):
             after = store.seal("shop", after, WAIT + 1, 3) or after
-            for settled in store.ripe("shop", len(learned), WAIT + 1, 3):
-                if settled.number <= after:
+            for settled in store.settled("shop", len(learned), WAIT + 1, 3):
+                if settled.sequence <= after:
                     learned[settled.decision.event_id] = len(settled.rewards)
 
     with ThreadPoolExecutor(2) as pool:
@@ -121,7 +121,7 @@ def test_processes_that_start_at_once_create_the_tables_once(postgres: PostgresS
     address = postgres.new_address()
     with ThreadPoolExecutor(6) as pool, ExitStack() as stack:
         stores = list(pool.map(lambda _: stack.enter_context(closing(PostgresStore(address))), range(6)))
-        assert [store.append_blocking([decision("a")])[0].number for store in stores] == [1] * 6
+        assert [store.append_blocking([decision("a")])[0].sequence for store in stores] == [1] * 6
 
 
 def test_tables_of_an_older_version_are_upgraded(

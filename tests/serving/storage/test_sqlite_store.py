@@ -12,13 +12,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glbandits.errors import InvalidInput, UnknownName
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import Event, Fate, Receipt
+from glbandits.serving.domain.events import Event, EventStatus, Receipt
 from glbandits.serving.storage import sqlite_log, sqlite_schema, sqlite_store
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import WAIT, activation, decision, reward
@@ -42,7 +43,7 @@ EVENTS = st.one_of(
 
 
 def numbers(receipts: list[Receipt]) -> list[int]:
-    return [receipt.number for receipt in receipts]
+    return [receipt.sequence for receipt in receipts]
 
 
 def make(path: Path, events: int = 0) -> SqliteStore:
@@ -95,7 +96,7 @@ def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
     make(tmp_path / "events.db").close()
     with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="version 99 of the tables; this glbandits knows up to 2"):
+    with pytest.raises(StoreError, match="version 99 of the tables; this glbandits knows up to 3"):
         SqliteStore(tmp_path / "events.db")
 
 
@@ -116,12 +117,12 @@ def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.M
     assert store._writer.execute("SELECT loop FROM regions").fetchall() == [("shop",)]
     # Nothing is left of the upgrade that failed.
     assert "region" not in [row[1] for row in store._writer.execute("PRAGMA table_info(decisions)")]
-    assert store.summary("shop").decisions[Fate.KEPT] == 2
+    assert store.summary("shop").decisions[EventStatus.ACCEPTED] == 2
     store.close()
 
 
 def test_a_store_of_version_1_keeps_its_numbers_counts_and_seals(tmp_path: Path) -> None:
-    kept = decision("a", at=5)
+    kept = decision("a", timestamp=5)
     with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as old:
         for step in sqlite_schema.UPGRADES[0]:
             old.execute(step)
@@ -137,18 +138,41 @@ def test_a_store_of_version_1_keeps_its_numbers_counts_and_seals(tmp_path: Path)
     assert store.check() == []
     found = store.decision("shop", "a")
     assert found is not None
-    assert (found.number, found.decision, [each.number for each in found.rewards]) == (7, kept, [8])
+    assert (found.sequence, found.decision, [each.sequence for each in found.rewards]) == (7, kept, [8])
     again = store.append_blocking([decision("b"), decision("a"), reward("a"), reward("nobody")])
-    assert [(receipt.fate, receipt.number) for receipt in again] == [
-        (Fate.KEPT, 10),
-        (Fate.DUPLICATE, 7),
-        (Fate.LATE, 11),
-        (Fate.UNKNOWN, 0),
+    assert [(receipt.status, receipt.sequence) for receipt in again] == [
+        (EventStatus.ACCEPTED, 10),
+        (EventStatus.DUPLICATE, 7),
+        (EventStatus.LATE, 11),
+        (EventStatus.UNKNOWN, 0),
     ]
     counted = store.summary("shop")
-    assert (counted.decisions[Fate.KEPT], counted.decisions[Fate.DUPLICATE]) == (5, 1)
-    assert (counted.rewards[Fate.LATE], counted.rewards[Fate.UNKNOWN]) == (1, 4)
+    assert (counted.decisions[EventStatus.ACCEPTED], counted.decisions[EventStatus.DUPLICATE]) == (5, 1)
+    assert (counted.rewards[EventStatus.LATE], counted.rewards[EventStatus.UNKNOWN]) == (1, 4)
     store.close()
+
+
+def test_a_store_of_version_2_accepts_all_rewards_of_old_decisions(tmp_path: Path) -> None:
+    body = msgspec.msgpack.decode(sqlite_log.encode_body(decision("a", timestamp=5)))
+    del body["reward_range"]
+    with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as old:
+        for step in (step for steps in sqlite_schema.UPGRADES[:2] for step in steps):
+            old.execute(step)
+        old.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION}")
+        old.execute("PRAGMA user_version = 2")
+        row = (1, "shop", "a", "", 5, 5 + WAIT, msgspec.msgpack.encode(body))
+        old.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        old.execute("UPDATE counts SET count = 1 WHERE kind = 'event'")
+    with closing(SqliteStore(tmp_path / "events.db")) as store:
+        new = decision("b", timestamp=5, reward_range=(0.0, 1.0))
+        found = store.append_blocking([reward("a", value=1e9), new, reward("b", value=1e9)])
+        assert [(receipt.status, receipt.sequence) for receipt in found] == [
+            (EventStatus.ACCEPTED, 2),
+            (EventStatus.ACCEPTED, 3),
+            (EventStatus.OUT_OF_RANGE, 0),
+        ]
+        assert [each.decision for each in store.search("shop", "", 9)] == [new, decision("a", timestamp=5)]
+        assert store.check() == []
 
 
 def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
@@ -158,7 +182,7 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="could not be written: database or disk is full"):
         store.append_blocking([decision("large", request=bytes(100_000))])
     assert store.decision("shop", "large") is None
-    assert [receipt.fate for receipt in store.append_blocking([decision("small")])] == [Fate.KEPT]
+    assert [receipt.status for receipt in store.append_blocking([decision("small")])] == [EventStatus.ACCEPTED]
     assert store.check() == []
     store.close()
 
@@ -172,17 +196,19 @@ def test_another_process_that_holds_the_lock_is_waited_for_and_then_named(
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(StoreError, match="could not be written: database is locked"):
             store.append_blocking([decision("x")])
-        assert store.summary("shop").decisions[Fate.KEPT] == 1
+        assert store.summary("shop").decisions[EventStatus.ACCEPTED] == 1
         other.execute("ROLLBACK")
-    assert [receipt.fate for receipt in store.append_blocking([decision("x")])] == [Fate.KEPT]
+    assert [receipt.status for receipt in store.append_blocking([decision("x")])] == [EventStatus.ACCEPTED]
     store.close()
 
 
 def test_two_stores_on_one_file_share_numbers_and_seals(tmp_path: Path) -> None:
     first, second = make(tmp_path / "events.db", events=2), SqliteStore(tmp_path / "events.db")
-    assert [receipt.number for receipt in second.append_blocking([decision("x")])] == [5]
+    assert [receipt.sequence for receipt in second.append_blocking([decision("x")])] == [5]
     assert second.seal("shop", 0, WAIT + 1, 10) == 5
-    assert [(receipt.fate, receipt.number) for receipt in first.append_blocking([reward("x")])] == [(Fate.LATE, 6)]
+    assert [(receipt.status, receipt.sequence) for receipt in first.append_blocking([reward("x")])] == [
+        (EventStatus.LATE, 6)
+    ]
     second.close()
     first.close()
 
@@ -206,7 +232,10 @@ def test_what_another_process_wrote_meanwhile_is_known(tmp_path: Path) -> None:
     assert numbers(second.append_blocking([decision("b"), decision("a"), reward("a")])) == [2, 1, 3]
     assert numbers(first.append_blocking([decision("b"), decision("c")])) == [2, 4]
     for store in (first, second):
-        assert store.summary("shop").decisions == {Fate.KEPT: 3, Fate.DUPLICATE: 2, Fate.LATE: 0, Fate.UNKNOWN: 0}
+        assert store.summary("shop").decisions == dict.fromkeys(EventStatus, 0) | {
+            EventStatus.ACCEPTED: 3,
+            EventStatus.DUPLICATE: 2,
+        }
         assert store.check() == []
         store.close()
 
@@ -221,7 +250,7 @@ def test_to_trust_that_decisions_are_new_changes_nothing(calls: list[list[Event]
             receipts = store.append_blocking(events)
             with careful._writing() as connection:
                 assert sqlite_log.append(connection, events, trust=False) == receipts
-        for table in ("decisions", "rewards", "activations", "counts"):
+        for table in ("decisions", "rewards", "activations", "event_counts"):
             rows = [each._writer.execute(f"SELECT * FROM {table}").fetchall() for each in (store, careful)]
             assert rows[0] == rows[1]
         store.close()
@@ -234,14 +263,14 @@ def test_a_long_call_with_a_known_name_near_its_end_is_judged_as_a_whole(tmp_pat
     names = [str(i) for i in range(2 * sqlite_log.ROWS_AT_ONCE)]
     receipts = store.append_blocking([decision(name) for name in (*names, "known", "last")])
     assert numbers(receipts) == [*range(2, len(names) + 2), 1, len(names) + 2]
-    assert store.summary("shop").decisions[Fate.KEPT] == len(names) + 2
+    assert store.summary("shop").decisions[EventStatus.ACCEPTED] == len(names) + 2
     store.close()
 
 
 def test_a_row_that_sqlite_refuses_is_no_known_name(tmp_path: Path) -> None:
     store = make(tmp_path / "events.db")
     with pytest.raises(StoreError, match="could not be written: cannot store REAL value in INTEGER column"):
-        store.append_blocking([decision("a"), decision("b", at=0.5)])  # type: ignore[arg-type]
+        store.append_blocking([decision("a"), decision("b", timestamp=0.5)])  # type: ignore[arg-type]
     assert store.decision("shop", "a") is None
     store.close()
 
@@ -326,7 +355,7 @@ def test_tidying_waits_for_nobody(tmp_path: Path) -> None:
 def test_what_comes_while_the_log_is_deleted_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process has a decision written after each step."""
     store, other = make(tmp_path / "events.db", events=3), SqliteStore(tmp_path / "events.db")
-    last = store.last_number("shop")
+    last = store.last_sequence("shop")
     monkeypatch.setattr("glbandits.serving.storage.sqlite_store.DELETED_AT_ONCE", 1)
     delete, steps = sqlite_log.delete_oldest, iter(range(10))
 
@@ -338,7 +367,7 @@ def test_what_comes_while_the_log_is_deleted_stays(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(sqlite_log, "delete_oldest", deleted)
     assert store.delete_log("shop") == 3
-    assert [each.number > last for each in store.search("shop", "", 100)] == [True] * 4
+    assert [each.sequence > last for each in store.search("shop", "", 100)] == [True] * 4
     other.close()
     store.close()
 
@@ -358,12 +387,12 @@ def test_no_question_goes_through_a_whole_table(tmp_path: Path) -> None:
     store._writer.set_trace_callback(asked.add)
     store.append_blocking([decision("a"), reward("0", key="k"), activation("0")])
     store.seal("shop", 0, 2 * WAIT, 10)
-    store.ripe("shop", 0, 2 * WAIT, 10)
+    store.settled("shop", 0, 2 * WAIT, 10)
     store.search("shop", "a", 5)
     store.search("shop", "", 5)
     store.decision("shop", "a")
     store.summary("shop")
-    store.last_number("shop", before=1)
+    store.last_sequence("shop", before=1)
     store.delete_log("shop", up_to=1)
     questions = [question for question in asked if question.split()[0] in ("SELECT", "DELETE")]
     steps = [step for question in questions for *_, step in store._writer.execute(f"EXPLAIN QUERY PLAN {question}")]
@@ -379,7 +408,7 @@ def test_a_limit_of_none_is_refused(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got 0"):
             store.search("shop", "", 0)
         with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got -1"):
-            store.ripe("shop", 0, 0, -1)
+            store.settled("shop", 0, 0, -1)
 
 
 @pytest.mark.parametrize("damage", ["cut", "overwritten"])
@@ -409,8 +438,8 @@ def _sound_prefix(path: Path) -> int:
     assert store.check() == []
     found = [each.decision.event_id for each in reversed(store.search("shop", "", 1000))]
     assert found == [str(i) for i in range(len(found))]
-    assert store.summary("shop").rewards[Fate.KEPT] == len(found)
-    assert [receipt.fate for receipt in store.append_blocking([decision("next")])] == [Fate.KEPT]
+    assert store.summary("shop").rewards[EventStatus.ACCEPTED] == len(found)
+    assert [receipt.status for receipt in store.append_blocking([decision("next")])] == [EventStatus.ACCEPTED]
     store.close()
     return len(found)
 
@@ -425,10 +454,10 @@ def test_large_decisions_are_written_one_by_one_and_none_is_lost(tmp_path: Path)
         traced: list[str] = []
         store._writer.set_trace_callback(traced.append)
         events = [decision(f"e{i}", request=bytes(2 * sqlite_log.LARGE if i % 2 else 10)) for i in range(10)]
-        assert [receipt.number for receipt in store.append_blocking(events)] == list(range(1, 11))
+        assert [receipt.sequence for receipt in store.append_blocking(events)] == list(range(1, 11))
         inserted = [statement for statement in traced if statement.startswith("INSERT INTO decisions")]
         assert len(inserted) == 6
-        assert {kept.number: kept.decision for kept in store.search("shop", "", 20)} == dict(enumerate(events, 1))
+        assert {kept.sequence: kept.decision for kept in store.search("shop", "", 20)} == dict(enumerate(events, 1))
 
 
 def test_a_backup_while_others_write(tmp_path: Path) -> None:
@@ -444,7 +473,7 @@ def test_a_backup_while_others_write(tmp_path: Path) -> None:
     copy = SqliteStore(tmp_path / "copy.db")
     assert copy.check() == []
     counted = copy.summary("shop")
-    assert 1 <= counted.decisions[Fate.KEPT] <= 100
+    assert 1 <= counted.decisions[EventStatus.ACCEPTED] <= 100
     assert counted.decisions == counted.rewards
     copy.close()
     store.close()

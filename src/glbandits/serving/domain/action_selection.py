@@ -1,4 +1,4 @@
-"""One decision: the chance of each action, and the draw. Nothing here reads a clock or a file."""
+"""Select an action: the probability of each one, and the draw. Nothing here reads a clock or a file."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -16,28 +16,29 @@ from glbandits.records import Floats, Ints
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What was drawn, and from what."""
+    """The action that was drawn, and the probabilities that it was drawn with."""
 
     chosen: int
+    """Index of the action."""
     probabilities: Floats
-    """The exact chance of each action, (K,); 0 for one that was not allowed."""
+    """The exact probability of each action, (K,); 0 for an action that was not allowed."""
 
 
 def seed_of(salt: str, event_id: str, slot: str) -> int:
-    """63 random bits for the draw of an event: the same for the same event in the same loop."""
+    """Return 63 pseudo-random bits for the draw of an event, the same for the same event in the same loop."""
     digest = blake2b(f"{salt}\0{event_id}\0{slot}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") >> 1  # which fits a signed number of a database
+    return int.from_bytes(digest, "little") >> 1  # fits a signed 64-bit column
 
 
 @cache
 def _all(count: int) -> Ints:
-    places = np.arange(count)
-    places.flags.writeable = False
-    return places
+    indices = np.arange(count)
+    indices.flags.writeable = False
+    return indices
 
 
-def allowed_places(count: int, excluded: Sequence[int]) -> Ints:
-    """The places of those actions that may be chosen."""
+def allowed_indices(count: int, excluded: Sequence[int]) -> Ints:
+    """Return the indices of the actions that may be chosen. Raises InvalidInput if all are excluded."""
     if not excluded:
         return _all(count)
     allowed = np.setdiff1d(_all(count), np.asarray(excluded, dtype=np.int64))
@@ -47,57 +48,55 @@ def allowed_places(count: int, excluded: Sequence[int]) -> Ints:
 
 
 def decide(model: Bandit, arms: Floats, allowed: Ints, exploration: float, seed: int) -> Choice:
-    """Draw one of the allowed actions, by the model's chances and a share of exploration.
+    """Draw one of the allowed actions.
 
-    The chances are those of the rule that draws: the model's own, exact, times 1 - exploration, and exploration shared
-    among the allowed actions alike.
+    With probability `exploration` each allowed action is equally likely, otherwise the model decides. Raises
+    InvalidInput if the policy has no exact probabilities.
     """
-    chances = _chances(model, arms, allowed)
-    if chances is None:
+    own = _model_probabilities(model, arms, allowed)
+    if own is None:
         raise InvalidInput(
-            f"{model.policy.name} cannot say the exact chance of an action, which a service must log; use optimist"
+            f"{model.policy.name} has no exact probabilities of actions, which a service must log. Use optimist."
         )
     probabilities = np.zeros(len(arms))
-    chosen: int = entry_point(draw_recipe).call(chances, allowed, exploration, share_of(seed), probabilities)
+    chosen: int = entry_point(draw_recipe).call(own, allowed, exploration, share_of(seed), probabilities)
     return Choice(chosen, probabilities)
 
 
-def _chances(model: Bandit, arms: Floats, allowed: Ints) -> Floats | None:
-    """The model's own, of the allowed actions."""
-    chances = model.exact_probabilities(arms)  # of all, because the others must be usable too: they are logged
-    return chances if len(allowed) == len(arms) else model.exact_probabilities(arms[allowed])
+def _model_probabilities(model: Bandit, arms: Floats, allowed: Ints) -> Floats | None:
+    """The model's own probabilities of the allowed actions."""
+    # Of all actions first: the features of excluded actions are logged too, so the model must accept them.
+    probabilities = model.exact_probabilities(arms)
+    return probabilities if len(allowed) == len(arms) else model.exact_probabilities(arms[allowed])
 
 
 def share_of(seed: int) -> float:
-    """A uniform number: the first 53 bits of the seed."""
+    """Return a uniform number in [0, 1): the first 53 bits of the seed."""
     return (seed >> 10) * 2.0**-53
 
 
 @jittable
 def draw(probabilities: Floats, share: float) -> int:
-    """The place where the running sum of the chances passes a share of all."""
-    whole = 0.0
-    for chance in probabilities:
-        whole += chance
-    below, last = 0.0, 0
-    for place in range(len(probabilities)):
-        if probabilities[place] > 0.0:
-            last = place
-        below += probabilities[place]
-        if below > share * whole:
-            return place
+    """Return the index at which the cumulative sum of the probabilities exceeds `share` of the total."""
+    total = 0.0
+    for probability in probabilities:
+        total += probability
+    cumulative, last = 0.0, 0
+    for index in range(len(probabilities)):
+        if probabilities[index] > 0.0:
+            last = index
+        cumulative += probabilities[index]
+        if cumulative > share * total:
+            return index
     return last
 
 
 def draw_recipe() -> Recipe:
-    """A function that writes the chances of the allowed actions, with a share of exploration, to their places.
+    """A compiled function that mixes exploration into the probabilities, writes them, and draws an action."""
 
-    Then it draws one of them.
-    """
-
-    def mix_and_draw(chances: Floats, allowed: Ints, exploration: float, share: float, probabilities: Floats) -> int:
-        for place in range(len(allowed)):
-            probabilities[allowed[place]] = (1.0 - exploration) * chances[place] + exploration / len(allowed)
+    def mix_and_draw(own: Floats, allowed: Ints, exploration: float, share: float, probabilities: Floats) -> int:
+        for index in range(len(allowed)):
+            probabilities[allowed[index]] = (1.0 - exploration) * own[index] + exploration / len(allowed)
         return draw(probabilities, share)
 
     signature = types.int64(READ_VECTOR, READ_INTS, types.float64, types.float64, VECTOR)

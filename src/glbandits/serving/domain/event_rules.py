@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.events import Activation, Decision, Event, Fate, Receipt, Reward
+from glbandits.serving.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward
 
 Name: TypeAlias = tuple[str, str, str]
 """Loop, event_id and slot of a decision."""
@@ -23,22 +23,29 @@ NewActivation: TypeAlias = tuple[int, int, bool, Activation]
 """An activation to be written, in place of a late one if there is one: as of a reward."""
 
 # Python looks up the members of an enum slowly: too slowly for each event.
-KEPT, DUPLICATE, LATE, UNKNOWN = Fate.KEPT, Fate.DUPLICATE, Fate.LATE, Fate.UNKNOWN
+ACCEPTED, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = (
+    EventStatus.ACCEPTED,
+    EventStatus.DUPLICATE,
+    EventStatus.LATE,
+    EventStatus.UNKNOWN,
+    EventStatus.OUT_OF_RANGE,
+)
 
 
 class Mark(NamedTuple):
     """A reward with a key, or an activation, that a decision has."""
 
-    number: int
+    sequence: int
     late: bool
 
 
 class Known(msgspec.Struct):
     """What must be known of a decision to judge what comes of it."""
 
-    number: int
+    sequence: int
     deadline: int
     """The end of its wait."""
+    reward_range: tuple[float, float] | None = None
     keys: dict[str, Mark] = {}
     """Of those rewards' keys that are asked for."""
     activation: Mark | None = None
@@ -59,7 +66,7 @@ class EventClassifier:
         self.decisions: list[NewDecision] = []
         self.rewards: list[NewReward] = []
         self.activations: list[NewActivation] = []
-        self.counts: dict[tuple[str, Kind, Fate], int] = {}
+        self.counts: dict[tuple[str, Kind, EventStatus], int] = {}
         self._known = known
         self._sealed = sealed
         self._slots: dict[tuple[str, str], list[Known]] | None = None
@@ -76,7 +83,7 @@ class EventClassifier:
                 kind, receipt = "reward", self._reward(event)
             else:
                 kind, receipt = "activation", self._activate(event)
-            which = (event.loop, kind, receipt.fate)
+            which = (event.loop, kind, receipt.status)
             self.counts[which] = self.counts.get(which, 0) + 1
             receipts.append(receipt)
         return receipts
@@ -85,29 +92,33 @@ class EventClassifier:
         name = (decision.loop, decision.event_id, decision.slot)
         first = self._known.get(name)
         if first is not None:
-            return Receipt(DUPLICATE, first.number)
+            return Receipt(DUPLICATE, first.sequence)
         self.last = number = self.last + 1
-        deadline = decision.at + decision.wait
-        self._known[name] = made = Known(number, deadline)
+        deadline = decision.timestamp + decision.reward_window
+        self._known[name] = made = Known(number, deadline, decision.reward_range)
         if self._slots is not None:
             self._slots.setdefault(name[:2], []).append(made)
         self.decisions.append((number, deadline, decision))
-        return Receipt(KEPT, number)
+        return Receipt(ACCEPTED, number)
 
     def _reward(self, reward: Reward) -> Receipt:
         decision = self._known.get((reward.loop, reward.event_id, reward.slot))
         if decision is None:
             return Receipt(UNKNOWN, 0)
+        if decision.reward_range is not None:
+            lowest, highest = decision.reward_range
+            if not lowest <= reward.value <= highest:
+                return Receipt(OUT_OF_RANGE, 0, out_of_range(reward.value, lowest, highest))
         late = self._late(reward, decision)
         key = reward.key
         first = decision.keys.get(key) if key else None
         if first is not None and not _replaces(late, first):
-            return Receipt(DUPLICATE, first.number)
+            return Receipt(DUPLICATE, first.sequence)
         self.last = number = self.last + 1
         if key:
             decision.keys[key] = Mark(number, late)
-        self.rewards.append((number, decision.number, late, reward))
-        return Receipt(LATE if late else KEPT, number)
+        self.rewards.append((number, decision.sequence, late, reward))
+        return Receipt(LATE if late else ACCEPTED, number)
 
     def _activate(self, activation: Activation) -> Receipt:
         if self._slots is None:
@@ -124,15 +135,20 @@ class EventClassifier:
             if slot.activation is None or _replaces(late, slot.activation)
         ]
         if not fresh:
-            return Receipt(DUPLICATE, min(slot.activation.number for slot in slots if slot.activation))
+            return Receipt(DUPLICATE, min(slot.activation.sequence for slot in slots if slot.activation))
         self.last = number = self.last + 1
         for slot, late in fresh:
             slot.activation = Mark(number, late)
-            self.activations.append((number, slot.number, late, activation))
-        return Receipt(LATE if all(late for _, late in fresh) else KEPT, number)
+            self.activations.append((number, slot.sequence, late, activation))
+        return Receipt(LATE if all(late for _, late in fresh) else ACCEPTED, number)
 
     def _late(self, event: Reward | Activation, decision: Known) -> bool:
-        return event.at > decision.deadline or decision.number <= self._sealed.get(event.loop, 0)
+        return event.timestamp > decision.deadline or decision.sequence <= self._sealed.get(event.loop, 0)
+
+
+def out_of_range(value: float, lowest: float, highest: float) -> str:
+    """The message for a reward that its decision does not accept."""
+    return f"reward must be between {lowest:g} and {highest:g} for this event, got {value!r}"
 
 
 def _replaces(late: bool, first: Mark) -> bool:

@@ -1,8 +1,8 @@
-"""What happens in a loop, as it is kept: decisions, activations and rewards.
+"""The events of a loop, as the log has them: decisions, activations and rewards.
 
-The log of these is the truth. The model is a function of it: decisions are learned in the order of their numbers, each
-when its wait is over, with the rewards that came in time. So whoever has the log can learn the same model, bit for bit,
-and make every decision again.
+The log is the source of truth, and the model is a function of it: decisions are learned in the order of their sequence
+numbers, each when its reward window is over, with the rewards that came in time. So the log yields the same model
+again, bit for bit, and every decision can be made again.
 """
 
 from enum import StrEnum
@@ -12,17 +12,17 @@ import msgspec
 
 
 class Mode(StrEnum):
-    """Who decides, and whether that is learned."""
+    """Which action is shown, and whether its reward is learned."""
 
     ONLINE = "Online"
     APPRENTICE = "Apprentice"
-    """The baseline is always shown, and learned from; the model decides in silence."""
+    """The baseline is always shown, and its rewards are learned. The choice of the model is only logged."""
     LOGGING = "LoggingOnly"
     """The baseline is always shown, and nothing is learned."""
 
 
 class Aggregation(StrEnum):
-    """What several rewards of one decision come to."""
+    """How several rewards of one decision are combined."""
 
     EARLIEST = "earliest"
     SUM = "sum"
@@ -33,7 +33,7 @@ class Aggregation(StrEnum):
 
 
 class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a loop is asked to decide. `Decision` has the same fields, and says what they mean."""
+    """A request to choose an action. `Decision` documents the fields."""
 
     event_id: str
     request: bytes
@@ -43,104 +43,115 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
     baseline: int | None = None
     slot: str = ""
     deferred: bool = False
+    reward_range: tuple[float, float] | None = None
+    """Rewards that the event accepts, unless the loop has a range of its own."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """An action that was chosen, and all that is needed to choose it again and to learn from it."""
+    """An action that was chosen, and all that is needed to choose it again and to learn from it.
+
+    Stores keep decisions by the encoded names of the fields, so that stores of older versions can be read.
+    """
 
     loop: str
     event_id: str
     slot: str = ""
-    """Of a decision with several slots, one decision each; empty if there is one."""
-    at: int
+    """Id of the slot: an event with several slots has one decision for each. Empty if there is only one."""
+    timestamp: int = msgspec.field(name="at")
     """Microseconds since 1970."""
     request: bytes
-    """What the features are made from, as JSON or as numbers: see `encoding`."""
+    """The features of the request, in the format that `encoding` names."""
     encoding: str
     """json: context and actions. dense: float64 rows, an action each."""
     actions: tuple[str, ...]
     """Their ids, in the order of the request."""
     excluded: tuple[int, ...] = ()
-    """Places of actions that were not to be chosen."""
+    """Indices of actions that must not be chosen."""
     chosen: int
-    """The place of the action that the model's draw gave."""
+    """Index of the action that was drawn from `probabilities`."""
     shown: int
-    """The place of the action that was returned: the baseline unless the mode is Online."""
+    """Index of the action that was returned: the baseline unless the mode is Online."""
     baseline: int | None = None
-    """The place of the action that is shown without a model, in place of the first allowed one, if the request named
-    it: a slot does. None if it did not, or in a log of a version that did not keep it."""
+    """Index of the action to show without a model, if the request named it, as slots do. None means the first allowed
+    action, or a log of a version that did not store it."""
     probability: float
-    """The chance that the shown action had."""
+    """Probability of the shown action."""
     probabilities: tuple[float, ...]
-    """The chance that the model gave each action, floor included."""
+    """Probability of each action in the draw, exploration included."""
     epoch: int = 0
-    """How many times the model was replaced: by a reset, an import, or another policy."""
+    """Number of times that the model was replaced, by a reset, an import or another policy."""
     model: int
-    """The number of the last decision that the model had passed when it decided: its version within the epoch."""
+    """Sequence number of the last decision that the model had learned: its version within the epoch."""
     mode: Mode
     deferred: bool = False
-    """Whether it counts only when it is activated."""
-    wait: int
-    """Microseconds that rewards are waited for."""
+    """Whether the decision is learned only if it is activated."""
+    reward_window: int = msgspec.field(name="wait")
+    """Microseconds after the decision for which rewards are accepted."""
     default_reward: float
     aggregation: Aggregation
     exploration: float
-    """The share of random decisions."""
+    """Share of decisions that are uniformly random."""
     seed: int
-    """What the draw was made with."""
+    """Seed of the draw."""
+    reward_range: tuple[float, float] | None = None
+    """The smallest and the largest reward that the store accepts; None for all that are finite."""
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):
-    """A deferred decision was used after all."""
+    """The action of a deferred decision was used."""
 
     loop: str
     event_id: str
-    at: int
+    timestamp: int
 
 
 class Reward(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a decision."""
+    """A reward of a decision."""
 
     loop: str
     event_id: str
     slot: str = ""
-    at: int
+    timestamp: int
     value: float
     key: str = ""
-    """A name that the sender gave it: the same reward sent twice counts once. Empty: every one counts."""
+    """Idempotency key: rewards of a decision with the same key count once. Empty: every reward counts."""
 
 
 Event: TypeAlias = Decision | Activation | Reward
 
 
-class Fate(StrEnum):
-    """What became of an event that came in. Kept and late ones are in the log, the others were only counted."""
+class EventStatus(StrEnum):
+    """What became of a submitted event. Accepted and late events are in the log, the others are only counted."""
 
-    KEPT = "kept"
+    ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
-    """There is one of the same name: a decision changes nothing, a reward or an activation counts once."""
+    """The log has an event of the same name. A decision changes nothing; a reward or an activation counts once."""
     LATE = "late"
-    """After the wait: it is in the log, and not learned."""
+    """The event came after the reward window. It is in the log, and not learned."""
     UNKNOWN = "unknown"
     """There is no such decision."""
+    OUT_OF_RANGE = "out_of_range"
+    """A reward outside the range of its decision. It is not in the log."""
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What the store says of an event: it speaks only after the event is safe."""
+    """The answer of the store to an event. The store gives it when the event is durable."""
 
-    fate: Fate
-    number: int
+    status: EventStatus
+    sequence: int
     """Of the event in the log; of the first one for a duplicate; 0 if there is none."""
+    message: str = ""
+    """Why the event was refused: for a reward that is out of range."""
 
 
 class SettledDecision(msgspec.Struct, frozen=True):
-    """A decision that is closed, or whose wait is over, with what came in time."""
+    """A decision that is closed, or whose reward window is over, with the rewards that came in time."""
 
-    number: int
-    """Of the decision: they are learned in this order."""
+    sequence: int
+    """Of the decision. Decisions are learned in this order."""
     decision: Decision
     rewards: tuple[tuple[int, float], ...]
-    """When each came and its value, in the order in which they came."""
+    """Timestamp and value of each, in the order of the log."""
     activated: bool
 
 

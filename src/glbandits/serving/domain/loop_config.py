@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from glbandits.errors import InvalidInput, look_up, number, whole
+from glbandits.errors import LARGEST, InvalidInput, look_up, number, whole
 from glbandits.policies import POLICIES, Optimist, Policy
 from glbandits.policy import rebuild, settings_of
 from glbandits.serving.domain.events import Aggregation, Mode
@@ -16,7 +16,7 @@ LARGEST_MODEL = 40_000_000
 """Numbers of a model, 320 MB: it is copied for every one that is published, and kept in the store."""
 
 
-class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a loop. Each change is kept, and a decision is learned by those under which it was made.
 
     But for a shorter wait: it holds for decisions too that wait already.
@@ -27,6 +27,9 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     default_reward: float = 0.0
     """What a decision without a reward counts."""
     aggregation: Aggregation = Aggregation.EARLIEST
+    reward_range: tuple[float, float] | None = None
+    """The smallest and the largest reward that is accepted for decisions made from now on. None: all that the link of
+    the policy accepts; [-1, 1] for events ranked through the Personalizer API."""
     exploration: float = 0.2
     """The share of decisions that are random, so that no allowed action has less than exploration / actions."""
     mode: Mode = Mode.ONLINE
@@ -45,11 +48,21 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
         number("default_reward", self.default_reward, at_least=-1, at_most=1)
         number("exploration", self.exploration, at_least=0, at_most=1)
         number("model_update", self.model_update, at_least=0, at_most=60 * 60 * 24)
+        self._check_reward_range()
         whole("width", self.width, at_least=1, at_most=1_000_000)
         if self.retention_days != -1:
             whole("retention_days", self.retention_days, at_least=1, at_most=100_000)
         self.policy_settings()
         self._check_size()
+
+    def _check_reward_range(self) -> None:
+        if self.reward_range is None:
+            return
+        lowest, highest = (number("reward_range", bound, at_least=-LARGEST) for bound in self.reward_range)
+        if not lowest < highest:
+            raise InvalidInput(f"reward_range must go from a smaller to a larger number, got {self.reward_range}")
+        if not lowest <= self.default_reward <= highest:
+            raise InvalidInput(f"default_reward must be in reward_range {self.reward_range}, got {self.default_reward}")
 
     def _check_size(self) -> None:
         try:
@@ -64,8 +77,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     @property
-    def wait(self) -> int:
-        """Microseconds that rewards are waited for."""
+    def reward_window(self) -> int:
+        """Microseconds after a decision for which rewards are accepted."""
         return round(self.reward_wait * SECOND)
 
     def policy_settings(self) -> Policy:

@@ -4,7 +4,7 @@ import msgspec
 
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -18,8 +18,11 @@ class Snapshot(msgspec.Struct, frozen=True):
     """A model as it is kept."""
 
     epoch: int
-    number: int
+    sequence: int = msgspec.field(name="number")
+    """Of the last decision that the model has learned. Encoded as in older versions."""
     bandit: bytes
+    set_aside: int = 0
+    """Decisions that could not be learned, since the log was begun. 0 in a snapshot of an older version."""
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
@@ -32,18 +35,18 @@ def decode_snapshot(body: bytes) -> Snapshot:
     return msgspec.msgpack.decode(body, type=Snapshot)
 
 
-def fresh_model(configuration: Configuration) -> Bandit:
+def fresh_model(configuration: LoopConfig) -> Bandit:
     """A model that knows nothing."""
     return Bandit(configuration.policy_settings(), configuration.width, seed=0)
 
 
-def check_exact(configuration: Configuration) -> None:
-    """Refuse a policy that cannot say the exact chance of an action, in its first decision or a later one."""
+def check_exact(configuration: LoopConfig) -> None:
+    """Raise InvalidInput if the policy has no exact probabilities, in its first decision or a later one."""
     model = fresh_model(configuration)
     exact = model.exact_probabilities([[0.0] * configuration.width]) is not None
     later = getattr(model.policy, "draw", None) != "decision"  # which SGD-TS begins only after its first block
     if not (exact and later):
         raise InvalidInput(
-            f"{configuration.policy} with these settings cannot say the exact chance of an action, which a service "
-            "must log; use optimist"
+            f"{configuration.policy} with these settings has no exact probabilities of actions, which a service must "
+            "log. Use optimist."
         )

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.reward_aggregation import reward_of
+from glbandits.serving.domain.reward_aggregation import has_unusable_rewards, reward_of
 
 NAMES = 64
 """Actions that a tally tells apart. It holds twice as many before it forgets the names of the rarest."""
@@ -68,22 +68,25 @@ class Observation(NamedTuple):
     supported: bool
     delay: int | None
     """The step of the scale; None if no reward came in time."""
+    set_aside: bool = False
+    """The rewards aggregate to no number that can be learned."""
 
 
-def observation_of(ripe: SettledDecision) -> Observation:
+def observation_of(settled: SettledDecision) -> Observation:
     """What is counted of a decision that the learner has passed."""
-    decision, baseline = ripe.decision, baseline_of(ripe.decision)
+    decision, baseline = settled.decision, baseline_of(settled.decision)
     chances, online = decision.probabilities, decision.mode is Mode.ONLINE
     return Observation(
         action=decision.actions[decision.shown],
         explored=chances[decision.chosen] < max(chances),
         agreed=decision.chosen == baseline,
-        reward=reward_of(ripe),
-        missing=not ripe.rewards,
+        reward=reward_of(settled),
+        missing=not settled.rewards,
         online=online,
         weight=1.0 / decision.probability if decision.shown == baseline else 0.0,
         supported=not online or chances[baseline] > 0.0,
-        delay=_step(min(ripe.rewards)[0] - decision.at) if ripe.rewards else None,
+        delay=_step(min(settled.rewards)[0] - decision.timestamp) if settled.rewards else None,
+        set_aside=has_unusable_rewards(settled),
     )
 
 
@@ -115,6 +118,8 @@ class Tally:
     online: int = 0
     """Learned, and shown by the draw."""
     learned: int = 0
+    set_aside: int = 0
+    """Not learned, because the rewards aggregate to no usable number."""
     missing: int = 0
     """Learned with the default, for want of a reward."""
     baseline_shown: int = 0
@@ -141,6 +146,7 @@ class Tally:
         self.decisions += 1
         self.explored += one.explored
         self.agreed += one.agreed
+        self.set_aside += one.set_aside
         self.actions[one.action] = self.actions.get(one.action, 0) + 1
         if len(self.actions) > 2 * NAMES:
             self._forget_rare_names()

@@ -1,53 +1,95 @@
-"""What a decision teaches: the rewards that came in time, as one number, for the action that was shown."""
+"""What a settled decision teaches: its rewards as one number, for the action that was shown."""
 
 import math
+from enum import StrEnum
 from statistics import median
 
+import msgspec
+
 from glbandits.bandit import Bandit
+from glbandits.errors import LARGEST
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.serving.domain.events import Aggregation, Decision, Mode, SettledDecision
 from glbandits.serving.domain.request_features import decision_arms
 
+UNLEARNABLE = (ValueError, ArithmeticError, LookupError, msgspec.MsgspecError)
+"""Errors that learning the same decision raises every time. InvalidInput is a ValueError."""
+
+
+class LearningOutcome(StrEnum):
+    """What became of a settled decision."""
+
+    LEARNED = "learned"
+    SKIPPED = "skipped"
+    """Nothing to learn: the loop only logged, the decision was never activated, or it has the features of another
+    width."""
+    SET_ASIDE = "set aside"
+    """The decision cannot be learned, now or later: its rewards aggregate to no usable number, or the model refuses
+    its features."""
+
 
 def aggregate(rewards: tuple[tuple[int, float], ...], how: Aggregation) -> float:
-    """Several rewards as one. It does not depend on the order in which they are listed."""
+    """Combine the rewards of a decision, whatever their order. NaN if the result is too large for a float."""
     values = [value for _, value in rewards]
     if how is Aggregation.EARLIEST:
         return min(rewards)[1]
-    if how is Aggregation.SUM:
-        return math.fsum(values)  # exact, so that no order gives another last digit
-    if how is Aggregation.AVERAGE:
-        return math.fsum(values) / len(values)
     if how is Aggregation.MEDIAN:
         return float(median(values))
-    return min(values) if how is Aggregation.MIN else max(values)
+    if how is Aggregation.MIN or how is Aggregation.MAX:
+        return min(values) if how is Aggregation.MIN else max(values)
+    try:
+        total = math.fsum(values)  # exact, so that no order gives another last digit
+    except OverflowError:
+        return math.nan
+    return total if how is Aggregation.SUM else total / len(values)
 
 
-def reward_of(ripe: SettledDecision) -> float | None:
+def reward_of(settled: SettledDecision) -> float | None:
     """The reward that a decision is learned with; None if it is not learned."""
-    decision = ripe.decision
-    if decision.mode is Mode.LOGGING or (decision.deferred and not ripe.activated):
+    reward = _aggregated(settled)
+    return None if reward is None or not is_usable(reward) else reward
+
+
+def is_usable(reward: float) -> bool:
+    """Whether a policy can learn a reward of this size."""
+    return abs(reward) <= LARGEST
+
+
+def has_unusable_rewards(settled: SettledDecision) -> bool:
+    """Whether the decision counts but its rewards aggregate to no number that can be learned."""
+    reward = _aggregated(settled)
+    return reward is not None and not is_usable(reward)
+
+
+def _aggregated(settled: SettledDecision) -> float | None:
+    decision = settled.decision
+    if decision.mode is Mode.LOGGING or (decision.deferred and not settled.activated):
         return None
-    return aggregate(ripe.rewards, decision.aggregation) if ripe.rewards else decision.default_reward
+    return aggregate(settled.rewards, decision.aggregation) if settled.rewards else decision.default_reward
 
 
-def learn(model: Bandit, ripe: SettledDecision, hashing: Hashing) -> bool:
-    """Let the model learn a decision; says whether there was anything to learn.
+def learn(model: Bandit, settled: SettledDecision, hashing: Hashing) -> LearningOutcome:
+    """Let the model learn a decision. The same model and decision always have the same outcome.
 
-    A sum of rewards may leave the range of the policy's link, and is then taken as its end.
+    A sum of rewards outside the range of the policy's link is learned as the nearest end of the range.
     """
-    reward = reward_of(ripe)
-    if reward is None or not fits(model, ripe.decision, hashing):
-        return False
-    link = find_link(model.policy.link)
-    arms = decision_arms(ripe.decision, hashing)
-    model.learn(arms[ripe.decision.shown], min(max(reward, link.lowest_reward), link.highest_reward))
-    return True
+    try:
+        reward = _aggregated(settled)
+        if reward is None or not fits(model, settled.decision, hashing):
+            return LearningOutcome.SKIPPED
+        if not is_usable(reward):
+            return LearningOutcome.SET_ASIDE
+        link = find_link(model.policy.link)
+        arms = decision_arms(settled.decision, hashing)
+        model.learn(arms[settled.decision.shown], min(max(reward, link.lowest_reward), link.highest_reward))
+    except UNLEARNABLE:
+        return LearningOutcome.SET_ASIDE
+    return LearningOutcome.LEARNED
 
 
 def fits(model: Bandit, decision: Decision, hashing: Hashing) -> bool:
-    """Whether a decision has as many features as the model: one from before another width was set has not."""
+    """Whether a decision has as many features as the model. Decisions from before a change of the width have not."""
     if decision.encoding == "dense":
         return len(decision.request) == 8 * len(decision.actions) * model.dim
     return hashing.width == model.dim

@@ -3,19 +3,19 @@
 import asyncio
 import logging
 import time
-from collections import deque
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Protocol, TypeAlias
 
-import msgspec
-
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import GlbanditsError, whole
 from glbandits.serving.domain.errors import QueueFull, StoreError
 from glbandits.serving.domain.event_rules import Name
 from glbandits.serving.domain.events import Decision, Event, Receipt, size_of
+from glbandits.serving.runtime.failure_log import FailureLog
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,8 @@ CLOSE_SECONDS = 10.0
 QUEUE_BYTES = 256 * 1024 * 1024
 CLOSED = "The service is shutting down. Retry later."
 UNAVAILABLE = "The store does not accept events at the moment. Nothing was written; retry later."
+NO_ANSWER = "The store did not answer before the service stopped. The event may or may not be written."
+WRITING = "writing events"
 
 
 class Appends(Protocol):
@@ -63,13 +65,19 @@ class WriterCounts:
     """Time spent in `store.append`."""
 
 
-class Pending(msgspec.Struct, eq=False):
+@dataclass(eq=False, slots=True)
+class Pending:
     """An event that is not written yet, and the future of its receipt."""
 
     event: Event
     receipt: "asyncio.Future[Receipt]"
     submitted_at: float
     """By `time.monotonic`."""
+
+    @property
+    def withdrawn(self) -> bool:
+        """Whether the event must not be written: a reward or an activation whose client no longer waits for it."""
+        return self.receipt.done() and not isinstance(self.event, Decision)
 
 
 class BatchWriter:
@@ -88,11 +96,13 @@ class BatchWriter:
 
         CLOSED follows from every state: `close` writes the queue once more and refuses further events.
 
-    If the store fails, rewards and activations of the batch get the error, and those that are submitted while the
-    writer is RETRYING are refused at once. Decisions are retried until they are written or the writer is closed,
-    because their clients may have received a degraded answer already. No event overtakes them.
+    If the store raises a StoreError, rewards and activations of the batch get the error, and those that are submitted
+    while the writer is RETRYING are refused at once. Decisions are retried until they are written or the writer is
+    closed, because their clients may have received a degraded answer already. No event overtakes them. If the store
+    raises anything else, the writer splits the batch until it finds the event at fault, and only that event fails.
 
-    A writer belongs to the event loop that first submits an event.
+    All methods must be called in the thread of one event loop. If that event loop ends before `close`, the events that
+    wait are lost, which is logged; the writer can then be used in another event loop.
 
     Args:
         store: where the events go. The caller closes it.
@@ -106,14 +116,16 @@ class BatchWriter:
         self._store = store
         self._max_events = whole("queue", queue, at_least=1)
         self._max_bytes = whole("queue_bytes", queue_bytes, at_least=1)
-        self._queue: deque[Pending] = deque()
+        self._queue: OrderedDict[Pending, None] = OrderedDict()
+        """A queue from which any event can be removed in constant time."""
         self._batch: Sequence[Pending] = ()
         self._bytes = 0
         self._decisions: dict[Name, Decision] = {}
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
-        self._closing = asyncio.Event()
-        self._failed_at: float | None = None
+        self._closing = False
+        self._failures = FailureLog(log)
+        self._failed_at = -float("inf")
 
     @property
     def depth(self) -> int:
@@ -127,9 +139,9 @@ class BatchWriter:
     def problem(self, seconds: float) -> str | None:
         """Say why events may have to wait: a failure less than `seconds` ago, or an event that waits for longer."""
         now = time.monotonic()
-        if self.state is WriterState.RETRYING or (self._failed_at is not None and now - self._failed_at < seconds):
+        if self.state is WriterState.RETRYING or (self._failures.failing and now - self._failed_at < seconds):
             return "the last events could not be written"
-        oldest = self._batch[0] if self._batch else self._queue[0] if self._queue else None
+        oldest = self._batch[0] if self._batch else next(iter(self._queue), None)
         if oldest is not None and now - oldest.submitted_at > seconds:
             return f"an event has waited to be written for more than {seconds:g} s"
         return None
@@ -139,24 +151,35 @@ class BatchWriter:
 
         After `timeout` seconds the future fails with a TimeoutError. A decision stays queued and is written. A reward
         or an activation is withdrawn, unless its commit has begun: then the future waits for the outcome, so that
-        a failure always means that the event was not written.
+        a failure always means that the event was not written. To cancel the future withdraws it in the same way.
         """
         self._check_room(event)
         event_loop = asyncio.get_running_loop()
         pending = Pending(event, event_loop.create_future(), time.monotonic())
         timer = event_loop.call_later(timeout, self._expire, pending)
-        pending.receipt.add_done_callback(lambda _: timer.cancel())
+
+        def settle(_: "asyncio.Future[Receipt]") -> None:
+            timer.cancel()
+            if pending.withdrawn:
+                self._queue.pop(pending, None)
+
+        pending.receipt.add_done_callback(settle)
         if isinstance(event, Decision):
             self._bytes += size_of(event)
             self._decisions.setdefault((event.loop, event.event_id, event.slot), event)
-        self._queue.append(pending)
-        if self._task is None:
-            self._task = event_loop.create_task(self._run(), name="batch-writer")
-        self._wake.set()
+        self._queue[pending] = None
+        self._start_task(event_loop)
         return pending.receipt
 
+    def _start_task(self, event_loop: asyncio.AbstractEventLoop) -> None:
+        if self._task is None:
+            self._wake = asyncio.Event()
+            self._task = event_loop.create_task(self._run(), name="batch-writer")
+        elif self.state is WriterState.IDLE:
+            self._wake.set()
+
     def _check_room(self, event: Event) -> None:
-        if self.state is WriterState.CLOSED or self._closing.is_set():
+        if self._closing:
             raise StoreError(CLOSED)
         if self.state is WriterState.RETRYING and not isinstance(event, Decision):
             raise StoreError(UNAVAILABLE)
@@ -166,35 +189,53 @@ class BatchWriter:
             raise QueueFull(f"Write queue is full ({self._max_bytes:,} bytes). Retry later.")
 
     def _expire(self, pending: Pending) -> None:
-        if pending.receipt.done() or (pending in self._batch and not isinstance(pending.event, Decision)):
-            return
-        pending.receipt.set_exception(TimeoutError())
-        if not isinstance(pending.event, Decision):
-            self._queue.remove(pending)
+        if not pending.receipt.done() and (isinstance(pending.event, Decision) or pending in self._queue):
+            pending.receipt.set_exception(TimeoutError())
 
     async def close(self) -> None:
-        """Write the queue, with one attempt per batch, and refuse further events. Idempotent."""
-        self._closing.set()
+        """Write the queue, with one attempt per batch, and refuse further events. Idempotent.
+
+        Takes at most `CLOSE_SECONDS`. Events that the store did not confirm by then fail with a StoreError.
+        """
+        self._closing = True
         self._wake.set()
         if self._task is not None:
-            done, _ = await asyncio.wait([self._task], timeout=CLOSE_SECONDS)
-            if not done:
-                self._task.cancel()
-                log.error("%d events are not written: the store did not answer in %g s", self.depth, CLOSE_SECONDS)
+            _, unfinished = await asyncio.wait([self._task], timeout=CLOSE_SECONDS)
+            for task in unfinished:
+                task.cancel()
+                await asyncio.wait([task])
         self.state = WriterState.CLOSED
 
     async def _run(self) -> None:
-        while self._queue or not self._closing.is_set():
-            if not self._queue:
-                self.state = WriterState.IDLE
-                self._wake.clear()
-                await self._wake.wait()
-                continue
-            self.state = WriterState.COLLECTING
-            await self._collect()
-            # A client that disconnected has cancelled its future. Nobody was promised that its reward is written.
-            batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_EVENTS))]
-            await self._write([one for one in batch if isinstance(one.event, Decision) or not one.receipt.done()])
+        try:
+            while self._queue or not self._closing:
+                if self._queue:
+                    self.state = WriterState.COLLECTING
+                    await self._collect()
+                    await self._write(self._take_batch())
+                else:
+                    self.state = WriterState.IDLE
+                    self._wake.clear()
+                    await self._wake.wait()
+        finally:
+            self._abandon()
+
+    def _take_batch(self) -> Sequence[Pending]:
+        batch = list(islice(self._queue, BATCH_EVENTS))
+        for pending in batch:
+            del self._queue[pending]
+        return [pending for pending in batch if not pending.withdrawn]
+
+    def _abandon(self) -> None:
+        """Fail all events that are left when the task ends: its event loop stopped, or the store did not answer."""
+        self._task, self.state = None, WriterState.IDLE
+        if self.depth:
+            log.error("%d events are not known to be written: %s", self.depth, NO_ANSWER)
+        batch, queue = self._batch, list(self._queue)
+        self._batch = ()
+        self._queue.clear()
+        self._finish(batch, StoreError(NO_ANSWER))
+        self._finish(queue, StoreError(CLOSED))
 
     async def _collect(self) -> None:
         """Let requests that are ready join the batch."""
@@ -207,65 +248,81 @@ class BatchWriter:
         """Append a batch. Decisions that the store fails to write are retried until the writer is closed."""
         self.state, self._batch = WriterState.WRITING, batch
         while self._batch:
-            last, began = self._closing.is_set(), time.monotonic()
+            last, began = self._closing, time.monotonic()
             outcomes = await self._append([pending.event for pending in self._batch])
             self.counts.seconds += time.monotonic() - began
+            self.counts.batches += 1
             retry = []
             for pending, outcome in zip(self._batch, outcomes, strict=True):
                 if isinstance(outcome, StoreError) and isinstance(pending.event, Decision) and not last:
                     retry.append(pending)
                 else:
-                    self._finish(pending, outcome)
+                    self._finish([pending], outcome)
             self._batch = retry
-            self.counts.batches += 1
             if retry:
                 self.counts.failures += 1
                 await self._wait_for_retry()
 
     async def _wait_for_retry(self) -> None:
         self.state = WriterState.RETRYING
-        waiting = [pending for pending in self._queue if not isinstance(pending.event, Decision)]
-        for pending in waiting:
-            self._queue.remove(pending)
-            self._finish(pending, StoreError(UNAVAILABLE))
+        refused = [pending for pending in self._queue if not isinstance(pending.event, Decision)]
+        for pending in refused:
+            del self._queue[pending]
+        self._finish(refused, StoreError(UNAVAILABLE))
+        self._wake.clear()  # only `close` sets it while the writer is retrying
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._closing.wait(), RETRY_SECONDS)
+            await asyncio.wait_for(self._wake.wait(), 0 if self._closing else RETRY_SECONDS)
 
     async def _append(self, events: Sequence[Event]) -> Sequence[Outcome]:
-        """Return a receipt or an error for each event. An invalid event does not harm the others."""
+        """Return a receipt or an error for each event. After a StoreError no further event is tried."""
         if not events:
             return []
         try:
             receipts = await self._store.append(events)
-        except InvalidInput as error:
-            middle = len(events) // 2
-            return [*await self._append(events[:middle]), *await self._append(events[middle:])] if middle else [error]
-        except Exception as error:
-            if self._failed_at is None:
-                log.exception("the store failed to write %d events; decisions are retried", len(events))
+        except StoreError as error:
             self._failed_at = time.monotonic()
-            unwritten = error if isinstance(error, StoreError) else StoreError(f"the store failed: {error}")
-            return [unwritten] * len(events)
-        if self._failed_at is not None:
-            log.info("the store accepts events again")
-            self._failed_at = None
+            self._failures.failed(WRITING, error)
+            return [error] * len(events)
+        except Exception as error:
+            if len(events) > 1:
+                return await self._append_halves(events)
+            if not isinstance(error, GlbanditsError):
+                log.error("the store cannot write event %s", events[0].event_id, exc_info=error)
+            return [error]
+        self._failures.succeeded(WRITING)
         return receipts
 
-    def _finish(self, pending: Pending, outcome: Outcome) -> None:
-        event = pending.event
-        if isinstance(event, Decision):
-            self._bytes -= size_of(event)
-            name = (event.loop, event.event_id, event.slot)
-            if self._decisions.get(name) is event:
-                del self._decisions[name]
-            if isinstance(outcome, StoreError):
-                log.error("decision %s of loop %s is not written: %s", event.event_id, event.loop, outcome)
-        if isinstance(outcome, Exception):
-            self.counts.refused += 1
-        else:
-            self.counts.events += 1
-        if not pending.receipt.done():
+    async def _append_halves(self, events: Sequence[Event]) -> Sequence[Outcome]:
+        """Write a batch in two parts, because the store refused an event of it."""
+        middle = len(events) // 2
+        first = await self._append(events[:middle])
+        unwritten = next((outcome for outcome in first if isinstance(outcome, StoreError)), None)
+        if unwritten is not None:  # a reward must not be written before its decision
+            return [*first, *[unwritten] * (len(events) - middle)]
+        return [*first, *await self._append(events[middle:])]
+
+    def _finish(self, events: Iterable[Pending], outcome: Outcome) -> None:
+        """Resolve the futures of events with the same outcome."""
+        if isinstance(outcome, Exception) and not isinstance(outcome, GlbanditsError):
+            outcome = StoreError(f"The store cannot write the event: {outcome!r}")
+        for pending in events:
+            if isinstance(pending.event, Decision):
+                self._forget_decision(pending.event, outcome)
+            if isinstance(outcome, Exception):
+                self.counts.refused += 1
+            else:
+                self.counts.events += 1
+            if pending.receipt.done() or pending.receipt.get_loop().is_closed():
+                continue
             if isinstance(outcome, Exception):
                 pending.receipt.set_exception(outcome)
             else:
                 pending.receipt.set_result(outcome)
+
+    def _forget_decision(self, decision: Decision, outcome: Outcome) -> None:
+        self._bytes -= size_of(decision)
+        name = (decision.loop, decision.event_id, decision.slot)
+        if self._decisions.get(name) is decision:
+            del self._decisions[name]
+        if isinstance(outcome, Exception):
+            log.error("decision %s of loop %s is not written: %s", decision.event_id, decision.loop, outcome)

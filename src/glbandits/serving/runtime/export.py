@@ -47,16 +47,16 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     left_out: int
     """Decisions without a reward or features, such as deferred ones that were never activated."""
-    last_number: int
+    last_sequence: int = msgspec.field(name="last_number")
     """Of the last decision that was looked at; 0 if there was none."""
     files: list[ExportedFile]
 
 
 class _Row(NamedTuple):
-    number: int
+    sequence: int
     event_id: str
     slot: str
-    at: int
+    timestamp: int
     mode: str
     model: int
     actions: list[str]
@@ -93,20 +93,20 @@ def export_parquet(
         raise InvalidInput(f"an export must go to a new or empty folder; {target} is none")
     target.mkdir(parents=True, exist_ok=True)
     seen = _Seen()
-    rows = _rows(seen.watch(_all_ripe(store, loop, now)), features_of, reward_of)
+    rows = _rows(seen.watch(_all_settled(store, loop, now)), features_of, reward_of)
     files = [_write_rows(target, part) for part in _parts(rows)]
     written = sum(file.rows for file in files)
-    manifest = Manifest(loop=loop, rows=written, left_out=seen.count - written, last_number=seen.last, files=files)
+    manifest = Manifest(loop=loop, rows=written, left_out=seen.count - written, last_sequence=seen.last, files=files)
     content = msgspec.json.format(msgspec.json.encode(manifest))
     _put_in_place(target / MANIFEST, lambda path: path.write_bytes(content))
     return manifest
 
 
-def _all_ripe(store: EventStore, loop: str, now: int) -> Iterator[SettledDecision]:
+def _all_settled(store: EventStore, loop: str, now: int) -> Iterator[SettledDecision]:
     after = 0
-    while batch := store.ripe(loop, after, now, BATCH):
+    while batch := store.settled(loop, after, now, BATCH):
         yield from batch
-        after = batch[-1].number
+        after = batch[-1].sequence
 
 
 class _Seen:
@@ -116,7 +116,7 @@ class _Seen:
 
     def watch(self, decisions: Iterable[SettledDecision]) -> Iterator[SettledDecision]:
         for each in decisions:
-            self.count, self.last = self.count + 1, each.number
+            self.count, self.last = self.count + 1, each.sequence
             yield each
 
 
@@ -150,16 +150,16 @@ def _parts(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
         yield part
 
 
-def _row(ripe: SettledDecision, features: Floats, reward: float) -> _Row:
-    decision, baseline = ripe.decision, baseline_of(ripe.decision)
+def _row(settled: SettledDecision, features: Floats, reward: float) -> _Row:
+    decision, baseline = settled.decision, baseline_of(settled.decision)
     # What could not be chosen is no arm of the row: another policy could not have chosen it either.
     allowed = [i for i in range(len(decision.actions)) if i not in decision.excluded or i == decision.shown]
     allowed.sort(key=lambda place: place != baseline)
     return _Row(
-        number=ripe.number,
+        sequence=settled.sequence,
         event_id=decision.event_id,
         slot=decision.slot,
-        at=decision.at,
+        timestamp=decision.timestamp,
         mode=decision.mode.value,
         model=decision.model,
         actions=[decision.actions[i] for i in allowed],
@@ -172,7 +172,7 @@ def _row(ripe: SettledDecision, features: Floats, reward: float) -> _Row:
 
 def _write_rows(folder: Path, rows: list[_Row]) -> ExportedFile:
     frame = _frame(rows)
-    path = folder / f"decisions-{rows[0].number:015d}.parquet"
+    path = folder / f"decisions-{rows[0].sequence:015d}.parquet"
     digest = _put_in_place(path, lambda beside: frame.write_parquet(beside, compression="zstd"))
     return ExportedFile(path.name, len(rows), digest)
 

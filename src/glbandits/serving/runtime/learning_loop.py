@@ -1,6 +1,8 @@
 """A loop: one stream of decisions, the model that makes them, and the learning from what came of them."""
 
+import logging
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import NamedTuple
@@ -10,9 +12,9 @@ import msgspec
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
-from glbandits.serving.domain.action_selection import allowed_places, decide, seed_of
+from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.model_snapshots import (
     Identity,
     Snapshot,
@@ -22,9 +24,12 @@ from glbandits.serving.domain.model_snapshots import (
     fresh_model,
 )
 from glbandits.serving.domain.request_features import arms_of
-from glbandits.serving.domain.reward_aggregation import learn
+from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
+from glbandits.serving.runtime.log_marks import LogMarks
 from glbandits.serving.runtime.loop_statistics import LoopStatistics
 from glbandits.serving.storage.event_store import Document, EventStore
+
+log = logging.getLogger(__name__)
 
 BATCH = 1000
 """Decisions that are read from the store at a time to be learned."""
@@ -37,9 +42,11 @@ class Published(NamedTuple):
     """A model as decisions see it. It never changes; another takes its place."""
 
     epoch: int
-    number: int
+    sequence: int
     bandit: Bandit
     hashing: Hashing
+    set_aside: int = 0
+    """Decisions that could not be learned, since the log was begun."""
 
 
 class Loop:
@@ -52,12 +59,21 @@ class Loop:
         name: of the loop in the store.
         store: where decisions, rewards, models and configurations are kept.
         clock: microseconds since 1970.
+        monotonic: seconds by a clock that never steps.
     """
 
-    def __init__(self, name: str, store: EventStore, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        name: str,
+        store: EventStore,
+        clock: Callable[[], int],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.name, self._store, self._clock = name, store, clock
+        self._marks = LogMarks(monotonic)
         self._lock, self._hashings = Lock(), dict[int, Hashing]()
         self._versions: dict[str, int] = {}
+        self._wait_since = 0
         identity = self._document(IDENTITY, lambda: msgspec.json.encode(Identity(secrets.token_hex(16))))
         self.salt = msgspec.json.decode(identity.body, type=Identity).salt
         self._adopt(self._read())
@@ -73,10 +89,13 @@ class Loop:
 
     def _read(self) -> Snapshot:
         """Take the configuration that is kept, and give the model; remember their versions for `_commit`."""
-        configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(Configuration()))
-        self.configuration = msgspec.json.decode(configuration.body, type=Configuration)
+        configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(LoopConfig()))
+        self.configuration = msgspec.json.decode(configuration.body, type=LoopConfig)
         if configuration.version != self._versions.get(CONFIGURATION):
-            self._wait_since = self._when_the_wait_changed()
+            since = self._when_the_wait_changed()
+            if since != self._wait_since:
+                self._marks.clear()
+            self._wait_since = since
         base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, fresh_model(self.configuration).to_bytes())))
         self._versions = {CONFIGURATION: configuration.version, BASE: base.version}
         snapshot, kept = decode_snapshot(base.body), self._store.latest_model(self.name)
@@ -87,14 +106,15 @@ class Loop:
         """To what it is now."""
         since = 0
         for document in reversed(self._store.documents(self.name, CONFIGURATION)):
-            if msgspec.json.decode(document.body, type=Configuration).wait != self.configuration.wait:
+            if msgspec.json.decode(document.body, type=LoopConfig).reward_window != self.configuration.reward_window:
                 break
-            since = document.at
+            since = document.timestamp
         return since
 
     def _adopt(self, snapshot: Snapshot) -> None:
         self._learner = Bandit.from_bytes(snapshot.bandit)
-        self._epoch, self._number, self._kept = snapshot.epoch, snapshot.number, snapshot.number
+        self._epoch, self._number, self._kept = snapshot.epoch, snapshot.sequence, snapshot.sequence
+        self._set_aside = snapshot.set_aside
         self.published = self._publish()
 
     def refresh(self) -> None:
@@ -105,13 +125,14 @@ class Loop:
 
     def _refresh(self) -> None:
         snapshot = self._read()
-        if (snapshot.epoch, snapshot.number) > (self._epoch, self._number):
+        if (snapshot.epoch, snapshot.sequence) > (self._epoch, self._number):
             self._adopt(snapshot)
             self.learned_at = self._clock()
+        self._marks.update(self._store.last_sequence(self.name), self._number, self.configuration.reward_wait)
         self.statistics.follow(self._number, self._clock())
 
     def _publish(self) -> Published:
-        return Published(self._epoch, self._number, self._learner.copy(), self._hashing())
+        return Published(self._epoch, self._number, self._learner.copy(), self._hashing(), self._set_aside)
 
     def _hashing(self) -> Hashing:
         """The same one as long as the width is: it remembers what it has hashed."""
@@ -127,7 +148,7 @@ class Loop:
                 f"the loop takes {model.bandit.dim} features for each action; got {arms.shape[1]}. Send as many, or "
                 "configure the loop for another width"
             )
-        allowed = allowed_places(len(actions), excluded)
+        allowed = allowed_indices(len(actions), excluded)
         event_id, slot = question.event_id, question.slot
         seed = seed_of(self.salt, event_id, slot)
         choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
@@ -139,7 +160,7 @@ class Loop:
             loop=self.name,
             event_id=event_id,
             slot=slot,
-            at=self._clock(),
+            timestamp=self._clock(),
             request=request,
             encoding=question.encoding,
             actions=actions,
@@ -150,14 +171,15 @@ class Loop:
             probability=probability,
             probabilities=probabilities,
             epoch=model.epoch,
-            model=model.number,
+            model=model.sequence,
             mode=mode,
             deferred=question.deferred,
-            wait=configuration.wait,
+            reward_window=configuration.reward_window,
             default_reward=configuration.default_reward,
             aggregation=configuration.aggregation,
             exploration=configuration.exploration,
             seed=seed,
+            reward_range=configuration.reward_range or question.reward_range,
         )
 
     def learn(self) -> int:
@@ -175,39 +197,64 @@ class Loop:
             return passed
 
     def _sealed(self, now: int) -> list[SettledDecision]:
-        """The next decisions whose wait is over. They are closed before they are read, so that no reward is missed.
+        """The next decisions whose reward window is over. They are closed before they are read.
 
-        Nobody waits for longer than the configuration says now, from when it said so: else one decision that was made
-        under a long wait would hold up all that come after it.
+        No window is longer than the configuration says now, from when it said so. Else one decision that was made with
+        a long window would hold up all later ones. For the same reason, a decision that has been in the log for the
+        whole window is settled even if its timestamp lies in the future, because the clock stepped back.
         """
-        earliest = now - self.configuration.wait
+        earliest = now - self.configuration.reward_window
         made_before = earliest if earliest > self._wait_since else 0
-        up_to = self._store.seal(self.name, self._number, now, BATCH, made_before=made_before)
-        found = self._store.ripe(self.name, self._number, now, BATCH) if up_to else []
-        return [ripe for ripe in found if ripe.number <= up_to]
+        logged = self._marks.logged_for(self.configuration.reward_wait)
+        up_to = self._store.seal(self.name, self._number, now, BATCH, made_before=made_before, logged_through=logged)
+        found = self._store.settled(self.name, self._number, now, BATCH) if up_to else []
+        return [settled for settled in found if settled.sequence <= up_to]
 
     def _pass(self, batch: Sequence[SettledDecision]) -> None:
-        """Learn a batch and publish the model: all of it, or nothing."""
+        """Learn a batch and publish the model: all of it, or nothing. Set aside what cannot be learned."""
         try:
-            for ripe in batch:
-                learn(self._learner, ripe, self._hashing())
-            self._number = batch[-1].number
+            outcomes = [learn(self._learner, settled, self._hashing()) for settled in batch]
+            set_aside = [
+                settled for settled, out in zip(batch, outcomes, strict=True) if out is LearningOutcome.SET_ASIDE
+            ]
+            self._number, self._set_aside = batch[-1].sequence, self._set_aside + len(set_aside)
             self.published = self._publish()
         except BaseException:
-            # What the next call reads begins with this batch again: none of it may have been learned.
-            self._learner, self._number = self.published.bandit.copy(), self.published.number
+            # The next call reads this batch again, so nothing of it may stay learned.
+            before = self.published
+            self._learner, self._number, self._set_aside = before.bandit.copy(), before.sequence, before.set_aside
             raise
+        if set_aside:
+            first = set_aside[0].decision.event_id
+            log.warning(
+                "loop %s: %d decisions cannot be learned and are set aside, the first is event %r",
+                self.name,
+                len(set_aside),
+                first,
+            )
+
+    def learning_lag(self) -> float:
+        """Seconds since the oldest decision that is not learned could be learned; 0 if there is none. Reads the store.
+
+        By the wall clock, or by the time that the decision has been in the log, whichever is longer.
+        """
+        learned, now = self.published.sequence, self._clock()
+        settled = self._store.settled(self.name, learned, now, 1)
+        by_clock = (
+            (now - settled[0].decision.timestamp - settled[0].decision.reward_window) / SECOND if settled else 0.0
+        )
+        return max(0.0, by_clock, self._marks.age_after(learned) - self.configuration.reward_wait)
 
     def _keep_now(self) -> None:
-        snapshot = Snapshot(self._epoch, self._number, self._learner.to_bytes())
+        snapshot = Snapshot(self._epoch, self._number, self._learner.to_bytes(), self._set_aside)
         self._store.save_model(self.name, self._number, self._clock(), encode_snapshot(snapshot), keep=2)
         self._kept = self._number
 
-    def configure(self, configuration: Configuration) -> None:
+    def configure(self, configuration: LoopConfig) -> None:
         """Go on under another configuration. Another policy or width begins with a new model."""
         self.reconfigure(lambda _: configuration)
 
-    def reconfigure(self, change: Callable[[Configuration], Configuration]) -> Configuration:
+    def reconfigure(self, change: Callable[[LoopConfig], LoopConfig]) -> LoopConfig:
         """Go on under a configuration that is made of the one that is kept now; and say which it is.
 
         Nobody changes it in between: what two change at the same time is changed by both.
@@ -219,7 +266,7 @@ class Loop:
                 if self._commit(self._model_for(changed), configuration=changed):
                     return changed
 
-    def _model_for(self, configuration: Configuration) -> Bandit | None:
+    def _model_for(self, configuration: LoopConfig) -> Bandit | None:
         """A new model; None if the one that there is can go on."""
         if self._learner.policy == configuration.policy_settings() and self._learner.dim == configuration.width:
             return None
@@ -254,9 +301,10 @@ class Loop:
         self,
         bandit: Bandit | None,
         *,
-        configuration: Configuration | None = None,
+        configuration: LoopConfig | None = None,
         passed: int | None = None,
         alone: bool = False,
+        anew: bool = False,
     ) -> bool:
         """Keep a model that begins a new epoch, or a configuration, or both at once; and go on with them.
 
@@ -268,9 +316,11 @@ class Loop:
             configuration: is put in place of the one that there is.
             passed: the decision after which the epoch goes on; the last that was passed, unless it is said.
             alone: whether the models with which older epochs began go.
+            anew: whether decisions that are set aside are counted from 0 again.
         """
         number = self._number if passed is None else passed
-        begun = None if bandit is None else Snapshot(self._epoch + 1, number, bandit.to_bytes())
+        set_aside = 0 if anew else self._set_aside
+        begun = None if bandit is None else Snapshot(self._epoch + 1, number, bandit.to_bytes(), set_aside)
         bodies = {BASE: encode_snapshot(begun)} if begun else {}
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
@@ -292,7 +342,7 @@ class Loop:
             self._refresh()
             while up_to := self._forgettable(before):
                 # First the epoch, then the deletion: wherever it ends, the log since the oldest epoch is whole.
-                if self._commit(self._learner, passed=max(self._number, up_to), alone=True):
+                if self._commit(self._learner, passed=max(self._number, up_to), alone=True, anew=before is None):
                     deleted = self._store.delete_log(self.name, up_to, anew=before is None)
                     self.statistics.follow(self._number, self._clock())
                     return deleted
@@ -302,8 +352,8 @@ class Loop:
     def _forgettable(self, before: int | None) -> int:
         """The number of the last decision to be forgotten; 0 if there is none."""
         if before is None:
-            return self._store.last_number(self.name)
-        return self._store.last_number(self.name, before=before, up_to=self._number)
+            return self._store.last_sequence(self.name)
+        return self._store.last_sequence(self.name, before=before, up_to=self._number)
 
     def export_model(self) -> bytes:
         """The model that decides now, as `Bandit.load` reads it."""

@@ -56,26 +56,26 @@ class Timeline:
         self.width, self._most, self._forgets = width, most, forgets
         self.stretches: dict[int, Tally] = {}
 
-    def add(self, at: int, one: Observation) -> None:
+    def add(self, timestamp: int, one: Observation) -> None:
         """One more decision, which need not be the newest."""
-        self._tally_at(at).add(one)
+        self._tally_at(timestamp).add(one)
 
-    def _tally_at(self, at: int) -> Tally:
-        tally = self.stretches.get(at // self.width)
+    def _tally_at(self, timestamp: int) -> Tally:
+        tally = self.stretches.get(timestamp // self.width)
         if tally is not None:
             return tally
-        tally = self.stretches[at // self.width] = Tally()
+        tally = self.stretches[timestamp // self.width] = Tally()
         if self._forgets:
             oldest = max(self.stretches) - self._most
             self.stretches = {place: one for place, one in self.stretches.items() if place > oldest}
             return tally
         while len(self.stretches) > self._most:
             self.stretches, self.width = _joined(self.stretches, 2), 2 * self.width
-        return self.stretches[at // self.width]
+        return self.stretches[timestamp // self.width]
 
-    def forget_before(self, at: int) -> None:
+    def forget_before(self, timestamp: int) -> None:
         """Forget the stretches that begin before this time."""
-        self.stretches = {place: one for place, one in self.stretches.items() if place * self.width >= at}
+        self.stretches = {place: one for place, one in self.stretches.items() if place * self.width >= timestamp}
 
     def view(self) -> View:
         """What it holds, in at most `MOST_POINTS` stretches. It is not changed by what comes next."""
@@ -123,8 +123,8 @@ class LoopStatistics:
 
         A model that another process has put in place of ours may pass some again: they are counted once.
         """
-        self._count(ripe for ripe in passed if ripe.number > self._last)
-        self._last = max(self._last, passed[-1].number)
+        self._count(settled for settled in passed if settled.sequence > self._last)
+        self._last = max(self._last, passed[-1].sequence)
 
     def follow(self, passed: int, now: int) -> None:
         """Count from the log what the model has passed in another process, and forget what was deleted from it.
@@ -133,9 +133,9 @@ class LoopStatistics:
         """
         self._forget_deleted()
         while self._last < passed:
-            batch = self._store.ripe(self._loop, self._last, now, PAGE)
-            self._count([ripe for ripe in batch if ripe.number <= passed])
-            self._last = min(passed, batch[-1].number) if batch else passed
+            batch = self._store.settled(self._loop, self._last, now, PAGE)
+            self._count([settled for settled in batch if settled.sequence <= passed])
+            self._last = min(passed, batch[-1].sequence) if batch else passed
 
     def look_back(self) -> None:
         """Count from the log what the model had passed before the start. It takes long, once.
@@ -144,32 +144,32 @@ class LoopStatistics:
         """
         while self._left:  # the newest first, so that those which are left out are the oldest
             page = self._store.search(self._loop, "", min(PAGE, self._left), self._before)
-            self._count(map(_ripe, page))
+            self._count(map(_settled, page))
             self._left = self._left - len(page) if len(page) == PAGE else 0
-            self._before = page[-1].number if page else 0
+            self._before = page[-1].sequence if page else 0
 
     def _forget_deleted(self) -> None:
         """Forget what is in the log no more. The stretch in which the log now begins goes as a whole."""
         if self._first is None:
             return
-        oldest = self._store.ripe(self._loop, 0, END_OF_TIME, 1)
-        if oldest and oldest[0].number <= self._first:
+        oldest = self._store.settled(self._loop, 0, END_OF_TIME, 1)
+        if oldest and oldest[0].sequence <= self._first:
             return
         with self._lock:
-            if not oldest or oldest[0].number > self._last:
+            if not oldest or oldest[0].sequence > self._last:
                 self._first, self._timelines = None, _empty_timelines()
                 return
-            self._first = oldest[0].number
+            self._first = oldest[0].sequence
             for timeline in self._timelines.values():
-                timeline.forget_before(oldest[0].decision.at)
+                timeline.forget_before(oldest[0].decision.timestamp)
 
     def _count(self, passed: Iterable[SettledDecision]) -> None:
-        for ripe in passed:
-            observation = observation_of(ripe)
-            self._first = ripe.number if self._first is None else min(self._first, ripe.number)
+        for settled in passed:
+            observation = observation_of(settled)
+            self._first = settled.sequence if self._first is None else min(self._first, settled.sequence)
             with self._lock:  # for each, so that who looks need not wait long
                 for timeline in self._timelines.values():
-                    timeline.add(ripe.decision.at, observation)
+                    timeline.add(settled.decision.timestamp, observation)
 
 
 def _empty_timelines() -> dict[Window, Timeline]:
@@ -180,6 +180,6 @@ def _empty_timelines() -> dict[Window, Timeline]:
     }
 
 
-def _ripe(logged: LoggedDecision) -> SettledDecision:
-    rewards = tuple((reward.at, reward.value) for reward in logged.rewards if not reward.late)
-    return SettledDecision(logged.number, logged.decision, rewards, logged.activated_at is not None)
+def _settled(logged: LoggedDecision) -> SettledDecision:
+    rewards = tuple((reward.timestamp, reward.value) for reward in logged.rewards if not reward.late)
+    return SettledDecision(logged.sequence, logged.decision, rewards, logged.activated_at is not None)

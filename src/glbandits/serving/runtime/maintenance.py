@@ -1,4 +1,4 @@
-"""What a server does besides answering and learning: it tidies its store, reads new keys, and forgets what is old."""
+"""Periodic background tasks of a server: store maintenance, reading API keys, deleting old events."""
 
 import logging
 import threading
@@ -7,6 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from glbandits.serving.domain.loop_config import SECOND
+from glbandits.serving.runtime.failure_log import FailureLog
 from glbandits.serving.runtime.service import Service
 
 log = logging.getLogger(__name__)
@@ -17,58 +18,58 @@ DAY = 24 * 60 * 60 * SECOND
 
 
 class Refreshed(Protocol):
-    """What holds something of the store in memory, and can read it again."""
+    """A cache of part of the store."""
 
     def refresh(self) -> None:
-        """Read it again."""
+        """Read the store again."""
 
 
 class Maintenance:
-    """Threads that do these things, each in its time. What fails is tried again.
+    """Threads that repeat the tasks, each at its own interval. A task that fails is retried at the next interval.
 
     Args:
-        service: whose store is tidied, and whose logs are forgotten, by `retention_days` of each loop.
-        keys: is refreshed.
+        service: its store is maintained, and its logs are shortened by `retention_days` of each loop.
+        keys: its `refresh` reads the API keys again.
     """
 
     def __init__(self, service: Service, keys: Refreshed) -> None:
         self._stop = threading.Event()
-        # A thread each: a key that was revoked must not work on, nor writes wait, while a long log is deleted.
-        chores: dict[str, tuple[float, Callable[[], object]]] = {
-            "tidy": (TIDY_EVERY, service.store.tidy),
-            "keys": (KEYS_EVERY, keys.refresh),
-            "forget": (FORGET_EVERY, partial(forget_old, service)),
-        }
-        self._threads = [
-            threading.Thread(target=self._every, args=chore, name=name, daemon=True) for name, chore in chores.items()
+        self._failures = FailureLog(log)
+        # One thread per task: a revoked key must be refused, and the WAL be checkpointed, while a long log is deleted.
+        tasks: list[tuple[str, float, Callable[[], object]]] = [
+            ("store maintenance", TIDY_EVERY, service.store.tidy),
+            ("reading API keys", KEYS_EVERY, keys.refresh),
+            ("deleting old events", FORGET_EVERY, partial(forget_old, service)),
         ]
+        self._threads = [threading.Thread(target=self._repeat, args=task, name=task[0], daemon=True) for task in tasks]
 
     def start(self) -> None:
-        """Begin."""
+        """Start the threads."""
         for thread in self._threads:
             thread.start()
 
     def close(self) -> None:
-        """Finish what is being done, and end."""
+        """Stop the threads. Blocks until running tasks have finished."""
         self._stop.set()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
 
-    def _every(self, seconds: float, work: Callable[[], object]) -> None:
+    def _repeat(self, name: str, seconds: float, work: Callable[[], object]) -> None:
         pause = min(seconds, KEYS_EVERY)
         while not self._stop.wait(pause):
             try:
                 work()
-            except Exception:
-                log.exception("housekeeping failed; it is tried again")
+                self._failures.succeeded(name)
+            except Exception as error:
+                self._failures.failed(name, error)
             pause = seconds
 
 
 def forget_old(service: Service) -> int:
-    """Delete the decisions that are older than their loop keeps them, with what came of them. How many that were.
+    """Delete decisions older than `retention_days` of their loop, with their rewards. Returns the number of decisions.
 
-    What the model has not passed stays: the log may be kept for less time than rewards are waited for.
+    Decisions that the model has not learned yet stay, even if the retention is shorter than the reward window.
     """
     kept = {loop: loop.configuration.retention_days for loop in service.loops.values()}
     return sum(loop.forget(service.clock() - days * DAY) for loop, days in kept.items() if days > 0)

@@ -8,7 +8,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from glbandits.serving.runtime.learning_loop import Loop
 from glbandits.serving.runtime.service import Service
 from glbandits.version import __version__
 
@@ -134,9 +133,9 @@ def log_families(service: Service) -> Iterator[Family]:
     summaries = {name: service.store.summary(name) for name in service.loops}
     for kind in ("decisions", "rewards", "activations"):
         samples = [
-            Sample({"loop": name, "fate": fate.value}, count)
+            Sample({"loop": name, "status": status.value}, count)
             for name, summary in summaries.items()
-            for fate, count in getattr(summary, kind).items()
+            for status, count in getattr(summary, kind).items()
         ]
         yield Family(f"glb_{kind}_total", "counter", f"{kind.title()} that came, by what became of them.", samples)
 
@@ -146,14 +145,7 @@ def _of_models(service: Service) -> Iterator[Family]:
     published = {name: loop.published for name, loop in loops}
     epochs = [Sample({"loop": name}, model.epoch) for name, model in published.items()]
     yield Family("glb_model_epoch", "gauge", "Times that the model was replaced.", epochs)
-    numbers = [Sample({"loop": name}, model.number) for name, model in published.items()]
+    numbers = [Sample({"loop": name}, model.sequence) for name, model in published.items()]
     yield Family("glb_model_number", "gauge", "The last decision that the model has learned or passed.", numbers)
-    lags = [Sample({"loop": name}, learning_lag(service, loop)) for name, loop in loops]
+    lags = [Sample({"loop": name}, loop.learning_lag()) for name, loop in loops]
     yield Family("glb_learning_lag_seconds", "gauge", "How long a decision has been ready to be learned.", lags)
-
-
-def learning_lag(service: Service, loop: Loop) -> float:
-    """Seconds since the wait of the oldest decision was over that the model has not learned; 0 if there is none."""
-    now = service.clock()
-    oldest = service.store.ripe(loop.name, loop.published.number, now, 1)
-    return max(0.0, (now - oldest[0].decision.at - oldest[0].decision.wait) / 1e6) if oldest else 0.0

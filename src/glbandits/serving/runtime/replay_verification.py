@@ -8,12 +8,12 @@ import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.features import Hashing
-from glbandits.serving.domain.action_selection import allowed_places, decide, seed_of
+from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.model_snapshots import Identity, decode_snapshot
 from glbandits.serving.domain.request_features import decision_arms
 from glbandits.serving.domain.reward_aggregates import baseline_of
-from glbandits.serving.domain.reward_aggregation import learn
+from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.learning_loop import BASE, IDENTITY
 from glbandits.serving.storage.event_store import Document, EventStore, SavedModel
 
@@ -35,6 +35,8 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions of models that the log cannot give again, because a part of it was deleted."""
     learned: int
     """Decisions that were learned again."""
+    set_aside: int
+    """Decisions that cannot be learned: their rewards or features are unusable. The loop set aside the same ones."""
     models: int
     """Models that decided."""
     different: int
@@ -59,16 +61,16 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
         progress: called with the number of decisions made again so far.
     """
     # In this order: whatever is kept or decided by now is of an epoch whose base is read afterwards, or was deleted.
-    kept, last = store.latest_model(loop), store.last_number(loop)
+    kept, last = store.latest_model(loop), store.last_sequence(loop)
     identity, bases = store.documents(loop, IDENTITY), store.documents(loop, BASE)
     if not identity or not bases:  # nothing was decided yet
-        return Verified(decisions=0, unchecked=0, learned=0, models=0, different=0, sentences=())
+        return Verified(decisions=0, unchecked=0, learned=0, set_aside=0, models=0, different=0, sentences=())
     salt = msgspec.json.decode(identity[0].body, type=Identity).salt
     models, whole, decisions, unchecked = _Models(store, loop, bases), True, 0, 0
     different, sentences = 0, list[str]()
     for batch in _batches(store, loop, 0, last):
-        made = [ripe for ripe in batch if ripe.decision.epoch >= models.since] if whole else []
-        found = [sentence for ripe in made if (sentence := _difference(ripe, models, salt))]
+        made = [settled for settled in batch if settled.decision.epoch >= models.since] if whole else []
+        found = [sentence for settled in made if (sentence := _difference(settled, models, salt))]
         whole = whole and models.log_is_whole()
         if not whole:  # what they were made from may have been deleted
             made, found = [], []
@@ -83,6 +85,7 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
         decisions=decisions,
         unchecked=unchecked,
         learned=models.learned,
+        set_aside=models.set_aside,
         models=models.count,
         different=different,
         sentences=tuple(sentences),
@@ -91,23 +94,23 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
 
 def _batches(store: EventStore, loop: str, after: int, last: int) -> Iterator[list[SettledDecision]]:
     """The decisions after a number, in order, up to the one that is said to be the last."""
-    while after < last and (page := store.ripe(loop, after, END_OF_TIME, BATCH)):
-        yield [ripe for ripe in page if ripe.number <= last]
-        after = page[-1].number
+    while after < last and (page := store.settled(loop, after, END_OF_TIME, BATCH)):
+        yield [settled for settled in page if settled.sequence <= last]
+        after = page[-1].sequence
 
 
-def _difference(ripe: SettledDecision, models: "_Models", salt: str) -> str:
+def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
     """What is not as it was, as a sentence; nothing if all is."""
-    decision, bandit = ripe.decision, models.at(ripe.decision.epoch, ripe.decision.model)
+    decision, bandit = settled.decision, models.at(settled.decision.epoch, settled.decision.model)
     found = _difference_of(decision, bandit, models.hashing(bandit.dim), salt)
-    return f"decision {ripe.number} ({decision.event_id}): {found}" if found else ""
+    return f"decision {settled.sequence} ({decision.event_id}): {found}" if found else ""
 
 
 def _difference_of(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str) -> str:
     seed = seed_of(salt, decision.event_id, decision.slot)
     if seed != decision.seed:
         return f"the seed is {seed}, and was {decision.seed}"
-    allowed = allowed_places(len(decision.actions), decision.excluded)
+    allowed = allowed_indices(len(decision.actions), decision.excluded)
     choice = decide(bandit, decision_arms(decision, hashing), allowed, decision.exploration, seed)
     if tuple(choice.probabilities.tolist()) != decision.probabilities:
         return f"the chances are {choice.probabilities.tolist()}, and were {list(decision.probabilities)}"
@@ -133,11 +136,11 @@ class _Models:
         self.since = min(self._bases)
         """The oldest epoch since which the log is whole."""
         self._begin(self.since)
-        self.learned, self.count = 0, 0
+        self.learned, self.set_aside, self.count = 0, 0, 0
 
     def _begin(self, epoch: int) -> None:
         base = self._bases[epoch]
-        self._epoch, self._number, self._bandit = epoch, base.number, Bandit.from_bytes(base.bandit)
+        self._epoch, self._number, self._bandit = epoch, base.sequence, Bandit.from_bytes(base.bandit)
 
     def log_is_whole(self) -> bool:
         """Whether nothing was deleted of the log since the oldest epoch: its base would have gone before."""
@@ -147,32 +150,36 @@ class _Models:
         """For models of this width; it remembers what it has hashed."""
         return self._hashings.setdefault(width, Hashing(width=width))
 
-    def at(self, epoch: int, number: int) -> Bandit:
+    def at(self, epoch: int, sequence: int) -> Bandit:
         """The model that had passed this decision."""
-        found = self._recent.get((epoch, number))
+        found = self._recent.get((epoch, sequence))
         if found is not None:
             return found
-        if epoch != self._epoch or number < self._number:
+        if epoch != self._epoch or sequence < self._number:
             self._begin(epoch)
-        self._advance(number)
+        self._advance(sequence)
         self.count += 1
-        self._recent[epoch, number] = self._bandit.copy()
+        self._recent[epoch, sequence] = self._bandit.copy()
         if len(self._recent) > REMEMBERED:
             self._recent.popitem(last=False)
-        return self._recent[epoch, number]
+        return self._recent[epoch, sequence]
 
-    def _advance(self, number: int) -> None:
-        if self._number >= number:
+    def _advance(self, sequence: int) -> None:
+        if self._number >= sequence:
             return
-        for batch in _batches(self._store, self._loop, self._number, number):
-            for ripe in batch:
-                self.learned += learn(self._bandit, ripe, self.hashing(self._bandit.dim))
-        self._number = number
+        for batch in _batches(self._store, self._loop, self._number, sequence):
+            for settled in batch:
+                outcome = learn(self._bandit, settled, self.hashing(self._bandit.dim))
+                self.learned += outcome is LearningOutcome.LEARNED
+                self.set_aside += outcome is LearningOutcome.SET_ASIDE
+        self._number = sequence
 
     def difference_to(self, kept: SavedModel) -> str:
         """What is not as it was in a model that the loop has kept."""
         snapshot = decode_snapshot(kept.body)
         if snapshot.epoch < self.since:
             return ""
-        again, was = self.at(snapshot.epoch, snapshot.number), Bandit.from_bytes(snapshot.bandit)
-        return "" if np.array_equal(again.state, was.state) else f"the kept model {snapshot.number} comes out otherwise"
+        again, was = self.at(snapshot.epoch, snapshot.sequence), Bandit.from_bytes(snapshot.bandit)
+        return (
+            "" if np.array_equal(again.state, was.state) else f"the kept model {snapshot.sequence} comes out otherwise"
+        )

@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError, UnknownLoop
-from glbandits.serving.domain.events import Activation, Decision, DecisionRequest, Fate, Receipt, Reward
+from glbandits.serving.domain.events import Activation, Decision, DecisionRequest, EventStatus, Receipt, Reward
 from glbandits.serving.runtime.batch_writer import QUEUE_BYTES, BatchWriter, WriterState
+from glbandits.serving.runtime.failure_log import FailureLog
 from glbandits.serving.runtime.learning_loop import Loop
 from glbandits.serving.storage.event_store import EventStore, LoggedDecision
 
@@ -69,14 +70,19 @@ class Service:
         self.store, self.clock, self._learns = store, clock, learns
         self.writer = BatchWriter(store, queue=queue, queue_bytes=queue_bytes)
         self.loops = {name: Loop(name, store, clock) for name in loops}
-        self.learning_failed: str | None = None
         self.learning_failures = self.degraded = 0
+        self._failures = FailureLog(log)
         self._stop = threading.Event()
         self._learner = threading.Thread(target=self._learn, name="learner", daemon=True)
 
     def start(self) -> None:
         """Begin to learn."""
         self._learner.start()
+
+    @property
+    def learning_failed(self) -> str | None:
+        """Why learning fails at the moment: the latest error of each loop that fails. None if all loops learn."""
+        return "; ".join(f"{name}: {error}" for name, error in self._failures.failing.items()) or None
 
     @property
     def learning(self) -> bool:
@@ -99,7 +105,7 @@ class Service:
             receipt = await self.writer.submit(decision, DECISION_TIMEOUT)
         except TimeoutError:
             return await self._unconfirmed(decision)
-        if receipt.fate is Fate.DUPLICATE:
+        if receipt.status is EventStatus.DUPLICATE:
             return DecisionResult(await asyncio.to_thread(self._first, decision), degraded=False)
         return DecisionResult(decision, degraded=False)
 
@@ -126,15 +132,23 @@ class Service:
     def _logged(self, decision: Decision) -> LoggedDecision | None:
         return self.store.decision(decision.loop, decision.event_id, decision.slot)
 
-    async def reward(self, loop: str, event_id: str, value: float, *, slot: str = "", key: str = "") -> Fate:
-        """Keep a reward; it counts when the wait of its decision is over."""
-        name = self.loop(loop).name
-        reward = Reward(loop=name, event_id=event_id, slot=slot, at=self.clock(), value=value, key=key)
-        return (await self._kept(reward)).fate
+    async def reward(self, loop: str, event_id: str, value: float, *, slot: str = "", key: str = "") -> EventStatus:
+        """Write a reward. It is learned when the reward window of its decision is over.
 
-    async def activate(self, loop: str, event_id: str) -> Fate:
+        Raises InvalidInput, and writes nothing, if the reward is outside the range of its decision.
+        """
+        name = self.loop(loop).name
+        reward = Reward(loop=name, event_id=event_id, slot=slot, timestamp=self.clock(), value=value, key=key)
+        receipt = await self._kept(reward)
+        if receipt.status is EventStatus.OUT_OF_RANGE:
+            raise InvalidInput(receipt.message)
+        return receipt.status
+
+    async def activate(self, loop: str, event_id: str) -> EventStatus:
         """Let a deferred decision count."""
-        return (await self._kept(Activation(loop=self.loop(loop).name, event_id=event_id, at=self.clock()))).fate
+        return (
+            await self._kept(Activation(loop=self.loop(loop).name, event_id=event_id, timestamp=self.clock()))
+        ).status
 
     async def _kept(self, event: Reward | Activation) -> Receipt:
         try:
@@ -147,20 +161,21 @@ class Service:
         while not self._stop.is_set():
             changed = self.store.wait_for_change(LEARNER_TICK)
             for name, loop in self.loops.items():
-                if time.monotonic() < due[name] and not changed:
-                    continue
-                try:
-                    if self._learns():
-                        loop.learn()
-                    else:
-                        loop.refresh()
-                    self.learning_failed = None
-                except Exception as error:  # deciding goes on with the current model
-                    if self.learning_failed is None:
-                        log.exception("learning of loop %s failed; it is tried again", name)
-                    self.learning_failed = f"{name}: {error}"
-                    self.learning_failures += 1
-                due[name] = time.monotonic() + loop.configuration.model_update
+                if changed or time.monotonic() >= due[name]:
+                    self._learn_loop(f"learning of loop {name}", loop)
+                    due[name] = time.monotonic() + loop.configuration.model_update
+
+    def _learn_loop(self, activity: str, loop: Loop) -> None:
+        """Learn or follow one loop. If that fails, decisions go on with the current model."""
+        try:
+            if self._learns():
+                loop.learn()
+            else:
+                loop.refresh()
+            self._failures.succeeded(activity)
+        except Exception as error:
+            self._failures.failed(activity, error)
+            self.learning_failures += 1
 
     async def close(self) -> None:
         """Write the queue, save the models and close the store."""

@@ -37,7 +37,7 @@ class Key(msgspec.Struct, frozen=True, kw_only=True):
     digest: bytes
     """SHA-256 of the text."""
     scopes: tuple[str, ...]
-    at: int
+    timestamp: int = msgspec.field(name="at")
     """When it was made, in microseconds since 1970."""
 
 
@@ -94,8 +94,9 @@ class Keys:
                 "another name"
             )
         text = secrets.token_urlsafe(32)
-        at = self._clock()
-        key = Key(id=secrets.token_hex(4), name=name, digest=digest_of(text.encode()), scopes=wanted, at=at)
+        key = Key(
+            id=secrets.token_hex(4), name=name, digest=digest_of(text.encode()), scopes=wanted, timestamp=self._clock()
+        )
         self._keep(_Change(created=key))
         return NewKey(text, key)
 

@@ -6,14 +6,14 @@ from typing import Protocol
 
 import msgspec
 
-from glbandits.serving.domain.events import Decision, Event, Fate, Receipt, SettledDecision
+from glbandits.serving.domain.events import Decision, Event, EventStatus, Receipt, SettledDecision
 
 
 class LoggedReward(msgspec.Struct, frozen=True):
     """A reward as it is in the log."""
 
-    number: int
-    at: int
+    sequence: int
+    timestamp: int
     value: float
     key: str
     late: bool
@@ -22,7 +22,7 @@ class LoggedReward(msgspec.Struct, frozen=True):
 class LoggedDecision(msgspec.Struct, frozen=True):
     """A decision as it is in the log, with all that came of it so far."""
 
-    number: int
+    sequence: int
     decision: Decision
     rewards: tuple[LoggedReward, ...]
     """Late ones too, in the order in which they came."""
@@ -36,11 +36,11 @@ class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     first_at: int | None
     """Of the oldest decision; None if there is none."""
     last_at: int | None
-    decisions: dict[Fate, int]
-    """How many came, of each fate, since the log was begun, or deleted to begin anew. Kept and late ones were written
+    decisions: dict[EventStatus, int]
+    """How many came, of each status, since the log was begun, or deleted to begin anew. Kept and late ones were written
     to it; the others were only counted."""
-    rewards: dict[Fate, int]
-    activations: dict[Fate, int]
+    rewards: dict[EventStatus, int]
+    activations: dict[EventStatus, int]
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -48,15 +48,15 @@ class Document(msgspec.Struct, frozen=True):
 
     version: int
     """1 is the first."""
-    at: int
+    timestamp: int
     body: bytes
 
 
 class SavedModel(msgspec.Struct, frozen=True):
     """A model as it was when it had passed the decision of this number."""
 
-    number: int
-    at: int
+    sequence: int
+    timestamp: int
     body: bytes
     """The content of a model file."""
 
@@ -64,8 +64,8 @@ class SavedModel(msgspec.Struct, frozen=True):
 class ModelEntry(msgspec.Struct, frozen=True):
     """That there is a saved model, without its content."""
 
-    number: int
-    at: int
+    sequence: int
+    timestamp: int
     size: int
     """Bytes."""
 
@@ -110,21 +110,25 @@ class EventStore(Protocol):
     def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
         """Do the same from a thread without an event loop. Blocks until the events are durable."""
 
-    def seal(self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0) -> int:
-        """Close the decisions that `ripe` has for the same arguments: rewards that are appended later are late.
+    def seal(
+        self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0, logged_through: int = 0
+    ) -> int:
+        """Close decisions, at most `limit` after the number `after`: rewards that are appended later are late.
 
-        Those that were made before a time are closed as well, though their wait is not over, and `ripe` has them then.
+        Goes through the decisions in order and stops at the first one that must stay open. A decision can be closed if
+        it is closed already, if its reward window was over at `now`, if its timestamp is before `made_before`, or if
+        its number is at most `logged_through`, whatever its timestamp says. `settled` returns closed decisions.
 
-        The answer is the last number that is closed, or 0 if there is nothing to close. All up to
-        it are closed, and stay so.
+        Returns the last number that is closed, or 0 if there is nothing to close. All decisions up to it are closed,
+        and stay closed. The store keeps a number and not a time, so that a clock that was wrong for a moment does not
+        close later decisions.
 
-        A reward may have come in time and still wait to be written. To learn from a decision and then keep such a
-        reward as if it had been learned would make a log that cannot give the same model again. So a learner seals,
-        then reads `ripe`, and passes what is sealed. A number and not a time is what is kept: a clock that was wrong
-        for a moment must not close what is decided later.
+        A reward may come in time and still wait to be written when its decision is learned. If it then counted as
+        accepted, the log could not give the same model again. So a learner seals first, then reads `settled`, and
+        learns the decisions that are sealed.
         """
 
-    def ripe(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
+    def settled(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
         """Decisions with greater numbers than `after` that are closed, or whose wait was over at `now`.
 
         With what came in time, in the order of their numbers, and no further than the first of another kind: none
@@ -140,7 +144,7 @@ class EventStore(Protocol):
     def summary(self, loop: str) -> LogSummary:
         """What there is in the log."""
 
-    def last_number(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
+    def last_sequence(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
         """The number of the last decision; 0 if there is none.
 
         With `before`, of those that are older than the first that was made at this time or later; with `up_to`, of
@@ -155,13 +159,13 @@ class EventStore(Protocol):
         steps, so that others can write meanwhile.
         """
 
-    def save_document(self, loop: str, kind: str, at: int, body: bytes) -> int:
+    def save_document(self, loop: str, kind: str, timestamp: int, body: bytes) -> int:
         """Keep a new version of a document, and say which it is. Older versions stay."""
 
     def save_documents(
         self,
         loop: str,
-        at: int,
+        timestamp: int,
         bodies: Mapping[str, bytes],
         *,
         after: Mapping[str, int],
@@ -180,7 +184,7 @@ class EventStore(Protocol):
     def latest_document(self, loop: str, kind: str) -> Document | None:
         """The newest version."""
 
-    def save_model(self, loop: str, number: int, at: int, body: bytes, *, keep: int | None = None) -> None:
+    def save_model(self, loop: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None) -> None:
         """Keep a model, in place of one of the same number. With `keep`, only the first and the last so many stay."""
 
     def models(self, loop: str) -> list[ModelEntry]:
@@ -189,7 +193,7 @@ class EventStore(Protocol):
     def latest_model(self, loop: str) -> SavedModel | None:
         """The model with the greatest number."""
 
-    def model_at_most(self, loop: str, number: int) -> SavedModel | None:
+    def model_at_most(self, loop: str, sequence: int) -> SavedModel | None:
         """The model with the greatest number that is not above this."""
 
     def learner_lock(self) -> LearnerLock:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from glbandits.serving.domain.event_rules import EventClassifier, Kind, Known, Mark, Name
-from glbandits.serving.domain.events import Activation, Decision, Event, Fate, Receipt, Reward, SettledDecision
+from glbandits.serving.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward, SettledDecision
 from glbandits.serving.storage.event_store import LoggedDecision, LoggedReward, LogSummary
 from glbandits.serving.storage.postgres_schema import Connection, add_partition
 
@@ -23,7 +23,7 @@ encode_json = msgspec.json.Encoder().encode
 LOCK = "SELECT last_sequence, partitions_end FROM log_counter FOR UPDATE"
 FIND_SEALS = "SELECT loop_name, sealed_through FROM loops WHERE loop_name = ANY(%s)"
 FIND_DECISIONS = """
-    SELECT d.loop_name, d.event_id, d.slot, d.sequence, d.deadline
+    SELECT d.loop_name, d.event_id, d.slot, d.sequence, d.deadline, d.reward_min, d.reward_max
     FROM json_to_recordset(%s) AS asked (loop_name text, event_id text)
     CROSS JOIN LATERAL (
         SELECT * FROM decisions WHERE loop_name = asked.loop_name AND event_id = asked.event_id OFFSET 0
@@ -49,7 +49,7 @@ FIND_ACTIVATIONS = """
 
 NAME_COLUMNS = ("loop_name", "event_id")
 KEY_COLUMNS = (*NAME_COLUMNS, "slot", "key")
-DECISION_COLUMNS = (*NAME_COLUMNS, "slot", "sequence", "decided_at", "deadline")
+DECISION_COLUMNS = (*NAME_COLUMNS, "slot", "sequence", "decided_at", "deadline", "reward_min", "reward_max")
 REWARD_COLUMNS = ("decision", "sequence", "received_at", "value", "key", "late")
 ACTIVATION_COLUMNS = ("decision", "sequence", "received_at", "late")
 COUNT_COLUMNS = ("loop_name", "kind", "status", "count")
@@ -57,7 +57,10 @@ INSERT_LOOPS = "INSERT INTO loops (loop_name) SELECT unnest(%s::text[]) ON CONFL
 INSERT_DECISIONS = """
     WITH named AS (
         INSERT INTO decisions SELECT * FROM json_to_recordset(%s)
-        AS new (loop_name text, event_id text, slot text, sequence bigint, decided_at bigint, deadline bigint)
+        AS new (
+            loop_name text, event_id text, slot text, sequence bigint, decided_at bigint, deadline bigint,
+            reward_min double precision, reward_max double precision
+        )
     )
     INSERT INTO decision_bodies SELECT * FROM unnest(%b::bigint[], %b::bytea[])"""
 INSERT_REWARDS = """
@@ -104,7 +107,10 @@ def classify(connection: Connection, events: Sequence[Event]) -> Batch:
     keys = connection.execute(FIND_KEYS, (_records(KEY_COLUMNS, keyed),)) if keyed else None
     activations = connection.execute(FIND_ACTIVATIONS, (_records(NAME_COLUMNS, activated),)) if activated else None
     last, partitions_end = lock.fetchall()[0]
-    known: dict[Name, Known] = {(loop, event, slot): Known(*rest) for loop, event, slot, *rest in decisions.fetchall()}
+    known: dict[Name, Known] = {
+        (loop, event_id, slot): Known(sequence, deadline, None if lowest is None else (lowest, highest))
+        for loop, event_id, slot, sequence, deadline, lowest, highest in decisions.fetchall()
+    }
     for loop, event_id, slot, key, sequence, late in keys.fetchall() if keys else ():
         known[loop, event_id, slot].keys[key] = Mark(sequence, late)
     for loop, event_id, slot, sequence, late in activations.fetchall() if activations else ():
@@ -123,15 +129,22 @@ def write(connection: Connection, batch: Batch) -> None:
     if new_loops:
         connection.execute(INSERT_LOOPS, (new_loops,))
     if new.decisions:
-        rows = [(d.loop, d.event_id, d.slot, sequence, d.at, deadline) for sequence, deadline, d in new.decisions]
+        rows = [
+            (d.loop, d.event_id, d.slot, sequence, d.timestamp, deadline, *(d.reward_range or (None, None)))
+            for sequence, deadline, d in new.decisions
+        ]
         sequences, bodies = [sequence for sequence, *_ in new.decisions], [encode_body(d) for *_, d in new.decisions]
         connection.execute(INSERT_DECISIONS, (_records(DECISION_COLUMNS, rows), sequences, bodies))
     if new.rewards:
-        rewards = [(decision, sequence, r.at, r.value, r.key, late) for sequence, decision, late, r in new.rewards]
+        rewards = [
+            (decision, sequence, r.timestamp, r.value, r.key, late) for sequence, decision, late, r in new.rewards
+        ]
         connection.execute(INSERT_REWARDS, (_records(REWARD_COLUMNS, rewards),))
     if new.activations:
         # One statement may update a row once: of a late activation and one on time, the second counts.
-        activations = {decision: (decision, sequence, a.at, late) for sequence, decision, late, a in new.activations}
+        activations = {
+            decision: (decision, sequence, a.timestamp, late) for sequence, decision, late, a in new.activations
+        }
         connection.execute(INSERT_ACTIVATIONS, (_records(ACTIVATION_COLUMNS, activations.values()),))
     counts = [(*which, count) for which, count in new.counts.items()]
     connection.execute(ADVANCE, (_records(COUNT_COLUMNS, counts), new.last))
@@ -144,15 +157,15 @@ def was_written(connection: Connection, batch: Batch) -> bool:
     if batch.written.decisions:
         sequence, _, decision = batch.written.decisions[0]
         found = "SELECT FROM decisions WHERE (loop_name, event_id, slot, sequence, decided_at) = (%s, %s, %s, %s, %s)"
-        row: tuple[Any, ...] = (decision.loop, decision.event_id, decision.slot, sequence, decision.at)
+        row: tuple[Any, ...] = (decision.loop, decision.event_id, decision.slot, sequence, decision.timestamp)
     elif batch.written.rewards:
         sequence, of, _, reward = batch.written.rewards[0]
         found = "SELECT FROM rewards WHERE (decision, sequence, received_at, value, key) = (%s, %s, %s, %s, %s)"
-        row = (of, sequence, reward.at, reward.value, reward.key)
+        row = (of, sequence, reward.timestamp, reward.value, reward.key)
     elif batch.written.activations:
         sequence, of, _, activation = batch.written.activations[-1]
         found = "SELECT FROM activations WHERE (decision, sequence, received_at) = (%s, %s, %s)"
-        row = (of, sequence, activation.at)
+        row = (of, sequence, activation.timestamp)
     else:
         return True
     return bool(connection.execute(found.encode(), row).fetchall())
@@ -169,38 +182,40 @@ def sealed_through(connection: Connection, loop: str) -> int:
     return int(rows[0][0]) if rows else 0
 
 
-def last_ripe(connection: Connection, loop: str, after: int, now: int, limit: int, made_before: int) -> int:
+def last_closable(
+    connection: Connection, loop: str, after: int, now: int, limit: int, made_before: int, logged_through: int
+) -> int:
     """The sequence number of the last decision that can be closed, see `EventStore.seal`; 0 if there is none."""
-    last, sealed = 0, sealed_through(connection, loop)
+    last, closable = 0, max(sealed_through(connection, loop), logged_through)
     for sequence, at, deadline in connection.execute(
         "SELECT sequence, decided_at, deadline FROM decisions"
         " WHERE loop_name = %s AND sequence > %s ORDER BY sequence LIMIT %s",
         (loop, after, limit),
     ):
-        if deadline >= now and at >= made_before and sequence > sealed:
+        if deadline >= now and at >= made_before and sequence > closable:
             break
         last = sequence
     return last
 
 
-def ripe(connection: Connection, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
-    """See `EventStore.ripe`."""
-    settled, sealed = [], sealed_through(connection, loop)
+def settled(connection: Connection, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
+    """See `EventStore.settled`."""
+    found, sealed = [], sealed_through(connection, loop)
     for sequence, deadline in connection.execute(
         "SELECT sequence, deadline FROM decisions WHERE loop_name = %s AND sequence > %s ORDER BY sequence LIMIT %s",
         (loop, after, limit),
     ):
         if deadline >= now and sequence > sealed:
             break
-        settled.append(sequence)
+        found.append(sequence)
     return [
         SettledDecision(
-            logged.number,
+            logged.sequence,
             logged.decision,
-            tuple((reward.at, reward.value) for reward in logged.rewards if not reward.late),
+            tuple((reward.timestamp, reward.value) for reward in logged.rewards if not reward.late),
             logged.activated_at is not None,
         )
-        for logged in look_up(connection, settled)
+        for logged in look_up(connection, found)
     ]
 
 
@@ -268,13 +283,13 @@ def summary(connection: Connection, loop: str) -> LogSummary:
         " (SELECT decided_at FROM decisions WHERE loop_name = %(loop)s ORDER BY sequence DESC LIMIT 1)",
         {"loop": loop},
     ).fetchall()[0]
-    counts: dict[Kind, dict[Fate, int]] = {
-        kind: dict.fromkeys(Fate, 0) for kind in ("decision", "reward", "activation")
+    counts: dict[Kind, dict[EventStatus, int]] = {
+        kind: dict.fromkeys(EventStatus, 0) for kind in ("decision", "reward", "activation")
     }
     for kind, status, count in connection.execute(
         "SELECT kind, status, count FROM event_counts WHERE loop_name = %s", (loop,)
     ):
-        counts[kind][Fate(status)] = count
+        counts[kind][EventStatus(status)] = count
     return LogSummary(
         first_at=first,
         last_at=last,
@@ -284,8 +299,8 @@ def summary(connection: Connection, loop: str) -> LogSummary:
     )
 
 
-def last_number(connection: Connection, loop: str, before: int | None, up_to: int) -> int:
-    """See `EventStore.last_number`."""
+def last_sequence(connection: Connection, loop: str, before: int | None, up_to: int) -> int:
+    """See `EventStore.last_sequence`."""
     if before is not None:
         later = connection.execute(
             "SELECT sequence FROM decisions WHERE loop_name = %s AND decided_at >= %s ORDER BY sequence LIMIT 1",

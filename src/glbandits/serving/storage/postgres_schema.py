@@ -39,6 +39,8 @@ UPGRADES: tuple[tuple[str, ...], ...] = (
             sequence bigint NOT NULL,
             decided_at bigint NOT NULL,
             deadline bigint NOT NULL,
+            reward_min double precision,
+            reward_max double precision,
             PRIMARY KEY (loop_name, event_id, slot)
         )""",
         "CREATE UNIQUE INDEX decisions_by_sequence ON decisions (loop_name, sequence)",

@@ -133,10 +133,13 @@ class PostgresStore:
             f"{self._name} was lost during a commit. It is unknown whether {len(batch.receipts)} events were written"
         )
 
-    def seal(self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0) -> int:
+    def seal(
+        self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0, logged_through: int = 0
+    ) -> int:
         """See `EventStore.seal`."""
+        whole("limit", limit, at_least=1)
         with self._reading() as connection:
-            last = postgres_log.last_ripe(connection, loop, after, now, whole("limit", limit, at_least=1), made_before)
+            last = postgres_log.last_closable(connection, loop, after, now, limit, made_before, logged_through)
         if last:
             with self._writing() as connection:
                 # No batch may be in progress that has read the old seal and has not been committed.
@@ -148,10 +151,10 @@ class PostgresStore:
                 )
         return last
 
-    def ripe(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
-        """See `EventStore.ripe`."""
+    def settled(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
+        """See `EventStore.settled`."""
         with self._reading() as connection:
-            return postgres_log.ripe(connection, loop, after, now, whole("limit", limit, at_least=1))
+            return postgres_log.settled(connection, loop, after, now, whole("limit", limit, at_least=1))
 
     def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
         """See `EventStore.decision`."""
@@ -171,33 +174,35 @@ class PostgresStore:
         with self._reading() as connection:
             return postgres_log.summary(connection, loop)
 
-    def last_number(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
-        """See `EventStore.last_number`."""
+    def last_sequence(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
+        """See `EventStore.last_sequence`."""
         with self._reading() as connection:
-            return postgres_log.last_number(connection, loop, before, MAX_SEQUENCE if up_to is None else up_to)
+            return postgres_log.last_sequence(connection, loop, before, MAX_SEQUENCE if up_to is None else up_to)
 
     def delete_log(self, loop: str, up_to: int | None = None, *, anew: bool = False) -> int:
         """See `EventStore.delete_log`. Drops partitions that have only decisions to be deleted."""
-        last = self.last_number(loop) if up_to is None else up_to
+        last = self.last_sequence(loop) if up_to is None else up_to
         if anew:
             with self._writing() as connection:
                 postgres_log.lock_log(connection)
                 connection.execute("DELETE FROM event_counts WHERE loop_name = %s", (loop,))
         return postgres_retention.delete_log(self._writing, loop, last)
 
-    def save_document(self, loop: str, kind: str, at: int, body: bytes) -> int:
+    def save_document(self, loop: str, kind: str, timestamp: int, body: bytes) -> int:
         """See `EventStore.save_document`."""
         with self._writing() as connection:
             _lock_documents(connection)
             version = _newest_version(connection, loop, kind) + 1
-            connection.execute("INSERT INTO documents VALUES (%s, %s, %s, %s, %s)", (loop, kind, version, at, body))
+            connection.execute(
+                "INSERT INTO documents VALUES (%s, %s, %s, %s, %s)", (loop, kind, version, timestamp, body)
+            )
             self._notify(connection)
         return version
 
     def save_documents(
         self,
         loop: str,
-        at: int,
+        timestamp: int,
         bodies: Mapping[str, bytes],
         *,
         after: Mapping[str, int],
@@ -212,7 +217,9 @@ class PostgresStore:
                 version = _newest_version(connection, loop, kind) + 1
                 if kind in alone:
                     connection.execute("DELETE FROM documents WHERE loop_name = %s AND kind = %s", (loop, kind))
-                connection.execute("INSERT INTO documents VALUES (%s, %s, %s, %s, %s)", (loop, kind, version, at, body))
+                connection.execute(
+                    "INSERT INTO documents VALUES (%s, %s, %s, %s, %s)", (loop, kind, version, timestamp, body)
+                )
             self._notify(connection)
         return True
 
@@ -235,7 +242,7 @@ class PostgresStore:
             ).fetchone()
         return None if row is None else Document(*row)
 
-    def save_model(self, loop: str, number: int, at: int, body: bytes, *, keep: int | None = None) -> None:
+    def save_model(self, loop: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None) -> None:
         """See `EventStore.save_model`."""
         if keep is not None:
             whole("keep", keep, at_least=1)
@@ -243,7 +250,7 @@ class PostgresStore:
             connection.execute(
                 "INSERT INTO models VALUES (%s, %s, %s, %s) ON CONFLICT (loop_name, sequence)"
                 " DO UPDATE SET saved_at = excluded.saved_at, body = excluded.body",
-                (loop, number, at, body),
+                (loop, sequence, timestamp, body),
             )
             if keep is not None:
                 connection.execute(
@@ -267,13 +274,13 @@ class PostgresStore:
         """See `EventStore.latest_model`."""
         return self.model_at_most(loop, MAX_SEQUENCE)
 
-    def model_at_most(self, loop: str, number: int) -> SavedModel | None:
+    def model_at_most(self, loop: str, sequence: int) -> SavedModel | None:
         """See `EventStore.model_at_most`."""
         with self._reading() as connection:
             row = connection.execute(
                 "SELECT sequence, saved_at, body FROM models WHERE loop_name = %s AND sequence <= %s"
                 " ORDER BY sequence DESC LIMIT 1",
-                (loop, number),
+                (loop, sequence),
             ).fetchone()
         return None if row is None else SavedModel(*row)
 

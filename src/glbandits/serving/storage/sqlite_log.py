@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from glbandits.serving.domain.event_rules import EventClassifier, Kind, Known, Mark, Name
-from glbandits.serving.domain.events import Activation, Decision, Event, Fate, Receipt, Reward, SettledDecision
+from glbandits.serving.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward, SettledDecision
 from glbandits.serving.storage.event_store import LoggedDecision, LoggedReward, LogSummary
 
 encode_body = msgspec.msgpack.Encoder().encode
@@ -21,14 +21,19 @@ encode_json = msgspec.json.Encoder().encode
 decode_json = msgspec.json.Decoder().decode
 
 NUMBERED = ("", "event", "numbered")
-"""Names the row of `counts` with the number of the last event that was kept. It is of no loop and never deleted."""
-LAST = f"SELECT count FROM counts WHERE (loop, kind, fate) = {NUMBERED}"
+"""Names the row of `event_counts` with the sequence number of the last event. It is of no loop and never deleted."""
+LAST = f"SELECT count FROM event_counts WHERE (loop, kind, status) = {NUMBERED}"
+EXACT = "printf('%%!.17g', %s)"
+"""All digits of a number, as text: JSON of SQLite has 15."""
 FIND = f"""
     SELECT ({LAST}), (
         SELECT json_group_object(s.loop, s.number)
         FROM json_each(:asked) AS loops CROSS JOIN seals AS s ON s.loop = loops.key
     ), (
-        SELECT json_group_array(json_array(d.loop, d.event_id, d.slot, d.number, d.deadline))
+        SELECT json_group_array(json_array(
+            d.loop, d.event_id, d.slot, d.number, d.deadline,
+            iif(d.reward_min IS NULL, NULL, json_array({EXACT % "d.reward_min"}, {EXACT % "d.reward_max"}))
+        ))
         FROM json_each(:asked) AS loops CROSS JOIN json_each(loops.value) AS events
         CROSS JOIN decisions AS d ON d.loop = loops.key AND d.event_id = events.value
     )"""
@@ -57,10 +62,12 @@ def _insertions(into: str, columns: int, otherwise: str = "") -> tuple[str, ...]
     return tuple(f"INSERT {into} VALUES {', '.join([row] * rows)}{otherwise}" for rows in range(ROWS_AT_ONCE + 1))
 
 
-DECISIONS = _insertions("INTO decisions", 7)
+DECISIONS = _insertions("INTO decisions", 9)
+BODY = 6
+"""The column with the body of a decision."""
 REWARDS = _insertions("INTO rewards", 7)
 ACTIVATIONS = _insertions("OR REPLACE INTO activations", 5)
-COUNTS = _insertions("INTO counts", 4, " ON CONFLICT DO UPDATE SET count = count + excluded.count")
+COUNTS = _insertions("INTO event_counts", 4, " ON CONFLICT DO UPDATE SET count = count + excluded.count")
 
 
 class KnownName(Exception):
@@ -91,16 +98,17 @@ def append(connection: sqlite3.Connection, events: Sequence[Event], *, trust: bo
     return receipts
 
 
-def _decision_row(number: int, deadline: int, decision: Decision) -> tuple[Any, ...]:
-    return (number, decision.loop, decision.event_id, decision.slot, decision.at, deadline, encode_body(decision))
+def _decision_row(sequence: int, deadline: int, decision: Decision) -> tuple[Any, ...]:
+    body, limits = encode_body(decision), decision.reward_range or (None, None)
+    return (sequence, decision.loop, decision.event_id, decision.slot, decision.timestamp, deadline, body, *limits)
 
 
-def _reward_row(number: int, of: int, late: bool, reward: Reward) -> tuple[Any, ...]:
-    return (reward.loop, of, number, reward.at, reward.value, reward.key, late)
+def _reward_row(sequence: int, of: int, late: bool, reward: Reward) -> tuple[Any, ...]:
+    return (reward.loop, of, sequence, reward.timestamp, reward.value, reward.key, late)
 
 
-def _activation_row(number: int, of: int, late: bool, activation: Activation) -> tuple[Any, ...]:
-    return (activation.loop, of, number, activation.at, late)
+def _activation_row(sequence: int, of: int, late: bool, activation: Activation) -> tuple[Any, ...]:
+    return (activation.loop, of, sequence, activation.timestamp, late)
 
 
 def _insert(connection: sqlite3.Connection, statements: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
@@ -112,9 +120,9 @@ def _insert(connection: sqlite3.Connection, statements: Sequence[str], rows: Seq
 
 def _insert_decisions(connection: sqlite3.Connection, rows: Sequence[tuple[Any, ...]]) -> None:
     """Large ones one by one: a statement that is kept compiled keeps the last rows that it had."""
-    _insert(connection, DECISIONS, [row for row in rows if len(row[-1]) <= LARGE])
+    _insert(connection, DECISIONS, [row for row in rows if len(row[BODY]) <= LARGE])
     for row in rows:
-        if len(row[-1]) > LARGE:
+        if len(row[BODY]) > LARGE:
             connection.execute(DECISIONS[1], row)
 
 
@@ -127,8 +135,8 @@ def _judge(connection: sqlite3.Connection, events: Sequence[Event]) -> EventClas
         asked.setdefault(event.loop, set()).add(event.event_id)
     last, seals, decisions = connection.execute(FIND, {"asked": _json(asked)}).fetchone()
     known = {
-        (loop, event_id, slot): Known(number, deadline)
-        for loop, event_id, slot, number, deadline in decode_json(decisions)
+        (loop, event_id, slot): Known(number, deadline, limits and (float(limits[0]), float(limits[1])))
+        for loop, event_id, slot, number, deadline, limits in decode_json(decisions)
     }
     _add_keys(connection, events, known)
     _add_activations(connection, events, known)
@@ -141,8 +149,8 @@ def _add_keys(connection: sqlite3.Connection, events: Sequence[Event], known: Ma
         for event in events
         if isinstance(event, Reward) and event.key
     ]
-    asked = {found.number: found for found, _ in named if found is not None}
-    pairs = [(found.number, key) for found, key in named if found is not None]
+    asked = {found.sequence: found for found, _ in named if found is not None}
+    pairs = [(found.sequence, key) for found, key in named if found is not None]
     for decision, key, number, late in _ask(connection, FIND_KEYS, pairs):
         mark = asked[decision].keys.get(key)
         if mark is None or mark.late:
@@ -151,7 +159,7 @@ def _add_keys(connection: sqlite3.Connection, events: Sequence[Event], known: Ma
 
 def _add_activations(connection: sqlite3.Connection, events: Sequence[Event], known: Mapping[Name, Known]) -> None:
     activated = {(event.loop, event.event_id) for event in events if isinstance(event, Activation)}
-    slots = {found.number: (name[0], found) for name, found in known.items() if name[:2] in activated}
+    slots = {found.sequence: (name[0], found) for name, found in known.items() if name[:2] in activated}
     pairs = [(loop, number) for number, (loop, _) in slots.items()]
     for decision, number, late in _ask(connection, FIND_ACTIVATIONS, pairs):
         slots[decision][1].activation = Mark(number, bool(late))
@@ -169,14 +177,16 @@ def _json(value: object) -> str:
     return encode_json(value).decode()
 
 
-def last_ripe(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int, made_before: int) -> int:
+def last_settled(
+    connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int, made_before: int, logged_through: int
+) -> int:
     """The number of the last decision that can be closed, see `EventStore.seal`; 0 if there is none."""
-    last, sealed = 0, _sealed(connection, loop)
+    last, closable = 0, max(_sealed(connection, loop), logged_through)
     for number, at, deadline in connection.execute(
         "SELECT number, at, deadline FROM decisions WHERE loop = ? AND number > ? ORDER BY number LIMIT ?",
         (loop, after, limit),
     ):
-        if deadline >= now and at >= made_before and number > sealed:
+        if deadline >= now and at >= made_before and number > closable:
             break
         last = number
     return last
@@ -187,8 +197,8 @@ def _sealed(connection: sqlite3.Connection, loop: str) -> int:
     return 0 if row is None else int(row[0])
 
 
-def ripe(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
-    """See `EventStore.ripe`. Three ranges, merged."""
+def settled(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
+    """See `EventStore.settled`. Three ranges, merged."""
     found: list[tuple[int, bytes]] = []
     sealed = _sealed(connection, loop)
     for number, deadline, body in connection.execute(
@@ -285,12 +295,12 @@ def summary(connection: sqlite3.Connection, loop: str) -> LogSummary:
         ).fetchone()
         for order in ("ASC", "DESC")
     )
-    counts: dict[Kind, dict[Fate, int]] = {
-        kind: dict.fromkeys(Fate, 0) for kind in ("decision", "reward", "activation")
+    counts: dict[Kind, dict[EventStatus, int]] = {
+        kind: dict.fromkeys(EventStatus, 0) for kind in ("decision", "reward", "activation")
     }
-    found = "SELECT kind, fate, count FROM counts WHERE loop = ? AND kind <> 'event'"
-    for kind, fate, count in connection.execute(found, (loop,)):
-        counts[kind][Fate(fate)] = count
+    found = "SELECT kind, status, count FROM event_counts WHERE loop = ? AND kind <> 'event'"
+    for kind, status, count in connection.execute(found, (loop,)):
+        counts[kind][EventStatus(status)] = count
     return LogSummary(
         first_at=first and first[0],
         last_at=last and last[0],
@@ -302,7 +312,7 @@ def summary(connection: sqlite3.Connection, loop: str) -> LogSummary:
 
 def begin_anew(connection: sqlite3.Connection, loop: str) -> None:
     """Count the events of a loop from 0 again. Their numbers go on."""
-    connection.execute("DELETE FROM counts WHERE loop = ? AND kind <> 'event'", (loop,))
+    connection.execute("DELETE FROM event_counts WHERE loop = ? AND kind <> 'event'", (loop,))
 
 
 def delete_oldest(connection: sqlite3.Connection, loop: str, up_to: int, limit: int) -> int:
@@ -319,8 +329,8 @@ def delete_oldest(connection: sqlite3.Connection, loop: str, up_to: int, limit: 
     return len(found)
 
 
-def last_number(connection: sqlite3.Connection, loop: str, before: int | None, up_to: int) -> int:
-    """See `EventStore.last_number`."""
+def last_sequence(connection: sqlite3.Connection, loop: str, before: int | None, up_to: int) -> int:
+    """See `EventStore.last_sequence`."""
     numbers = "SELECT number FROM decisions WHERE loop = ?"
     if before is not None:
         first = connection.execute(f"{numbers} AND at >= ? ORDER BY number LIMIT 1", (loop, before)).fetchone()

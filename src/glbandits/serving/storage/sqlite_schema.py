@@ -1,6 +1,8 @@
 """The tables of a SQLite store, their version, and the way from older versions to this one."""
 
 import sqlite3
+from contextlib import closing
+from itertools import chain
 from pathlib import Path
 
 from glbandits.serving.domain.errors import StoreError
@@ -76,14 +78,54 @@ UPGRADES: tuple[tuple[str, ...], ...] = (
         "INSERT INTO counts SELECT '', 'event', 'numbered', last FROM numbers",
         "DROP TABLE numbers",
     ),
+    (
+        # The rewards that a decision accepts; NULL for all that are finite.
+        "ALTER TABLE decisions ADD COLUMN reward_min REAL",
+        "ALTER TABLE decisions ADD COLUMN reward_max REAL",
+        """CREATE TABLE event_counts (
+            loop TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            status TEXT NOT NULL,
+            count INTEGER NOT NULL,
+            PRIMARY KEY (loop, kind, status)
+        ) STRICT, WITHOUT ROWID""",
+        "INSERT INTO event_counts SELECT loop, kind, iif(fate = 'kept', 'accepted', fate), count FROM counts",
+        "DROP TABLE counts",
+    ),
 )
 """What leads from version 0, an empty file, to 1, from 1 to 2, and so on. A change is a new entry, never an edit."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables of this version, from nothing or from those of an older one. Refuse what is not ours."""
+    """Create or upgrade the tables. Raises StoreError if the file is damaged or belongs to another program."""
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
         raise StoreError(f"the store needs SQLite 3.38 or newer; this Python has {sqlite3.sqlite_version}")
+    _upgrade(connection, path)
+    _check_tables(connection, path)
+
+
+def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Read an entry of each table and index. Raises if one is missing or cannot be read.
+
+    Takes the same time for any size of the store. `SqliteStore.check` reads everything.
+    """
+    schema = "SELECT name, tbl_name, type FROM sqlite_schema WHERE type IN ('table', 'index') ORDER BY name"
+    with closing(sqlite3.connect(":memory:")) as model:
+        for step in chain.from_iterable(UPGRADES):
+            model.execute(step)
+        expected = model.execute(schema).fetchall()
+    missing = set(expected).difference(connection.execute(schema))
+    if missing:
+        names = ", ".join(sorted(name for name, *_ in missing))
+        raise StoreError(f"{path} is damaged: it lacks {names}. Restore a backup")
+    for name, table, kind in expected:
+        index = "NOT INDEXED" if kind == "table" else f"INDEXED BY {name}"
+        where = " WHERE key <> ''" if name == "keys_of_rewards" else ""  # the index has only these
+        connection.execute(f"SELECT * FROM {table} {index}{where} LIMIT 1").fetchone()
+    connection.execute("SELECT * FROM decisions ORDER BY number DESC LIMIT 1").fetchone()
+
+
+def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = _version(connection, path)

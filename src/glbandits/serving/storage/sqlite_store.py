@@ -47,10 +47,10 @@ class SqliteStore:
     >>> from tempfile import TemporaryDirectory
     >>> folder = TemporaryDirectory()
     >>> store = SqliteStore(Path(folder.name) / "events.db")
-    >>> store.save_document("loop", "configuration", at=0, body=b"{}")
+    >>> store.save_document("loop", "configuration", timestamp=0, body=b"{}")
     1
     >>> store.latest_document("loop", "configuration")
-    Document(version=1, at=0, body=b'{}')
+    Document(version=1, timestamp=0, body=b'{}')
     >>> store.close(), folder.cleanup()
     (None, None)
     """
@@ -71,6 +71,8 @@ class SqliteStore:
             if not self._path.exists():
                 os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             self._writer = self._connect()
+            self._file = self._file_id()
+            """Of the file that is open."""
             try:
                 prepare(self._writer, self._path)
                 self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -83,7 +85,11 @@ class SqliteStore:
     def _connect(self, *, inline: bool = False) -> sqlite3.Connection:
         """Open a connection. An inline one neither waits for other writers nor runs checkpoints."""
         connection = sqlite3.connect(
-            self._path, isolation_level=None, check_same_thread=False, cached_statements=sqlite_log.STATEMENTS
+            f"{self._path.absolute().as_uri()}?mode=rw",  # never creates a file in place of a deleted one
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=sqlite_log.STATEMENTS,
         )
         connection.execute(f"PRAGMA busy_timeout = {0 if inline else WAIT_FOR_LOCK}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {0 if inline else PAGES_AT_MOST}")
@@ -102,6 +108,7 @@ class SqliteStore:
         try:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
+            self._check_file()
             connection.execute("COMMIT")
         except BaseException as error:
             with _named_errors(f"{self._path} could not be written"):
@@ -115,6 +122,7 @@ class SqliteStore:
         with _named_errors(f"{self._path} could not be read"):
             with self._pool_lock:
                 self._check_open()
+                self._check_file()
                 connection = self._readers.pop() if self._readers else self._connect()
             try:
                 connection.execute("BEGIN")
@@ -132,19 +140,38 @@ class SqliteStore:
         if self._closed:
             raise StoreError(f"the store {self._path} is closed; open it again")
 
+    def _check_file(self) -> None:
+        """Raise a StoreError if the path no longer leads to the file that is open."""
+        if self._file_id() != self._file:
+            raise StoreError(
+                f"{self._path} was deleted or replaced while in use. Nothing is written until the file is back in its "
+                "place, or until a restart opens the new file."
+            )
+
+    def _file_id(self) -> tuple[int, int] | None:
+        """Device and inode of the file at the path; None if there is none."""
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append`. Commits in the event loop if that is quick, else in the store's thread.
 
-        A commit with durability "process" takes about 20 us, less than handing it to a thread.
+        A commit with durability "process" takes about 20 us, less than handing it to a thread. Cancelling the call
+        does not undo a commit that the thread has begun.
         """
         if self._inline is not None and self._was_quick and _is_small(events):
             receipts = self._append_inline(self._inline, events)
             if receipts is not None:
                 return receipts
+        self._check_open()
         began = time.perf_counter()
-        receipts = await asyncio.get_running_loop().run_in_executor(self._executor, self.append_blocking, events)
-        self._was_quick = time.perf_counter() - began < QUICK
-        return receipts
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, self.append_blocking, events)
+        finally:
+            self._was_quick = time.perf_counter() - began < QUICK
 
     def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append_blocking`."""
@@ -159,7 +186,7 @@ class SqliteStore:
         try:
             return self._append(connection, events)
         except StoreError as error:
-            if getattr(error.__cause__, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+            if getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:  # the primary code
                 return None
             raise
         finally:
@@ -175,10 +202,13 @@ class SqliteStore:
             with self._transaction(connection):
                 return sqlite_log.append(connection, events, trust=False)
 
-    def seal(self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0) -> int:
+    def seal(
+        self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0, logged_through: int = 0
+    ) -> int:
         """See `EventStore.seal`."""
+        whole("limit", limit, at_least=1)
         with self._reading() as connection:
-            last = sqlite_log.last_ripe(connection, loop, after, now, whole("limit", limit, at_least=1), made_before)
+            last = sqlite_log.last_settled(connection, loop, after, now, limit, made_before, logged_through)
         if last:
             with self._writing() as connection:
                 connection.execute(
@@ -187,10 +217,10 @@ class SqliteStore:
                 )
         return last
 
-    def ripe(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
-        """See `EventStore.ripe`."""
+    def settled(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
+        """See `EventStore.settled`."""
         with self._reading() as connection:
-            return sqlite_log.ripe(connection, loop, after, now, whole("limit", limit, at_least=1))
+            return sqlite_log.settled(connection, loop, after, now, whole("limit", limit, at_least=1))
 
     def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
         """See `EventStore.decision`."""
@@ -210,14 +240,14 @@ class SqliteStore:
         with self._reading() as connection:
             return sqlite_log.summary(connection, loop)
 
-    def last_number(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
-        """See `EventStore.last_number`."""
+    def last_sequence(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
+        """See `EventStore.last_sequence`."""
         with self._reading() as connection:
-            return sqlite_log.last_number(connection, loop, before, 2**63 - 1 if up_to is None else up_to)
+            return sqlite_log.last_sequence(connection, loop, before, 2**63 - 1 if up_to is None else up_to)
 
     def delete_log(self, loop: str, up_to: int | None = None, *, anew: bool = False) -> int:
         """See `EventStore.delete_log`."""
-        deleted, last = 0, self.last_number(loop) if up_to is None else up_to
+        deleted, last = 0, self.last_sequence(loop) if up_to is None else up_to
         if anew:
             with self._writing() as connection:
                 sqlite_log.begin_anew(connection, loop)
@@ -228,17 +258,17 @@ class SqliteStore:
                 return deleted
             deleted += some
 
-    def save_document(self, loop: str, kind: str, at: int, body: bytes) -> int:
+    def save_document(self, loop: str, kind: str, timestamp: int, body: bytes) -> int:
         """See `EventStore.save_document`."""
         with self._writing() as connection:
             version = _newest_version(connection, loop, kind) + 1
-            connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, at, body))
+            connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, timestamp, body))
         return version
 
     def save_documents(
         self,
         loop: str,
-        at: int,
+        timestamp: int,
         bodies: Mapping[str, bytes],
         *,
         after: Mapping[str, int],
@@ -252,7 +282,9 @@ class SqliteStore:
                 version = _newest_version(connection, loop, kind) + 1
                 if kind in alone:
                     connection.execute("DELETE FROM documents WHERE loop = ? AND kind = ?", (loop, kind))
-                connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, at, body))
+                connection.execute(
+                    "INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, timestamp, body)
+                )
         return True
 
     def documents(self, loop: str, kind: str) -> list[Document]:
@@ -272,12 +304,12 @@ class SqliteStore:
             ).fetchone()
         return None if row is None else Document(*row)
 
-    def save_model(self, loop: str, number: int, at: int, body: bytes, *, keep: int | None = None) -> None:
+    def save_model(self, loop: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None) -> None:
         """See `EventStore.save_model`."""
         if keep is not None:
             whole("keep", keep, at_least=1)
         with self._writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?)", (loop, number, at, body))
+            connection.execute("INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?)", (loop, sequence, timestamp, body))
             if keep is not None:
                 connection.execute(
                     "DELETE FROM models WHERE loop = :loop"
@@ -298,12 +330,12 @@ class SqliteStore:
         """See `EventStore.latest_model`."""
         return self.model_at_most(loop, 2**63 - 1)
 
-    def model_at_most(self, loop: str, number: int) -> SavedModel | None:
+    def model_at_most(self, loop: str, sequence: int) -> SavedModel | None:
         """See `EventStore.model_at_most`."""
         with self._reading() as connection:
             row = connection.execute(
                 "SELECT number, at, body FROM models WHERE loop = ? AND number <= ? ORDER BY number DESC LIMIT 1",
-                (loop, number),
+                (loop, sequence),
             ).fetchone()
         return None if row is None else SavedModel(*row)
 
@@ -357,15 +389,17 @@ class SqliteStore:
         return [line for line in said if line != "ok"] + lost
 
     def close(self) -> None:
-        """See `EventStore.close`."""
+        """See `EventStore.close`. A file that was deleted or replaced is left as it is."""
         with self._write_lock, self._pool_lock, _named_errors(f"{self._path} could not be closed"):
             if self._closed:
                 return
             self._closed = True
+            self._executor.shutdown(wait=False)
             for other in (*self._readers, *([self._inline] if self._inline else [])):
                 other.close()
             try:
-                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if self._file_id() == self._file:
+                    self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             finally:
                 self._writer.close()
 
@@ -392,4 +426,6 @@ def _named_errors(what: str) -> Iterator[None]:
     except (UnicodeEncodeError, OverflowError) as error:
         raise InvalidInput(f"names must be valid text, and whole numbers of 64 bits: {error}") from error
     except (sqlite3.Error, OSError) as error:
-        raise StoreError(f"{what}: {error}") from error
+        damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
+        advice = ". The file is damaged: restore a backup, or try the .recover command of sqlite3" if damaged else ""
+        raise StoreError(f"{what}: {error}{advice}") from error

@@ -143,10 +143,10 @@ function tellActions(figures, points) {
     ...(others ? [line("all others", others, "rest")] : []));
 }
 
-function tellFates({ counts }) {
-  const fates = ["kept", "late", "duplicate", "unknown"];
-  const rows = ["decisions", "rewards", "activations"].map((kind) => [kind[0].toUpperCase() + kind.slice(1), ...fates.map((fate) => count(counts[kind][fate]))]);
-  part("fates").replaceChildren(...table(["", "Kept", "Late", "Duplicate", "Unknown"], rows));
+function showStatuses({ counts }) {
+  const statuses = ["accepted", "late", "duplicate", "unknown"];
+  const rows = ["decisions", "rewards", "activations"].map((kind) => [kind[0].toUpperCase() + kind.slice(1), ...statuses.map((status) => count(counts[kind][status]))]);
+  part("statuses").replaceChildren(...table(["", "Accepted", "Late", "Duplicate", "Unknown"], rows));
 }
 
 function tellAll(figures, status) {
@@ -155,7 +155,7 @@ function tellAll(figures, status) {
   tellFacts(figures, status);
   for (const name of ["rewards", "exploration", "delay"]) charts[name].show(points, 1000 * figures.width);
   tellActions(figures, points);
-  tellFates(status);
+  showStatuses(status);
 }
 
 function tellState(state, text) {

@@ -18,7 +18,6 @@ from glbandits.serving.http.v1.operations import Operation, Parameter, Site
 from glbandits.serving.http.v1.routes import LOOP_PREFIX
 from glbandits.serving.runtime.learning_loop import Loop
 from glbandits.serving.runtime.loop_statistics import Window
-from glbandits.serving.runtime.metrics import learning_lag
 from glbandits.serving.runtime.service import Service
 
 WINDOWS = {window.value: window for window in Window}
@@ -37,7 +36,7 @@ def _statistics(service: Service, loop: Loop, window: Window) -> Statistics:
     learner = Learner(
         running=service.learning,
         learned_at=None if learned_at is None else moment(learned_at),
-        lag=learning_lag(service, loop),
+        lag=loop.learning_lag(),
         failures=service.learning_failures,
     )
     return statistics_of(

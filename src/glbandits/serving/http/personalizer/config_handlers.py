@@ -11,7 +11,7 @@ import msgspec
 from glbandits.errors import InvalidInput, look_up
 from glbandits.policies import POLICIES
 from glbandits.policy import rebuild, settings_of
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.http.http_types import Request, Response
 from glbandits.serving.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
 from glbandits.serving.http.personalizer.iso8601 import as_time, duration_text, parse_duration
@@ -47,7 +47,7 @@ class Configuring:
 
     async def _told(self, loop: Loop) -> Response:
         kept = await asyncio.to_thread(self._service.store.latest_document, loop.name, CONFIGURATION)
-        return Response(200, msgspec.json.encode(described(loop.configuration, kept.at if kept else 0)))
+        return Response(200, msgspec.json.encode(described(loop.configuration, kept.timestamp if kept else 0)))
 
     async def get_policy(self, request: Request) -> Response:
         """The policy that the loop runs."""
@@ -67,7 +67,7 @@ class Configuring:
 
     async def delete_policy(self, request: Request) -> Response:
         """Run the default policy."""
-        default = Configuration()
+        default = LoopConfig()
         return await self._run(self._loop(request), default.policy, default.settings)
 
     async def apply(self, loop: Loop, arguments: str) -> None:
@@ -84,7 +84,7 @@ class Configuring:
         return self._service.loop(loop_of(request))
 
 
-def configured(configuration: Configuration, sent: ServiceConfiguration) -> Configuration:
+def configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopConfig:
     """A configuration with what was sent."""
     _check_offered(sent)
     changed = {
@@ -101,7 +101,7 @@ def configured(configuration: Configuration, sent: ServiceConfiguration) -> Conf
     )
 
 
-def described(configuration: Configuration, edited_at: int) -> ServiceConfiguration:
+def described(configuration: LoopConfig, edited_at: int) -> ServiceConfiguration:
     """A configuration in the contract's words."""
     return ServiceConfiguration(
         reward_wait_time=duration_text(configuration.reward_wait),
@@ -136,12 +136,12 @@ def _check_offered(sent: ServiceConfiguration) -> None:
             raise InvalidInput(f"{name} is not offered: {instead}. Leave it out, or send {name} as false or 0.")
 
 
-def policy_contract(configuration: Configuration) -> PolicyContract:
+def policy_contract(configuration: LoopConfig) -> PolicyContract:
     """The policy of a configuration, in words that `parse_arguments` reads."""
     return PolicyContract(configuration.policy, f"{configuration.policy}:{json.dumps(configuration.settings)}")
 
 
-def _policy_response(configuration: Configuration) -> Response:
+def _policy_response(configuration: LoopConfig) -> Response:
     return Response(200, msgspec.json.encode(policy_contract(configuration)))
 
 

@@ -1,4 +1,4 @@
-"""Configuration, policy, log, model and evaluations as they are sent."""
+"""LoopConfig, policy, log, model and evaluations as they are sent."""
 
 from datetime import datetime
 from typing import Literal, TypeAlias

@@ -41,12 +41,12 @@ class Keeping:
 
     def _model_properties(self, loop: Loop) -> ModelProperties:
         base = self._store.latest_document(loop.name, BASE)
-        began = base.at if base else 0
+        began = base.timestamp if base else 0
         # A decision is learned when its wait is over, or before, if the wait was made shorter: the model is as old as
         # the last one that it has passed.
-        passed = self._store.search(loop.name, "", 1, before=loop.published.number + 1)
+        passed = self._store.search(loop.name, "", 1, before=loop.published.sequence + 1)
         now = self._service.clock()
-        ripened = [min(now, one.decision.at + one.decision.wait) for one in passed]
+        ripened = [min(now, one.decision.timestamp + one.decision.reward_window) for one in passed]
         return ModelProperties(as_time(began), as_time(max([began, *ripened])))
 
     async def delete_logs(self, request: Request) -> Response:

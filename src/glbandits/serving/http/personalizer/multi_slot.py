@@ -11,12 +11,13 @@ import msgspec
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.serving.domain.event_ids import new_event_id
-from glbandits.serving.domain.events import DecisionRequest, Fate
+from glbandits.serving.domain.events import DecisionRequest, EventStatus
 from glbandits.serving.domain.request_features import JSON, described_request
 from glbandits.serving.http.auth import Limits
 from glbandits.serving.http.http_types import Request, Response
 from glbandits.serving.http.personalizer.rank_handlers import (
     NO_CONTENT,
+    REWARD_RANGE,
     event_of,
     loop_of,
     model_version,
@@ -86,6 +87,7 @@ class MultiSlot:
             # An earlier slot may have got it: then the first action that is left is the baseline.
             baseline=None if baseline in excluded else baseline,
             deferred=bool(asked.defer_activation),
+            reward_range=REWARD_RANGE,
         )
         return await self._service.decide(loop, question)
 
@@ -93,10 +95,12 @@ class MultiSlot:
         """Tell what came of the slots. If some are not known, the others' rewards are kept all the same."""
         event_id, loop = event_of(request), loop_of(request)
         rewards = decode(request.body, _reward_request).reward
-        fates = await asyncio.gather(
+        statuses = await asyncio.gather(
             *(self._service.reward(loop, event_id, reward.value, slot=reward.slot_id) for reward in rewards)
         )
-        unknown = [reward.slot_id for reward, fate in zip(rewards, fates, strict=True) if fate is Fate.UNKNOWN]
+        unknown = [
+            reward.slot_id for reward, status in zip(rewards, statuses, strict=True) if status is EventStatus.UNKNOWN
+        ]
         if unknown:
             raise unknown_event(f"{event_id} with slot {unknown[0]}")
         return NO_CONTENT

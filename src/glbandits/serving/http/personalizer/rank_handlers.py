@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from glbandits.serving.domain.event_ids import new_event_id
-from glbandits.serving.domain.events import Decision, DecisionRequest, Fate, Mode
+from glbandits.serving.domain.events import Decision, DecisionRequest, EventStatus, Mode
 from glbandits.serving.domain.request_features import JSON, described_request
 from glbandits.serving.http.auth import Limits
 from glbandits.serving.http.http_types import HttpError, Request, Response
@@ -23,6 +23,8 @@ from glbandits.serving.http.personalizer.schemas import (
 from glbandits.serving.runtime.service import DEFAULT_LOOP, Service
 
 NO_CONTENT = Response(204)
+REWARD_RANGE = (-1.0, 1.0)
+"""Rewards of ranked events, unless their loop has a range of its own."""
 
 _rank_request = msgspec.json.Decoder(RankRequest)
 _reward_request = msgspec.json.Decoder(RewardRequest)
@@ -49,6 +51,7 @@ class Ranking:
             actions=tuple([action.id for action in asked.actions]),
             excluded=tuple(places_of(asked.actions, asked.excluded_actions or ())),
             deferred=bool(asked.defer_activation),
+            reward_range=REWARD_RANGE,
         )
         decision, degraded = await self._service.decide(loop_of(request), question)
         response = RankResponse(
@@ -60,14 +63,14 @@ class Ranking:
         """Tell what came of an event. One that comes too late is kept and not learned, without a word."""
         event_id = event_of(request)
         value = decode(request.body, _reward_request).value
-        if await self._service.reward(loop_of(request), event_id, value) is Fate.UNKNOWN:
+        if await self._service.reward(loop_of(request), event_id, value) is EventStatus.UNKNOWN:
             raise unknown_event(event_id)
         return NO_CONTENT
 
     async def activate(self, request: Request) -> Response:
         """Let a deferred event count, whether it has one action or several."""
         event_id = event_of(request)
-        if await self._service.activate(loop_of(request), event_id) is Fate.UNKNOWN:
+        if await self._service.activate(loop_of(request), event_id) is EventStatus.UNKNOWN:
             raise unknown_event(event_id)
         return NO_CONTENT
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.events import Decision
-from glbandits.serving.domain.loop_config import SECOND, Configuration
+from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.http.http_types import HttpError, Request, Response
 from glbandits.serving.http.v1.decision_handlers import loop_of, understood
@@ -55,8 +55,8 @@ async def status(site: Site, request: Request) -> Response:
             policy=configuration.policy,
             width=configuration.width,
             mode=configuration.mode,
-            model_version=model_version(model.epoch, model.number),
-            learned_to=model.number,
+            model_version=model_version(model.epoch, model.sequence),
+            learned_to=model.sequence,
             learning_failed=site.service.learning_failed,
             queue=site.service.writer.depth,
             first_at=None if summary.first_at is None else moment(summary.first_at),
@@ -81,15 +81,15 @@ async def change(site: Site, request: Request) -> Response:
     return await _configure(site, request, _shown)
 
 
-async def _configure(site: Site, request: Request, before: Callable[[Configuration], LoopConfiguration]) -> Response:
+async def _configure(site: Site, request: Request, before: Callable[[LoopConfig], LoopConfiguration]) -> Response:
     loop, sent = site.service.loop(loop_of(request)), understood(_settings, request.body)
 
-    def changed(kept: Configuration) -> Configuration:
+    def changed(kept: LoopConfig) -> LoopConfig:
         try:
             wire = msgspec.convert(msgspec.to_builtins(before(kept)) | sent, LoopConfiguration)
         except msgspec.ValidationError as error:
             raise InvalidInput(f"the configuration cannot be used: {error}") from None
-        return Configuration(**msgspec.structs.asdict(wire))
+        return LoopConfig(**msgspec.structs.asdict(wire))
 
     return _response(_shown(await asyncio.to_thread(loop.reconfigure, changed)))
 
@@ -129,7 +129,7 @@ def page_of(store: EventStore, loop: str, prefix: str, limit: int, before: int |
         size += sum(len(one.decision.request) for one in found)
         if len(found) < wanted:
             return Events(events=page, before=None)
-        before = found[-1].number
+        before = found[-1].sequence
     return Events(events=page, before=before)
 
 
@@ -148,10 +148,10 @@ def record_of(logged: LoggedDecision) -> EventRecord:
     """A decision of the log as it is shown."""
     decision = logged.decision
     return EventRecord(
-        number=logged.number,
+        number=logged.sequence,
         event_id=decision.event_id,
         slot=decision.slot,
-        at=moment(decision.at),
+        at=moment(decision.timestamp),
         actions=decision.actions,
         excluded=decision.excluded,
         shown=decision.shown,
@@ -163,10 +163,10 @@ def record_of(logged: LoggedDecision) -> EventRecord:
         deferred=decision.deferred,
         activated_at=None if logged.activated_at is None else moment(logged.activated_at),
         rewards=[
-            EventReward(number=one.number, at=moment(one.at), value=one.value, key=one.key, late=one.late)
+            EventReward(number=one.sequence, at=moment(one.timestamp), value=one.value, key=one.key, late=one.late)
             for one in logged.rewards
         ],
-        wait=decision.wait / SECOND,
+        wait=decision.reward_window / SECOND,
         default_reward=decision.default_reward,
         aggregation=decision.aggregation,
         exploration=decision.exploration,
@@ -182,7 +182,7 @@ def _features(decision: Decision) -> Any:
     return np.frombuffer(decision.request).reshape(len(decision.actions), -1).tolist()
 
 
-def _shown(configuration: Configuration) -> LoopConfiguration:
+def _shown(configuration: LoopConfig) -> LoopConfiguration:
     return LoopConfiguration(**msgspec.structs.asdict(configuration))
 
 

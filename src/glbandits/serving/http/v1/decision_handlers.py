@@ -11,7 +11,7 @@ import msgspec
 
 from glbandits.errors import LARGEST, InvalidInput, number
 from glbandits.maths.links import find_link
-from glbandits.serving.domain.events import Aggregation, Fate
+from glbandits.serving.domain.events import Aggregation, EventStatus
 from glbandits.serving.http.http_types import HttpError, Request, Response, as_refusal
 from glbandits.serving.http.v1.operations import Site
 from glbandits.serving.http.v1.request_parsing import FLOATS_TYPE, floats_question_of, question_of
@@ -74,8 +74,8 @@ async def reward(site: Site, request: Request) -> Response:
 async def activate(site: Site, request: Request) -> Response:
     """Let a deferred decision count."""
     event_id = understood(_activate_request, request.body).event_id
-    fate = await site.service.activate(loop_of(request), event_id)
-    return Response(200, _encode(_known(event_id, fate)))
+    status = await site.service.activate(loop_of(request), event_id)
+    return Response(200, _encode(_known(event_id, status)))
 
 
 async def batch(site: Site, request: Request) -> Response:
@@ -114,10 +114,10 @@ def check_reward(loop: Loop, value: float) -> None:
         find_link(loop.published.bandit.policy.link).check_reward(value)
 
 
-def _known(event_id: str, fate: Fate) -> Rewarded:
-    if fate is Fate.UNKNOWN:
+def _known(event_id: str, status: EventStatus) -> Rewarded:
+    if status is EventStatus.UNKNOWN:
         raise HttpError(404, "UnknownEvent", f"there is no decision of the event {event_id!r} in this loop")
-    return Rewarded(event_id=event_id, fate=fate)
+    return Rewarded(event_id=event_id, status=status)
 
 
 async def _outcome(answer: Awaitable[Content], request: Request) -> tuple[Content | None, ItemProblem | None]:

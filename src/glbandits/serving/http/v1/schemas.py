@@ -6,8 +6,8 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from glbandits.serving.domain.events import Aggregation, Decision, Fate, Mode
-from glbandits.serving.domain.loop_config import Configuration
+from glbandits.serving.domain.events import Aggregation, Decision, EventStatus, Mode
+from glbandits.serving.domain.loop_config import LoopConfig
 
 LONGEST_ID = 256
 """Characters of an id, of an event, an arm or a reward's key."""
@@ -67,7 +67,7 @@ class Rewarded(Wire, frozen=True, kw_only=True):
     """What became of a reward, or of an activation."""
 
     event_id: str
-    fate: Fate
+    status: EventStatus
     """Late ones are in the log and are not learned."""
 
 
@@ -166,11 +166,11 @@ class Events(Wire, frozen=True, kw_only=True):
 
 
 class Counts(Wire, frozen=True, kw_only=True):
-    """How many events came, of each fate."""
+    """How many events came, of each status."""
 
-    decisions: dict[Fate, int]
-    rewards: dict[Fate, int]
-    activations: dict[Fate, int]
+    decisions: dict[EventStatus, int]
+    rewards: dict[EventStatus, int]
+    activations: dict[EventStatus, int]
 
 
 class Status(Wire, frozen=True, kw_only=True):
@@ -206,14 +206,14 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
 
 LoopConfiguration: Any = msgspec.defstruct(
     "LoopConfiguration",
-    [(field.name, field.type, _default(field)) for field in msgspec.structs.fields(Configuration)],
+    [(field.name, field.type, _default(field)) for field in msgspec.structs.fields(LoopConfig)],
     namespace={"__doc__": "Settings of a loop. What is left out of a whole configuration has its default."},
     frozen=True,
     kw_only=True,
     rename="camel",
     forbid_unknown_fields=True,
 )
-"""`Configuration` in camelCase, so that no setting has two homes."""
+"""`LoopConfig` in camelCase, so that no setting has two homes."""
 
 
 def model_version(epoch: int, number: int) -> str:

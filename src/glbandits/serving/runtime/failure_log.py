@@ -1,0 +1,34 @@
+"""Log records of failures that repeat: one when a failure begins and one when it ends."""
+
+import logging
+
+
+class FailureLog:
+    """Tells the log when an activity starts to fail and when it works again, and is silent in between.
+
+    The methods may be called from any thread. Each name must be used by one thread at a time.
+
+    Args:
+        log: the logger that gets the records.
+    """
+
+    def __init__(self, log: logging.Logger) -> None:
+        self._log = log
+        self._failing: dict[str, str] = {}
+
+    @property
+    def failing(self) -> dict[str, str]:
+        """The latest error of each activity that fails at the moment, by name."""
+        return dict(self._failing)
+
+    def failed(self, name: str, error: BaseException) -> None:
+        """Note a failure of the activity `name`. Logs a traceback if the last attempt did not fail."""
+        if name not in self._failing:
+            self._log.error("%s failed and will be retried: %s", name, error, exc_info=error)
+        self._failing[name] = str(error) or type(error).__name__
+
+    def succeeded(self, name: str) -> None:
+        """Note a success of the activity `name`. Logs a line if the last attempt failed."""
+        if name in self._failing:
+            self._log.info("%s works again", name)
+            del self._failing[name]

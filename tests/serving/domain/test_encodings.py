@@ -1,0 +1,53 @@
+"""Encoded names of fields in stores: they stay as they were in older versions."""
+
+import msgspec
+
+from glbandits.serving.domain.events import Decision
+from glbandits.serving.domain.model_snapshots import Snapshot, decode_snapshot, encode_snapshot
+from glbandits.serving.storage.api_keys import Key
+from tests.serving.makers import WAIT, decision
+
+OLD_DECISION = {
+    "loop": "shop",
+    "event_id": "e",
+    "slot": "",
+    "at": 5,
+    "request": b'{"context": [], "actions": []}',
+    "encoding": "json",
+    "actions": ["a", "b", "c"],
+    "excluded": [],
+    "chosen": 1,
+    "shown": 1,
+    "baseline": None,
+    "probability": 0.25,
+    "probabilities": [0.5, 0.25, 0.25],
+    "epoch": 0,
+    "model": 0,
+    "mode": "Online",
+    "deferred": False,
+    "wait": WAIT,
+    "default_reward": 0.0,
+    "aggregation": "earliest",
+    "exploration": 0.2,
+    "seed": 7,
+}
+
+
+def test_decisions_of_older_stores_are_read() -> None:
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(OLD_DECISION), type=Decision) == decision("e", timestamp=5)
+
+
+def test_older_versions_find_the_fields_they_need() -> None:
+    encoded = msgspec.msgpack.decode(msgspec.msgpack.encode(decision("e", timestamp=5)))
+    assert {name: encoded[name] for name in OLD_DECISION} == OLD_DECISION
+
+
+def test_snapshots_of_older_stores_are_read() -> None:
+    old = msgspec.msgpack.encode({"epoch": 1, "number": 9, "bandit": b"model"})
+    assert decode_snapshot(old) == Snapshot(1, 9, b"model", 0)
+    assert msgspec.msgpack.decode(encode_snapshot(Snapshot(1, 9, b"model", 2)))["number"] == 9
+
+
+def test_api_keys_of_older_stores_are_read() -> None:
+    old = b'{"id":"1","name":"shop","digest":"AAAA","scopes":["rank"],"at":5}'
+    assert msgspec.json.decode(old, type=Key).timestamp == 5
