@@ -29,6 +29,11 @@ def find_policy(name: str) -> type[Policy]:
         raise InvalidInput(
             f"{error.filename}, line {error.lineno}: {error.msg}; correct the module that {name!r} names"
         ) from None
+    except Exception as error:
+        raise InvalidInput(
+            f"the module {module_name!r}, which {name!r} names, fails when it is imported: "
+            f"{type(error).__name__}: {error}. Run `python -c 'import {module_name}'` for the traceback"
+        ) from error
     if not (isinstance(kind, type) and issubclass(kind, Policy)):
         raise UnknownName(f"{name!r} must name a subclass of glbandits.Policy; {module_name}.{class_name} is {kind!r}.")
     return kind

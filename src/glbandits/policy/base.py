@@ -1,11 +1,13 @@
 """The contract of a policy: the base class that every policy extends."""
 
+import re
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import FrozenInstanceError, dataclass
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeAlias, dataclass_transform
 
+from glbandits.errors import InvalidInput
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import point_mass, uniform_mass
@@ -18,6 +20,7 @@ from glbandits.records import Floats, Generator
 Grid: TypeAlias = Mapping[str, tuple[Any, ...]]
 """Values for some settings of a policy; an experiment plays their product."""
 
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 COMPILED = ("choose", "learn", "probabilities", "decide", "sample", "is_warming_up")
 """The functions of a policy that run every round."""
 
@@ -68,7 +71,7 @@ class Policy:
     """
 
     name: ClassVar[str]
-    """The id in the table of policies and on the command line."""
+    """The id in the table of policies, on the command line and in file names of compiled code."""
     layout: ClassVar[StateLayout] = StateLayout()
     """The parts of the state."""
     estimate: ClassVar[str] = "theta"
@@ -83,6 +86,11 @@ class Policy:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        name = vars(cls).get("name", "policy")
+        if not (isinstance(name, str) and _NAME.fullmatch(name)):
+            raise InvalidInput(
+                f"the name of {cls.__name__} must be letters, digits, dots, dashes and underscores; got {name!r}"
+            )
         dataclass(frozen=True, kw_only=True)(cls)
         del cls.__setattr__, cls.__delattr__  # those of Policy do the same, and let users write @dataclass themselves
         for name in COMPILED:
