@@ -52,10 +52,18 @@ class Loop:
         name: of the loop in the store.
         store: where decisions, rewards, models and configurations are kept.
         clock: microseconds since 1970.
+        first_configuration: if the loop is new in the store; None for the defaults.
     """
 
-    def __init__(self, name: str, store: EventStore, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        name: str,
+        store: EventStore,
+        clock: Callable[[], int],
+        first_configuration: Configuration | None = None,
+    ) -> None:
         self.name, self._store, self._clock = name, store, clock
+        self._first_configuration = first_configuration or Configuration()
         self._lock, self._hashings = Lock(), dict[int, Hashing]()
         self._versions: dict[str, int] = {}
         identity = self._document(IDENTITY, lambda: msgspec.json.encode(Identity(secrets.token_hex(16))))
@@ -73,7 +81,7 @@ class Loop:
 
     def _read(self) -> Snapshot:
         """Take the configuration that is kept, and give the model; remember their versions for `_commit`."""
-        configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(Configuration()))
+        configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(self._first_configuration))
         self.configuration = msgspec.json.decode(configuration.body, type=Configuration)
         if configuration.version != self._versions.get(CONFIGURATION):
             self._wait_since = self._when_the_wait_changed()
