@@ -36,10 +36,13 @@ class Running:
     def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
         self.process, self.errors = process, folder / "stderr"
         assert process.stdout is not None
-        self.printed = process.stdout.readline()
-        found = re.fullmatch(r"Serving at (\S+)\n", self.printed)
-        assert found, f"the server did not start: {self.printed}{self.errors.read_text()}"
-        self.address = found[1]
+        self.printed = ""
+        while line := process.stdout.readline():
+            self.printed += line
+            if line.startswith("Serving at "):
+                break
+        assert line, f"the server did not start: {self.printed}{self.errors.read_text()}"
+        self.address = line.split()[-1]
         while not self.printed.rstrip().endswith("'"):  # the last line is the one to try
             self.printed += process.stdout.readline()
         key = re.search(r"^Key: (\S+)$", self.printed, re.MULTILINE)

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from glbandits.serving.runtime.write_batch import Waiter
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import QueueFull, StoreError
 from glbandits.serving.domain.events import Event, Fate, Receipt
 from glbandits.serving.runtime.batch_writer import BatchWriter
-from glbandits.serving.runtime.write_batch import Waiter
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import activation, decision, reward, run, wait_until
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from glbandits.serving.runtime.write_batch import FULL
 
 from glbandits.serving.domain.errors import QueueFull, StoreError
 from glbandits.serving.domain.events import Event, Fate, Receipt
 from glbandits.serving.runtime.batch_writer import BatchWriter
-from glbandits.serving.runtime.write_batch import FULL
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import decision, run
 

@@ -1,7 +1,6 @@
 import asyncio
 
 import pytest
-
 from glbandits.serving.runtime.deadlines import OFTEN, Patience
 
 

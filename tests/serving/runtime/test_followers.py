@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.loop_config import Configuration
-from glbandits.serving.http.server import warm_up
+from glbandits.serving.http.site import warm_up
 from glbandits.serving.runtime.learning_loop import BASE, CONFIGURATION, IDENTITY, Loop
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.runtime.service import Service

@@ -78,12 +78,14 @@ def app_of(site: Site, lifespan: Lifespan | None = None, endpoints: Sequence[End
 
 def routes_of(site: Site, endpoints: Sequence[Endpoint]) -> list[Route]:
     """A route for each path, with the methods that it has."""
-    placed = [(endpoint.path, endpoint) for endpoint in endpoints]
-    placed += [(LOOP_PREFIX + endpoint.path, endpoint) for endpoint in endpoints if endpoint.per_loop]
     by_path: dict[str, dict[str, EndpointApp]] = {}
-    for path, endpoint in placed:
-        by_path.setdefault(path, {})[endpoint.method] = EndpointApp(endpoint, site)
-    return [Route(path, _Methods(apps), methods=list(apps)) for path, apps in by_path.items()]
+    for endpoint in endpoints:
+        for prefix in ("", LOOP_PREFIX) if endpoint.per_loop else ("",):
+            by_path.setdefault(prefix + endpoint.path, {})[endpoint.method] = EndpointApp(endpoint, site)
+    return [
+        Route(path, next(iter(apps.values())) if len(apps) == 1 else _Methods(apps), methods=list(apps))
+        for path, apps in by_path.items()
+    ]
 
 
 class _Methods:

@@ -152,7 +152,7 @@ async def send_response(response: Response, request: Request, send: Send) -> Non
         # A client that waits for 100 Continue may leave out the body, so what comes next is ambiguous.
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body})
 
 
 def _log_request(request: Request, status: int, seconds: float, scope: Scope, *, audited: bool) -> None:

@@ -129,8 +129,8 @@ EVALUATION, CONTRACT = config_schemas.Evaluation, config_schemas.EvaluationContr
 
 PERSONALIZER = (
     _call("POST", "/rank", RANK, rank_handlers.rank, 201, schemas.RankRequest, schemas.RankResponse, code=BAD_RANK),
-    _call("POST", "/events/{event}/reward", REWARD, rank_handlers.reward, 204, schemas.RewardRequest, code=BAD_REWARD),
-    _call("POST", "/events/{event}/activate", RANK, rank_handlers.activate, 204, code=BAD_ACTIVATION),
+    _call("POST", "/events/{event:event}/reward", REWARD, rank_handlers.reward, 204, schemas.RewardRequest, code=BAD_REWARD),
+    _call("POST", "/events/{event:event}/activate", RANK, rank_handlers.activate, 204, code=BAD_ACTIVATION),
     _call("GET", "/configurations/service", READ, config_handlers.get_service, 200, None, SERVICE),
     _call(
         "PUT", "/configurations/service", ADMIN, config_handlers.put_service, 200, SERVICE, SERVICE, code=BAD_SERVICE
@@ -164,7 +164,7 @@ PERSONALIZER = (
     ),
     _call(
         "POST",
-        "/multislot/events/{event}/reward",
+        "/multislot/events/{event:event}/reward",
         REWARD,
         multi_slot.reward,
         204,
@@ -174,7 +174,7 @@ PERSONALIZER = (
     ),
     _call(
         "POST",
-        "/multislot/events/{event}/activate",
+        "/multislot/events/{event:event}/activate",
         RANK,
         rank_handlers.activate,
         204,
@@ -214,8 +214,8 @@ PERSONALIZER = (
         versions=PREVIEW,
     ),
 )
-ENDPOINTS = (*V1, *PERSONALIZER, *OPERATIONS)
-"""Those that are called often come first, because Starlette tries routes in this order."""
+ENDPOINTS = (*V1[:2], *PERSONALIZER[:2], *V1[2:], *PERSONALIZER[2:], *OPERATIONS)
+"""Decisions and rewards come first, because Starlette tries routes in this order."""
 
 if __name__ == "__main__":
     Path(sys.argv[1]).write_bytes(openapi_json(ENDPOINTS))

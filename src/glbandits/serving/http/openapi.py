@@ -14,7 +14,7 @@ from glbandits.serving.http.endpoint import LOOP_PREFIX, Endpoint
 from glbandits.serving.http.problem_details import Problem, problem_response
 from glbandits.version import __version__
 
-VERSION = re.compile(r"\{version:\w+\}")
+VERSION, CONVERTOR = re.compile(r"\{version:\w+\}"), re.compile(r":\w+\}")
 STABLE, PREVIEW = "/v1.0", "/v1.1-preview.3"
 JSON, BYTES, PROBLEM = "application/json", "application/octet-stream", "application/problem+json"
 ABOUT = (
@@ -59,7 +59,7 @@ def _operations(endpoints: Sequence[Endpoint]) -> Iterator[Endpoint]:
     for endpoint in endpoints:
         if endpoint.documented and VERSION.search(endpoint.path):
             version = STABLE if "{version:personalizer}" in endpoint.path else PREVIEW
-            yield endpoint._replace(path=VERSION.sub(version, endpoint.path))
+            yield endpoint._replace(path=CONVERTOR.sub("}", VERSION.sub(version, endpoint.path)))
         elif endpoint.documented:
             yield endpoint
             if endpoint.per_loop:

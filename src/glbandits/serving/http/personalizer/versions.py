@@ -1,4 +1,4 @@
-"""Versions of Personalizer's API: in the path, or in the parameter api-version of the query."""
+"""Paths of Personalizer's API. Its version is in the path, or in the parameter api-version of the query."""
 
 from functools import wraps
 
@@ -28,6 +28,13 @@ class PreviewVersion(StringConvertor):
     regex = r"|/v1\.1-preview\.[123]"
 
 
+class EventId(StringConvertor):
+    """An event id, which may be empty, so that its handler can say what is wrong."""
+
+    regex = "[^/]*"
+
+
+register_url_convertor("event", EventId())
 register_url_convertor("personalizer", AnyVersion())
 register_url_convertor("personalizer_preview", PreviewVersion())
 
