@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -88,14 +88,12 @@ def ask(
 
 
 @contextmanager
-def running(folder: Path, *flags: str) -> Iterator[Running]:
+def running(folder: Path, *flags: str, command: Sequence[str] = GLB) -> Iterator[Running]:
     """A server with its store in this folder. It is killed if it still runs at the end."""
-    command = [*GLB, "serve", "--port", "0", "--store", str(folder / "store.db"), *flags]
+    words = [*command, "serve", "--port", "0", "--store", str(folder / "store.db"), *flags]
     with (folder / "stderr").open("a") as errors:
         environment = os.environ | {"GLBANDITS_COMPILE": "now"}  # plain learning would fall behind six callers
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder, env=environment
-        )
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder, env=environment)
     try:
         yield Running(process, folder)
     finally:

@@ -156,7 +156,7 @@ def test_another_method_is_told_the_allowed_ones(site: ServedSite, path: str, al
     assert f"{path} takes {allowed}; got PATCH" in reply.text
 
 
-@pytest.mark.parametrize("path", ["/thing/", "//thing", "/loops/x%2Fy/thing"])
+@pytest.mark.parametrize("path", ["/thing/", "/thing//", "/loops/x%2Fy/thing"])
 def test_slashes_around_and_within_parts_do_not_matter(site: ServedSite, path: str) -> None:
     assert ask(site, "GET", path).status_code == 200
 

@@ -51,11 +51,17 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def service(tmp_path: Path, clock: Clock) -> Iterator[Service]:
+def runner() -> Iterator[asyncio.Runner]:
+    with asyncio.Runner() as runner:
+        yield runner
+
+
+@pytest.fixture
+def service(tmp_path: Path, clock: Clock, runner: asyncio.Runner) -> Iterator[Service]:
     service = Service(SqliteStore(tmp_path / "store.db"), ("shop",), clock=clock)
     service.loop("shop").configure(Configuration(width=2, reward_wait=10.0))
     yield service
-    asyncio.run(service.close())
+    runner.run(service.close())
 
 
 @given(values=st.lists(st.floats(0.0, 10.0)))
@@ -97,8 +103,8 @@ async def play(service: Service) -> None:
     await service.activate("shop", "b")
 
 
-def test_events_are_counted_by_what_became_of_them(service: Service) -> None:
-    asyncio.run(play(service))
+def test_events_are_counted_by_what_became_of_them(runner: asyncio.Runner, service: Service) -> None:
+    runner.run(play(service))
     read = collected(service)
     assert figure(read, "glb_decisions_total", loop="shop", fate="kept") == 3
     fates = {
@@ -112,7 +118,7 @@ def test_events_are_counted_by_what_became_of_them(service: Service) -> None:
 
 
 def test_what_is_written_again_is_counted_apart_from_what_is_not_written(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    runner: asyncio.Runner, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, failures = service.store.append, iter([StoreError("the disk is full")] * 3)
 
@@ -130,7 +136,7 @@ def test_what_is_written_again_is_counted_apart_from_what_is_not_written(
         await service.decide("shop", DecisionRequest(event_id="a", request=arms, encoding=DENSE, actions=("x", "y")))
         await service.reward("shop", "a", 1.0)
 
-    asyncio.run(play())
+    runner.run(play())
     read = collected(service)
     assert figure(read, "glb_write_errors_total") == 1
     assert figure(read, "glb_write_retries_total") == 2
@@ -145,8 +151,8 @@ def test_every_figure_is_in_the_guide(service: Service) -> None:
     )
 
 
-def test_the_lag_grows_until_what_is_ripe_is_learned(service: Service, clock: Clock) -> None:
-    asyncio.run(play(service))
+def test_the_lag_grows_until_what_is_ripe_is_learned(runner: asyncio.Runner, service: Service, clock: Clock) -> None:
+    runner.run(play(service))
     assert figure(collected(service), "glb_learning_lag_seconds", loop="shop") == 0.0
     clock.now += 13_000_000
     assert figure(collected(service), "glb_learning_lag_seconds", loop="shop") == pytest.approx(3.0, abs=0.1)

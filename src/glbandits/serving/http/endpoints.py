@@ -129,7 +129,15 @@ EVALUATION, CONTRACT = config_schemas.Evaluation, config_schemas.EvaluationContr
 
 PERSONALIZER = (
     _call("POST", "/rank", RANK, rank_handlers.rank, 201, schemas.RankRequest, schemas.RankResponse, code=BAD_RANK),
-    _call("POST", "/events/{event:event}/reward", REWARD, rank_handlers.reward, 204, schemas.RewardRequest, code=BAD_REWARD),
+    _call(
+        "POST",
+        "/events/{event:event}/reward",
+        REWARD,
+        rank_handlers.reward,
+        204,
+        schemas.RewardRequest,
+        code=BAD_REWARD,
+    ),
     _call("POST", "/events/{event:event}/activate", RANK, rank_handlers.activate, 204, code=BAD_ACTIVATION),
     _call("GET", "/configurations/service", READ, config_handlers.get_service, 200, None, SERVICE),
     _call(

@@ -69,7 +69,7 @@ def as_http_error(error: Exception, request: Request) -> HttpError:
     if isinstance(error, UnicodeDecodeError):
         return HttpError(400, "BadRequest", "the path or the query is not UTF-8")
     if isinstance(error, RecursionError):  # only parsers of the request recurse
-        return HttpError(400, "BadRequest", "the request is nested too deep")
+        return HttpError(400, "BadRequest", "what was sent is nested too deep")
     if isinstance(error, InvalidInput | UnknownName | ModelFileError):
         return HttpError(400, "BadRequest", str(error))
     if isinstance(error, UnknownLoop):
@@ -78,6 +78,6 @@ def as_http_error(error: Exception, request: Request) -> HttpError:
         return HttpError(503, "QueueFull", str(error), RETRY_SOON)
     if isinstance(error, StoreError):  # the message may name files, so only the log has it
         log.warning("%s %s: %s", request.method, request.path, error, extra={"request": request.id})
-        return HttpError(503, "StoreError", "the store is not available; retry later", RETRY_SOON)
+        return HttpError(503, "StoreError", "the store could not do it; send it again later", RETRY_SOON)
     log.error("%s %s failed", request.method, request.path, exc_info=error, extra={"request": request.id})
     return HttpError(500, "InternalServerError", "the server failed; its log says why")

@@ -22,6 +22,7 @@ BODY_SECONDS = 60
 WRITE_SECONDS = 60
 """Time for a client to read what fills the write buffer; then the connection is aborted."""
 TICK_SECONDS = 1
+LOG_SECONDS = 10
 
 
 class PausableFlow(FlowControl):
@@ -49,6 +50,7 @@ class LimitedProtocol(HttpToolsProtocol):
     """A connection. `limit_concurrency` of uvicorn's configuration is one more than the connections of a process."""
 
     flow: PausableFlow
+    refusal_logged_at = float("-inf")
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -67,11 +69,17 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         self.flow = PausableFlow(transport)
         if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
-            log.warning("Connection refused: %d connections are open (max_connections)", len(self.connections) - 1)
+            self._log_refusal()
             self._refuse(503)
             return
         self._deadline = self.loop.time() + HEAD_SECONDS
         self._ticker = self.loop.call_later(TICK_SECONDS, self._tick)
+
+    def _log_refusal(self) -> None:
+        """Log that there are too many connections, at most once in `LOG_SECONDS`."""
+        if self.loop.time() > LimitedProtocol.refusal_logged_at + LOG_SECONDS:
+            LimitedProtocol.refusal_logged_at = self.loop.time()
+            log.warning("Connections are refused: %d are open. Raise --max-connections.", len(self.connections) - 1)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget what was not parsed."""

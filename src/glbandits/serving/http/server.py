@@ -41,7 +41,7 @@ START_SECONDS = 60
 """Time for a worker to start."""
 SAME_SIGNAL = 1.0
 """Seconds within which a second signal is a copy of the first: service managers signal workers too."""
-SPARE_FILES = 100
+SPARE_FILES = 64
 """Open files of a process besides its connections."""
 FIRST_KEY = "first"
 """The name of the key of a new store."""
@@ -61,7 +61,7 @@ def run_server(factory: str, settings: Settings, listening: socket.socket, annou
         listening: the socket to accept connections from.
         announce: called when requests are accepted.
     """
-    raise_file_limit(settings.max_connections)
+    max_connections = raise_file_limit(settings.max_connections)
     config = uvicorn.Config(
         factory,
         factory=True,
@@ -74,7 +74,7 @@ def run_server(factory: str, settings: Settings, listening: socket.socket, annou
         proxy_headers=False,
         server_header=False,
         backlog=BACKLOG,
-        limit_concurrency=settings.max_connections + 1,
+        limit_concurrency=max_connections + 1,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=settings.shutdown_grace,
         timeout_worker_healthcheck=START_SECONDS,
@@ -84,6 +84,7 @@ def run_server(factory: str, settings: Settings, listening: socket.socket, annou
         if settings.processes == 1:
             _Server(config, announce).run([listening])
         else:
+            logging.getLogger("uvicorn").setLevel(settings.log_level.upper())  # it tells of workers that died
             supervisor = _Supervisor(config, [listening], announce)
             supervisor.run()
             if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
@@ -157,18 +158,25 @@ def _delay_signals(site: Site, seconds: float) -> None:
         signal.signal(number, drain)
 
 
-def raise_file_limit(max_connections: int) -> None:
-    """Raise the soft limit of open files to the hard limit. Warns if that is too low for `max_connections`."""
+def raise_file_limit(max_connections: int) -> int:
+    """Raise the soft limit of open files to the hard limit. Returns the connections that fit, at most those wanted.
+
+    Without open files left, the event loop would drop connections silently; above this number they get 503.
+    """
     if sys.platform == "win32":
-        return
+        return max_connections
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard != resource.RLIM_INFINITY and hard < max_connections + SPARE_FILES:
-        log.warning(
-            "The limit of open files is %d, too low for %d connections. Raise LimitNOFILE, or lower --max-connections.",
-            hard,
-            max_connections,
-        )
+    if hard == resource.RLIM_INFINITY or hard >= max_connections + SPARE_FILES:
+        return max_connections
+    possible = max(1, hard - SPARE_FILES)
+    log.warning(
+        "max_connections is %d instead of %d, because the limit of open files is %d. Raise LimitNOFILE or ulimit -n.",
+        possible,
+        max_connections,
+        hard,
+    )
+    return possible
 
 
 def first_key(settings: Settings) -> NewKey | None:

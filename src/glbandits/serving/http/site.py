@@ -2,11 +2,13 @@
 
 import asyncio
 import logging
-from contextlib import AsyncExitStack
+import threading
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Protocol
 
 import numpy as np
 
+from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.loop_config import Configuration
 from glbandits.serving.domain.request_features import DENSE
@@ -78,19 +80,28 @@ class Site:
         self._opened.push_async_callback(asyncio.to_thread, maintenance.close)
         self.service.start()
         maintenance.start()
+        threading.Thread(target=self._check_store, name="store-check", daemon=True).start()
+
+    def _check_store(self) -> None:
+        """Look for damage of the files. This reads everything, so only the process that learns does it."""
+        if self._lock.held():
+            with suppress(StoreError):  # closed meanwhile, or it fails: then the writer says so
+                self.damage = self.service.store.check()
+            for line in self.damage:
+                log.error("The store is damaged: %s. Restore a backup.", line)
 
     def _open(self) -> None:
         settings = self.settings
         store = open_store(settings)
         self._opened.callback(store.close)
-        lock = store.learner_lock()
-        self._opened.callback(lock.close)
+        self._lock = store.learner_lock()
+        self._opened.callback(self._lock.close)
         service = Service(
             store,
             settings.loops,
             queue=settings.queue,
             queue_bytes=settings.queue_bytes,
-            learns=lock.held,
+            learns=self._lock.held,
             first_configuration=Configuration(reward_wait=settings.reward_window_seconds),
         )
         self._opened.push_async_callback(service.close)
