@@ -22,7 +22,7 @@ def live_server(app: ASGIApp, *, max_connections: int = 1000, **config: Any) -> 
         "lifespan": "on",
         "log_config": None,
         "access_log": False,
-        "limit_concurrency": max_connections + 1,
+        "limit_concurrency": max_connections,
         "timeout_graceful_shutdown": 2,
     }
     with listen("127.0.0.1", 0) as listening:

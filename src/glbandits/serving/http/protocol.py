@@ -47,13 +47,15 @@ class PausableFlow(FlowControl):
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """A connection. `limit_concurrency` of uvicorn's configuration is one more than the connections of a process."""
+    """A connection. uvicorn's setting `limit_concurrency` is the maximum of connections of a process."""
 
     flow: PausableFlow
     refusal_logged_at = float("-inf")
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
+        # uvicorn would count tasks too, and pipelined requests have several for a moment.
+        self._max_connections, self.limit_concurrency = self.limit_concurrency, None
         self._unparsed = b""
         """Received while pipelined requests wait."""
         self._in_head = True
@@ -68,7 +70,7 @@ class LimitedProtocol(HttpToolsProtocol):
         """Refuse the connection if there are too many."""
         super().connection_made(transport)
         self.flow = PausableFlow(transport)
-        if self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency:
+        if self._max_connections is not None and len(self.connections) > self._max_connections:
             self._log_refusal()
             self._refuse(503)
             return

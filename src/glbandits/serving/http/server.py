@@ -74,7 +74,7 @@ def run_server(factory: str, settings: Settings, listening: socket.socket, annou
         proxy_headers=False,
         server_header=False,
         backlog=BACKLOG,
-        limit_concurrency=max_connections + 1,
+        limit_concurrency=max_connections,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=settings.shutdown_grace,
         timeout_worker_healthcheck=START_SECONDS,
