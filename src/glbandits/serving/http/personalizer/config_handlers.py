@@ -77,8 +77,26 @@ async def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> Respo
     return _policy_response(changed)
 
 
+FIELDS = {
+    "reward_wait": "rewardWaitTime",
+    "default_reward": "defaultReward",
+    "exploration": "explorationPercentage",
+    "model_update": "modelExportFrequency",
+    "retention_days": "logRetentionDays",
+}
+"""Fields of `Configuration` by Personalizer's names, for error messages."""
+
+
 def configured(configuration: Configuration, sent: ServiceConfiguration) -> Configuration:
-    """A configuration with what was sent."""
+    """A configuration with the fields that were sent. Raises InvalidInput that names Personalizer's fields."""
+    try:
+        return _configured(configuration, sent)
+    except InvalidInput as error:
+        name, _, rest = str(error).partition(" ")
+        raise InvalidInput(f"{FIELDS.get(name, name)} {rest}") from None
+
+
+def _configured(configuration: Configuration, sent: ServiceConfiguration) -> Configuration:
     _check_offered(sent)
     changed = {
         "reward_wait": _seconds("rewardWaitTime", sent.reward_wait_time),
