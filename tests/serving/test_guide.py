@@ -56,7 +56,8 @@ def test_what_the_container_is_made_of_is_in_a_clone() -> None:
 
 def python_block(word: str) -> str:
     """The first program of the guide that has this word."""
-    return next(code for code in re.findall(r"^```python\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL) if word in code)
+    programs: list[str] = re.findall(r"^```python\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+    return next(code for code in programs if word in code)
 
 
 def run_program(program: str, folder: Path) -> str:

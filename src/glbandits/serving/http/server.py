@@ -196,7 +196,7 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        is_host = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
+        is_host = error.errno is None or error.errno < 0 or error.errno == errno.EADDRNOTAVAIL  # < 0: no such name
         advice = "set --host to an address of this machine" if is_host else "set another --port"
         raise OSError(error.errno, f"cannot listen at {host}:{port}: {error.strerror}; {advice}") from None
 

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import threading
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,6 +63,7 @@ class Site:
         self.damage: list[str] = []
         """What is wrong with the files of the store."""
         self._opened = AsyncExitStack()
+        self._closing = False
 
     def __getattr__(self, name: str) -> Any:
         if name in ("service", "authenticator"):
@@ -84,11 +85,18 @@ class Site:
 
     def _check_store(self) -> None:
         """Look for damage of the files. This reads everything, so only the process that learns does it."""
-        if self._lock.held():
-            with suppress(StoreError):  # closed meanwhile, or it fails: then the writer says so
-                self.damage = self.service.store.check()
-            for line in self.damage:
-                log.error("The store is damaged: %s. Restore a backup.", line)
+        if not self._lock.held():
+            return
+        try:
+            found = self.service.store.check()
+        except StoreError as error:
+            if self._closing:
+                return
+            log.error("The store cannot be checked: %s", error)
+            found = ["it cannot be read completely"]
+        for line in found:
+            log.error("The store is damaged: %s. Restore a backup.", line)
+        self.damage = found
 
     def _open(self) -> None:
         settings = self.settings
@@ -115,6 +123,7 @@ class Site:
 
     async def close(self) -> None:
         """Cancel evaluations, write the queue, save the models and close the store."""
+        self._closing = True
         for task in self.tasks:
             task.cancel()
         await self._opened.aclose()
