@@ -17,10 +17,8 @@ import numpy as np
 import uvicorn
 import uvloop
 
-from glbandits.serving.http.apis import APIS
-from glbandits.serving.http.server import listen, serve
-from glbandits.serving.server_settings import Settings
-from glbandits.serving.storage.api_keys import NewKey
+from glbandits.serving.http.server import address_of, first_key, listen, run_server
+from glbandits.serving.server_settings import Settings, environment_of
 
 SPAWN = get_context("spawn")
 HOST = "127.0.0.1"
@@ -117,18 +115,14 @@ def _serve_bare(ready: Connection, reply: int) -> None:
 
 
 def _serve_ours(ready: Connection, store: str, durability: Any, processes: int) -> None:
-    def announce(address: str, first: NewKey | None) -> None:
-        ready.send((address, first.text if first is not None else ""))
-
     settings = Settings(
-        port=0,
-        store=store,
-        durability=durability,
-        loops=("default", "dense"),
-        processes=processes,
-        log_level="warning",
+        store=store, durability=durability, loops=("default", "dense"), processes=processes, log_level="warning"
     )
-    serve(settings, APIS, announce)
+    os.environ.update(environment_of(settings))
+    listening, first = listen(HOST, 0), first_key(settings)
+    assert first is not None
+    announcement = (address_of(listening), first.text)
+    run_server("glbandits.cli.serve:create_worker_app", settings, listening, lambda: ready.send(announcement))
 
 
 class Load:

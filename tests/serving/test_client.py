@@ -1,35 +1,49 @@
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import httpx
 import numpy as np
 import pytest
 
 from glbandits.errors import InvalidInput
+from glbandits.serving import Settings, create_app
 from glbandits.serving.client import Client, ServiceError, question
 from glbandits.serving.domain.events import EventStatus
-from glbandits.serving.http.server import address_of, listen
-from tests.serving.http.in_process import answering
-from tests.serving.http.native import ARMS, Site
+from glbandits.serving.runtime.service import microseconds
+from glbandits.serving.storage.api_keys import Keys
+from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.http.live_server import live_server
+from tests.serving.http.native import ARMS, WIDTH
 
 
 class Live(NamedTuple):
-    site: Site
     address: str
+    key: str
 
     def client(self, loop: str = "default", **more: Any) -> Client:
-        return Client(self.address, self.site.key, loop, **more)
+        return Client(self.address, self.key, loop, **more)
 
 
 @pytest.fixture(scope="module")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """A server in a thread."""
     folder: Path = tmp_path_factory.mktemp("client")
-    with Site(folder) as site, listen("127.0.0.1", 0) as listening, answering(site.application, listening):
-        yield Live(site, address_of(listening))
+    with closing(SqliteStore(folder / "store.db")) as store:
+        key = Keys(store, microseconds).create("all").text
+    app = create_app(Settings(store=str(folder / "store.db"), loops=("default", "other")))
+    with live_server(app) as address:
+        for loop in ("default", "other"):
+            changed = {"width": WIDTH, "exploration": 0.3}
+            reply = httpx.patch(
+                f"{address}/loops/{loop}/v1/configuration", json=changed, headers={"authorization": f"Bearer {key}"}
+            )
+            assert reply.status_code == 200
+        yield Live(address, key)
 
 
 def test_decides_rewards_and_tells_the_status(live: Live) -> None:
@@ -52,7 +66,7 @@ def test_float32_arrays_give_the_same_decision(live: Live) -> None:
 
 
 def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
-    with live.client("a/b") as client:
+    with live.client("other") as client:
         questions = [question(ARMS, event_id="b1"), question(ARMS, event_id="b2"), question([[1.0]])]
         reply = client.batch(questions, [("b1", 1.0), ("nobody", 1.0)])
     first, second, third = reply.decide

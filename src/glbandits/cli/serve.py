@@ -1,18 +1,31 @@
-"""`glb serve`: the decision service. Its flags are the settings of the server, each with its name."""
+"""`glb serve`: the decision service. Its flags are the settings of the server."""
 
 import inspect
 import json
 import os
 import shlex
-from typing import Annotated
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
-from glbandits.cli.log_evaluation import evaluate_log
-from glbandits.serving.http.apis import all_apis
-from glbandits.serving.http.server import serve
-from glbandits.serving.server_settings import DEFAULTS, FILE, KINDS, description, read_settings
-from glbandits.serving.storage.api_keys import NewKey
+from glbandits.serving.runtime.logging_setup import set_up_logging
+from glbandits.serving.server_settings import (
+    DEFAULTS,
+    FILE,
+    KINDS,
+    Settings,
+    description,
+    environment_of,
+    read_settings,
+)
+
+if TYPE_CHECKING:  # imported when they are used, so that the first line is printed soon
+    from starlette.applications import Starlette
+
+    from glbandits.serving.storage.api_keys import NewKey
 
 EXAMPLE = {
     "contextFeatures": [{"hour": "morning"}],
@@ -32,18 +45,55 @@ def serve_command(**flags: str | None) -> None:
     that --settings names, or else it is the default.
     """
     file = flags.pop(FILE)
-    given = {name: value for name, value in flags.items() if value is not None}
-    serve(read_settings(given, os.environ, file), all_apis(evaluate_log), announce)
+    settings = read_settings({name: value for name, value in flags.items() if value is not None}, os.environ, file)
+    typer.echo(f"Opening store {settings.store}")
+    from glbandits.serving.http.server import address_of, first_key, listen, run_server
+
+    set_up_logging(settings)
+    with listen(settings.host, settings.port) as listening:
+        first = first_key(settings)
+        typer.echo("Loading models. Code that is not compiled yet is compiled in the background.")
+        os.environ.update(environment_of(settings))  # from which each process reads them
+        announced = partial(announce, address_of(listening), first, learning_time(settings))
+        run_server(f"{__name__}:create_worker_app", settings, listening, announced)
 
 
-def announce(address: str, first: NewKey | None) -> None:
-    """Print where the server is, its key if it is new, and a line to try."""
+def create_worker_app() -> "Starlette":
+    """The application of a process, with the settings of the environment."""
+    from glbandits.cli.log_evaluation import evaluate_log
+    from glbandits.serving.http.app import create_app
+    from glbandits.serving.http.server import prepare_process
+
+    settings = read_settings(environment=os.environ)
+    set_up_logging(settings)
+    return prepare_process(create_app(settings, evaluate_log=evaluate_log), settings)
+
+
+def announce(address: str, first: "NewKey | None", learning: str) -> None:
+    """Print the address of the server, its key if it is new, when it learns, and a command to try."""
     typer.echo(f"Serving at {address}")
     if first is not None:
         typer.echo(f"Key: {first.text}")
         typer.echo("It may do everything, and is shown only now. Make others with `glb keys create`.")
+    typer.echo(learning)
     typer.echo("Try:")
     typer.echo(f"  {curl_line(address, first.text if first is not None else None)}")
+
+
+def learning_time(settings: Settings) -> str:
+    """When the first loop learns from a decision."""
+    from glbandits.serving.domain.loop_config import LoopConfig
+    from glbandits.serving.runtime.learning_loop import CONFIGURATION
+    from glbandits.serving.storage.open_store import open_store
+
+    with closing(open_store(settings.store, durability=settings.durability)) as store:
+        saved = store.latest_document(settings.loops[0], CONFIGURATION)
+    window = settings.reward_window_seconds
+    if saved is not None:
+        window = msgspec.json.decode(saved.body, type=LoopConfig).reward_wait
+    shown = f"{window / 60:g} min" if window >= 60 else f"{window:g} s"
+    advice = " For a trial: glb serve --reward-window 5s" if window >= 60 else ""
+    return f"Rewards are accepted for {shown}, then learned.{advice}"
 
 
 def curl_line(address: str, key: str | None) -> str:

@@ -1,1 +1,22 @@
-"""The decision service: rank, reward, and a log that loses nothing."""
+"""A decision service: chooses actions for programs that ask over HTTP, and learns from their rewards."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from glbandits.serving.http.app import create_app
+    from glbandits.serving.server_settings import Settings
+
+__all__ = ["Settings", "create_app"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use, so that the domain modules do not need Starlette."""
+    if name == "create_app":
+        from glbandits.serving.http.app import create_app
+
+        return create_app
+    if name == "Settings":
+        from glbandits.serving.server_settings import Settings
+
+        return Settings
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -17,6 +17,10 @@ FILE = "settings"
 """The one setting that cannot be in the file: where the file is."""
 
 
+SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
+"""Of the units of a duration."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a server. Lists are written with commas on the command line and in the environment."""
 
@@ -48,6 +52,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are described by JSON.")] = 50
     max_dense_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are rows of numbers.")] = 1000
     max_features: Annotated[int, Meta(ge=1, description="Numbers of such a row.")] = 10_000
+    max_connections: Annotated[
+        int, Meta(ge=1, description="Open connections of a process; more get 503 and are closed.")
+    ] = 1000
+    reward_window: Annotated[
+        str,
+        Meta(
+            pattern=r"^[0-9]+(\.[0-9]+)?(s|min|h|d)$",
+            description="Time for which new loops accept rewards before they learn, like 5s, 10min, 2h or 1d.",
+        ),
+    ] = "10min"
     rate_limit: Annotated[
         float, Meta(ge=0, le=1e9, description="Requests a second for each key; more get 429. 0 for no limit.")
     ] = 0.0
@@ -68,6 +82,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     shutdown_grace: Annotated[
         int, Meta(ge=0, le=600, description="Seconds after that in which requests that have begun may end.")
     ] = 10
+
+    @property
+    def reward_window_seconds(self) -> float:
+        """`reward_window` in seconds."""
+        value = self.reward_window.rstrip("sminhd")
+        return float(value) * SECONDS[self.reward_window[len(value) :]]
 
 
 KINDS: dict[str, Any] = get_type_hints(Settings, include_extras=True)
@@ -100,6 +120,14 @@ def read_settings(
         for where, name, value in source:
             values[name] = _checked(where, name, value)
     return Settings(**values)
+
+
+def environment_of(settings: Settings) -> dict[str, str]:
+    """Environment variables from which `read_settings` reads the same settings."""
+    return {
+        PREFIX + name.upper(): ",".join(value) if isinstance(value, tuple) else str(value)
+        for name, value in msgspec.structs.asdict(settings).items()
+    }
 
 
 def _of_flags(flags: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,10 +36,13 @@ class Running:
     def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
         self.process, self.errors = process, folder / "stderr"
         assert process.stdout is not None
-        self.printed = process.stdout.readline()
-        found = re.fullmatch(r"Serving at (\S+)\n", self.printed)
-        assert found, f"the server did not start: {self.printed}{self.errors.read_text()}"
-        self.address = found[1]
+        self.printed = ""
+        while line := process.stdout.readline():
+            self.printed += line
+            if line.startswith("Serving at "):
+                break
+        assert line, f"the server did not start: {self.printed}{self.errors.read_text()}"
+        self.address = line.split()[-1]
         while not self.printed.rstrip().endswith("'"):  # the last line is the one to try
             self.printed += process.stdout.readline()
         key = re.search(r"^Key: (\S+)$", self.printed, re.MULTILINE)
@@ -85,14 +88,12 @@ def ask(
 
 
 @contextmanager
-def running(folder: Path, *flags: str) -> Iterator[Running]:
+def running(folder: Path, *flags: str, command: Sequence[str] = GLB) -> Iterator[Running]:
     """A server with its store in this folder. It is killed if it still runs at the end."""
-    command = [*GLB, "serve", "--port", "0", "--store", str(folder / "store.db"), *flags]
+    words = [*command, "serve", "--port", "0", "--store", str(folder / "store.db"), *flags]
     with (folder / "stderr").open("a") as errors:
         environment = os.environ | {"GLBANDITS_COMPILE": "now"}  # plain learning would fall behind six callers
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder, env=environment
-        )
+        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder, env=environment)
     try:
         yield Running(process, folder)
     finally:

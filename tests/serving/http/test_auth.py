@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from glbandits.serving.http.auth import OPEN, Authenticator
-from glbandits.serving.http.http_types import HttpError, Request
+from glbandits.serving.http.auth import Authenticator
+from glbandits.serving.http.http_messages import HttpError, Request
 from glbandits.serving.runtime.rate_limit import RateLimit
 from glbandits.serving.storage.api_keys import Keys
 from glbandits.serving.storage.sqlite_store import SqliteStore
@@ -16,7 +16,7 @@ def keys(tmp_path: Path) -> Keys:
 
 def request(**headers: str) -> Request:
     sent = {name.replace("_", "-").encode(): value.encode() for name, value in headers.items()}
-    return Request("GET", "/", "", sent, "", "")
+    return Request("GET", "/", "", sent, "id")
 
 
 def refusal(guard: Authenticator, request: Request, scope: str = "rank") -> HttpError:
@@ -92,7 +92,3 @@ def test_who_has_not_the_scope_takes_nothing_from_the_rate(keys: Keys) -> None:
     guard = Authenticator(keys.live, rate_limit=RateLimit(1.0, clock=lambda: 0.0))
     assert refusal(guard, request(authorization=f"Bearer {text}"), "read").status == 403
     guard.admit(request(authorization=f"Bearer {text}"), "rank")
-
-
-def test_open_routes_need_no_key(keys: Keys) -> None:
-    Authenticator(keys.live).admit(request(), OPEN)

@@ -36,7 +36,7 @@ def play(site: Site, rounds: int, actions: tuple[str, ...] = ("x", "y", "z")) ->
         events.append(made)
         if made.shown:
             events.append(Reward(loop=loop.name, event_id=made.event_id, timestamp=site.now + 2_000_000, value=1.0))
-    site.service.store.append(events)
+    site.service.store.append_blocking(events)
     site.learn()
 
 

@@ -1,80 +1,110 @@
-"""What /readyz says of the writer. The rest of it is in test_application.py."""
+"""/livez, /readyz and /metrics."""
 
 import asyncio
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.http.health import Health
-from glbandits.serving.http.http_types import Request
-from glbandits.serving.runtime.metrics import RequestMetrics
-from glbandits.serving.runtime.service import Service
-from glbandits.serving.server_settings import Settings
-from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.makers import decision, run, wait_until
+from tests.serving.http.served_site import ServedSite
+from tests.serving.makers import decision
 
 
-@pytest.fixture(name="service")
-def service_fixture(tmp_path: Path) -> Iterator[Service]:
-    service = Service(SqliteStore(tmp_path / "store.db"))
-    service.start()
-    yield service
-    service.close()
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[ServedSite]:
+    with ServedSite(tmp_path, min_disk=0) as site:
+        site.service.start()
+        yield site
 
 
-async def submit(service: Service) -> None:
-    """Have an event written, and do not wait for it."""
-    service.writer.submit(decision("e"))
-
-
-def reasons(service: Service, folder: Path) -> list[str]:
-    health = Health(service, Settings(store=str(folder / "store.db"), min_disk=0), RequestMetrics(), 0)
-    response = asyncio.run(health.ready(Request("GET", "/readyz", "", {}, "", "")))
-    found: list[str] = msgspec.json.decode(response.body).get("reasons", [])
-    assert response.status == (503 if found else 200)
+def reasons(site: ServedSite) -> list[str]:
+    reply = site.ask("GET", "/readyz")
+    assert (reply.status_code, reply.json()["status"]) == (503, "not ready")
+    found: list[str] = reply.json()["reasons"]
     return found
 
 
-def test_a_server_whose_store_fails_is_not_ready_until_it_works_again(
-    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_: Any) -> Any:
+def test_running_server_is_alive_and_ready(site: ServedSite) -> None:
+    assert site.ask("GET", "/livez").json() == {"status": "alive"}
+    assert site.ask("GET", "/readyz").json() == {"status": "ready"}
+
+
+def test_stopping_server_is_not_ready(site: ServedSite) -> None:
+    site.site.draining = True
+    assert reasons(site) == ["the server is stopping"]
+    assert site.ask("GET", "/livez").status_code == 200
+    assert site.ask("GET", "/v1/loops").status_code == 200
+
+
+def test_closed_service_is_not_ready(site: ServedSite) -> None:
+    site.run(site.service.close())
+    assert "the learner does not run" in reasons(site)
+    assert "the store does not answer" in reasons(site)
+
+
+def test_damaged_store_is_not_ready(site: ServedSite) -> None:
+    site.site.damage = ["row 3 missing from index"]
+    assert reasons(site) == ["the store is damaged: row 3 missing from index"]
+
+
+def test_full_disk_is_not_ready(tmp_path: Path) -> None:
+    with ServedSite(tmp_path, min_disk=2**40) as site:
+        site.service.start()
+        assert reasons(site) == [f"less than {2**40} MiB are free beside the store"]
+
+
+def test_failing_store_is_not_ready_until_it_works(site: ServedSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_: Any) -> Any:
         raise StoreError("secret/path: the disk is full")
 
+    async def submit() -> None:
+        site.service.writer.submit(decision("e", loop="default"), 10.0)
+        while not site.service.writer.counts.failures:
+            await asyncio.sleep(0.01)
+
+    async def drain() -> None:
+        while site.service.writer.depth:
+            await asyncio.sleep(0.01)
+
     with monkeypatch.context() as failing:
-        failing.setattr(service.store, "append", fail)
-        failing.setattr(service.store, "append_at_once", fail, raising=False)
-        run(submit(service))
-        wait_until(lambda: service.writer.counts.failures > 0)
-        assert reasons(service, tmp_path) == ["the last events could not be written"]
-    wait_until(lambda: service.writer.counts.events == 1)
-    assert reasons(service, tmp_path) == []
-    assert service.store.decision("shop", "e") is not None
+        failing.setattr(site.service.store, "append", fail)
+        site.run(submit())
+        assert reasons(site) == ["the last events could not be written"]
+    site.run(drain())
+    assert site.ask("GET", "/readyz").status_code == 200
+    assert site.service.store.decision("default", "e") is not None
 
 
-def test_a_server_whose_store_is_stuck_is_not_ready(
-    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("glbandits.serving.http.health.WRITE_PATIENCE", 0.05)
-    append = service.store.append
+def test_stuck_store_is_not_ready(site: ServedSite, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glbandits.serving.http.health.WRITE_TIMEOUT", 0.05)
+    append, may_go = site.service.store.append, asyncio.Event()
 
-    may_go = threading.Event()
+    async def stuck(events: Any) -> Any:
+        await may_go.wait()
+        return await append(events)
 
-    def stuck(events: Any) -> Any:
-        assert may_go.wait(10)
-        return append(events)
+    async def submit() -> None:
+        site.service.writer.submit(decision("e", loop="default"), 10.0)
+        await asyncio.sleep(0.1)
 
-    monkeypatch.setattr(service.store, "append", stuck)
-    monkeypatch.setattr(service.store, "append_at_once", lambda _: None, raising=False)
-    run(submit(service))
-    time.sleep(0.1)
-    assert reasons(service, tmp_path) == ["an event has waited to be written for more than 0.05 s"]
-    may_go.set()
-    wait_until(lambda: service.writer.trouble(0.05) is None)
-    assert reasons(service, tmp_path) == []
+    async def go() -> None:
+        may_go.set()
+        while site.service.writer.depth:
+            await asyncio.sleep(0.01)
+
+    monkeypatch.setattr(site.service.store, "append", stuck)
+    site.run(submit())
+    assert reasons(site) == ["an event has waited to be written for more than 0.05 s"]
+    site.run(go())
+    assert site.ask("GET", "/readyz").status_code == 200
+
+
+def test_metrics_need_the_scope_read(site: ServedSite) -> None:
+    assert site.ask("GET", "/metrics", headers={"authorization": "Bearer wrong"}).status_code == 401
+    reply = site.ask("GET", "/metrics")
+    assert reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert 'glb_requests_total{process="' in reply.text
+    assert 'scope="read",status="401"} 1.0' in reply.text
+    assert 'glb_decisions_total{status="accepted",loop="default"} 0.0' in reply.text

@@ -2,7 +2,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,10 @@ import pytest
 from glbandits import Bandit
 from glbandits.serving.domain.errors import QueueFull, StoreError
 from glbandits.serving.domain.events import DecisionRequest, Mode
-from glbandits.serving.http.auth import Limits
 from glbandits.serving.http.v1 import admin_handlers
 from glbandits.serving.http.v1.schemas import EventRecord
 from glbandits.serving.storage.event_store import LoggedDecision
 from tests.serving.http.native import ARMS, Site
-from tests.serving.makers import wait_until
 
 
 @pytest.fixture
@@ -104,10 +101,10 @@ class TestDecide:
         assert told in detail
 
     def test_has_limits(self, tmp_path: Path) -> None:
-        with Site(tmp_path, limits=Limits(dense_actions=2, features=1, body=200)) as site:
+        with Site(tmp_path, max_dense_actions=2, max_features=1, max_body=1024) as site:
             assert "may have 2 arms; got 3" in site.refusal("POST", "/v1/decide", {"arms": ARMS})[1]
             assert "1 to 1 features; got 2" in site.refusal("POST", "/v1/decide", {"arms": ARMS[:2]})[1]
-            assert site.refusal("POST", "/v1/decide", {"arms": ARMS * 20})[0] == 413
+            assert site.refusal("POST", "/v1/decide", {"arms": ARMS * 60})[0] == 413
 
 
 class TestFloats:
@@ -237,7 +234,7 @@ class TestTroubles:
     def test_are_told_with_when_to_come_again(
         self, site: Site, error: Exception, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def submit(_: object) -> "asyncio.Future[Any]":
+        def submit(*_: object) -> "asyncio.Future[Any]":
             raise error
 
         monkeypatch.setattr(site.service.writer, "submit", submit)
@@ -246,19 +243,22 @@ class TestTroubles:
         assert reply.json()["code"] == type(error).__name__
 
     def test_a_store_that_does_not_answer_degrades_decisions(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("glbandits.serving.runtime.service.PATIENCE", 0.01)
-        hold: Future[None] = Future()
+        monkeypatch.setattr("glbandits.serving.runtime.service.DECISION_TIMEOUT", 0.01)
+        hold = asyncio.Event()
         append = site.service.store.append
 
-        def slow(events: Any) -> Any:
-            hold.result(10)
-            return append(events)
+        async def slow(events: Any) -> Any:
+            await hold.wait()
+            return await append(events)
+
+        async def release() -> None:
+            hold.set()
+            while site.service.writer.depth:
+                await asyncio.sleep(0.01)
 
         monkeypatch.setattr(site.service.store, "append", slow)
-        monkeypatch.setattr(site.service.store, "append_at_once", lambda _: None, raising=False)
         assert site.decide(eventId="e")["degraded"]
-        hold.set_result(None)
-        wait_until(lambda: site.service.writer.counts.events == 1)
+        site.run(release())
         assert site.ask("GET", "/v1/events/e").status_code == 200
 
     def test_without_a_key_nothing_is_told(self, site: Site) -> None:
@@ -375,7 +375,7 @@ class TestLooking:
         loop = site.service.loop("default")
         request = json.dumps({"shared": [], "actions": [[{"a": 1}]]}).encode()
         decision = loop.decide(DecisionRequest(event_id="j", request=request, encoding="json", actions=("a",)))
-        site.service.store.append([decision])
+        site.service.store.append_blocking([decision])
         assert site.ask("GET", "/v1/events/j").json()["features"] == {"shared": [], "actions": [[{"a": 1}]]}
 
     def test_gives_the_model(self, site: Site) -> None:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from glbandits.serving.domain.errors import QueueFull, StoreError
-from glbandits.serving.http.auth import Authenticator
-from glbandits.serving.http.http_types import HttpError, Request
-from glbandits.serving.http.personalizer.errors import BY_STATUS, PersonalizerApi
+from glbandits.serving.http.http_messages import HttpError, Request
+from glbandits.serving.http.personalizer.errors import BY_STATUS, personalizer_response
 from tests.serving.http.personalizer import ACTIONS, PREVIEW, V1, Site
 
 RANK = {"actions": ACTIONS}
@@ -135,7 +134,7 @@ def test_who_comes_too_often_is_told_when_to_come_again(tmp_path: Path) -> None:
 def test_what_cannot_be_kept_now_is_refused_and_may_be_sent_again(
     site: Site, error: Exception, told: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def submit(_: Any) -> Any:
+    def submit(*_: Any) -> Any:
         raise error
 
     monkeypatch.setattr(site.service.writer, "submit", submit)
@@ -149,7 +148,7 @@ def test_what_cannot_be_kept_now_is_refused_and_may_be_sent_again(
 def test_a_failure_tells_nothing_of_itself(
     site: Site, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def submit(_: Any) -> Any:
+    def submit(*_: Any) -> Any:
         raise RuntimeError("secret")
 
     monkeypatch.setattr(site.service.writer, "submit", submit)
@@ -163,8 +162,7 @@ def test_a_failure_tells_nothing_of_itself(
 
 @pytest.mark.parametrize("status", sorted(BY_STATUS))
 def test_every_status_has_a_code(status: int) -> None:
-    api = PersonalizerApi(Authenticator(lambda: ()), preview=True)
-    request = Request("GET", "/x", "", {}, "", "")
-    response = api.refuse(HttpError(status, "a code of somebody else", "why"), request)
+    request = Request("GET", "/personalizer/x", "", {}, "id")
+    response = personalizer_response(HttpError(status, "another code", "why"), request, "BadRequest")
     assert response.status == (400 if status == 413 else status)
     assert dict(response.headers)[b"x-ms-error-code"].decode() == BY_STATUS[status]

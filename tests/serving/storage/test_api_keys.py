@@ -94,7 +94,7 @@ def test_a_store_gets_a_first_key_once_and_none_when_all_were_revoked(
     with closing(SqliteStore(settings.store)) as store:
         Keys(store, lambda: 7).revoke(first.key.id)
     assert first_key(settings) is None
-    assert "all keys are revoked: nobody can come in. Make one with `glb keys create`" in caplog.text
+    assert "All keys are revoked, so every request is refused. Create one with `glb keys create`." in caplog.text
     with closing(SqliteStore(settings.store)) as store:
         assert Keys(store, lambda: 7).live() == []
 

@@ -1,1 +1,1 @@
-"""The service over HTTP: a connection makes requests of bytes, a handler makes a response of a request."""
+"""The service over HTTP: an ASGI application on Starlette, and uvicorn as its server."""

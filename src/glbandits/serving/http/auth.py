@@ -1,69 +1,48 @@
-"""Who may come in: every request shows a key that is live, has the route's scope, and does not come too often."""
+"""Authentication: every request shows a live key that has the endpoint's scope, and keeps its rate limit."""
 
 import math
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 
-from glbandits.serving.http.http_types import BEARER_HEADER, KEY_HEADER, HttpError, Request
+from glbandits.serving.http.http_messages import HttpError, Request
 from glbandits.serving.runtime.rate_limit import RateLimit
 from glbandits.serving.storage.api_keys import Key, digest_of, find_key
 
 SECRET = secrets.token_bytes(16)
+KEY_HEADER, BEARER_HEADER = b"ocp-apim-subscription-key", b"authorization"
 OPEN = ""
-"""The scope of routes that need no key."""
+"""The scope of endpoints that need no key."""
 BEARER = b"bearer "
 CHALLENGE = ((b"www-authenticate", b"Bearer"),)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """How large a request may be."""
-
-    body: int = 256 * 1024
-    """Bytes."""
-    actions: int = 50
-    """Of a decision whose actions are described by JSON."""
-    dense_actions: int = 1000
-    """Of a decision whose actions are rows of numbers."""
-    features: int = 10_000
-    """Numbers of such a row."""
-
-
 class Authenticator:
-    """Admits requests. Belongs to one thread, but for `refresh`.
+    """Checks the keys of requests. Belongs to one thread, except `refresh`.
 
     Args:
-        read_keys: gives the live keys.
+        read_keys: returns the live keys.
         rate_limit: requests a second for each key.
-        limits: how large a request may be, for the APIs to hold.
     """
 
-    def __init__(
-        self,
-        read_keys: Callable[[], Sequence[Key]],
-        *,
-        rate_limit: RateLimit | None = None,
-        limits: Limits | None = None,
-    ) -> None:
-        self.limits = limits or Limits()
+    def __init__(self, read_keys: Callable[[], Sequence[Key]], *, rate_limit: RateLimit | None = None) -> None:
         self._read_keys, self._rate_limit = read_keys, rate_limit or RateLimit(0.0)
         self._keys: tuple[Key, ...] = ()
         self._seen: dict[bytes, Key] = {}
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the keys again: new ones are admitted from now on, revoked ones no more. From any thread."""
+        """Read the keys again, from any thread. New keys are valid from now on, revoked ones are not."""
         keys = tuple(self._read_keys())
         if keys != self._keys:
             self._keys = keys
             self._seen = {}
 
-    def admit(self, request: Request, scope: str) -> None:
-        """Refuse a request without a live key (401), without the scope (403), or that comes too often (429)."""
-        if scope == OPEN:
-            return
+    def admit(self, request: Request, scope: str) -> str:
+        """Return the name of the request's key.
+
+        Raises a 401 without a live key, a 403 if the key lacks the scope, and a 429 above the rate limit.
+        """
         key = self._key_of(request)
         if scope not in key.scopes:
             raise HttpError(
@@ -78,6 +57,7 @@ class Authenticator:
                 f"the key {key.name!r} has come too often; try again in {seconds} s",
                 ((b"retry-after", str(seconds).encode()),),
             )
+        return key.name
 
     def _key_of(self, request: Request) -> Key:
         text = _shown(request.headers)
@@ -88,8 +68,8 @@ class Authenticator:
                 "a key is needed, in the header Ocp-Apim-Subscription-Key or as Authorization: Bearer KEY",
                 CHALLENGE,
             )
-        # Those that were found once are found again by a digest with a secret of its own, which is quicker. Nobody can
-        # steer it towards that of a live key; so how long this takes tells nothing.
+        # Known keys are cached by a keyed digest, which is quicker than SHA-256. Clients cannot choose a digest, so
+        # the time of this look-up reveals nothing.
         mark, seen = blake2b(text, digest_size=16, key=SECRET).digest(), self._seen
         key = seen.get(mark)
         if key is None:

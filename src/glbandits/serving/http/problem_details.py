@@ -1,11 +1,10 @@
-"""Errors as problem details (RFC 9457): how all but the Personalizer's routes tell of them."""
+"""Errors as problem details (RFC 9457): the format of all endpoints except Personalizer's."""
 
 from http import HTTPStatus
 
 import msgspec
 
-from glbandits.serving.http.auth import Authenticator
-from glbandits.serving.http.http_types import HttpError, Request, Response
+from glbandits.serving.http.http_messages import HttpError, Request, Response
 
 PROBLEM_TYPE = b"application/problem+json"
 
@@ -25,23 +24,13 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """The x-request-id, which the server's log has too."""
 
 
-class ProblemApi:
-    """Routes that are for those with a key, and that tell of errors as problem details."""
-
-    def __init__(self, guard: Authenticator) -> None:
-        self._guard = guard
-
-    def admit(self, request: Request, scope: str) -> None:
-        """See `Authenticator.admit`."""
-        self._guard.admit(request, scope)
-
-    def refuse(self, refused: HttpError, request: Request) -> Response:
-        """The problem."""
-        problem = Problem(
-            title=HTTPStatus(refused.status).phrase,
-            status=refused.status,
-            code=refused.code,
-            detail=refused.message,
-            request=request.name,
-        )
-        return Response(refused.status, msgspec.json.encode(problem), PROBLEM_TYPE, refused.headers)
+def problem_response(error: HttpError, request: Request, code: str) -> Response:  # noqa: ARG001 - as all formats
+    """An error as problem details."""
+    problem = Problem(
+        title=HTTPStatus(error.status).phrase,
+        status=error.status,
+        code=error.code,
+        detail=error.message,
+        request=request.id,
+    )
+    return Response(error.status, msgspec.json.encode(problem), PROBLEM_TYPE, error.headers)

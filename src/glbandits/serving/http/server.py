@@ -1,211 +1,208 @@
-"""A server, from its first key to its last commit."""
+"""Runs the service with uvicorn: sockets, processes, signals and limits of the operating system."""
 
 import asyncio
+import errno
 import gc
 import logging
+import multiprocessing
+import os
 import signal
 import socket
+import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from functools import partial
-from itertools import count
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing, suppress
 from types import FrameType
+from typing import Any
 
-import numpy as np
+import uvicorn
+from starlette.applications import Starlette
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
 
-from glbandits.serving.domain.events import DecisionRequest
-from glbandits.serving.domain.request_features import DENSE
-from glbandits.serving.http.application import AddRoutes, Installation
-from glbandits.serving.http.auth import Authenticator, Limits
-from glbandits.serving.http.connection import Connection, Connections
-from glbandits.serving.http.personalizer.evaluations import end_abandoned
-from glbandits.serving.http.supervisor import Place, Processes, is_another
-from glbandits.serving.runtime.logging_setup import begin_log
-from glbandits.serving.runtime.rate_limit import RateLimit
-from glbandits.serving.runtime.service import Service, microseconds
+from glbandits.errors import GlbanditsError
+from glbandits.serving.http.protocol import LimitedProtocol
+from glbandits.serving.http.site import Site
+from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.server_settings import Settings
 from glbandits.serving.storage.api_keys import Keys, NewKey
 from glbandits.serving.storage.open_store import open_store
 
+if sys.platform != "win32":
+    import resource
+
 log = logging.getLogger(__name__)
 
 BACKLOG = 2048
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+KEEP_ALIVE = 75
+"""Seconds that an idle connection is kept: longer than proxies and clients keep it, so that they close first."""
+START_SECONDS = 60
+"""Time for a worker to start."""
+SAME_SIGNAL = 1.0
+"""Seconds within which a second signal is a copy of the first: service managers signal workers too."""
+SPARE_FILES = 64
+"""Open files of a process besides its connections."""
 FIRST_KEY = "first"
-"""The name of the key that a new store gets."""
-Announce = Callable[[str, NewKey | None], None]
-"""Told the server's address, and the key that was made if there was none, when it takes requests."""
+"""The name of the key of a new store."""
 
 
-def serve(settings: Settings, apis: Sequence[AddRoutes], announce: Announce) -> None:
-    """Answer requests until SIGTERM or SIGINT, then end in order: a second signal ends at once.
+class StartFailed(GlbanditsError):
+    """The server did not start."""
 
-    In order: /readyz says 503, and requests are still taken for `shutdown_delay` seconds; then no new ones are, and
-    those that have begun may end; what waits is written, the models are kept, and the store is closed.
+
+def run_server(factory: str, settings: Settings, listening: socket.socket, announce: Callable[[], None]) -> None:
+    """Serve requests until SIGTERM or SIGINT, then shut down gracefully.
+
+    Args:
+        factory: import path of the function that returns the application, like "package.module:function". It runs in
+            each process, and reads the settings from the environment.
+        settings: of the server.
+        listening: the socket to accept connections from.
+        announce: called when requests are accepted.
     """
-    begin_log(settings)
-    with listen(settings.host, settings.port) as listening:
-        address, first = address_of(listening), first_key(settings)
-        with closing(open_store(settings.store, durability=settings.durability)) as store:
-            end_abandoned(store, settings.loops, microseconds)
-        run, announced = partial(answer, tuple(apis)), partial(announce, address, first)
+    max_connections = raise_file_limit(settings.max_connections)
+    config = uvicorn.Config(
+        factory,
+        factory=True,
+        http=LimitedProtocol,
+        ws="none",
+        lifespan="on",
+        workers=settings.processes,
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        limit_concurrency=max_connections,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=settings.shutdown_grace,
+        timeout_worker_healthcheck=START_SECONDS,
+    )
+    signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again after the shutdown; exit with 0
+    with suppress(KeyboardInterrupt):
         if settings.processes == 1:
-            run(settings, listening, announced, Place())
+            _Server(config, announce).run([listening])
         else:
-            Processes(run, settings, listening).run(announced)
+            logging.getLogger("uvicorn").setLevel(settings.log_level.upper())  # it tells of workers that died
+            supervisor = _Supervisor(config, [listening], announce)
+            supervisor.run()
+            if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+                raise StartFailed("a worker process did not start; its log says why")
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._announce = announce
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._announce()
+
+
+class _Supervisor(Multiprocess):
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], announce: Callable[[], None]) -> None:
+        super().__init__(config, sockets)
+        self._announce = announce
+
+    def init_processes(self) -> None:
+        super().init_processes()
+        if all(process.wait_until_ready(START_SECONDS) for process in self.processes):
+            self._announce()
+
+
+def prepare_process(app: Starlette, settings: Settings) -> Starlette:
+    """Prepare an application for a process that serves nothing else, and return it.
+
+    A worker shuts down when its supervisor has died. After SIGTERM, /readyz answers 503 and requests are accepted for
+    `shutdown_delay` seconds before uvicorn shuts down; a second signal ends the delay.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_stop_after, args=(parent,), name="parent-watch", daemon=True).start()
+    start_and_stop = app.router.lifespan_context
+
+    @asynccontextmanager
+    async def lifespan(served: Starlette) -> AsyncIterator[Any]:
+        async with start_and_stop(served) as state:
+            gc.freeze()  # what was loaded stays: the collector need not visit it
+            if settings.shutdown_delay:
+                _delay_signals(served.state.site, settings.shutdown_delay)
+            yield state
+
+    app.router.lifespan_context = lifespan
+    return app
+
+
+def _stop_after(parent: Any) -> None:
+    parent.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _delay_signals(site: Site, seconds: float) -> None:
+    """Let uvicorn hear of SIGTERM and SIGINT after so many seconds, or at the second signal."""
+    event_loop, tell_uvicorn = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM)
+    assert callable(tell_uvicorn)
+    since = 0.0
+
+    def drain(number: int, frame: FrameType | None) -> None:
+        nonlocal since
+        if not site.draining:
+            site.draining, since = True, time.monotonic()
+            event_loop.call_soon_threadsafe(event_loop.call_later, seconds, tell_uvicorn, number, None)
+        elif time.monotonic() - since > SAME_SIGNAL:
+            tell_uvicorn(number, frame)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, drain)
+
+
+def raise_file_limit(max_connections: int) -> int:
+    """Raise the soft limit of open files to the hard limit. Returns the connections that fit, at most those wanted.
+
+    Without open files left, the event loop would drop connections silently; above this number they get 503.
+    """
+    if sys.platform == "win32":
+        return max_connections
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard == resource.RLIM_INFINITY or hard >= max_connections + SPARE_FILES:
+        return max_connections
+    possible = max(1, hard - SPARE_FILES)
+    log.warning(
+        "max_connections is %d instead of %d, because the limit of open files is %d. Raise LimitNOFILE or ulimit -n.",
+        possible,
+        max_connections,
+        hard,
+    )
+    return possible
 
 
 def first_key(settings: Settings) -> NewKey | None:
-    """A key for a store that never had one: where all were revoked, somebody wants nobody to come in."""
+    """Create a key for a store that never had one. If every key was revoked, that is deliberate: create none."""
     with closing(open_store(settings.store, durability=settings.durability)) as store:
         keys = Keys(store, microseconds)
         if not keys.ever_made():
             return keys.create(FIRST_KEY)
         if not keys.live():
-            log.warning("all keys are revoked: nobody can come in. Make one with `glb keys create`")
+            log.warning("All keys are revoked, so every request is refused. Create one with `glb keys create`.")
         return None
 
 
-def answer(
-    apis: Sequence[AddRoutes],
-    settings: Settings,
-    listening: socket.socket,
-    announce: Callable[[], None],
-    place: Place,
-) -> None:
-    """Answer requests in this process."""
-    begin_log(settings)
-    store = open_store(settings.store, durability=settings.durability)
-    lock = store.learner_lock()
-    with closing(store), closing(lock):
-        service = Service(
-            store, settings.loops, queue=settings.queue, queue_bytes=settings.queue_bytes, learns=lock.held
-        )
-        warm_up(service)
-        limits = Limits(
-            body=settings.max_body,
-            actions=settings.max_actions,
-            dense_actions=settings.max_dense_actions,
-            features=settings.max_features,
-        )
-        rate_limit = RateLimit(settings.rate_limit / settings.processes)
-        guard = Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit, limits=limits)
-        installation = Installation(service, guard, settings, apis, process=place.number)
-        gc.freeze()  # What is there now stays: it need not be looked through again and again.
-        Server(installation, settings, announce, place).run(listening)
-
-
-class Server:
-    """Takes requests until it is told to stop, and tells load balancers before. A second signal ends it at once.
-
-    Args:
-        installation: answers. It starts and closes with the server.
-        settings: how long it still takes requests when it is told to stop, and how long those may last.
-        announce: called when it takes requests.
-        place: among several processes; alone, unless it is said.
-    """
-
-    def __init__(
-        self,
-        installation: Installation,
-        settings: Settings,
-        announce: Callable[[], None] = lambda: None,
-        place: Place | None = None,
-    ) -> None:
-        self._installation, self._announce, self._place = installation, announce, place or Place()
-        self._delay, self._grace = settings.shutdown_delay, settings.shutdown_grace
-        self._told_at = float("inf")
-
-    def run(self, listening: socket.socket) -> None:
-        """From the first request to the last. In a thread that is not the main one no signal reaches it: see `stop`."""
-        here = threading.current_thread() is threading.main_thread()
-        before = {told: signal.signal(told, self._told) for told in SIGNALS} if here else {}
-        try:
-            with asyncio.Runner(loop_factory=_new_event_loop) as runner:
-                runner.run(self._serve(listening))
-        finally:
-            for told, handler in before.items():
-                signal.signal(told, handler)
-
-    def stop(self) -> None:
-        """Begin the end, from any thread."""
-        self._installation.health.draining, self._told_at = True, time.monotonic()
-
-    def _told(self, told: int, _: FrameType | None) -> None:
-        """The first signal begins the end; the second is the end. What was acknowledged is safe either way.
-
-        One of several processes leaves the second to the one that looks after them.
-        """
-        if not self._installation.health.draining:
-            self.stop()
-        elif self._place.parent is None and is_another(self._told_at):
-            signal.signal(told, signal.SIG_DFL)
-            signal.raise_signal(told)
-
-    async def _serve(self, listening: socket.socket) -> None:
-        loop, connections = asyncio.get_running_loop(), Connections(self._installation.application)
-        self._installation.start()
-        try:
-            server = await loop.create_server(lambda: Connection(connections, loop), sock=listening, backlog=BACKLOG)
-            self._announce()
-            await self._wait(connections)
-            server.close()
-            listening.close()
-            await self._end(connections)
-        finally:
-            await self._installation.close()
-
-    async def _wait(self, connections: Connections) -> None:
-        """Until it is time to stop."""
-        for tenths in count(1):
-            if time.monotonic() >= self._told_at + self._delay or self._place.orphaned():
-                return
-            await asyncio.sleep(0.1)
-            if tenths % 10 == 0:
-                connections.tick()
-
-    async def _end(self, connections: Connections) -> None:
-        """Let those who were promised an answer have it, if it does not take too long."""
-        connections.end()
-        until = time.monotonic() + self._grace
-        while connections.open and time.monotonic() < until:
-            await asyncio.sleep(0.02)
-        if connections.open:
-            log.warning("%d connections were ended: shutdown_grace is over", len(connections.open))
-            connections.abort()
-
-
-def _new_event_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:  # Windows has none
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
-
-
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at this address."""
+    """A socket at this address. Raises OSError with a message that names the setting to change."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise OSError(error.errno, f"cannot listen at {host}:{port}: {error.strerror}; set another --port") from None
+        is_host = error.errno is None or error.errno < 0 or error.errno == errno.EADDRNOTAVAIL  # < 0: no such name
+        advice = "set --host to an address of this machine" if is_host else "set another --port"
+        raise OSError(error.errno, f"cannot listen at {host}:{port}: {error.strerror}; {advice}") from None
 
 
 def address_of(listening: socket.socket) -> str:
-    """The address at which it can be reached from this machine."""
+    """The URL at which a socket can be reached from this machine."""
     host, port = listening.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def warm_up(service: Service) -> None:
-    """Decide and learn once, with nothing kept: code that is compiled when it is first used is compiled now."""
-    for loop in service.loops.values():
-        width = loop.published.bandit.dim
-        loop.decide(
-            DecisionRequest(event_id="", request=np.zeros((2, width)).tobytes(), encoding=DENSE, actions=("a", "b"))
-        )
-        loop.published.bandit.copy().learn(np.zeros(width), 0.0)

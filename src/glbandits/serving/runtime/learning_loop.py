@@ -60,6 +60,7 @@ class Loop:
         store: where decisions, rewards, models and configurations are kept.
         clock: microseconds since 1970.
         monotonic: seconds by a clock that never steps.
+        first_configuration: if the loop is new in the store; None for the defaults.
     """
 
     def __init__(
@@ -68,9 +69,11 @@ class Loop:
         store: EventStore,
         clock: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
+        first_configuration: LoopConfig | None = None,
     ) -> None:
         self.name, self._store, self._clock = name, store, clock
         self._marks = LogMarks(monotonic)
+        self._first_configuration = first_configuration or LoopConfig()
         self._lock, self._hashings = Lock(), dict[int, Hashing]()
         self._versions: dict[str, int] = {}
         self._wait_since = 0
@@ -89,7 +92,7 @@ class Loop:
 
     def _read(self) -> Snapshot:
         """Take the configuration that is kept, and give the model; remember their versions for `_commit`."""
-        configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(LoopConfig()))
+        configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(self._first_configuration))
         self.configuration = msgspec.json.decode(configuration.body, type=LoopConfig)
         if configuration.version != self._versions.get(CONFIGURATION):
             since = self._when_the_wait_changed()

@@ -40,11 +40,13 @@ class JsonLines(logging.Formatter):
 FORMATS: dict[str, type[logging.Formatter]] = {"text": TextLines, "json": JsonLines}
 
 
-def begin_log(settings: Settings) -> None:
-    """From now on all records go to stderr, in place of what was there before."""
+def set_up_logging(settings: Settings) -> None:
+    """Send all records to stderr, instead of where they went before. uvicorn logs warnings and errors only."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(FORMATS[settings.log_format]())
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
+    if settings.log_level == "info":
+        logging.getLogger("uvicorn").setLevel(logging.WARNING)
 
 
 def _at(record: logging.LogRecord) -> str:

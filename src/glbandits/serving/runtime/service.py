@@ -11,6 +11,7 @@ from typing import NamedTuple
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError, UnknownLoop
 from glbandits.serving.domain.events import Activation, Decision, DecisionRequest, EventStatus, Receipt, Reward
+from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.runtime.batch_writer import QUEUE_BYTES, BatchWriter, WriterState
 from glbandits.serving.runtime.failure_log import FailureLog
 from glbandits.serving.runtime.learning_loop import Loop
@@ -55,6 +56,7 @@ class Service:
         clock: microseconds since 1970.
         learns: whether this process is the one that learns, asked each time. One that does not follows the models
             that another keeps.
+        first_configuration: of loops that are new in the store.
     """
 
     def __init__(
@@ -66,10 +68,11 @@ class Service:
         queue_bytes: int = QUEUE_BYTES,
         clock: Callable[[], int] = microseconds,
         learns: Callable[[], bool] = lambda: True,
+        first_configuration: LoopConfig | None = None,
     ) -> None:
         self.store, self.clock, self._learns = store, clock, learns
         self.writer = BatchWriter(store, queue=queue, queue_bytes=queue_bytes)
-        self.loops = {name: Loop(name, store, clock) for name in loops}
+        self.loops = {name: Loop(name, store, clock, first_configuration=first_configuration) for name in loops}
         self.learning_failures = self.degraded = 0
         self._failures = FailureLog(log)
         self._stop = threading.Event()

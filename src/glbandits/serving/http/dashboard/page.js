@@ -118,7 +118,7 @@ function tellFacts(figures, status) {
     ["Reward delay", figures.delays ? duration(figures.delays.median) : "–", figures.delays ? `99 % within ${duration(figures.delays.p99)}` : "none yet"],
     ["Model", status.modelVersion, `${status.policy}, ${status.width} wide`],
     ["Mode", status.mode, `rewards within ${duration(figures.wait)}`],
-    ["Last update", learned, failing ? status.learningFailed ?? "the learner does not run" : `lag ${duration(learner.lag)}`, failing || learner.lag > 60],
+    ["Last update", learned, failing ? status.learningFailed ?? "the learner does not run" : learner.setAside ? `${learner.setAside} decisions set aside: cannot be learned` : `lag ${duration(learner.lag)}`, failing || learner.lag > 60 || learner.setAside > 0],
     ["Queue", count(status.queue), "events to be written", status.queue > 1000],
     ["Degraded", count(figures.degraded), "answered before safe", figures.degraded > 0.01 * status.counts.decisions.kept],
   ];

@@ -6,7 +6,7 @@ from hashlib import sha256
 from importlib.resources import files
 from string import Template
 
-from glbandits.serving.http.http_types import Response
+from glbandits.serving.http.http_messages import Response
 
 STYLE, SCRIPTS = "page.css", ("drawing.js", "charts.js", "events.js", "page.js")
 

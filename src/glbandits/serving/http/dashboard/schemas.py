@@ -61,6 +61,8 @@ class Learner(Wire, frozen=True, kw_only=True):
     """Seconds that a decision has been ready to be learned."""
     failures: int
     """Times that learning failed, in any loop."""
+    set_aside: int
+    """Decisions of this loop that cannot be learned: their rewards or features are unusable."""
 
 
 class Statistics(Wire, frozen=True, kw_only=True):

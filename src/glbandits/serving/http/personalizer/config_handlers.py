@@ -12,13 +12,12 @@ from glbandits.errors import InvalidInput, look_up
 from glbandits.policies import POLICIES
 from glbandits.policy import rebuild, settings_of
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.http.http_types import Request, Response
+from glbandits.serving.http.http_messages import Request, Response
 from glbandits.serving.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
 from glbandits.serving.http.personalizer.iso8601 import as_time, duration_text, parse_duration
-from glbandits.serving.http.personalizer.rank_handlers import loop_of
 from glbandits.serving.http.personalizer.schemas import decode
+from glbandits.serving.http.site import Site
 from glbandits.serving.runtime.learning_loop import CONFIGURATION, Loop
-from glbandits.serving.runtime.service import Service
 
 log = logging.getLogger(__name__)
 
@@ -29,63 +28,75 @@ _service_configuration = msgspec.json.Decoder(ServiceConfiguration)
 _policy_contract = msgspec.json.Decoder(PolicyContract)
 
 
-class Configuring:
-    """The handlers. Each changes the configuration that is kept at that moment, so that none undoes another."""
+async def get_service(site: Site, request: Request) -> Response:
+    """What the loop was told."""
+    return await _told(site, site.service.loop(request.loop_name))
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
 
-    async def get_service(self, request: Request) -> Response:
-        """What the loop was told."""
-        return await self._told(self._loop(request))
+async def put_service(site: Site, request: Request) -> Response:
+    """Tell the loop something else. What is left out stays as it is."""
+    loop, sent = site.service.loop(request.loop_name), decode(request.body, _service_configuration)
+    await asyncio.to_thread(loop.reconfigure, lambda kept: configured(kept, sent))
+    return await _told(site, loop)
 
-    async def put_service(self, request: Request) -> Response:
-        """Tell the loop something else. What is left out stays as it is."""
-        loop, sent = self._loop(request), decode(request.body, _service_configuration)
-        await asyncio.to_thread(loop.reconfigure, lambda kept: configured(kept, sent))
-        return await self._told(loop)
 
-    async def _told(self, loop: Loop) -> Response:
-        kept = await asyncio.to_thread(self._service.store.latest_document, loop.name, CONFIGURATION)
-        return Response(200, msgspec.json.encode(described(loop.configuration, kept.timestamp if kept else 0)))
+async def _told(site: Site, loop: Loop) -> Response:
+    kept = await asyncio.to_thread(site.service.store.latest_document, loop.name, CONFIGURATION)
+    return Response(200, msgspec.json.encode(described(loop.configuration, kept.timestamp if kept else 0)))
 
-    async def get_policy(self, request: Request) -> Response:
-        """The policy that the loop runs."""
-        return _policy_response(self._loop(request).configuration)
 
-    async def put_policy(self, request: Request) -> Response:
-        """Run another policy, with a new model.
+async def get_policy(site: Site, request: Request) -> Response:
+    """The policy that the loop runs."""
+    return _policy_response(site.service.loop(request.loop_name).configuration)
 
-        A Vowpal Wabbit command line cannot be run. It changes nothing, and the answer is the policy that is run in its
-        stead: programs that send their old one when they start go on, and can see it.
-        """
-        loop, sent = self._loop(request), decode(request.body, _policy_contract)
-        if sent.arguments.lstrip().startswith(VW_ARGUMENT):
-            log.warning("loop %s goes on with its policy: it was sent the Vowpal Wabbit one %r", loop.name, sent.name)
-            return _policy_response(loop.configuration)
-        return await self._run(loop, *parse_arguments(sent.arguments))
 
-    async def delete_policy(self, request: Request) -> Response:
-        """Run the default policy."""
-        default = LoopConfig()
-        return await self._run(self._loop(request), default.policy, default.settings)
+async def put_policy(site: Site, request: Request) -> Response:
+    """Run another policy, with a new model.
 
-    async def apply(self, loop: Loop, arguments: str) -> None:
-        """Run the policy of such a text."""
-        await self._run(loop, *parse_arguments(arguments))
+    A Vowpal Wabbit command line cannot be run. It changes nothing, and the answer is the policy that is run in its
+    stead: programs that send their old one when they start go on, and can see it.
+    """
+    loop, sent = site.service.loop(request.loop_name), decode(request.body, _policy_contract)
+    if sent.arguments.lstrip().startswith(VW_ARGUMENT):
+        log.warning("loop %s goes on with its policy: it was sent the Vowpal Wabbit one %r", loop.name, sent.name)
+        return _policy_response(loop.configuration)
+    return await run_policy(loop, *parse_arguments(sent.arguments))
 
-    async def _run(self, loop: Loop, policy: str, settings: dict[str, Any]) -> Response:
-        changed = await asyncio.to_thread(
-            loop.reconfigure, lambda kept: msgspec.structs.replace(kept, policy=policy, settings=settings)
-        )
-        return _policy_response(changed)
 
-    def _loop(self, request: Request) -> Loop:
-        return self._service.loop(loop_of(request))
+async def delete_policy(site: Site, request: Request) -> Response:
+    """Run the default policy."""
+    default = LoopConfig()
+    return await run_policy(site.service.loop(request.loop_name), default.policy, default.settings)
+
+
+async def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> Response:
+    """Run another policy, with a new model."""
+    changed = await asyncio.to_thread(
+        loop.reconfigure, lambda kept: msgspec.structs.replace(kept, policy=policy, settings=settings)
+    )
+    return _policy_response(changed)
+
+
+FIELDS = {
+    "reward_wait": "rewardWaitTime",
+    "default_reward": "defaultReward",
+    "exploration": "explorationPercentage",
+    "model_update": "modelExportFrequency",
+    "retention_days": "logRetentionDays",
+}
+"""Fields of `LoopConfig` by Personalizer's names, for error messages."""
 
 
 def configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopConfig:
-    """A configuration with what was sent."""
+    """A configuration with the fields that were sent. Raises InvalidInput that names Personalizer's fields."""
+    try:
+        return _configured(configuration, sent)
+    except InvalidInput as error:
+        name, _, rest = str(error).partition(" ")
+        raise InvalidInput(f"{FIELDS.get(name, name)} {rest}") from None
+
+
+def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopConfig:
     _check_offered(sent)
     changed = {
         "reward_wait": _seconds("rewardWaitTime", sent.reward_wait_time),

@@ -1,13 +1,15 @@
-"""How errors are told: the contract's shape, the codes of its versions, and the header that carries them.
+"""Errors in Personalizer's format: the codes of its versions, and the header that carries them.
 
 v1.0 knows three codes. The previews know some fifty, of which ours are in `CODES`; v1.0 has these as the code of the
-inner error. docs/personalizer.md has the table of what is told when.
+inner error. docs/personalizer.md has the table of codes.
 """
 
 import msgspec
 
-from glbandits.serving.http.auth import Authenticator
-from glbandits.serving.http.http_types import HttpError, Request, Response
+from glbandits.serving.http.http_messages import HttpError, Request, Response
+
+STABLE_PATH = "/personalizer/v1.0"
+"""Paths of the version with coarse codes; all others have fine codes."""
 
 BY_STATUS = {
     401: "InvalidApiAccess",
@@ -18,7 +20,7 @@ BY_STATUS = {
     429: "TooManyRequests",
     503: "OperationNotAllowed",
 }
-"""Of the previews, where no handler gave a better one."""
+"""Fine codes where no handler gave a better one."""
 CODES = frozenset(BY_STATUS.values()) | {
     "BadRequest",
     "EvaluationNotFound",
@@ -33,7 +35,7 @@ CODES = frozenset(BY_STATUS.values()) | {
     "LearningSettingsNotFound",
     "LogsPropertiesNotFound",
 }
-"""All that are sent. TooManyRequests is ours: at Microsoft a gateway refused those, in another shape."""
+"""All fine codes. TooManyRequests is ours: at Microsoft a gateway refused those, in another format."""
 
 
 class InnerError(msgspec.Struct, frozen=True):
@@ -53,42 +55,33 @@ class PersonalizerError(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ErrorResponse(msgspec.Struct, frozen=True):
-    """The body of a refusal."""
+    """The body of an error response."""
 
     error: PersonalizerError
 
 
-class PersonalizerApi:
-    """Tells of errors as one version of Personalizer does.
+def personalizer_response(error: HttpError, request: Request, code: str) -> Response:
+    """An error in Personalizer's format. A body that is too large is a bad request, as it was there.
 
     Args:
-        guard: refuses who has no right to a scope.
-        preview: whether the version is one with fine codes.
-        code: the fine code of a bad request to its routes.
+        error: what went wrong.
+        request: its path says which version of the API was called.
+        code: the fine code of a bad request to this endpoint.
     """
+    status = 400 if error.status == 413 else error.status
+    fine = _fine_code(error, code)
+    coarse = "ResourceNotFound" if status == 404 else "BadRequest" if status < 500 else "InternalServerError"
+    body = PersonalizerError(
+        code=coarse if STABLE_PATH in request.path else fine,
+        message=error.message,
+        target=request.path,
+        inner_error=InnerError(fine),
+    )
+    headers = ((b"x-ms-error-code", fine.encode()), *error.headers)
+    return Response(status, msgspec.json.encode(ErrorResponse(body)), headers=headers)
 
-    def __init__(self, guard: Authenticator, *, preview: bool, code: str = "BadRequest") -> None:
-        self._guard, self._preview, self._code = guard, preview, code
 
-    def admit(self, request: Request, scope: str) -> None:
-        """See `Authenticator.admit`."""
-        self._guard.admit(request, scope)
-
-    def refuse(self, refused: HttpError, request: Request) -> Response:
-        """What is sent for a request that is refused. A body that is too large is a bad request, as it was there."""
-        status = 400 if refused.status == 413 else refused.status
-        fine = self._fine_code(refused)
-        coarse = "ResourceNotFound" if status == 404 else "BadRequest" if status < 500 else "InternalServerError"
-        error = PersonalizerError(
-            code=fine if self._preview else coarse,
-            message=refused.message,
-            target=request.path,
-            inner_error=InnerError(fine),
-        )
-        headers = ((b"x-ms-error-code", fine.encode()), *refused.headers)
-        return Response(status, msgspec.json.encode(ErrorResponse(error)), headers=headers)
-
-    def _fine_code(self, refused: HttpError) -> str:
-        if refused.code == "BadRequest":
-            return self._code
-        return refused.code if refused.code in CODES else BY_STATUS.get(refused.status, "InternalServerError")
+def _fine_code(error: HttpError, code: str) -> str:
+    if error.code == "BadRequest":
+        return code
+    return error.code if error.code in CODES else BY_STATUS.get(error.status, "InternalServerError")

@@ -4,26 +4,24 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from socket import gethostname
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 
 from glbandits.errors import GlbanditsError, InvalidInput
-from glbandits.serving.http.http_types import HttpError, Request, Response
-from glbandits.serving.http.personalizer.config_handlers import Configuring, parse_arguments
+from glbandits.serving.http.http_messages import NO_CONTENT, HttpError, Request, Response
+from glbandits.serving.http.personalizer.config_handlers import parse_arguments, run_policy
 from glbandits.serving.http.personalizer.config_schemas import (
     Evaluation,
     EvaluationContract,
     PolicyContract,
     PolicyReference,
-    PolicyResult,
 )
 from glbandits.serving.http.personalizer.iso8601 import as_microseconds, as_time
-from glbandits.serving.http.personalizer.rank_handlers import NO_CONTENT, loop_of
 from glbandits.serving.http.personalizer.schemas import check_ids, decode
-from glbandits.serving.runtime.service import Service
+from glbandits.serving.http.site import EvaluateLog, Site
 from glbandits.serving.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
@@ -34,23 +32,6 @@ ABANDONED = "the server ended before the evaluation did; begin it again"
 
 _contract = msgspec.json.Decoder(EvaluationContract)
 _reference = msgspec.json.Decoder(PolicyReference)
-
-
-class EvaluateLog(Protocol):
-    """What policies would have earned, from the log of a loop. Called in a thread of its own."""
-
-    def __call__(
-        self, store: EventStore, loop: str, *, start: int, end: int, policies: Sequence[PolicyContract]
-    ) -> list[PolicyResult]:
-        """A result for each policy, and for those that need no naming: Online, Baseline1 and BaselineRand.
-
-        Args:
-            store: has the log.
-            loop: whose log.
-            start: microseconds since 1970; decisions of this time and later count.
-            end: and those before this time.
-            policies: whose arguments are texts as `parse_arguments` reads them.
-        """
 
 
 class Worker(msgspec.Struct, frozen=True):
@@ -83,113 +64,111 @@ class Kept(msgspec.Struct, frozen=True):
     """Who is at work on it; None if nobody is."""
 
 
-class Evaluations:
-    """The handlers.
+async def create(site: Site, request: Request) -> Response:
+    """Begin an evaluation."""
+    evaluation = await _begin(site, request, os.urandom(16).hex())
+    place = f"{request.path.rstrip('/')}/{evaluation.id}".encode("latin-1")
+    return Response(201, msgspec.json.encode(evaluation), headers=((b"location", place),))
 
-    Args:
-        service: whose logs are evaluated.
-        configuring: applies the policy of an evaluation.
-        evaluate_log: does it; None if nobody can.
-    """
 
-    def __init__(self, service: Service, configuring: Configuring, evaluate_log: EvaluateLog | None) -> None:
-        self._service, self._store = service, service.store
-        self._configuring, self._evaluate_log = configuring, evaluate_log
-        self._running = set[asyncio.Task[None]]()
+async def create_named(site: Site, request: Request) -> Response:
+    """Begin an evaluation under an id, as 2022-09-01-preview has it."""
+    return Response(200, msgspec.json.encode(await _begin(site, request, request.values["evaluation"])))
 
-    async def create(self, request: Request) -> Response:
-        """Begin an evaluation."""
-        evaluation = await self._begin(request, os.urandom(16).hex())
-        place = f"{request.path.rstrip('/')}/{evaluation.id}".encode("latin-1")
-        return Response(201, msgspec.json.encode(evaluation), headers=((b"location", place),))
 
-    async def create_named(self, request: Request) -> Response:
-        """Begin an evaluation under an id, as 2022-09-01-preview has it."""
-        return Response(200, msgspec.json.encode(await self._begin(request, request.values["evaluation"])))
-
-    async def _begin(self, request: Request, evaluation_id: str) -> Evaluation:
-        loop = self._service.loop(loop_of(request)).name
-        if self._evaluate_log is None:
-            raise HttpError(
-                503,
-                "OperationNotAllowed",
-                "this server was started without estimators; export the log and run `glb evaluate`",
-            )
-        asked = decode(request.body, _contract)
-        check_ids("Evaluation", [evaluation_id])
-        if not evaluation_id.isprintable():
-            raise InvalidInput(f"Evaluation ids must have no control characters; got {evaluation_id[:40]!r}.")
-        for policy in asked.policies:
-            parse_arguments(policy.arguments)
-        evaluation = Evaluation(
-            id=evaluation_id,
-            name=asked.name,
-            start_time=asked.start_time,
-            end_time=asked.end_time,
-            job_id=evaluation_id,
-            status="pending",
-            creation_time=as_time(self._service.clock()),
+async def _begin(site: Site, request: Request, evaluation_id: str) -> Evaluation:
+    loop = site.service.loop(request.loop_name).name
+    if site.evaluate_log is None:
+        raise HttpError(
+            503,
+            "OperationNotAllowed",
+            "this server was started without estimators; export the log and run `glb evaluate`",
         )
-        await self._keep(loop, Kept(evaluation_id, evaluation, Worker(gethostname(), os.getpid())))
-        running = asyncio.create_task(self._finish(self._evaluate_log, loop, evaluation, asked.policies))
-        self._running.add(running)  # the event loop itself would let go of it
-        running.add_done_callback(self._running.discard)
-        return evaluation
+    asked = decode(request.body, _contract)
+    check_ids("Evaluation", [evaluation_id])
+    if not evaluation_id.isprintable():
+        raise InvalidInput(f"Evaluation ids must have no control characters; got {evaluation_id[:40]!r}.")
+    for policy in asked.policies:
+        parse_arguments(policy.arguments)
+    evaluation = Evaluation(
+        id=evaluation_id,
+        name=asked.name,
+        start_time=asked.start_time,
+        end_time=asked.end_time,
+        job_id=evaluation_id,
+        status="pending",
+        creation_time=as_time(site.service.clock()),
+    )
+    await _keep(site, loop, Kept(evaluation_id, evaluation, Worker(gethostname(), os.getpid())))
+    running = asyncio.create_task(_finish(site, site.evaluate_log, loop, evaluation, asked.policies))
+    site.tasks.add(running)  # the event loop itself would let go of it
+    running.add_done_callback(site.tasks.discard)
+    return evaluation
 
-    async def _finish(
-        self, evaluate_log: EvaluateLog, loop: str, evaluation: Evaluation, policies: list[PolicyContract]
-    ) -> None:
-        start, end = (as_microseconds(time) for time in (evaluation.start_time, evaluation.end_time))
-        try:
-            results = await asyncio.to_thread(evaluate_log, self._store, loop, start=start, end=end, policies=policies)
-        except Exception as error:
-            log.exception("evaluation %r of loop %r failed", evaluation.id, loop)
-            why = str(error) if isinstance(error, GlbanditsError) else "the server's log says why"
-            done = msgspec.structs.replace(evaluation, status="failed", failure=why)
-        else:
-            best = max(results, key=lambda result: result.total_summary.average_reward, default=None)
-            done = msgspec.structs.replace(
-                evaluation, status="completed", policy_results=results, optimal_policy=best.name if best else None
-            )
-        await self._keep(loop, Kept(evaluation.id, done))
 
-    async def get(self, request: Request) -> Response:
-        """An evaluation, and its results when they are there."""
-        return Response(200, msgspec.json.encode(await self._find(request, request.values["evaluation"])))
+async def _finish(
+    site: Site, evaluate_log: EvaluateLog, loop: str, evaluation: Evaluation, policies: list[PolicyContract]
+) -> None:
+    start, end = (as_microseconds(time) for time in (evaluation.start_time, evaluation.end_time))
+    try:
+        results = await asyncio.to_thread(
+            evaluate_log, site.service.store, loop, start=start, end=end, policies=policies
+        )
+    except Exception as error:
+        log.exception("evaluation %r of loop %r failed", evaluation.id, loop)
+        why = str(error) if isinstance(error, GlbanditsError) else "the server's log says why"
+        done = msgspec.structs.replace(evaluation, status="failed", failure=why)
+    else:
+        best = max(results, key=lambda result: result.total_summary.average_reward, default=None)
+        done = msgspec.structs.replace(
+            evaluation, status="completed", policy_results=results, optimal_policy=best.name if best else None
+        )
+    await _keep(site, loop, Kept(evaluation.id, done))
 
-    async def all(self, request: Request) -> Response:
-        """All evaluations, the oldest first."""
-        return Response(200, msgspec.json.encode(list((await self._kept(request)).values())))
 
-    async def delete(self, request: Request) -> Response:
-        """Forget an evaluation."""
-        evaluation = await self._find(request, request.values["evaluation"])
-        await self._keep(loop_of(request), Kept(evaluation.id, None))
-        return NO_CONTENT
+async def get(site: Site, request: Request) -> Response:
+    """An evaluation, and its results when they are there."""
+    return Response(200, msgspec.json.encode(await _find(site, request, request.values["evaluation"])))
 
-    async def apply(self, request: Request) -> Response:
-        """Run a policy that was evaluated."""
-        wanted = decode(request.body, _reference)
-        results = (await self._find(request, wanted.evaluation_id)).policy_results
-        arguments = [result.arguments for result in results if result.name == wanted.policy_name]
-        if not arguments:
-            raise HttpError(404, "LearningSettingsNotFound", f"the evaluation has no policy {wanted.policy_name!r}")
-        await self._configuring.apply(self._service.loop(loop_of(request)), arguments[0])
-        return NO_CONTENT
 
-    async def _keep(self, loop: str, kept: Kept) -> None:
-        body = msgspec.json.encode(kept)
-        await asyncio.to_thread(self._store.save_document, loop, EVALUATION, self._service.clock(), body)
+async def list_all(site: Site, request: Request) -> Response:
+    """All evaluations, the oldest first."""
+    return Response(200, msgspec.json.encode(list((await _kept(site, request)).values())))
 
-    async def _kept(self, request: Request) -> dict[str, Evaluation]:
-        loop = self._service.loop(loop_of(request)).name
-        return await asyncio.to_thread(kept_evaluations, self._store, loop, self._service.clock)
 
-    async def _find(self, request: Request, evaluation_id: str) -> Evaluation:
-        found = (await self._kept(request)).get(evaluation_id)
-        if found is None:
-            raise HttpError(404, "EvaluationNotFound", f"there is no evaluation {evaluation_id!r}")
-        return found
+async def delete(site: Site, request: Request) -> Response:
+    """Forget an evaluation."""
+    evaluation = await _find(site, request, request.values["evaluation"])
+    await _keep(site, request.loop_name, Kept(evaluation.id, None))
+    return NO_CONTENT
+
+
+async def apply(site: Site, request: Request) -> Response:
+    """Run a policy that was evaluated."""
+    wanted = decode(request.body, _reference)
+    results = (await _find(site, request, wanted.evaluation_id)).policy_results
+    arguments = [result.arguments for result in results if result.name == wanted.policy_name]
+    if not arguments:
+        raise HttpError(404, "LearningSettingsNotFound", f"the evaluation has no policy {wanted.policy_name!r}")
+    await run_policy(site.service.loop(request.loop_name), *parse_arguments(arguments[0]))
+    return NO_CONTENT
+
+
+async def _keep(site: Site, loop: str, kept: Kept) -> None:
+    body = msgspec.json.encode(kept)
+    await asyncio.to_thread(site.service.store.save_document, loop, EVALUATION, site.service.clock(), body)
+
+
+async def _kept(site: Site, request: Request) -> dict[str, Evaluation]:
+    loop = site.service.loop(request.loop_name).name
+    return await asyncio.to_thread(kept_evaluations, site.service.store, loop, site.service.clock)
+
+
+async def _find(site: Site, request: Request, evaluation_id: str) -> Evaluation:
+    found = (await _kept(site, request)).get(evaluation_id)
+    if found is None:
+        raise HttpError(404, "EvaluationNotFound", f"there is no evaluation {evaluation_id!r}")
+    return found
 
 
 class _Latest(NamedTuple):

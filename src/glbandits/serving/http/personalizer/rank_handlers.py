@@ -1,4 +1,4 @@
-"""Rank, reward and activate: an event that has one action."""
+"""Handlers of rank, reward and activate, for events with one action."""
 
 from collections.abc import Collection, Sequence
 
@@ -7,8 +7,7 @@ import msgspec
 from glbandits.serving.domain.event_ids import new_event_id
 from glbandits.serving.domain.events import Decision, DecisionRequest, EventStatus, Mode
 from glbandits.serving.domain.request_features import JSON, described_request
-from glbandits.serving.http.auth import Limits
-from glbandits.serving.http.http_types import HttpError, Request, Response
+from glbandits.serving.http.http_messages import NO_CONTENT, HttpError, Request, Response
 from glbandits.serving.http.personalizer.schemas import (
     RankableAction,
     RankedAction,
@@ -20,64 +19,54 @@ from glbandits.serving.http.personalizer.schemas import (
     decode,
     feature_objects,
 )
-from glbandits.serving.runtime.service import DEFAULT_LOOP, Service
-
-NO_CONTENT = Response(204)
-REWARD_RANGE = (-1.0, 1.0)
-"""Rewards of ranked events, unless their loop has a range of its own."""
+from glbandits.serving.http.site import Site
 
 _rank_request = msgspec.json.Decoder(RankRequest)
 _reward_request = msgspec.json.Decoder(RewardRequest)
 _encode = msgspec.json.Encoder().encode
 
-
-class Ranking:
-    """The handlers."""
-
-    def __init__(self, service: Service, limits: Limits) -> None:
-        self._service, self._limits = service, limits
-
-    async def rank(self, request: Request) -> Response:
-        """Choose one of the actions."""
-        asked = decode(request.body, _rank_request)
-        check_count(asked.actions, self._limits.actions)
-        event_id = asked.event_id or new_event_id()
-        question = DecisionRequest(
-            event_id=event_id,
-            request=described_request(
-                feature_objects(asked.context_features), [feature_objects(action.features) for action in asked.actions]
-            ),
-            encoding=JSON,
-            actions=tuple([action.id for action in asked.actions]),
-            excluded=tuple(places_of(asked.actions, asked.excluded_actions or ())),
-            deferred=bool(asked.defer_activation),
-            reward_range=REWARD_RANGE,
-        )
-        decision, degraded = await self._service.decide(loop_of(request), question)
-        response = RankResponse(
-            ranking_of(decision), event_id, decision.actions[decision.shown], model_version(decision), degraded
-        )
-        return Response(201, _encode(response))
-
-    async def reward(self, request: Request) -> Response:
-        """Tell what came of an event. One that comes too late is kept and not learned, without a word."""
-        event_id = event_of(request)
-        value = decode(request.body, _reward_request).value
-        if await self._service.reward(loop_of(request), event_id, value) is EventStatus.UNKNOWN:
-            raise unknown_event(event_id)
-        return NO_CONTENT
-
-    async def activate(self, request: Request) -> Response:
-        """Let a deferred event count, whether it has one action or several."""
-        event_id = event_of(request)
-        if await self._service.activate(loop_of(request), event_id) is EventStatus.UNKNOWN:
-            raise unknown_event(event_id)
-        return NO_CONTENT
+REWARD_RANGE = (-1.0, 1.0)
+"""The rewards that Personalizer accepts, unless the loop has a range of its own."""
 
 
-def loop_of(request: Request) -> str:
-    """The loop that the path names, or the one that is there without."""
-    return request.values.get("loop", DEFAULT_LOOP)
+async def rank(site: Site, request: Request) -> Response:
+    """Choose one of the actions."""
+    asked = decode(request.body, _rank_request)
+    check_count(asked.actions, site.settings.max_actions)
+    event_id = asked.event_id or new_event_id()
+    question = DecisionRequest(
+        event_id=event_id,
+        request=described_request(
+            feature_objects(asked.context_features), [feature_objects(action.features) for action in asked.actions]
+        ),
+        encoding=JSON,
+        actions=tuple([action.id for action in asked.actions]),
+        excluded=tuple(places_of(asked.actions, asked.excluded_actions or ())),
+        deferred=bool(asked.defer_activation),
+        reward_range=REWARD_RANGE,
+    )
+    decision, degraded = await site.service.decide(request.loop_name, question)
+    response = RankResponse(
+        ranking_of(decision), event_id, decision.actions[decision.shown], model_version(decision), degraded
+    )
+    return Response(201, _encode(response))
+
+
+async def reward(site: Site, request: Request) -> Response:
+    """Tell what came of an event. One that comes too late is kept and not learned, without a word."""
+    event_id = event_of(request)
+    value = decode(request.body, _reward_request).value
+    if await site.service.reward(request.loop_name, event_id, value) is EventStatus.UNKNOWN:
+        raise unknown_event(event_id)
+    return NO_CONTENT
+
+
+async def activate(site: Site, request: Request) -> Response:
+    """Let a deferred event count, whether it has one action or several."""
+    event_id = event_of(request)
+    if await site.service.activate(request.loop_name, event_id) is EventStatus.UNKNOWN:
+        raise unknown_event(event_id)
+    return NO_CONTENT
 
 
 def event_of(request: Request) -> str:

@@ -1,5 +1,1 @@
-"""Our own API: decisions among vectors of numbers, rewards, batches of both, and a look into every loop."""
-
-from glbandits.serving.http.v1.routes import add_routes
-
-__all__ = ["add_routes"]
+"""Our own API: decisions among vectors of numbers, rewards, batches of both, and the state of every loop."""

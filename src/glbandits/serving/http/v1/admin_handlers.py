@@ -1,7 +1,4 @@
-"""A look into loops, and their configuration: the handlers of what is asked now and then.
-
-Whatever reads or writes the store here does so in another thread, so that decisions need not wait.
-"""
+"""Handlers of the state and the configuration of loops. They use the store in threads, so decisions do not wait."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,9 +12,9 @@ from glbandits.errors import InvalidInput
 from glbandits.serving.domain.events import Decision
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.request_features import DENSE
-from glbandits.serving.http.http_types import HttpError, Request, Response
-from glbandits.serving.http.v1.decision_handlers import loop_of, understood
-from glbandits.serving.http.v1.operations import Site
+from glbandits.serving.http.http_messages import HttpError, Request, Response
+from glbandits.serving.http.site import Site
+from glbandits.serving.http.v1.decision_handlers import parse_json
 from glbandits.serving.http.v1.request_parsing import FLOATS_TYPE, whole_number
 from glbandits.serving.http.v1.schemas import (
     Counts,
@@ -46,7 +43,7 @@ async def loops(site: Site, request: Request) -> Response:  # noqa: ARG001 - as 
 
 async def status(site: Site, request: Request) -> Response:
     """How a loop is doing."""
-    loop = site.service.loop(loop_of(request))
+    loop = site.service.loop(request.loop_name)
     summary = await asyncio.to_thread(site.service.store.summary, loop.name)
     model, configuration = loop.published, loop.configuration
     return _response(
@@ -68,7 +65,7 @@ async def status(site: Site, request: Request) -> Response:
 
 async def configuration(site: Site, request: Request) -> Response:
     """The settings of a loop."""
-    return _response(_shown(site.service.loop(loop_of(request)).configuration))
+    return _response(_shown(site.service.loop(request.loop_name).configuration))
 
 
 async def configure(site: Site, request: Request) -> Response:
@@ -82,7 +79,7 @@ async def change(site: Site, request: Request) -> Response:
 
 
 async def _configure(site: Site, request: Request, before: Callable[[LoopConfig], LoopConfiguration]) -> Response:
-    loop, sent = site.service.loop(loop_of(request)), understood(_settings, request.body)
+    loop, sent = site.service.loop(request.loop_name), parse_json(_settings, request.body)
 
     def changed(kept: LoopConfig) -> LoopConfig:
         try:
@@ -96,7 +93,7 @@ async def _configure(site: Site, request: Request, before: Callable[[LoopConfig]
 
 async def event(site: Site, request: Request) -> Response:
     """A decision, with all that came of it."""
-    loop = site.service.loop(loop_of(request)).name
+    loop = site.service.loop(request.loop_name).name
     event_id, slot = request.values["event"], request.parameters().get("slot", "")
 
     def read() -> Response:
@@ -110,7 +107,7 @@ async def event(site: Site, request: Request) -> Response:
 
 async def events(site: Site, request: Request) -> Response:
     """The newest decisions whose event ids begin with a prefix."""
-    loop, parameters = site.service.loop(loop_of(request)).name, request.parameters()
+    loop, parameters = site.service.loop(request.loop_name).name, request.parameters()
     limit = whole_number(parameters.get("limit", str(PAGE)), "limit")
     if not 1 <= limit <= LARGEST_PAGE:
         raise InvalidInput(f"limit must be 1 to {LARGEST_PAGE}; got {limit}")
@@ -135,7 +132,7 @@ def page_of(store: EventStore, loop: str, prefix: str, limit: int, before: int |
 
 async def model(site: Site, request: Request) -> Response:
     """The model that decides now, as a safetensors file that `Bandit.load` reads."""
-    content = await asyncio.to_thread(site.service.loop(loop_of(request)).export_model)
+    content = await asyncio.to_thread(site.service.loop(request.loop_name).export_model)
     return Response(200, content, FLOATS_TYPE)
 
 

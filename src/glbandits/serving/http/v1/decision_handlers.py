@@ -1,7 +1,4 @@
-"""Decisions, rewards and activations: the handlers of everything that is asked often.
-
-JSON is taken as it is meant: nothing unknown, no text for a number.
-"""
+"""Handlers of decisions, rewards and activations. JSON is strict: unknown fields and numbers as text are refused."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,8 +9,8 @@ import msgspec
 from glbandits.errors import LARGEST, InvalidInput, number
 from glbandits.maths.links import find_link
 from glbandits.serving.domain.events import Aggregation, EventStatus
-from glbandits.serving.http.http_types import HttpError, Request, Response, as_refusal
-from glbandits.serving.http.v1.operations import Site
+from glbandits.serving.http.http_messages import HttpError, Request, Response, as_http_error
+from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1.request_parsing import FLOATS_TYPE, floats_question_of, question_of
 from glbandits.serving.http.v1.schemas import (
     ActivateRequest,
@@ -29,7 +26,6 @@ from glbandits.serving.http.v1.schemas import (
     decided,
 )
 from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.service import DEFAULT_LOOP
 
 LARGEST_BATCH = 1000
 """Decisions and rewards of a batch."""
@@ -43,13 +39,8 @@ _activate_request = msgspec.json.Decoder(ActivateRequest).decode
 _batch_request = msgspec.json.Decoder(BatchRequest).decode
 
 
-def loop_of(request: Request) -> str:
-    """The loop that the path names, or the one that is there without."""
-    return request.values.get("loop", DEFAULT_LOOP)
-
-
-def understood(decode: Callable[[bytes], Content], body: bytes) -> Content:
-    """What a body says. It is refused if it is no JSON, or not of the type that was asked for."""
+def parse_json(decode: Callable[[bytes], Content], body: bytes) -> Content:
+    """Decode a JSON body. Raises a 400 if it is invalid or of another type."""
     try:
         return decode(body)
     except msgspec.DecodeError as error:
@@ -59,34 +50,34 @@ def understood(decode: Callable[[bytes], Content], body: bytes) -> Content:
 async def decide(site: Site, request: Request) -> Response:
     """Choose an arm: from JSON, or from a body of float32 numbers."""
     if request.headers.get(b"content-type") == FLOATS_TYPE:
-        question = floats_question_of(request, site.limits)
+        question = floats_question_of(request, site.settings)
     else:
-        question = question_of(understood(_decide_request, request.body), site.limits)
-    return Response(200, _encode(decided(*await site.service.decide(loop_of(request), question))))
+        question = question_of(parse_json(_decide_request, request.body), site.settings)
+    return Response(200, _encode(decided(*await site.service.decide(request.loop_name, question))))
 
 
 async def reward(site: Site, request: Request) -> Response:
     """Tell what came of a decision."""
-    sent = understood(_reward_request, request.body)
-    return Response(200, _encode(await _rewarded(site, loop_of(request), sent)))
+    sent = parse_json(_reward_request, request.body)
+    return Response(200, _encode(await _rewarded(site, request.loop_name, sent)))
 
 
 async def activate(site: Site, request: Request) -> Response:
     """Let a deferred decision count."""
-    event_id = understood(_activate_request, request.body).event_id
-    status = await site.service.activate(loop_of(request), event_id)
+    event_id = parse_json(_activate_request, request.body).event_id
+    status = await site.service.activate(request.loop_name, event_id)
     return Response(200, _encode(_known(event_id, status)))
 
 
 async def batch(site: Site, request: Request) -> Response:
     """Many of both, each with an outcome of its own."""
-    sent = understood(_batch_request, request.body)
-    size, loop = len(sent.decide) + len(sent.reward), loop_of(request)
+    sent = parse_json(_batch_request, request.body)
+    size, loop = len(sent.decide) + len(sent.reward), request.loop_name
     if size > LARGEST_BATCH:
         raise InvalidInput(f"a batch may have {LARGEST_BATCH} items; got {size}. Send several")
     site.service.loop(loop)
     if sent.reward:
-        site.api.admit(request, "reward")
+        site.authenticator.admit(request, "reward")
     decisions = [_outcome(_asked(site, loop, asked), request) for asked in sent.decide]
     rewards = [_outcome(_rewarded(site, loop, reward), request) for reward in sent.reward]
     # All begin in this order, so the log has the decisions before the rewards.
@@ -99,7 +90,7 @@ async def batch(site: Site, request: Request) -> Response:
 
 
 async def _asked(site: Site, loop: str, asked: DecideRequest) -> Decided:
-    return decided(*await site.service.decide(loop, question_of(asked, site.limits)))
+    return decided(*await site.service.decide(loop, question_of(asked, site.settings)))
 
 
 async def _rewarded(site: Site, loop: str, sent: EventRewardRequest) -> Rewarded:
@@ -124,5 +115,5 @@ async def _outcome(answer: Awaitable[Content], request: Request) -> tuple[Conten
     try:
         return await answer, None
     except Exception as error:
-        refused = as_refusal(error, request)
+        refused = as_http_error(error, request)
         return None, ItemProblem(status=refused.status, code=refused.code, detail=refused.message)

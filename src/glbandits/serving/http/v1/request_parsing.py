@@ -10,21 +10,20 @@ from glbandits.errors import InvalidInput
 from glbandits.serving.domain.event_ids import new_event_id
 from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.request_features import DENSE
-from glbandits.serving.http.auth import Limits
-from glbandits.serving.http.http_types import Request
+from glbandits.serving.http.http_messages import Request
 from glbandits.serving.http.v1.schemas import LONGEST_ID, DecideRequest
+from glbandits.serving.server_settings import Settings
 
 FLOATS_TYPE = b"application/octet-stream"
-PARAMETERS = ("arms", "eventId", "excluded", "deferred")
 FLOAT32 = np.dtype("<f4")
 FLAGS = {"true": True, "false": False}
 
 
-def question_of(asked: DecideRequest, limits: Limits) -> DecisionRequest:
+def question_of(asked: DecideRequest, settings: Settings) -> DecisionRequest:
     """From the JSON form."""
     arms = asked.arms
     count, width = len(arms), len(arms[0])
-    _check_size(count, width, limits)
+    _check_size(count, width, settings)
     if list(map(len, arms)).count(width) < count:
         place = next(place for place, arm in enumerate(arms) if len(arm) != width)
         raise InvalidInput(
@@ -44,7 +43,7 @@ def question_of(asked: DecideRequest, limits: Limits) -> DecisionRequest:
     )
 
 
-def floats_question_of(request: Request, limits: Limits) -> DecisionRequest:
+def floats_question_of(request: Request, settings: Settings) -> DecisionRequest:
     """From a body of float32 numbers, little-endian, arm after arm; the rest is in the query."""
     parameters = _parameters(request)
     count = whole_number(parameters.get("arms", ""), "arms, the number of arms,")
@@ -53,7 +52,7 @@ def floats_question_of(request: Request, limits: Limits) -> DecisionRequest:
             f"the body must be float32 numbers, as many for each of the {count} arms; got {len(request.body)} bytes"
         )
     width = len(request.body) // (4 * count)
-    _check_size(count, width, limits)
+    _check_size(count, width, settings)
     numbers = np.frombuffer(request.body, FLOAT32).astype(np.float64)
     excluded = parameters.get("excluded", "")
     return DecisionRequest(
@@ -67,15 +66,10 @@ def floats_question_of(request: Request, limits: Limits) -> DecisionRequest:
 
 
 def _parameters(request: Request) -> dict[str, str]:
-    """Those of the query, of which all are known."""
     name, _, value = request.query.partition("=")
-    if name == "arms" and value.isdigit():  # as most ask; the general way costs microseconds
+    if name == "arms" and value.isdigit():  # the common case; parsing costs microseconds
         return {name: value}
-    parameters = request.parameters()
-    for name in parameters:
-        if name not in PARAMETERS:
-            raise InvalidInput(f"unknown parameter {name!r}; known are {', '.join(PARAMETERS)}")
-    return parameters
+    return request.parameters()
 
 
 @lru_cache(maxsize=1024)
@@ -89,11 +83,11 @@ def places(count: int) -> tuple[str, ...]:
     return tuple(map(str, range(count)))
 
 
-def _check_size(count: int, width: int, limits: Limits) -> None:
-    if count > limits.dense_actions:
-        raise InvalidInput(f"a decision may have {limits.dense_actions} arms; got {count}. Choose among fewer")
-    if not 1 <= width <= limits.features:
-        raise InvalidInput(f"an arm must have 1 to {limits.features} features; got {width}")
+def _check_size(count: int, width: int, settings: Settings) -> None:
+    if count > settings.max_dense_actions:
+        raise InvalidInput(f"a decision may have {settings.max_dense_actions} arms; got {count}. Choose among fewer")
+    if not 1 <= width <= settings.max_features:
+        raise InvalidInput(f"an arm must have 1 to {settings.max_features} features; got {width}")
 
 
 def _checked_ids(ids: list[str], count: int) -> tuple[str, ...]:

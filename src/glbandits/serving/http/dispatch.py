@@ -1,0 +1,185 @@
+"""The ASGI application of an endpoint: authenticates, reads the body, calls the handler, sends the response."""
+
+import asyncio
+import logging
+import re
+import time
+from functools import lru_cache
+from random import getrandbits
+from urllib.parse import parse_qsl, unquote
+
+from starlette.types import Receive, Scope, Send
+
+from glbandits.errors import InvalidInput, look_up
+from glbandits.serving.http.auth import OPEN
+from glbandits.serving.http.endpoint import Endpoint, ErrorFormat
+from glbandits.serving.http.http_messages import RETRY_SOON, HttpError, Request, Response, as_http_error
+from glbandits.serving.http.site import Site
+
+log = logging.getLogger(__name__)
+
+NO_ROUTE = "none"
+"""The label of requests without an endpoint in the metrics."""
+ONCE = (b"host", b"ocp-apim-subscription-key", b"authorization", b"content-type", b"content-encoding")
+"""Headers that a request may have once. A proxy might read another of two than we do."""
+LONGEST_CACHED_QUERY = 256
+_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
+
+
+class ClientDisconnected(Exception):
+    """The client is gone; nobody waits for a response."""
+
+
+class EndpointApp:
+    """An ASGI application that serves one endpoint. Its errors are responses; it raises nothing."""
+
+    def __init__(self, endpoint: Endpoint, site: Site) -> None:
+        self._endpoint, self._site = endpoint, site
+        self._max_body = site.settings.max_body if endpoint.max_body is None else endpoint.max_body
+        self._known = None if endpoint.parameters is None else tuple(one.name for one in endpoint.parameters)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        began, endpoint, site = time.perf_counter(), self._endpoint, self._site
+        request = request_of(scope)
+        try:
+            response = await self._respond(request, scope, receive)
+        except ClientDisconnected:
+            return
+        except asyncio.CancelledError:  # the server cancels what is left when its grace is over
+            stopped = HttpError(503, "Stopped", "The server is stopping. Send the request again.", RETRY_SOON)
+            response = endpoint.error_format(stopped, request, endpoint.error_code)
+        except Exception as error:
+            response = endpoint.error_format(as_http_error(error, request), request, endpoint.error_code)
+        await send_response(response, request, send)
+        seconds = time.perf_counter() - began
+        site.requests.add(endpoint.scope or "open", response.status, seconds)
+        _log_request(request, response.status, seconds, scope, audited=endpoint.scope == "admin")
+
+    async def _respond(self, request: Request, scope: Scope, receive: Receive) -> Response:
+        endpoint, site = self._endpoint, self._site
+        values: dict[str, str] = scope["path_params"]
+        request.values = {
+            name: unquote(value, errors="strict") if "%" in value else value for name, value in values.items()
+        }
+        _check_headers(request, scope)
+        if endpoint.scope != OPEN:
+            scope["glb_key"] = site.authenticator.admit(request, endpoint.scope)
+        if request.query and self._known is not None:
+            _check_query(request.query, self._known)
+        request.body = await _read_body(receive, self._max_body, request)
+        return await endpoint.handler(site, request)
+
+
+def request_of(scope: Scope) -> Request:
+    """The request of an ASGI scope, without its body."""
+    headers = dict(scope["headers"])
+    request_id = headers.get(b"x-request-id")
+    if request_id is not None and _REQUEST_ID.fullmatch(request_id):
+        name = request_id.decode()
+    else:
+        name = f"{getrandbits(64):016x}"
+    return Request(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), headers, name)
+
+
+def _check_headers(request: Request, scope: Scope) -> None:
+    headers = request.headers
+    if len(headers) < len(scope["headers"]):
+        names = [name for name, _ in scope["headers"]]
+        for name in ONCE:
+            if names.count(name) > 1:
+                raise HttpError(400, "BadRequest", f"the header {name.decode()} is there twice; send it once")
+    if b"host" not in headers and scope["http_version"] == "1.1":
+        raise HttpError(400, "BadRequest", "the header host is missing")
+    if headers.get(b"content-encoding", b"identity") != b"identity":
+        encoding = headers[b"content-encoding"][:40].decode("latin-1")
+        raise HttpError(415, "BadRequest", f"content-encoding {encoding!r} is not supported; send the body as it is")
+
+
+def _check_query(query: str, known: tuple[str, ...]) -> None:
+    (_checked_query if len(query) <= LONGEST_CACHED_QUERY else _checked_query.__wrapped__)(query, known)
+
+
+@lru_cache(maxsize=256)
+def _checked_query(query: str, known: tuple[str, ...]) -> None:
+    names = [name for name, _ in parse_qsl(query, keep_blank_values=True, errors="strict")]
+    for name in names:
+        if not known:
+            raise InvalidInput(f"this takes no parameters in the query; got {name[:40]!r}")
+        look_up("parameter", name[:40], dict.fromkeys(known))
+        if names.count(name) > 1:
+            raise InvalidInput(f"the parameter {name} is there twice; send it once")
+
+
+async def _read_body(receive: Receive, limit: int, request: Request) -> bytes:
+    """Read the whole body. Stops reading and raises a 413 as soon as it is larger than `limit`."""
+    length = request.headers.get(b"content-length")
+    if length is not None and length.isdigit() and int(length) > limit:
+        raise _too_large(limit)
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise ClientDisconnected
+    body: bytes = message.get("body", b"")
+    if message.get("more_body", False):
+        parts, size = [body], len(body)
+        while message.get("more_body", False):
+            if size > limit:
+                raise _too_large(limit)
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnected
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+        body = b"".join(parts)
+    if len(body) > limit:
+        raise _too_large(limit)
+    return body
+
+
+def _too_large(limit: int) -> HttpError:
+    return HttpError(413, "PayloadSizeExceeded", f"a body may have {limit} bytes; send less")
+
+
+async def send_response(response: Response, request: Request, send: Send) -> None:
+    """Send a response with the headers that all responses have."""
+    status, body, content_type, more = response
+    headers = [(b"x-content-type-options", b"nosniff"), (b"x-request-id", request.id.encode())]
+    if status != 204:
+        headers.append((b"content-length", b"%d" % len(body)))
+        headers.append((b"content-type", content_type))
+    headers += more
+    if status >= 400 and b"expect" in request.headers:
+        # A client that waits for 100 Continue may leave out the body, so what comes next is ambiguous.
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body})
+
+
+def _log_request(request: Request, status: int, seconds: float, scope: Scope, *, audited: bool) -> None:
+    """Log failures as warnings; refused keys and administration as information; all others for debugging.
+
+    A line has neither the query nor headers nor the body: they have keys and features.
+    """
+    level = logging.WARNING if status >= 500 else logging.INFO if audited or status in (401, 403) else logging.DEBUG
+    if log.isEnabledFor(level):
+        client = scope.get("client")
+        log.log(
+            level,
+            "%s %s: %d in %.1f ms, key %s, client %s",
+            request.method,
+            request.path,
+            status,
+            1000 * seconds,
+            scope.get("glb_key", "none"),
+            client[0] if client else "unknown",
+            extra={"request": request.id},
+        )
+
+
+async def send_error(error: HttpError, error_format: ErrorFormat, site: Site, scope: Scope, send: Send) -> None:
+    """Answer a request that has no endpoint."""
+    request = request_of(scope)
+    response = error_format(error, request, "BadRequest")
+    await send_response(response, request, send)
+    site.requests.add(NO_ROUTE, response.status, 0.0)
+    _log_request(request, response.status, 0.0, scope, audited=False)

@@ -1,0 +1,83 @@
+"""Requests, responses and errors, as the handlers of all endpoints use them."""
+
+import logging
+from collections.abc import Mapping
+from typing import NamedTuple
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
+from glbandits.serving.domain.errors import QueueFull, StoreError, UnknownLoop
+
+log = logging.getLogger(__name__)
+
+JSON_TYPE = b"application/json"
+DEFAULT_LOOP = "default"
+RETRY_SOON = ((b"retry-after", b"1"),)
+
+
+class Request(msgspec.Struct):
+    """A request whose body was read completely."""
+
+    method: str
+    path: str
+    """Percent-encoded, as it was sent."""
+    query: str
+    headers: dict[bytes, bytes]
+    """By lower-case name. Of several with one name the last."""
+    id: str
+    """The x-request-id of the client, or a random one. The log and the response have the same."""
+    values: Mapping[str, str] = {}
+    """The parameters of the path, decoded."""
+    body: bytes = b""
+
+    def parameters(self) -> dict[str, str]:
+        """The parameters of the query. Raises UnicodeDecodeError if they are not UTF-8."""
+        return dict(parse_qsl(self.query, keep_blank_values=True, errors="strict"))
+
+    @property
+    def loop_name(self) -> str:
+        """The loop that the path names, or the default loop."""
+        return self.values.get("loop", DEFAULT_LOOP)
+
+
+class Response(NamedTuple):
+    """Status, body, content type and further headers."""
+
+    status: int
+    body: bytes = b""
+    content_type: bytes = JSON_TYPE
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+NO_CONTENT = Response(204)
+
+
+class HttpError(GlbanditsError):
+    """An error response: an HTTP status, a stable code for programs, and a message for people."""
+
+    def __init__(self, status: int, code: str, message: str, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.headers = status, code, message, headers
+
+
+def as_http_error(error: Exception, request: Request) -> HttpError:
+    """Map an exception to an error response. Unexpected exceptions are logged, and the client learns no details."""
+    if isinstance(error, HttpError):
+        return error
+    if isinstance(error, UnicodeDecodeError):
+        return HttpError(400, "BadRequest", "the path or the query is not UTF-8")
+    if isinstance(error, RecursionError):  # only parsers of the request recurse
+        return HttpError(400, "BadRequest", "what was sent is nested too deep")
+    if isinstance(error, InvalidInput | UnknownName | ModelFileError):
+        return HttpError(400, "BadRequest", str(error))
+    if isinstance(error, UnknownLoop):
+        return HttpError(404, "UnknownLoop", str(error))
+    if isinstance(error, QueueFull):
+        return HttpError(503, "QueueFull", str(error), RETRY_SOON)
+    if isinstance(error, StoreError):  # the message may name files, so only the log has it
+        log.warning("%s %s: %s", request.method, request.path, error, extra={"request": request.id})
+        return HttpError(503, "StoreError", "the store could not do it; send it again later", RETRY_SOON)
+    log.error("%s %s failed", request.method, request.path, exc_info=error, extra={"request": request.id})
+    return HttpError(500, "InternalServerError", "the server failed; its log says why")

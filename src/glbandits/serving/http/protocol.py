@@ -1,0 +1,207 @@
+"""uvicorn's protocol with limits that uvicorn lacks: sizes, deadlines, connections and pipelined requests."""
+
+import asyncio
+import logging
+from asyncio import TimerHandle
+from typing import Any
+
+import httptools
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+log = logging.getLogger(__name__)
+
+MAX_HEAD = 64 * 1024
+"""Bytes of a request's head, give or take a `SLICE`; more get 431."""
+SLICE = 2048
+"""Bytes that are parsed at a time. It bounds the number of pipelined requests that wait in memory."""
+HEAD_SECONDS = 30
+"""Time for the head of a request, from its first byte or from the start of the connection; then 408."""
+BODY_SECONDS = 60
+"""Time for the whole body of a request; then 408."""
+WRITE_SECONDS = 60
+"""Time for a client to read what fills the write buffer; then the connection is aborted."""
+TICK_SECONDS = 1
+LOG_SECONDS = 10
+
+
+class PausableFlow(FlowControl):
+    """Flow control that does not resume reading while it is held."""
+
+    held = False
+
+    def resume_reading(self) -> None:
+        """Resume, unless held."""
+        if not self.held:
+            super().resume_reading()
+
+    def hold(self) -> None:
+        """Stop reading until `release`."""
+        self.held = True
+        self.pause_reading()
+
+    def release(self) -> None:
+        """Read again."""
+        self.held = False
+        self.resume_reading()
+
+
+class LimitedProtocol(HttpToolsProtocol):
+    """A connection. uvicorn's setting `limit_concurrency` is the maximum of connections of a process."""
+
+    flow: PausableFlow
+    refusal_logged_at = float("-inf")
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        # uvicorn would count tasks too, and pipelined requests have several for a moment.
+        self._max_connections, self.limit_concurrency = self.limit_concurrency, None
+        self._unparsed = b""
+        """Received while pipelined requests wait."""
+        self._in_head = True
+        self._progressed = False
+        self._unprogressed = 0
+        """Bytes since a head, a part of a body or a whole request was parsed."""
+        self._deadline = self._write_deadline = 0.0
+        """By the clock of the event loop; 0 for none."""
+        self._ticker: TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Refuse the connection if there are too many."""
+        super().connection_made(transport)
+        self.flow = PausableFlow(transport)
+        if self._max_connections is not None and len(self.connections) > self._max_connections:
+            self._log_refusal()
+            self._refuse(503)
+            return
+        self._deadline = self.loop.time() + HEAD_SECONDS
+        self._ticker = self.loop.call_later(TICK_SECONDS, self._tick)
+
+    def _log_refusal(self) -> None:
+        """Log that there are too many connections, at most once in `LOG_SECONDS`."""
+        if self.loop.time() > LimitedProtocol.refusal_logged_at + LOG_SECONDS:
+            LimitedProtocol.refusal_logged_at = self.loop.time()
+            log.warning("Connections are refused: %d are open. Raise --max-connections.", len(self.connections) - 1)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget what was not parsed."""
+        if self._ticker is not None:
+            self._ticker.cancel()
+        self._unparsed = b""
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse, or keep the data while pipelined requests wait."""
+        self._unset_keepalive_if_required()
+        if not self._deadline:
+            self._deadline = self.loop.time() + HEAD_SECONDS
+        if len(data) <= SLICE and not self._unparsed and not self.pipeline:
+            self._parse(data)
+        else:
+            self._unparsed += data
+            self._parse_slices()
+
+    def _parse_slices(self) -> None:
+        data, start = self._unparsed, 0
+        while start < len(data) and not self.pipeline and not self.transport.is_closing():
+            self._parse(data[start : start + SLICE])
+            start += SLICE
+        self._unparsed = data[start:]
+        if self.pipeline or self._unparsed:
+            self.flow.hold()
+        elif self.flow.held:
+            self.flow.release()
+
+    def _parse(self, data: bytes) -> None:
+        self._progressed = False
+        try:
+            self._feed(data)
+        except httptools.HttpParserError as error:
+            log.info("Invalid HTTP request from %s: %s", self.client[0] if self.client else "unknown", error)
+            self._refuse(400)
+            return
+        self._unprogressed = 0 if self._progressed else self._unprogressed + len(data)
+        if self._unprogressed > MAX_HEAD:
+            self._refuse(431)
+
+    def _feed(self, data: bytes) -> None:
+        """Let the parser read. The parser skips the body of a request to upgrade, so parse it without the upgrade."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            method = self.parser.get_method()
+            if method == b"CONNECT":
+                raise httptools.HttpParserError("CONNECT is not supported") from None
+            lines = [b"%s %s HTTP/1.1" % (method, self.url), b"connection: close"]
+            lines += [b"%s: %s" % header for header in self.headers if header[0] not in (b"connection", b"upgrade")]
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.feed_data(b"\r\n".join([*lines, b"", b""]) + data[upgrade.args[0] :])
+
+    def on_message_begin(self) -> None:
+        """A request starts."""
+        super().on_message_begin()
+        self._in_head = True
+        if not self._deadline:
+            self._deadline = self.loop.time() + HEAD_SECONDS
+
+    def on_headers_complete(self) -> None:
+        """The head of a request is complete."""
+        self._progressed = True
+        if self.parser.should_upgrade():
+            return  # see `_feed`
+        self._in_head = False
+        self._deadline = self.loop.time() + BODY_SECONDS
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body was received."""
+        self._progressed = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The whole request was received."""
+        self._progressed = True
+        if self._in_head:
+            return  # an upgrade
+        self._in_head, self._deadline = True, 0.0
+        super().on_message_complete()
+        if self.cycle.response_complete:  # a refused request, whose body cancelled the keep-alive timer
+            self._deadline = self.loop.time() + self.timeout_keep_alive
+
+    def on_response_complete(self) -> None:
+        """Go on with requests that were pipelined."""
+        super().on_response_complete()
+        if self.flow.held and not self.transport.is_closing():
+            self._parse_slices()
+
+    def pause_writing(self) -> None:
+        """The write buffer is full."""
+        self._write_deadline = self.loop.time() + WRITE_SECONDS
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client has read most of it."""
+        self._write_deadline = 0.0
+        super().resume_writing()
+
+    def _tick(self) -> None:
+        """Once a second: end the connection if a deadline has passed."""
+        now = self.loop.time()
+        if self._write_deadline and now > self._write_deadline:
+            self.transport.abort()
+            return
+        if self.flow.read_paused and self._deadline:
+            self._deadline += TICK_SECONDS  # the client cannot send at the moment
+        elif self._deadline and now > self._deadline:
+            self._refuse(408)
+            return
+        self._ticker = self.loop.call_later(TICK_SECONDS, self._tick)
+
+    def _refuse(self, status: int) -> None:
+        """Answer what was being received with an error, unless an earlier response is not complete; then close."""
+        waits_for_body = self.cycle is not None and not self._in_head and not self.cycle.response_started
+        if not self.pipeline and (self.cycle is None or self.cycle.response_complete or waits_for_body):
+            message = STATUS_LINE[status][9:-2]
+            head = b"content-type: text/plain\r\ncontent-length: %d\r\nconnection: close\r\n\r\n" % len(message)
+            self.transport.write(STATUS_LINE[status] + head + message)
+        self.transport.close()

@@ -1,0 +1,139 @@
+"""`Site`: what handlers work on, and how it starts and stops."""
+
+import asyncio
+import logging
+import threading
+from contextlib import AsyncExitStack
+from typing import Any, Protocol
+
+import numpy as np
+
+from glbandits.serving.domain.errors import StoreError
+from glbandits.serving.domain.events import DecisionRequest
+from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.request_features import DENSE
+from glbandits.serving.http.auth import Authenticator
+from glbandits.serving.http.http_messages import RETRY_SOON, HttpError
+from glbandits.serving.runtime.maintenance import Maintenance
+from glbandits.serving.runtime.metrics import RequestMetrics
+from glbandits.serving.runtime.rate_limit import RateLimit
+from glbandits.serving.runtime.service import Service
+from glbandits.serving.server_settings import Settings
+from glbandits.serving.storage.api_keys import Keys
+from glbandits.serving.storage.event_store import EventStore
+from glbandits.serving.storage.open_store import open_store
+
+log = logging.getLogger(__name__)
+
+
+class EvaluateLog(Protocol):
+    """Estimates what policies would have earned, from the log of a loop. Called in a thread of its own."""
+
+    def __call__(self, store: EventStore, loop: str, *, start: int, end: int, policies: Any) -> Any:
+        """Return a `PolicyResult` for each policy, and for Online, Baseline1 and BaselineRand.
+
+        Args:
+            store: has the log.
+            loop: the name of the loop.
+            start: microseconds since 1970; decisions of this time and later count.
+            end: and those before this time.
+            policies: `PolicyContract`s.
+        """
+
+
+class Site:
+    """The service and what its endpoints share. Belongs to one event loop.
+
+    Args:
+        settings: of the server.
+        evaluate_log: runs the evaluations of Personalizer's API; without it they are refused.
+    """
+
+    service: Service
+    """Set when the site has started."""
+    authenticator: Authenticator
+
+    def __init__(self, settings: Settings, *, evaluate_log: EvaluateLog | None = None) -> None:
+        self.settings, self.evaluate_log = settings, evaluate_log
+        self.requests = RequestMetrics()
+        self.tasks: set[asyncio.Task[None]] = set()
+        """Evaluations that run."""
+        self.draining = False
+        """Whether the server is about to stop: it is not ready, though it still answers."""
+        self.damage: list[str] = []
+        """What is wrong with the files of the store."""
+        self._opened = AsyncExitStack()
+        self._closing = False
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("service", "authenticator"):
+            raise HttpError(503, "NotStarted", "The service has not started. Retry later.", RETRY_SOON)
+        raise AttributeError(name)
+
+    async def start(self) -> None:
+        """Open the store, load the models, and start learning and maintenance. Raises StoreError."""
+        try:
+            await asyncio.to_thread(self._open)
+        except BaseException:
+            await self._opened.aclose()
+            raise
+        maintenance = Maintenance(self.service, self.authenticator)
+        self._opened.push_async_callback(asyncio.to_thread, maintenance.close)
+        self.service.start()
+        maintenance.start()
+        threading.Thread(target=self._check_store, name="store-check", daemon=True).start()
+
+    def _check_store(self) -> None:
+        """Look for damage of the files. This reads everything, so only the process that learns does it."""
+        if not self._lock.held():
+            return
+        try:
+            found = self.service.store.check()
+        except StoreError as error:
+            if self._closing:
+                return
+            log.error("The store cannot be checked: %s", error)
+            found = ["it cannot be read completely"]
+        for line in found:
+            log.error("The store is damaged: %s. Restore a backup.", line)
+        self.damage = found
+
+    def _open(self) -> None:
+        settings = self.settings
+        store = open_store(settings.store, durability=settings.durability)
+        self._opened.callback(store.close)
+        self._lock = store.learner_lock()
+        self._opened.callback(self._lock.close)
+        service = Service(
+            store,
+            settings.loops,
+            queue=settings.queue,
+            queue_bytes=settings.queue_bytes,
+            learns=self._lock.held,
+            first_configuration=LoopConfig(reward_wait=settings.reward_window_seconds),
+        )
+        self._opened.push_async_callback(service.close)
+        warm_up(service)
+        rate_limit = RateLimit(settings.rate_limit / settings.processes)
+        self.open(service, Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit))
+
+    def open(self, service: Service, authenticator: Authenticator) -> None:
+        """Serve with these from now on. The caller starts and closes the service."""
+        self.service, self.authenticator = service, authenticator
+
+    async def close(self) -> None:
+        """Cancel evaluations, write the queue, save the models and close the store."""
+        self._closing = True
+        for task in self.tasks:
+            task.cancel()
+        await self._opened.aclose()
+
+
+def warm_up(service: Service) -> None:
+    """Decide and learn once without storing anything, so that the code of each loop is loaded or compiled."""
+    for loop in service.loops.values():
+        width = loop.published.bandit.dim
+        loop.decide(
+            DecisionRequest(event_id="", request=np.zeros((2, width)).tobytes(), encoding=DENSE, actions=("a", "b"))
+        )
+        loop.published.bandit.copy().learn(np.zeros(width), 0.0)

@@ -1,0 +1,79 @@
+"""An application that is asked without a network. The clock stands until a test moves it; nothing learns by itself."""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+import msgspec
+
+from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.http.app import app_of
+from glbandits.serving.http.auth import Authenticator
+from glbandits.serving.http.endpoint import Endpoint
+from glbandits.serving.http.endpoints import ENDPOINTS
+from glbandits.serving.http.site import EvaluateLog, Site
+from glbandits.serving.runtime.rate_limit import RateLimit
+from glbandits.serving.runtime.service import Service
+from glbandits.serving.server_settings import Settings
+from glbandits.serving.storage.api_keys import SCOPES, Keys
+from glbandits.serving.storage.sqlite_store import SqliteStore
+
+
+class ServedSite:
+    """A site over a fresh store, with a key for everything and a key for `narrow` scopes."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        loops: tuple[str, ...] = ("default",),
+        configuration: LoopConfig | None = None,
+        now: int = 1_000_000,
+        narrow: tuple[str, ...] = ("rank", "reward"),
+        evaluate_log: EvaluateLog | None = None,
+        endpoints: Sequence[Endpoint] = ENDPOINTS,
+        **settings: Any,
+    ) -> None:
+        self.now = now
+        store = SqliteStore(folder / "events.db")
+        self.service = Service(store, loops, clock=lambda: self.now)
+        if configuration is not None:
+            for loop in self.service.loops.values():
+                loop.configure(configuration)
+        keys = Keys(store, clock=lambda: self.now)
+        self.key, self.narrow_key = keys.create("all", tuple(SCOPES)).text, keys.create("narrow", narrow).text
+        self.site = Site(Settings(store=str(folder / "events.db"), **settings), evaluate_log=evaluate_log)
+        self.site.open(self.service, Authenticator(keys.live, rate_limit=RateLimit(self.site.settings.rate_limit)))
+        self.app = app_of(self.site, endpoints=endpoints)
+        self._runner = asyncio.Runner()
+        self._client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(self.app),
+            base_url="http://test",
+            headers={"authorization": f"Bearer {self.key}"},
+        )
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine in the event loop of the service."""
+        return self._runner.run(work)
+
+    def ask(self, method: str, path: str, content: Any = None, **more: Any) -> httpx.Response:
+        """Send a request. Content is sent as JSON unless it is bytes."""
+        return self._runner.run(self.asked(method, path, content, **more))
+
+    async def asked(self, method: str, path: str, content: Any = None, **more: Any) -> httpx.Response:
+        """Do the same in the event loop."""
+        body = content if isinstance(content, bytes) or content is None else msgspec.json.encode(content)
+        return await self._client.request(method, path, content=body, **more)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._runner.run(self._client.aclose())
+        self._runner.run(self.service.close())
+        self._runner.close()
