@@ -45,7 +45,7 @@ class TestStatistics:
         told = figures(site)
         assert (told["loop"], told["window"], told["verdict"], told["decisions"]) == ("default", "hour", "early", 0)
         assert [told[name] for name in ("reward", "baseline", "difference", "delays", "points")] == [None] * 4 + [[]]
-        assert told["learner"] == {"running": False, "learnedAt": None, "lag": 0.0, "failures": 0}
+        assert told["learner"] == {"running": False, "learnedAt": None, "lag": 0.0, "failures": 0, "setAside": 0}
 
     def test_say_that_a_loop_is_better_than_its_baseline(self, site: Site) -> None:
         """The baseline has a chance of a tenth at least: fewer than 30 among 600 happen once in 10^5 times."""

@@ -107,4 +107,4 @@ def test_metrics_need_the_scope_read(site: ServedSite) -> None:
     assert reply.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert 'glb_requests_total{process="' in reply.text
     assert 'scope="read",status="401"} 1.0' in reply.text
-    assert 'glb_decisions_total{status="accepted",loop="default"} 0.0' in reply.text
+    assert 'glb_decisions_total{loop="default",status="accepted"} 0.0' in reply.text
