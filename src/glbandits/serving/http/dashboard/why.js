@@ -32,25 +32,26 @@ function explanationParts({ slots }, event) {
   if (explainedBy !== event.modelVersion) {
     parts.push(element("p", { class: "notice" }, `Model ${event.modelVersion}, which decided, cannot be learned again from the log. These are the contributions in the current model, ${explainedBy}.`));
   }
-  parts.push(...listed.map((action) => contributionTable(action, largest)));
+  parts.push(...listed.flatMap((action) => explainedAction(action, largest)));
   if (listed.length < actions.length) parts.push(element("p", { class: "muted" }, `${count(actions.length - listed.length)} actions with lower scores are not listed.`));
   return parts;
 }
 
-function contributionTable(action, largest) {
+function explainedAction(action, largest) {
+  const digits = decimals(largest / 10); // three digits of the largest contribution
   const roles = [action.shown && "shown", action.chosen && "drawn"].filter(Boolean).join(", ");
   const rows = action.contributions.map(({ feature, value, contribution }) => element("tr", {},
     element("td", {}, clipped(feature)),
     element("td", {}, value === null ? "" : `${1 * value.toPrecision(4)}`.replace("-", "−")),
     element("td", { class: "chance" }, signedBar(contribution / largest)),
-    element("td", {}, signed(contribution))));
-  const caption = element("caption", {}, clipped(action.id),
-    element("span", { class: "muted" }, `score ${plain(action.score, 3)}, probability ${percent(action.probability)}${roles && `, ${roles}`}`));
-  const head = element("tr", {}, ...["Feature", "Value", "", "Contribution"].map((text) => element("th", {}, text)));
-  return element("div", { class: "scroll" }, element("table", {}, caption, element("thead", {}, head), element("tbody", {}, ...rows)));
+    element("td", {}, `${contribution > 0 ? "+" : ""}${plain(contribution, digits)}`)));
+  const facts = `score ${plain(action.score, digits)}, probability ${percent(action.probability)}${roles && `, ${roles}`}`;
+  const head = element("tr", {}, ...["Feature", "Value", "", "Adds"].map((text) => element("th", {}, text)));
+  return [
+    element("h4", {}, clipped(action.id), element("span", { class: "muted" }, facts)),
+    element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)),
+  ];
 }
-
-const signed = (number) => `${number > 0 ? "+" : ""}${plain(number, 3)}`;
 
 /** A bar from the middle: to the right for positive shares of the largest, to the left for negative ones. */
 function signedBar(share) {
