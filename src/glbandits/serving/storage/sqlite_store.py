@@ -228,6 +228,11 @@ class SqliteStore:
             found = sqlite_log.look_up(connection, loop, sqlite_log.find(connection, loop, event_id, slot))
         return found[0] if found else None
 
+    def decisions_of(self, loop: str, event_id: str) -> list[LoggedDecision]:
+        """See `EventStore.decisions_of`."""
+        with self._reading() as connection:
+            return sqlite_log.look_up(connection, loop, sqlite_log.find(connection, loop, event_id))
+
     def search(self, loop: str, prefix: str, limit: int, before: int | None = None) -> list[LoggedDecision]:
         """See `EventStore.search`."""
         end = 2**63 - 1 if before is None else before
