@@ -1,4 +1,4 @@
-"""The two official JavaScript SDKs, unmodified, against a real server on both stores. They come from the npm registry."""
+"""The two official JavaScript SDKs, unmodified, against a real server on both stores. npm installs them."""
 
 import json
 import shutil
