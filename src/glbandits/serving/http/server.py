@@ -183,11 +183,10 @@ def first_key(settings: Settings) -> NewKey | None:
     """Create a key for a store that never had one. If every key was revoked, that is deliberate: create none."""
     with closing(open_store(settings.store, durability=settings.durability)) as store:
         keys = Keys(store, microseconds)
-        if not keys.ever_made():
-            return keys.create(FIRST_KEY)
+        first = keys.create_first(FIRST_KEY)
         if not keys.live():
             log.warning("All keys are revoked, so every request is refused. Create one with `glb keys create`.")
-        return None
+        return first
 
 
 def listen(host: str, port: int) -> socket.socket:
