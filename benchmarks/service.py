@@ -61,11 +61,12 @@ def _measure(load: Load, store: Path, durability: str, processes: int) -> dict[s
 
 
 def _show(title: str, results: dict[str, Result]) -> None:
-    print(f"{ACTIONS} actions, {CONNECTIONS} connections, {title} ({ROUNDS} rounds: the best, and the median ratio)")
-    print(f"  {'':30s} CPU us   / bare  requests/s  p50 ms  p99 ms")
+    print(f"{ACTIONS} actions, {CONNECTIONS} connections, {title} ({ROUNDS} rounds)")
+    print(f"  {'':30s} best CPU us  best / bare  median / bare  requests/s  p50 ms  p99 ms")
     for name, (best, ratio) in results.items():
         times = f"{best.p50 * 1e3:6.2f}  {best.p99 * 1e3:6.2f}"
-        print(f"  {name:30s} {best.cpu * 1e6:6.0f}  {ratio:7.2f}  {best.rate:10.0f}  {times}")
+        of_bests = best.cpu / results[BARE].best.cpu
+        print(f"  {name:30s} {best.cpu * 1e6:11.0f}  {of_bests:11.2f}  {ratio:13.2f}  {best.rate:10.0f}  {times}")
     wanted = ", ".join(f"{name} {limit:g}" for name, limit in WANTED.items())
     print(f"  wanted at durability process and 1 process, times the bare reply: {wanted}")
 
