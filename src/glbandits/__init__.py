@@ -14,19 +14,18 @@ from typing import TYPE_CHECKING, Any
 from glbandits.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from glbandits.policies import *  # noqa: F403
     from glbandits.public_names import *  # noqa: F403
-    from glbandits.public_names import __all__ as __all__
+else:
 
+    def __getattr__(name: str) -> Any:
+        """Import on first use. NumPy, SciPy and Numba take a second, and `glb` prints its first line before that."""
+        if name == "__all__" or not name.startswith("_"):
+            offered = import_module("glbandits.public_names")
+            globals().update({each: getattr(offered, each) for each in (*offered.__all__, "__all__")})
+            if name in globals():
+                return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-def __getattr__(name: str) -> Any:
-    """Import on first use. NumPy, SciPy and Numba take a second, and `glb` prints its first line before that."""
-    if name == "__all__" or not name.startswith("_"):
-        offered = import_module("glbandits.public_names")
-        globals().update({each: getattr(offered, each) for each in (*offered.__all__, "__all__")})
-        if name in globals():
-            return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__getattr__("__all__")})
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__getattr__("__all__")})

@@ -120,7 +120,7 @@ function tellFacts(figures, status) {
     ["Mode", status.mode, `rewards within ${duration(figures.wait)}`],
     ["Last update", learned, failing ? status.learningFailed ?? "the learner does not run" : learner.setAside ? `${learner.setAside} decisions set aside: cannot be learned` : `lag ${duration(learner.lag)}`, failing || learner.lag > 60 || learner.setAside > 0],
     ["Queue", count(status.queue), "events to be written", status.queue > 1000],
-    ["Degraded", count(figures.degraded), "answered before safe", figures.degraded > 0.01 * status.counts.decisions.kept],
+    ["Degraded", count(figures.degraded), "answered before safe", figures.degraded > 0.01 * status.counts.decisions.accepted],
   ];
   part("facts").replaceChildren(...facts.map(([name, value, more, alarm]) => element("div", { class: alarm ? "alarm" : null },
     element("dt", {}, name), element("dd", {}, value, element("small", {}, more)))));
@@ -216,7 +216,17 @@ part("key-form").addEventListener("submit", (event) => {
   part("key").value = "";
   look();
 });
+/** Take the key from an address like /dashboard#key=..., and remove it there. Browsers do not send that part to servers. */
+function takeKey() {
+  const key = new URLSearchParams(location.hash.slice(1)).get("key");
+  if (key === null) return;
+  sessionStorage.setItem(KEY, key);
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+addEventListener("hashchange", () => { takeKey(); look(); });
 part("windows").addEventListener("change", look);
 part("loop").addEventListener("change", (event) => { location.href = `${ROOT}/loops/${encodeURIComponent(event.target.value)}/dashboard`; });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+takeKey();
 look();
