@@ -13,7 +13,7 @@ from typing import NamedTuple
 from glbandits.cli.demo_shop import DemoFailed
 
 REWARD_WINDOW = "1s"
-START_SECONDS, STOP_SECONDS = 60.0, 20.0
+START_SECONDS, STOP_SECONDS = 120.0, 20.0
 
 
 class DemoServer(NamedTuple):
