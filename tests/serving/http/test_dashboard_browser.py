@@ -117,6 +117,13 @@ def opened(request: pytest.FixtureRequest, browser: Any, server: Running) -> Any
     return browser
 
 
+def test_key_in_the_address_is_taken_and_removed(browser: Any, server: Running) -> None:
+    visit(browser, f"{server.address}/dashboard")
+    browser.get(f"{server.address}/dashboard#key={server.key}")
+    seen(browser, READY)
+    assert browser.current_url == f"{server.address}/dashboard"
+
+
 def test_says_that_it_is_learning(opened: Any) -> None:
     assert text(opened, "headline") == "Learning"
     assert f"over {DECISIONS + 1} decisions" in text(opened, "sentence")

@@ -222,7 +222,17 @@ part("key-form").addEventListener("submit", (event) => {
   part("key").value = "";
   look();
 });
+/** Take the key from an address like /dashboard#key=..., and remove it there. Browsers do not send that part to servers. */
+function takeKey() {
+  const key = new URLSearchParams(location.hash.slice(1)).get("key");
+  if (key === null) return;
+  sessionStorage.setItem(KEY, key);
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+addEventListener("hashchange", () => { takeKey(); look(); });
 part("windows").addEventListener("change", look);
 part("loop").addEventListener("change", (event) => { location.href = `${ROOT}/loops/${encodeURIComponent(event.target.value)}/dashboard`; });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+takeKey();
 look();
