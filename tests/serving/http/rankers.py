@@ -92,7 +92,8 @@ def configure(started: Sequence[Ranker], key: str, configuration: dict[str, Any]
     began = time.monotonic()
 
     def configured(ranker: Ranker) -> bool:
-        return bool(configuration.items() <= ranker.server.ask("GET", "/v1/configuration", key=key).json.items())
+        current: dict[str, Any] = ranker.server.ask("GET", "/v1/configuration", key=key).json
+        return configuration.items() <= current.items()
 
     wait_until(lambda: all(map(configured, started)))
     return time.monotonic() - began
