@@ -95,8 +95,8 @@ def learning_time(settings: Settings) -> str:
     line = f"Rewards are accepted for {shown}, then learned."
     if window != settings.reward_window_seconds:
         return (
-            f"{line} Loop {name} is in the store with this reward window, not {settings.reward_window}: --reward-window is "
-            "for new loops. Change it with PATCH /v1/configuration."
+            f"{line} Loop {name} is in the store with this reward window, not {settings.reward_window}: "
+            "--reward-window is for new loops. Change it with PATCH /v1/configuration."
         )
     return f"{line} For a trial: glb serve --reward-window 5s" if window >= 60 else line
 
