@@ -1,209 +1,131 @@
-"""Servers in processes of their own, and a load on them from another one."""
+"""A load generator in another process: wrk if it is installed, or else Python, which uses more of the machine's CPU."""
 
 import asyncio
-import os
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from itertools import cycle
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, cast
-from urllib.parse import urlsplit
 
 import numpy as np
-import uvicorn
-import uvloop
 
-from glbandits.serving.http.server import address_of, first_key, listen, run_server
-from glbandits.serving.server_settings import Settings, environment_of
-
-SPAWN = get_context("spawn")
-HOST = "127.0.0.1"
-TICKS = os.sysconf("SC_CLK_TCK")
+HOST_HEADER = "bench"
+UNIQUE = b"@" * 16
+"""In a request, this is replaced by digits that no other request has."""
+_runs = count(1)
 
 
-class Running(NamedTuple):
-    """A server that takes requests."""
+class Result(NamedTuple):
+    """What a load generator has measured."""
 
-    address: str
-    key: str
-    pid: int
-
-    def cpu_seconds(self) -> float:
-        """What it has used so far, all its threads and processes together."""
-        return sum(_ticks(pid) for pid in _family(self.pid)) / TICKS
-
-
-def _family(pid: int) -> list[int]:
-    """A process and all that it has begun."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    return [pid, *(one for child in children for one in _family(int(child)))]
-
-
-def _ticks(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
-
-
-class Measured(NamedTuple):
-    """What a load cost."""
-
-    cpu: float
-    """Seconds of the server for each request."""
-    rate: float
-    """Requests a second."""
+    requests: int
+    seconds: float
+    errors: int
     p50: float
-    """Seconds that half of the replies took, at most."""
+    """Seconds."""
     p99: float
 
 
-@contextmanager
-def bare_server(reply: int) -> Iterator[Running]:
-    """A server that reads a request and sends so many bytes: what HTTP alone costs."""
-    with _running(_serve_bare, reply) as running:
-        yield running
-
-
-@contextmanager
-def service(store: Path, durability: str, processes: int) -> Iterator[Running]:
-    """Ours."""
-    with _running(_serve_ours, str(store), durability, processes) as running:
-        yield running
-
-
-@contextmanager
-def _running(run: Callable[..., None], *arguments: Any) -> Iterator[Running]:
-    here, there = SPAWN.Pipe()
-    process = SPAWN.Process(target=run, args=(there, *arguments))
-    process.start()
-    try:
-        if not here.poll(120):
-            raise TimeoutError("the server did not start within 120 s")
-        address, key = here.recv()
-        assert process.pid is not None
-        yield Running(address, key, process.pid)
-    finally:
-        process.terminate()
-        process.join()
-
-
-def _serve_bare(ready: Connection, reply: int) -> None:
-    body = b"x" * reply
-    head = [(b"content-length", str(reply).encode()), (b"content-type", b"application/json")]
-
-    async def application(scope: Any, receive: Any, send: Any) -> None:
-        assert scope["type"] == "http"
-        await receive()
-        await send({"type": "http.response.start", "status": 200, "headers": head})
-        await send({"type": "http.response.body", "body": body})
-
-    listening = listen(HOST, 0)
-    ready.send((f"http://{HOST}:{listening.getsockname()[1]}", ""))
-    config = uvicorn.Config(
-        application,
-        http="httptools",
-        ws="none",
-        lifespan="off",
-        access_log=False,
-        log_level="warning",
-        server_header=False,
+def post(path: str, body: bytes, key: str = "", content_type: str = "application/json") -> bytes:
+    """A POST request as it goes over the wire."""
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: {HOST_HEADER}\r\nauthorization: Bearer {key}\r\n"
+        f"content-type: {content_type}\r\ncontent-length: {len(body)}\r\n\r\n"
     )
-    uvicorn.Server(config).run([listening])
+    return head.encode() + body
 
 
-def _serve_ours(ready: Connection, store: str, durability: Any, processes: int) -> None:
-    settings = Settings(
-        store=store, durability=durability, loops=("default", "dense"), processes=processes, log_level="warning"
-    )
-    os.environ.update(environment_of(settings))
-    listening, first = listen(HOST, 0), first_key(settings)
-    assert first is not None
-    announcement = (address_of(listening), first.text)
-    run_server("glbandits.cli.serve:create_worker_app", settings, listening, lambda: ready.send(announcement))
+def send(targets: dict[str, Sequence[bytes]], seconds: int, connections: int) -> list[Result]:
+    """Send requests to each address (host:port) at the same time, over and over, for some seconds.
+
+    Each of the `connections` to an address sends its next request when it has the response to the last one.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        processes = []
+        for number, (address, requests) in enumerate(targets.items()):
+            file = Path(folder) / f"requests-{number}"
+            file.write_bytes(b"".join(b"%d\n%s" % (len(request), request) for request in requests))
+            command = _command(address, str(file), seconds, connections)
+            processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        outputs = [process.communicate()[0] for process in processes]
+    return [Result(**json.loads(output.splitlines()[-1])) for output in outputs]
 
 
-class Load:
-    """A process that sends requests over a few connections, the next on each when the reply is there."""
-
-    def __init__(self, connections: int) -> None:
-        self._connections = connections
-        self._pool = ProcessPoolExecutor(1, mp_context=SPAWN)
-
-    def measure(self, server: Running, requests: Sequence[bytes], seconds: float) -> Measured:
-        """Send these requests, over and over, for so many seconds."""
-        self._pool.submit(_drive, server.address, requests, self._connections, 0.3).result()
-        before = server.cpu_seconds()
-        took = self._pool.submit(_drive, server.address, requests, self._connections, seconds).result()
-        cpu = server.cpu_seconds() - before
-        p50, p99 = np.quantile(took, [0.5, 0.99]).tolist()
-        return Measured(cpu / len(took), len(took) / seconds, p50, p99)
-
-    def send_once(self, server: Running, requests: Sequence[bytes]) -> None:
-        """Send each request once."""
-        self._pool.submit(_drive, server.address, requests, 1, None).result()
-
-    def close(self) -> None:
-        """End the process."""
-        self._pool.shutdown()
-
-
-def _drive(address: str, requests: Sequence[bytes], connections: int, seconds: float | None) -> list[float]:
-    return uvloop.run(_drive_now(address, requests, connections, seconds))
-
-
-async def _drive_now(address: str, requests: Sequence[bytes], connections: int, seconds: float | None) -> list[float]:
-    loop, took = asyncio.get_running_loop(), list[float]()
-    host, port = urlsplit(address).netloc.split(":")
-    waiting = cycle(requests) if seconds is not None else iter(requests)
-    until = time.perf_counter() + (seconds if seconds is not None else 600.0)
-    made = [
-        await loop.create_connection(lambda: _Sender(waiting, took, until, loop.create_future()), host, int(port))
-        for _ in range(connections)
-    ]
-    await asyncio.gather(*(sender.done for _, sender in made))
-    return took
+def _command(address: str, file: str, seconds: int, connections: int) -> list[str]:
+    unique = f"{next(_runs):06d}"
+    if (wrk := shutil.which("wrk")) is None:
+        return [sys.executable, "-m", __name__, address, file, str(seconds), str(connections), unique]
+    script = str(Path(__file__).with_suffix(".lua"))
+    options = ["-t1", f"-c{connections}", f"-d{seconds}", "-s", script]
+    return [wrk, *options, f"http://{address}", "--", file, unique]
 
 
 class _Sender(asyncio.Protocol):
-    """One connection: sends a request, waits for the whole reply, sends the next."""
+    """A connection that sends a request, reads the whole response, and sends the next request."""
 
-    def __init__(
-        self, requests: Iterator[bytes], took: list[float], until: float, done: "asyncio.Future[None]"
-    ) -> None:
-        self._requests, self._took, self._until, self.done = requests, took, until, done
-        self._reply = b""
+    def __init__(self, requests: Iterator[bytes], took: list[float], until: float) -> None:
+        self._requests, self._took, self._until = requests, took, until
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._send()
 
     def _send(self) -> None:
-        request = next(self._requests, None) if time.perf_counter() < self._until else None
-        if request is None:
+        self._reply, self._sent = b"", time.perf_counter()
+        if self._sent < self._until:
+            self._transport.write(next(self._requests))
+        else:
             self.done.set_result(None)
             self._transport.close()
-            return
-        self._reply, self._sent = b"", time.perf_counter()
-        self._transport.write(request)
 
     def data_received(self, data: bytes) -> None:
         self._reply += data
         head, found, body = self._reply.partition(b"\r\n\r\n")
-        if not found:
-            return
         length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
-        if len(body) < int(length or 0):
+        if not found or len(body) < int(length or 0):
             return
-        if not head.startswith(b"HTTP/1.1 20"):
-            self.done.set_exception(RuntimeError(f"the server refused: {head!r} {body!r}"))
-            self._transport.close()
-            return
-        self._took.append(time.perf_counter() - self._sent)
-        self._send()
+        if head.startswith(b"HTTP/1.1 20"):
+            self._took.append(time.perf_counter() - self._sent)
+            self._send()
+        else:
+            self.done.set_exception(RuntimeError(f"error response: {head!r} {body!r}"))
 
-    def connection_lost(self, error: Exception | None) -> None:
+    def connection_lost(self, exc: Exception | None) -> None:
         if not self.done.done():
-            self.done.set_exception(error or ConnectionError("the server closed the connection"))
+            self.done.set_exception(exc or ConnectionError("the server closed the connection"))
+
+
+def _numbered(file: str, unique: str) -> Iterator[bytes]:
+    content, requests = Path(file).read_bytes(), []
+    while content:
+        size, _, content = content.partition(b"\n")
+        requests.append(content[: int(size)])
+        content = content[int(size) :]
+    for number in count(1):
+        yield requests[number % len(requests)].replace(UNIQUE, f"{unique}{number:010d}".encode())
+
+
+async def _run(address: str, file: str, seconds: float, connections: int, unique: str) -> dict[str, Any]:
+    host, port = address.split(":")
+    event_loop, requests, took = asyncio.get_running_loop(), _numbered(file, unique), list[float]()
+    until = time.perf_counter() + seconds
+    made = [
+        await event_loop.create_connection(lambda: _Sender(requests, took, until), host, int(port))
+        for _ in range(connections)
+    ]
+    await asyncio.gather(*(sender.done for _, sender in made))
+    p50, p99 = np.quantile(took, [0.5, 0.99]).tolist()
+    return Result(len(took), seconds, 0, p50, p99)._asdict()
+
+
+if __name__ == "__main__":
+    import uvloop
+
+    address, file, seconds, connections, unique = sys.argv[1:]
+    print(json.dumps(uvloop.run(_run(address, file, float(seconds), int(connections), unique))))
