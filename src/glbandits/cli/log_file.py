@@ -97,7 +97,8 @@ def _read_own(read: Callable[..., Log], file: LogFile) -> Log:
 
 def _read_store(file: LogFile) -> Log:
     """The log of a server: exported to a folder that is gone when the command ends."""
-    from glbandits.cli.export import export_loop, opened_store  # of the extra [serve]
+    from glbandits.cli.export import opened_store  # of the extra [serve]
+    from glbandits.service_logs.loop_export import export_loop
 
     place = TemporaryDirectory()
     atexit.register(place.cleanup)

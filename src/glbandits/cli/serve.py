@@ -60,7 +60,7 @@ def serve_command(**flags: str | None) -> None:
 
 def create_worker_app() -> "Starlette":
     """The application of a process, with the settings of the environment."""
-    from glbandits.cli.log_evaluation import evaluate_log
+    from glbandits.service_logs.evaluation import evaluate_log
     from glbandits.serving.http.app import create_app
     from glbandits.serving.http.server import prepare_process
 

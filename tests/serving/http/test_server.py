@@ -203,7 +203,7 @@ def test_a_port_that_is_taken_is_one_line_and_no_store(tmp_path: Path) -> None:
 
 
 def test_evaluations_are_done(site: Running) -> None:
-    """That they are right is tests/cli/test_log_evaluation.py's to say."""
+    """That they are right is tests/service_logs/test_evaluation.py's to say."""
     asked = {"name": "all", "startTime": "2020-01-01T00:00:00Z", "endTime": "2100-01-01T00:00:00Z", "policies": []}
     reply = site.ask("POST", "/personalizer/v1.0/evaluations", asked)
     assert reply.status == 201, reply.body

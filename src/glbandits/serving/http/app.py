@@ -12,9 +12,9 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from glbandits.serving.http.dispatch import EndpointApp, send_error
+from glbandits.serving.http.dispatch import EndpointApp, MethodsApp, RawPath, send_error
 from glbandits.serving.http.endpoint import LOOP_PREFIX, Endpoint
 from glbandits.serving.http.endpoints import ENDPOINTS, PERSONALIZER, V1
 from glbandits.serving.http.http_messages import HttpError
@@ -83,32 +83,9 @@ def routes_of(site: Site, endpoints: Sequence[Endpoint]) -> list[Route]:
         for prefix in ("", LOOP_PREFIX) if endpoint.per_loop else ("",):
             by_path.setdefault(prefix + endpoint.path, {})[endpoint.method] = EndpointApp(endpoint, site)
     return [
-        Route(path, next(iter(apps.values())) if len(apps) == 1 else _Methods(apps), methods=list(apps))
+        Route(path, next(iter(apps.values())) if len(apps) == 1 else MethodsApp(apps), methods=list(apps))
         for path, apps in by_path.items()
     ]
-
-
-class _Methods:
-    """Calls the application of a request's method. The application of GET serves HEAD too."""
-
-    def __init__(self, apps: dict[str, EndpointApp]) -> None:
-        self._apps = apps | ({"HEAD": apps["GET"]} if "GET" in apps else {})
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._apps[scope["method"]](scope, receive, send)
-
-
-class RawPath:
-    """Middleware that routes percent-encoded paths: an event id may contain an encoded slash."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the application see the path as it was sent, without slashes at its end."""
-        if scope["type"] == "http" and "raw_path" in scope:
-            scope["path"] = "/" + scope["raw_path"].decode("latin-1").strip("/")
-        await self._app(scope, receive, send)
 
 
 def _no_endpoint(site: Site) -> Callable[[Request, Exception], Any]:

@@ -26,7 +26,7 @@ class Authenticator:
     """
 
     def __init__(self, read_keys: Callable[[], Sequence[Key]], *, rate_limit: RateLimit | None = None) -> None:
-        self._read_keys, self._rate_limit = read_keys, rate_limit or RateLimit(0.0)
+        self._read_keys, self._rate_limit = read_keys, rate_limit
         self._keys: tuple[Key, ...] = ()
         self._seen: dict[bytes, Key] = {}
         self.refresh()
@@ -48,7 +48,7 @@ class Authenticator:
             raise HttpError(
                 403, "Forbidden", f"this needs a key for {scope}; the key {key.name!r} is for {', '.join(key.scopes)}"
             )
-        wait = self._rate_limit.wait(key.id)
+        wait = self._rate_limit.wait(key.id) if self._rate_limit is not None else 0.0
         if wait:
             seconds = math.ceil(wait)
             raise HttpError(

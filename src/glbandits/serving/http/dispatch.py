@@ -8,12 +8,12 @@ from functools import lru_cache
 from random import getrandbits
 from urllib.parse import parse_qsl, unquote
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from glbandits.errors import InvalidInput, look_up
 from glbandits.serving.http.auth import OPEN
 from glbandits.serving.http.endpoint import Endpoint, ErrorFormat
-from glbandits.serving.http.http_messages import RETRY_SOON, HttpError, Request, Response, as_http_error
+from glbandits.serving.http.http_messages import DEFAULT_LOOP, RETRY_SOON, HttpError, Request, Response, as_http_error
 from glbandits.serving.http.site import Site
 
 log = logging.getLogger(__name__)
@@ -28,6 +28,19 @@ _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 
 class ClientDisconnected(Exception):
     """The client is gone; nobody waits for a response."""
+
+
+class RawPath:
+    """Middleware that routes percent-encoded paths: an event id may contain an encoded slash."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the application see the path as it was sent, without slashes at its end."""
+        if scope["type"] == "http" and "raw_path" in scope:
+            scope["path"] = "/" + scope["raw_path"].decode("latin-1").strip("/")
+        await self._app(scope, receive, send)
 
 
 class EndpointApp:
@@ -59,9 +72,11 @@ class EndpointApp:
     async def _respond(self, request: Request, scope: Scope, receive: Receive) -> Response:
         endpoint, site = self._endpoint, self._site
         values: dict[str, str] = scope["path_params"]
-        request.values = {
-            name: unquote(value, errors="strict") if "%" in value else value for name, value in values.items()
-        }
+        if values:
+            request.values = {
+                name: unquote(value, errors="strict") if "%" in value else value for name, value in values.items()
+            }
+            request.loop_name = request.values.get("loop", DEFAULT_LOOP)
         _check_headers(request, scope)
         if endpoint.scope != OPEN:
             scope["glb_key"] = site.authenticator.admit(request, endpoint.scope)
@@ -69,6 +84,17 @@ class EndpointApp:
             _check_query(request.query, self._known)
         request.body = await _read_body(receive, self._max_body, request)
         return await endpoint.handler(site, request)
+
+
+class MethodsApp:
+    """Calls the application of a request's method. The application of GET serves HEAD too."""
+
+    def __init__(self, apps: dict[str, EndpointApp]) -> None:
+        self._apps = apps | ({"HEAD": apps["GET"]} if "GET" in apps else {})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self._apps[scope["method"]](scope, receive, send)
 
 
 def request_of(scope: Scope) -> Request:

@@ -22,7 +22,7 @@ from glbandits.serving.http.personalizer import (
 from glbandits.serving.http.personalizer.errors import personalizer_response
 from glbandits.serving.http.personalizer.versions import PREVIEW, STABLE, with_api_version
 from glbandits.serving.http.site import Site
-from glbandits.serving.http.v1 import admin_handlers, decision_handlers
+from glbandits.serving.http.v1 import admin_handlers, decision_handlers, reward_handlers
 from glbandits.serving.http.v1 import schemas as v1
 
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
@@ -58,9 +58,9 @@ V1 = (
         parameters=FLOATS_PARAMETERS,
         takes_floats=True,
     ),
-    Endpoint("POST", "/v1/reward", REWARD, decision_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
-    Endpoint("POST", "/v1/activate", RANK, decision_handlers.activate, v1.ActivateRequest, v1.Rewarded),
-    Endpoint("POST", "/v1/batch", RANK, decision_handlers.batch, v1.BatchRequest, v1.BatchReply),
+    Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
+    Endpoint("POST", "/v1/activate", RANK, reward_handlers.activate, v1.ActivateRequest, v1.Rewarded),
+    Endpoint("POST", "/v1/batch", RANK, reward_handlers.batch, v1.BatchRequest, v1.BatchReply),
     Endpoint("GET", "/v1/configuration", READ, admin_handlers.configuration, None, v1.LoopConfiguration),
     Endpoint("PUT", "/v1/configuration", ADMIN, admin_handlers.configure, v1.LoopConfiguration, v1.LoopConfiguration),
     Endpoint("PATCH", "/v1/configuration", ADMIN, admin_handlers.change, v1.LoopConfiguration, v1.LoopConfiguration),

@@ -30,16 +30,13 @@ class Request(msgspec.Struct):
     """The x-request-id of the client, or a random one. The log and the response have the same."""
     values: Mapping[str, str] = {}
     """The parameters of the path, decoded."""
+    loop_name: str = DEFAULT_LOOP
+    """The loop that the path names, or the default loop."""
     body: bytes = b""
 
     def parameters(self) -> dict[str, str]:
         """The parameters of the query. Raises UnicodeDecodeError if they are not UTF-8."""
         return dict(parse_qsl(self.query, keep_blank_values=True, errors="strict"))
-
-    @property
-    def loop_name(self) -> str:
-        """The loop that the path names, or the default loop."""
-        return self.values.get("loop", DEFAULT_LOOP)
 
 
 class Response(NamedTuple):

@@ -114,7 +114,7 @@ class Site:
         )
         self._opened.push_async_callback(service.close)
         warm_up(service)
-        rate_limit = RateLimit(settings.rate_limit / settings.processes)
+        rate_limit = RateLimit(settings.rate_limit / settings.processes) if settings.rate_limit else None
         self.open(service, Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit))
 
     def open(self, service: Service, authenticator: Authenticator) -> None:

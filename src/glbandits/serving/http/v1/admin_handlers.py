@@ -14,8 +14,7 @@ from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.http.http_messages import HttpError, Request, Response
 from glbandits.serving.http.site import Site
-from glbandits.serving.http.v1.decision_handlers import parse_json
-from glbandits.serving.http.v1.request_parsing import FLOATS_TYPE, whole_number
+from glbandits.serving.http.v1.decision_handlers import FLOATS_TYPE, model_version, parse_json, whole_number
 from glbandits.serving.http.v1.schemas import (
     Counts,
     EventRecord,
@@ -24,7 +23,6 @@ from glbandits.serving.http.v1.schemas import (
     LoopConfiguration,
     Loops,
     Status,
-    model_version,
 )
 from glbandits.serving.storage.event_store import EventStore, LoggedDecision
 

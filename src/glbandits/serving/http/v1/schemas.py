@@ -6,7 +6,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from glbandits.serving.domain.events import Aggregation, Decision, EventStatus, Mode
+from glbandits.serving.domain.events import Aggregation, EventStatus, Mode
 from glbandits.serving.domain.loop_config import LoopConfig
 
 LONGEST_ID = 256
@@ -214,21 +214,3 @@ LoopConfiguration: Any = msgspec.defstruct(
     forbid_unknown_fields=True,
 )
 """`LoopConfig` in camelCase, so that no setting has two homes."""
-
-
-def model_version(epoch: int, number: int) -> str:
-    """Which model it was: how many times it was replaced, and the last decision that it had passed."""
-    return f"{epoch}.{number}"
-
-
-def decided(decision: Decision, degraded: bool) -> Decided:
-    """The answer that a decision makes."""
-    return Decided(
-        event_id=decision.event_id,
-        arm=decision.shown,
-        id=decision.actions[decision.shown],
-        probability=decision.probability,
-        probabilities=decision.probabilities,
-        model_version=model_version(decision.epoch, decision.model),
-        degraded=degraded,
-    )

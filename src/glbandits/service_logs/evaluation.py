@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from glbandits.cli.export import export_loop
 from glbandits.errors import InvalidInput
 from glbandits.policies import POLICIES
 from glbandits.policy import rebuild
+from glbandits.service_logs.loop_export import export_loop
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.http.personalizer.config_handlers import parse_arguments, policy_contract
 from glbandits.serving.http.personalizer.config_schemas import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from glbandits.cli.log_evaluation import evaluate_log
+from glbandits.service_logs.evaluation import evaluate_log
 from tests.serving.http.personalizer import PREVIEW, V1, Site
 
 PATH = f"{V1}/evaluations"

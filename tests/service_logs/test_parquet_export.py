@@ -11,9 +11,9 @@ import pytest
 from glbandits.errors import InvalidInput
 from glbandits.evaluation import Columns, read_parquet
 from glbandits.records import Floats
+from glbandits.service_logs import parquet_export as export
+from glbandits.service_logs.parquet_export import export_parquet
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.runtime import export
-from glbandits.serving.runtime.export import export_parquet
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import WAIT, decision, reward
 

@@ -1,0 +1,52 @@
+"""Export the decisions of a loop, with their features, to Parquet files."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from glbandits.features import Hashing
+from glbandits.records import Floats
+from glbandits.service_logs.parquet_export import Manifest, export_parquet
+from glbandits.serving.domain.events import Decision, Mode, SettledDecision
+from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.request_features import DENSE, decision_arms
+from glbandits.serving.domain.reward_aggregation import reward_of
+from glbandits.serving.runtime.learning_loop import CONFIGURATION
+from glbandits.serving.runtime.service import microseconds
+from glbandits.serving.storage.event_store import EventStore
+
+ALWAYS = (0, 2**62)
+LEARNED = (Mode.ONLINE, Mode.APPRENTICE)
+"""Modes whose decisions are learned."""
+
+
+def export_loop(
+    store: EventStore,
+    loop: str,
+    folder: Path,
+    span: tuple[int, int] = ALWAYS,
+    modes: Collection[Mode] = LEARNED,
+) -> Manifest:
+    """Export the decisions of a loop from a span of time, with features of the width that the loop has now.
+
+    Those of the mode LoggingOnly are there only if they are asked for: inverse propensities learn nothing from them, as
+    no action but the baseline had a chance. What the baseline earned, for a model of rewards, they do tell.
+    """
+    kept = store.latest_document(loop, CONFIGURATION)
+    width = (msgspec.json.decode(kept.body, type=LoopConfig) if kept else LoopConfig()).width
+    hashing = Hashing(width=width)
+
+    def features_of(decision: Decision) -> Floats | None:
+        of_another_width = decision.encoding == DENSE and len(decision.request) != 8 * len(decision.actions) * width
+        if of_another_width or decision.mode not in modes or not span[0] <= decision.timestamp < span[1]:
+            return None
+        return decision_arms(decision, hashing)
+
+    return export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=_earned)
+
+
+def _earned(settled: SettledDecision) -> float | None:
+    """What a decision earned, by the rules of learning, though a mode does not learn it."""
+    return reward_of(replace(settled, decision=replace(settled.decision, mode=Mode.ONLINE)))
