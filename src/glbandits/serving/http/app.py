@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Match, Route
 from starlette.types import Receive, Scope, Send
 
-from glbandits.serving.http.dispatch import EndpointApp, MethodsApp, RawPath, send_error
+from glbandits.serving.http.dispatch import EndpointApp, MethodsApp, RouteCache, send_error
 from glbandits.serving.http.endpoint import LOOP_PREFIX, Endpoint
 from glbandits.serving.http.endpoints import ENDPOINTS, PERSONALIZER, V1
 from glbandits.serving.http.http_messages import HttpError
@@ -55,7 +55,7 @@ def create_app(settings: Settings, *, evaluate_log: EvaluateLog | None = None) -
 
 def app_of(site: Site, lifespan: Lifespan | None = None, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:
     """An application of a site and endpoints."""
-    middleware = [Middleware(RawPath)]
+    routes, middleware = routes_of(site, endpoints), list[Middleware]()
     if site.settings.cors_origins:
         cors = Middleware(
             CORSMiddleware,
@@ -66,8 +66,8 @@ def app_of(site: Site, lifespan: Lifespan | None = None, endpoints: Sequence[End
         )
         middleware.append(cors)
     app = Starlette(
-        routes=routes_of(site, endpoints),
-        middleware=middleware,
+        routes=routes,
+        middleware=[*middleware, Middleware(RouteCache, routes=routes)],
         exception_handlers={HTTPException: _no_endpoint(site)},
         lifespan=lifespan,
     )
