@@ -1,7 +1,7 @@
-"""What the service is compared with: a bare reply, and what a user would write with FastAPI, without a log.
+"""What the service is compared with: a bare reply, and what a user would write with FastAPI.
 
-The FastAPI applications check requests with pydantic, score actions with an unpickled scikit-learn model, and choose
-one with epsilon-greedy exploration. They do not store, learn or authenticate.
+The FastAPI application checks requests with pydantic, scores actions with unpickled models, and explores with
+epsilon-greedy. It does not store, learn or authenticate.
 """
 
 import pickle
@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import numpy as np
 from fastapi import FastAPI
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 from sklearn.feature_extraction import FeatureHasher
 from sklearn.linear_model import SGDClassifier
 from sklearn.pipeline import make_pipeline
@@ -21,6 +21,9 @@ HEADERS = [(b"content-length", b"%d" % len(REPLY)), (b"content-type", b"applicat
 
 app = FastAPI()
 _rng = np.random.default_rng(0)
+_model = make_pipeline(FeatureHasher(2**10), SGDClassifier(loss="log_loss"))
+_model.fit([{"price": _rng.random(), "topic": f"topic-{i % 20}"} for i in range(1000)], np.arange(1000) % 2)
+_weights, _model = pickle.loads(pickle.dumps((_rng.normal(size=6), _model)))
 
 
 async def bare(scope: Any, receive: Any, send: Any) -> None:
@@ -34,7 +37,6 @@ async def bare(scope: Any, receive: Any, send: Any) -> None:
 class DecideRequest(BaseModel):
     """Actions that are vectors of numbers."""
 
-    event_id: str | None = Field(None, alias="eventId")
     arms: list[list[float]]
 
 
@@ -46,10 +48,9 @@ class Action(BaseModel):
 
 
 class RankRequest(BaseModel):
-    """Actions that are described by JSON objects, as Personalizer's API takes them."""
+    """Actions that are described by JSON objects, as in Personalizer's API."""
 
-    event_id: str | None = Field(None, alias="eventId")
-    context: list[dict[str, Any]] = Field([], alias="contextFeatures")
+    contextFeatures: list[dict[str, Any]] = []
     actions: list[Action]
 
 
@@ -61,51 +62,22 @@ class Decided(BaseModel):
     probabilities: list[float]
 
 
-def _fitted(model: Any, features: Any) -> Any:
-    """A model that was fitted, saved with pickle, and loaded."""
-    model.fit(features, np.arange(len(features)) % 2)
-    return pickle.loads(pickle.dumps(model))  # noqa: S301
-
-
-_vector_model = _fitted(SGDClassifier(loss="log_loss"), _rng.normal(size=(1000, 6)))
-_object_model = _fitted(
-    make_pipeline(FeatureHasher(2**10), SGDClassifier(loss="log_loss")),
-    [{"price": _rng.random(), "topic": f"topic-{i % 20}"} for i in range(1000)],
-)
-
-
-def _choose(scores: Any, ids: list[str], event_id: str | None) -> Decided:
-    probabilities = np.full(len(ids), EPSILON / len(ids))
-    probabilities[np.argmax(scores)] += 1.0 - EPSILON
-    chosen = _rng.choice(len(ids), p=probabilities)
-    return Decided(event_id=event_id or str(uuid4()), action=ids[chosen], probabilities=probabilities.tolist())
-
-
-@app.post("/numpy")
-async def numpy_decide(request: DecideRequest) -> Decided:
-    """Score with the weights of the model alone, which is the cheapest way."""
-    scores = np.array(request.arms) @ _vector_model.coef_[0]
-    return _choose(scores, [str(i) for i in range(len(scores))], request.event_id)
-
-
 @app.post("/decide")
 async def decide(request: DecideRequest) -> Decided:
-    """Score with the model."""
-    scores = _vector_model.decision_function(request.arms)
-    return _choose(scores, [str(i) for i in range(len(scores))], request.event_id)
+    """Score with the weights of a linear model, which is the cheapest way."""
+    return _choose(np.array(request.arms) @ _weights, [str(i) for i in range(len(request.arms))])
 
 
 @app.post("/rank")
 async def rank(request: RankRequest) -> Decided:
-    """Score with the model after feature hashing."""
-    context = _flat(request.context)
-    scores = _object_model.decision_function([context | _flat(action.features) for action in request.actions])
-    return _choose(scores, [action.id for action in request.actions], request.event_id)
+    """Score with scikit-learn's feature hashing and linear model."""
+    context = {name: str(value) for part in request.contextFeatures for name, value in part.items()}
+    rows = [context | {k: v for part in action.features for k, v in part.items()} for action in request.actions]
+    return _choose(_model.decision_function(rows), [action.id for action in request.actions])
 
 
-def _flat(objects: list[dict[str, Any]], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for part in objects:
-        for name, value in part.items():
-            flat |= _flat([value], f"{prefix}{name}.") if isinstance(value, dict) else {prefix + name: value}
-    return flat
+def _choose(scores: Any, ids: list[str]) -> Decided:
+    probabilities = np.full(len(ids), EPSILON / len(ids))
+    probabilities[np.argmax(scores)] += 1.0 - EPSILON
+    chosen = _rng.choice(len(ids), p=probabilities)
+    return Decided(event_id=str(uuid4()), action=ids[chosen], probabilities=probabilities.tolist())
