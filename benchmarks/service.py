@@ -18,7 +18,8 @@ from benchmarks.service_servers import GLB, UVICORN, Server, cpu_seconds, new_ke
 ACTIONS, FEATURES = 20, 6
 CONNECTIONS, SECONDS = 16, 1
 TURNS = int(os.environ.get("GLB_BENCHMARK_TURNS", "6"))
-"""The contestants take turns, because others may use the machine. The turn with the least CPU of each counts."""
+"""The contestants take turns, because others may use the machine. "Best" is the turn with the least CPU of each,
+"median" the median of the ratios to the bare reply of the same turn. One more turn before warms up."""
 EVENTS = 200
 """Decisions that rewards are sent for."""
 BARE, JSON, RANK = "bare uvicorn reply", "decision, JSON", "Personalizer rank"
@@ -62,26 +63,25 @@ def report() -> None:
 
 
 def _compare(title: str, store: str, durability: str, processes: int, database: int | None = None) -> None:
-    key, best, workers = new_key(store), dict[str, Measured](), f"--workers={processes}"
+    key, turns, workers = new_key(store), dict[str, list[Measured]](), f"--workers={processes}"
     options = [f"--store={store}", "--loops=default,dense", f"--durability={durability}", f"--processes={processes}"]
     with (
-        running(*UVICORN, "benchmarks.service_rivals:bare", workers) as bare,
+        running(*UVICORN, "benchmarks.service_rivals:bare", workers) as empty,
         running(*UVICORN, "benchmarks.service_rivals:app", workers) as fastapi,
         running(*GLB, *options, key=key) as ours,
     ):
-        cases = _cases(bare, fastapi, ours)
-        for turn in range(TURNS + 1):
+        cases = _cases(empty, fastapi, ours)
+        for _ in range(TURNS + 1):
             for case in cases:
-                measured = _measure([case.server], case.requests, CONNECTIONS, database)
-                if turn:  # the first turn warms up
-                    best[case.name] = min(best.get(case.name, measured), measured)
-    print(f"{title}, processes: {processes} ({CONNECTIONS} connections, best of {TURNS} turns)")
-    print(f"  {'':32s}   CPU us  / bare  database us  requests/s  p50 ms  p99 ms")
-    for name, one in best.items():
-        cpu = f"{one.cpu * 1e6:7.0f}  {one.cpu / best[BARE].cpu:6.2f}  {one.database * 1e6:11.0f}"
-        limit = f"  (limit for SQLite, process, 1: {WANTED[name]:g} x bare)" if name in WANTED else ""
-        print(f"  {name:32s}  {cpu}  {one.rate:10.0f}  {one.p50 * 1e3:6.2f}  {one.p99 * 1e3:6.2f}{limit}", flush=True)
-    print()
+                turns.setdefault(case.name, []).append(_measure([case.server], case.requests, CONNECTIONS, database))
+    print(f"{title}, processes: {processes} ({CONNECTIONS} connections, {TURNS} turns)")
+    print(f"  {'':30s}  CPU us  best / bare  median / bare  database us  requests/s  p50 ms  p99 ms")
+    for name, measured in turns.items():
+        best, ratios = min(measured[1:]), [one.cpu / bare.cpu for one, bare in zip(measured, turns[BARE], strict=True)]
+        cpu = f"{best.cpu * 1e6:6.0f}  {best.cpu / min(turns[BARE][1:]).cpu:11.2f}  {np.median(ratios[1:]):13.2f}"
+        rest = f"{best.database * 1e6:11.0f}  {best.rate:10.0f}  {best.p50 * 1e3:6.2f}  {best.p99 * 1e3:6.2f}"
+        print(f"  {name:30s}  {cpu}  {rest}", flush=True)
+    print(f"  limits for SQLite, durability process, 1 process: {WANTED}\n")
 
 
 def _measure(servers: Sequence[Server], requests: Sequence[bytes], connections: int, database: int | None) -> Measured:

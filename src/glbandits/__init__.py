@@ -8,23 +8,24 @@
 >>> bandit.learn(arms[arm], reward=1.0)
 """
 
-from glbandits.bandit import Bandit
-from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
-from glbandits.maths.links import LINKS, Link
-from glbandits.policies import *  # noqa: F403  (a new policy is listed there, and nowhere else)
-from glbandits.policies import __all__ as _policies
-from glbandits.policy import Coefficients
-from glbandits.version import __version__
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "LINKS",
-    "Bandit",
-    "Coefficients",
-    "GlbanditsError",
-    "InvalidInput",
-    "Link",
-    "ModelFileError",
-    "UnknownName",
-    "__version__",
-]
-__all__ += _policies
+from glbandits.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from glbandits.policies import *  # noqa: F403
+    from glbandits.public_names import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Import on first use. NumPy, SciPy and Numba take a second, and `glb` prints its first line before that."""
+        if name == "__all__" or not name.startswith("_"):
+            offered = import_module("glbandits.public_names")
+            globals().update({each: getattr(offered, each) for each in (*offered.__all__, "__all__")})
+            if name in globals():
+                return globals()[name]
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__getattr__("__all__")})

@@ -252,7 +252,7 @@ class _Background:
     def __init__(self) -> None:
         self._entries: SimpleQueue[EntryPoint | None] = SimpleQueue()
         self._process: subprocess.Popen[bytes] | None = None
-        self._is_broken = False
+        self._is_broken, self._is_stopped = False, False
         self._thread = threading.Thread(target=self._run, name="glbandits-compilation", daemon=True)
         self._thread.start()
 
@@ -266,8 +266,8 @@ class _Background:
         self._entries.put(entry)
 
     def stop(self) -> None:
-        """End the process, and the thread as soon as it has loaded what it is loading."""
-        self._is_broken = True
+        """Terminate the process and end the thread. Entry points that are not compiled yet stay in their plain form."""
+        self._is_stopped = True
         self._entries.put(None)
         if self._process is not None:
             self._process.terminate()
@@ -281,6 +281,8 @@ class _Background:
                 return
             if not self._is_broken:
                 self._compile_elsewhere(entry)
+            if self._is_stopped:
+                return
             with suppress(Exception):  # kept in `failure`, and raised where somebody waits for it
                 entry.load()
 

@@ -22,6 +22,7 @@ COMMANDS = {
     "backup": Entry("backup", "backup_command", "serve"),
     "compare": Entry("compare", "compare_command", "lab"),
     "compile": Entry("compile", "compile_command", "serve"),
+    "demo": Entry("demo", "demo_command", "serve"),
     "diagnose": Entry("diagnose", "diagnose_command", "lab"),
     "evaluate": Entry("evaluate", "evaluate_command", "lab"),
     "export": Entry("export", "export_command", "serve"),

@@ -21,3 +21,7 @@ def main() -> None:
 def _stop(message: str) -> NoReturn:
     sys.stderr.write(message + "\n")
     sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -81,19 +81,24 @@ def announce(address: str, first: "NewKey | None", learning: str) -> None:
 
 
 def learning_time(settings: Settings) -> str:
-    """When the first loop learns from a decision."""
+    """When the first loop learns from a decision: by its saved configuration, or else by the settings."""
     from glbandits.serving.domain.loop_config import LoopConfig
     from glbandits.serving.runtime.learning_loop import CONFIGURATION
     from glbandits.serving.storage.open_store import open_store
 
+    name, window = settings.loops[0], settings.reward_window_seconds
     with closing(open_store(settings.store, durability=settings.durability)) as store:
-        saved = store.latest_document(settings.loops[0], CONFIGURATION)
-    window = settings.reward_window_seconds
+        saved = store.latest_document(name, CONFIGURATION)
     if saved is not None:
         window = msgspec.json.decode(saved.body, type=LoopConfig).reward_wait
     shown = f"{window / 60:g} min" if window >= 60 else f"{window:g} s"
-    advice = " For a trial: glb serve --reward-window 5s" if window >= 60 else ""
-    return f"Rewards are accepted for {shown}, then learned.{advice}"
+    line = f"Rewards are accepted for {shown}, then learned."
+    if window != settings.reward_window_seconds:
+        return (
+            f"{line} Loop {name} is in the store with this reward window, not {settings.reward_window}: "
+            "--reward-window is for new loops. Change it with PATCH /v1/configuration."
+        )
+    return f"{line} For a trial: glb serve --reward-window 5s" if window >= 60 else line
 
 
 def curl_line(address: str, key: str | None) -> str:

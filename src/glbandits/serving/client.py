@@ -22,6 +22,7 @@ from glbandits.serving.http.v1.schemas import (
     Decided,
     DecideRequest,
     EventRewardRequest,
+    Explanation,
     Rewarded,
     Status,
 )
@@ -128,6 +129,15 @@ class Client:
         ]
         sent = BatchRequest(decide=list(decide), reward=rewards)
         return self._ask("POST", "/batch", BatchReply, msgspec.json.encode(sent))
+
+    def explanation(self, event_id: str, *, limit: int = 20) -> Explanation:
+        """Return what each feature contributed to the scores of an event's actions. Needs a key with the scope read.
+
+        Args:
+            event_id: of the decision.
+            limit: the number of features listed for each action.
+        """
+        return self._ask("GET", f"/events/{quote(event_id, safe='')}/explanation?limit={limit}", Explanation)
 
     def status(self) -> Status:
         """How the loop is doing. Needs a key that may read."""

@@ -88,9 +88,9 @@ def ask(
 
 
 @contextmanager
-def running(folder: Path, *flags: str, command: Sequence[str] = GLB) -> Iterator[Running]:
-    """A server with its store in this folder. It is killed if it still runs at the end."""
-    words = [*command, "serve", "--port", "0", "--store", str(folder / "store.db"), *flags]
+def running(folder: Path, *flags: str, command: Sequence[str] = GLB, store: str | None = None) -> Iterator[Running]:
+    """Run a server with its store at an address, or else in this folder. It is killed if it still runs at the end."""
+    words = [*command, "serve", "--port", "0", "--store", store or str(folder / "store.db"), *flags]
     with (folder / "stderr").open("a") as errors:
         environment = os.environ | {"GLBANDITS_COMPILE": "now"}  # plain learning would fall behind six callers
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=errors, text=True, cwd=folder, env=environment)

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.xdist_group("dashboard")
 HOSTILE = '<img src=x onerror="document.title=1">'
 ARMS = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
 DECISIONS = 400
+LONG = "long-" + "x" * 251
 READY = """
 return document.querySelector('#live').dataset.state === 'live'
   && document.querySelectorAll('#rewards svg, #actions svg, #exploration svg, #delay svg').length === 4
@@ -25,7 +26,7 @@ return document.querySelector('#live').dataset.state === 'live'
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server whose default loop has learned that the first of three arms, the baseline, is the worst."""
-    with running(tmp_path_factory.mktemp("server"), "--loops", "default,quiet") as server:
+    with running(tmp_path_factory.mktemp("server"), "--loops", "default,quiet,even") as server:
         connection = server.connect()
         settings = {"width": 2, "rewardWait": 0.5, "exploration": 0.5, "modelUpdate": 0.1}
         assert ask(connection, "PUT", "/v1/configuration", settings, server.key).status == 200
@@ -41,9 +42,26 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         hostile = {"eventId": HOSTILE, "arms": ARMS, "ids": [HOSTILE, f"{HOSTILE}2", "c"], "excluded": [1, 2]}
         ask(connection, "POST", "/v1/decide", hostile, server.key)
         ask(connection, "POST", "/v1/reward", {"eventId": HOSTILE, "value": 0.25, "key": HOSTILE}, server.key)
+        play_evenly(connection, server.key)
         connection.close()
         until(lambda: server.ask("GET", "/v1/statistics").json["decisions"] == DECISIONS + 1)
         yield server
+
+
+def play_evenly(connection: Any, key: str | None) -> None:
+    """Let all decisions of the loop `even` have the same reward, the last one by a policy without coefficients."""
+    path = "/loops/even/v1"
+    settings = {"width": 2, "rewardWait": 0.5, "exploration": 1.0, "modelUpdate": 0.1, "rewardRange": [0, 1]}
+    assert ask(connection, "PUT", f"{path}/configuration", settings, key).status == 200
+    decide = [{"eventId": f"even-{number}", "arms": ARMS} for number in range(300)]
+    assert ask(connection, "POST", f"{path}/batch", {"decide": decide}, key).status == 200
+    rewards = [{"eventId": one["eventId"], "value": 1.0} for one in decide]
+    assert ask(connection, "POST", f"{path}/batch", {"reward": rewards}, key).status == 200
+    assert ask(connection, "PATCH", f"{path}/configuration", {"policy": "uniform", "settings": {}}, key).status == 200
+    asked = {"eventId": "last", "arms": ARMS, "ids": [LONG, f"{LONG[:-1]}y", "c"], "excluded": [1, 2]}
+    assert ask(connection, "POST", f"{path}/decide", asked, key).status == 200
+    for value, status in ((5.0, 400), (1.0, 200)):
+        assert ask(connection, "POST", f"{path}/reward", {"eventId": "last", "value": value}, key).status == status
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +115,13 @@ def opened(request: pytest.FixtureRequest, browser: Any, server: Running) -> Any
     enter(browser, server.key)
     seen(browser, READY)
     return browser
+
+
+def test_key_in_the_address_is_taken_and_removed(browser: Any, server: Running) -> None:
+    visit(browser, f"{server.address}/dashboard")
+    browser.get(f"{server.address}/dashboard#key={server.key}")
+    seen(browser, READY)
+    assert browser.current_url == f"{server.address}/dashboard"
 
 
 def test_says_that_it_is_learning(opened: Any) -> None:
@@ -216,6 +241,68 @@ def test_events_are_found_by_how_they_begin(browser: Any, server: Running) -> No
     seen(browser, "return document.querySelectorAll('.event').length === 40")
 
 
+WHY = "document.querySelector('.event .why')"
+OPEN_WHY = f"document.querySelector('.event').open = true; return {WHY} && ({WHY}.open = true)"
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_event_shows_the_contributions_of_features(browser: Any, server: Running, size: tuple[int, int]) -> None:
+    visit(browser, f"{server.address}/dashboard", size)
+    enter(browser, server.key)
+    seen(browser, READY)
+    browser.find_element("id", "prefix").send_keys("visit-399")
+    seen(browser, "return document.querySelectorAll('.event').length === 1")
+    seen(browser, OPEN_WHY)
+    seen(browser, f"return {WHY}.querySelectorAll('table').length === 3")
+    names = browser.execute_script(f"return [...{WHY}.querySelectorAll('td:first-child')].map(one => one.textContent)")
+    assert {"x[0]", "x[1]"} <= set(names)
+    assert "shown, drawn" in browser.execute_script(f"return {WHY}.querySelector('h4').textContent")
+    wide, screen = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+    assert wide <= screen
+    assert browser.execute_script(CONTRASTS)[0][0] >= 4.5
+
+
+def test_event_says_why_it_has_no_explanation(browser: Any, server: Running) -> None:
+    visit(browser, f"{server.address}/loops/even/dashboard")
+    enter(browser, server.key)
+    seen(browser, READY)
+    seen(browser, OPEN_WHY)
+    problem = seen(browser, f"return {WHY}.querySelector('.problem')?.textContent")
+    assert problem == "uniform has no single estimate of theta that could explain a score"
+
+
+@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+def test_long_action_ids_are_cut_off(browser: Any, server: Running, size: tuple[int, int]) -> None:
+    visit(browser, f"{server.address}/loops/even/dashboard", size)
+    enter(browser, server.key)
+    seen(browser, READY)
+    seen(browser, OPEN_WHY)
+    titles = browser.execute_script("return [...document.querySelectorAll('.event [title]')].map(one => one.title)")
+    assert titles.count(LONG) == 2  # in the line of the event and in its table
+    wide, screen = browser.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
+    assert wide <= screen
+    outside = browser.execute_script(
+        "const edge = document.getElementById('events').getBoundingClientRect().right + 1;"
+        "return [...document.querySelectorAll('.event table, .event .clip, .event td')]"
+        ".filter(one => one.getBoundingClientRect().right > edge).length"
+    )
+    assert outside == 0
+
+
+def test_interval_with_zero_is_no_clear_difference(browser: Any, server: Running) -> None:
+    visit(browser, f"{server.address}/loops/even/dashboard")
+    enter(browser, server.key)
+    seen(browser, "return document.getElementById('headline').textContent === 'No clear difference yet'")
+    assert "interval of the difference is 0.000 to 0.000" in text(browser, "remark")
+
+
+def test_rewards_out_of_range_are_counted(browser: Any, server: Running) -> None:
+    visit(browser, f"{server.address}/loops/even/dashboard")
+    enter(browser, server.key)
+    cell = "document.querySelector('#statuses tbody tr:nth-child(2) td:last-child')"
+    assert seen(browser, f"return {cell}?.textContent") == "1"
+
+
 def test_a_wrong_key_is_told_and_a_right_one_stays_in_the_tab(browser: Any, server: Running) -> None:
     visit(browser, f"{server.address}/dashboard")
     enter(browser, "wrong")
@@ -237,13 +324,13 @@ def test_a_wrong_key_is_told_and_a_right_one_stays_in_the_tab(browser: Any, serv
 def test_is_live_and_goes_from_loop_to_loop(browser: Any, server: Running) -> None:
     visit(browser, f"{server.address}/loops/quiet/dashboard")
     enter(browser, server.key)
-    seen(browser, "return document.getElementById('headline').textContent === 'Too early to say'")
+    seen(browser, "return document.getElementById('headline').textContent === 'Too early: 0 events'")
     assert "No decision is old enough" in text(browser, "sentence")
     settings = {"width": 2, "rewardWait": 0.1, "modelUpdate": 0.1}
     assert server.ask("PUT", "/loops/quiet/v1/configuration", settings).status == 200
     assert server.ask("POST", "/loops/quiet/v1/decide", {"arms": ARMS}).status == 200
     seen(browser, "return document.getElementById('sentence').textContent.includes('over 1 decision in')")
-    seen(browser, "return document.querySelectorAll('#loop option').length === 2")
+    seen(browser, "return document.querySelectorAll('#loop option').length === 3")
     assert browser.execute_script("return document.getElementById('loop').value") == "quiet"
     browser.execute_script(
         "const choice = document.getElementById('loop');"

@@ -77,6 +77,7 @@ CALLS: list[tuple[str, str, Any]] = [
     ("PATCH", "/v1/configuration", {"exploration": 0.1}),
     ("GET", "/v1/events", None),
     ("GET", "/v1/events/{event}", None),
+    ("GET", "/v1/events/{event}/explanation", None),
     ("GET", "/v1/status", None),
     ("GET", "/v1/loops", None),
     ("GET", "/v1/loops/{loop}", None),

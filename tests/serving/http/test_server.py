@@ -196,7 +196,7 @@ def test_a_port_that_is_taken_is_one_line_and_no_store(tmp_path: Path) -> None:
             [*GLB, "serve", "--port", str(port)], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
         )
     assert run.returncode == 2
-    assert f"cannot listen at 127.0.0.1:{port}" in run.stderr
+    assert f"port {port} of 127.0.0.1 is in use" in run.stderr
     assert "set another --port" in run.stderr
     assert len(run.stderr.splitlines()) == 1
     assert list(tmp_path.iterdir()) == []

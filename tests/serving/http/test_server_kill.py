@@ -1,274 +1,186 @@
-"""Acknowledged means kept: `glb serve` under load, killed again and again, loses nothing that it acknowledged."""
+"""Acknowledged means durable: servers and the database are killed under load, and nothing acknowledged is lost."""
 
-import http.client
 import logging
 import random
-import signal
-import subprocess
 import time
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
 
-import numpy as np
 import pytest
 
-from glbandits.serving.client import Client, ServiceError
 from glbandits.serving.runtime.replay_verification import Verified, verify
-from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.http.server_process import ACTIONS, GLB, Running, ask, running
+from glbandits.serving.storage.open_store import open_store
+from tests.serving.http.acknowledged_load import WIDTH, Load, distinct
+from tests.serving.http.rankers import Ranker, configure, first_key_of, rankers, start_all
+from tests.serving.makers import wait_until
+from tests.serving.storage.postgres_server import PostgresServer
 
 log = logging.getLogger(__name__)
 
-DURABILITY = ("--durability", "process")
-WIDTH = 16
-CONFIGURATION = {"rewardWait": 0.2, "modelUpdate": 0.1, "width": WIDTH}
-LONGEST_LIFE, LONGEST_START = 1.0, 2.0
-"""Seconds that a server is under load, or may start, until it is killed."""
+CONFIGURATION = {"rewardWait": 0.5, "modelUpdate": 0.1, "width": WIDTH}
+LONGEST_LIFE, LONGEST_OUTAGE, LONGEST_START = 1.0, 1.0, 2.0
+"""Seconds before a kill, until the killed process is started again, and until a starting server is killed."""
 STARTS_KILLED_EVERY = 5
-"""After so many kills under load, a server is killed while it starts."""
-GONE = (OSError, http.client.HTTPException)
-"""What a request to a server that is gone raises."""
+"""After so many kills, another server is killed while it starts."""
 
 
-class Shown(NamedTuple):
-    """What a decision was acknowledged with."""
-
-    action: str
-    probability: float
-
-
-class Api(Protocol):
-    """One way to ask. All raise one of `GONE` if the server is gone."""
-
-    keyed: bool
-    """Whether a reward may be sent again."""
-
-    def decide(self, event_id: str) -> Shown | None:
-        """None if the decision is not safe yet."""
-
-    def reward(self, event_id: str, value: float) -> None:
-        """Returns when it is safe."""
-
-    def close(self) -> None:
-        """Let go of the connection."""
-
-
-class NativeApi:
-    """The service's own, by its client."""
-
-    keyed = True
-
-    def __init__(self, address: str, key: str) -> None:
-        self._client = Client(address, key, tries=1)
-
-    def decide(self, event_id: str) -> Shown | None:
-        # Of its name alone: who asks again must ask the same.
-        arms = np.random.default_rng(list(event_id.encode())).normal(size=(4, WIDTH))
-        try:
-            decided = self._client.decide(arms, event_id=event_id)
-        except ServiceError as error:
-            raise _gone(error) from error
-        return None if decided.degraded else Shown(decided.id, decided.probability)
-
-    def reward(self, event_id: str, value: float) -> None:
-        try:
-            self._client.reward(event_id, value, key=f"reward of {event_id}")
-        except ServiceError as error:
-            raise _gone(error) from error
-
-    def close(self) -> None:
-        self._client.close()
-
-
-def _gone(error: ServiceError) -> Exception:
-    """A server that refuses is not gone."""
-    return ConnectionError(str(error)) if error.status == 0 else error
-
-
-class PersonalizerApi:
-    """Personalizer's, by hand."""
-
-    keyed = False
-
-    def __init__(self, address: str, key: str) -> None:
-        self._connection, self._key = http.client.HTTPConnection(address.removeprefix("http://"), timeout=30), key
-
-    def decide(self, event_id: str) -> Shown | None:
-        sent = {"eventId": event_id, "contextFeatures": [{"hour": event_id[-1]}], "actions": ACTIONS}
-        reply = ask(self._connection, "POST", "/personalizer/v1.0/rank", sent, self._key)
-        assert reply.status == 201, reply
-        shown, chances = reply.json["rewardActionId"], reply.json["ranking"]
-        probability = next(each["probability"] for each in chances if each["id"] == shown)
-        return None if reply.json.get("degraded") else Shown(shown, probability)
-
-    def reward(self, event_id: str, value: float) -> None:
-        path = f"/personalizer/v1.0/events/{event_id}/reward"
-        reply = ask(self._connection, "POST", path, {"value": value}, self._key)
-        assert reply.status == 204, reply
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-APIS: tuple[type[NativeApi], type[PersonalizerApi]] = (NativeApi, PersonalizerApi)
-
-
-class Sender:
-    """Decides and rewards, and notes what was acknowledged. What was not is sent again to the next server.
-
-    Only a reward without a key is not: nobody could tell whether it counts twice.
-    """
-
-    def __init__(self, number: int) -> None:
-        self._name, self._api = f"sender{number}", APIS[number % 2]
-        self._turn = self._checked = self.degraded = 0
-        self.decisions: dict[str, Shown] = {}
-        self.rewards: dict[str, float] = {}
-
-    def send_until_gone(self, address: str, key: str) -> None:
-        """Send to one server, as long as it lives."""
-        with closing(self._api(address, key)) as api:
-            try:
-                while True:
-                    self._send(api, f"{self._name}-{self._turn}")
-            except GONE:
-                return
-
-    def _send(self, api: Api, event_id: str) -> None:
-        if event_id not in self.decisions:
-            shown = api.decide(event_id)
-            if shown is None:
-                self.degraded += 1
-                self._turn += 1
-                return
-            self.decisions[event_id] = shown
-        if not api.keyed:
-            self._turn += 1
-        value = len(self.decisions) % 10 / 10
-        api.reward(event_id, value)
-        self.rewards[event_id] = value
-        if api.keyed:
-            self._turn += 1
-
-    def unchecked(self) -> list[str]:
-        """Events that were sent since this was asked last. The one in flight is asked for next time too."""
-        first, self._checked = self._checked, self._turn
-        return self._names(first)
-
-    def all(self) -> list[str]:
-        """Events that were sent, acknowledged or not."""
-        return self._names(0)
-
-    def _names(self, first: int) -> list[str]:
-        return [f"{self._name}-{turn}" for turn in range(first, self._turn + 1)]
-
-    def wrong(self, store: SqliteStore, events: Iterable[str]) -> list[str]:
-        """What is lost, or otherwise than it was acknowledged, or there twice."""
-        return [f"{event}: {what}" for event in events if (what := self._wrong(store, event))]
-
-    def _wrong(self, store: SqliteStore, event: str) -> str:
-        shown, rewarded, found = self.decisions.get(event), self.rewards.get(event), store.decision("default", event)
-        if found is None:
-            return "the decision is lost" if shown is not None else ""
-        decision, values = found.decision, [reward.value for reward in found.rewards]
-        if shown not in (None, Shown(decision.actions[decision.shown], decision.probability)):
-            return f"{shown} was acknowledged; there is {decision}"
-        if len(values) > 1:
-            return f"there are {len(values)} rewards of the one that was sent"
-        return f"reward {rewarded} was acknowledged; there is {values}" if rewarded not in (None, *values) else ""
+def takes_width(ranker: Ranker, key: str) -> bool:
+    """Return whether the model of the configuration has reached a ranker: it comes a moment later."""
+    question = {"eventId": f"probe of {ranker.name}", "arms": [[0.0] * WIDTH] * 2}
+    return ranker.server.ask("POST", "/v1/decide", question, key).status == 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What came of the kills. There is none if anything was lost."""
+    """Totals after all kills. There is none if anything acknowledged was lost or counted twice."""
 
-    kills: int
-    starts_killed: int
+    kills: Counter[str]
     decisions: int
+    """Distinct decisions that were acknowledged."""
     rewards: int
+    repeated: int
+    """Events that were sent again after they were acknowledged, besides those that both twins sent."""
     degraded: int
+    refused: int
+    longest_recovery: float
+    """Seconds from the end of a restart to the next acknowledged decision and reward."""
     seconds: float
     verified: Verified
 
 
 class Killer:
-    """Servers that follow each other on one store, each killed at a random moment while several threads send to it."""
+    """Kills processes under load, starts them again, and looks for what was acknowledged.
 
-    def __init__(self, folder: Path, seed: int, senders: int = 6) -> None:
-        self._folder, self._dice = folder, random.Random(seed)
-        self._senders = [Sender(number) for number in range(senders)]
-        self._key = ""
+    Args:
+        store: address of the store.
+        started: the servers of the store.
+        seed: of the random choices.
+        database: the server of the store; None for SQLite.
+    """
+
+    def __init__(self, store: str, started: Sequence[Ranker], seed: int, database: PostgresServer | None) -> None:
+        self._store, self._rankers, self._database = store, started, database
+        self._random = random.Random(seed)
+        self._addresses = [ranker.server.address for ranker in started]
+        key = first_key_of(started)
+        configure(started, key, CONFIGURATION)
+        for ranker in started:
+            wait_until(lambda: takes_width(ranker, key))  # noqa: B023
+        self._load = Load(self._addresses, key, seed)
+        self._kills: Counter[str] = Counter()
+        self._longest_recovery = 0.0
 
     def kill(self, times: int) -> Outcome:
-        """Kill so many under load, and look after each whether all is there; then stop one in order, and verify."""
+        """Kill so often under load, then stop in order and verify the whole log."""
         began = time.monotonic()
-        for number in range(times):
-            with running(self._folder, *DURABILITY) as server:
-                if number == 0:
-                    self._configure(server)
-                self._check_new()
-                self._kill_under_load(server)
-            if number % STARTS_KILLED_EVERY == 1:
-                self._kill_while_starting()
-        with running(self._folder, *DURABILITY) as server:
-            self._check_new()
-            server.signal(signal.SIGTERM)
-            assert server.wait() == 0
-        assert "Traceback" not in server.errors.read_text()
+        victims: list[Callable[[], None]] = []
+        with self._load:
+            for number in range(times):
+                victims = victims or self._shuffled_victims()
+                time.sleep(self._random.uniform(0.0, LONGEST_LIFE))
+                victims.pop()()
+                self._wait_for_progress()
+                self._check()
+                log.info("%.1f s: %s", time.monotonic() - began, self._kills)
+                if number % STARTS_KILLED_EVERY == 1:
+                    self._kills["starting"] += 1
+                    self._rankers[0].start_and_kill(self._random.uniform(0.0, LONGEST_START))
+        for ranker in self._rankers:
+            ranker.stop()
+        senders = self._load.senders
         return Outcome(
-            kills=times,
-            starts_killed=len(range(1, times, STARTS_KILLED_EVERY)),
-            decisions=sum(len(sender.decisions) for sender in self._senders),
-            rewards=sum(len(sender.rewards) for sender in self._senders),
-            degraded=sum(sender.degraded for sender in self._senders),
+            kills=self._kills,
+            decisions=distinct(sender.decisions for sender in senders),
+            rewards=distinct(sender.rewards for sender in senders),
+            repeated=self._load.total(lambda sender: sender.repeated),
+            degraded=self._load.total(lambda sender: sender.degraded),
+            refused=self._load.total(lambda sender: sender.refused),
+            longest_recovery=self._longest_recovery,
             verified=self._verify(),
             seconds=time.monotonic() - began,
         )
 
-    def _configure(self, server: Running) -> None:
-        assert server.key is not None
-        self._key = server.key
-        assert server.ask("PATCH", "/v1/configuration", CONFIGURATION).status == 200
+    def _shuffled_victims(self) -> list[Callable[[], None]]:
+        if self._database is None:
+            return [self._kill_ranker]
+        victims = [self._kill_ranker, self._kill_learner, self._kill_all, self._kill_database]
+        self._random.shuffle(victims)
+        return victims
 
-    def _kill_under_load(self, server: Running) -> None:
-        with ThreadPoolExecutor(len(self._senders)) as pool:
-            sending = [pool.submit(sender.send_until_gone, server.address, self._key) for sender in self._senders]
-            time.sleep(self._dice.uniform(0.0, LONGEST_LIFE))
-            server.signal(signal.SIGKILL)
-            assert server.wait() == -signal.SIGKILL
-        for each in sending:
-            each.result()
+    def _kill_ranker(self) -> None:
+        self._kill_and_restart("ranker", [self._random.choice(self._rankers)])
 
-    def _kill_while_starting(self) -> None:
-        """It brings what the one before left in the write-ahead log to its place, and learns what that did not."""
-        command = [*GLB, "serve", "--port", "0", "--store", str(self._folder / "store.db"), *DURABILITY]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            time.sleep(self._dice.uniform(0.0, LONGEST_START))
-            process.kill()
+    def _kill_learner(self) -> None:
+        wait_until(lambda: bool(self._learners()))
+        self._kill_and_restart("learner", self._learners())
 
-    def _check_new(self) -> None:
-        """While a server that has started again has the store."""
-        with closing(SqliteStore(self._folder / "store.db")) as store:
+    def _learners(self) -> list[Ranker]:
+        assert self._database is not None
+        names = self._database.learners()
+        return [ranker for ranker in self._rankers if ranker.name in names]
+
+    def _kill_all(self) -> None:
+        self._kill_and_restart("all rankers", self._rankers)
+
+    def _kill_and_restart(self, what: str, killed: Sequence[Ranker]) -> None:
+        self._kills[what] += 1
+        for ranker in killed:
+            ranker.kill()
+        time.sleep(self._random.uniform(0.0, LONGEST_OUTAGE))
+        start_all(killed)
+        self._addresses[:] = [ranker.server.address for ranker in self._rankers]
+
+    def _kill_database(self) -> None:
+        assert self._database is not None
+        self._kills["database"] += 1
+        self._database.kill()
+        time.sleep(self._random.uniform(0.0, LONGEST_OUTAGE))
+        self._database.start()
+
+    def _wait_for_progress(self) -> None:
+        """Wait until each sender had a decision and a reward acknowledged."""
+        began = time.monotonic()
+        for sender in self._load.senders:
+            before = len(sender.decisions), len(sender.rewards)
+            wait_until(lambda: len(sender.decisions) > before[0] and len(sender.rewards) > before[1])  # noqa: B023
+        self._longest_recovery = max(self._longest_recovery, time.monotonic() - began)
+
+    def _check(self) -> None:
+        with closing(open_store(self._store, durability="process")) as store:
             assert store.check() == []
-            assert [what for sender in self._senders for what in sender.wrong(store, sender.unchecked())] == []
+            assert self._load.wrong(store) == []
 
     def _verify(self) -> Verified:
-        with closing(SqliteStore(self._folder / "store.db")) as store:
+        with closing(open_store(self._store, durability="process")) as store:
             assert store.check() == []
-            assert [what for sender in self._senders for what in sender.wrong(store, sender.all())] == []
+            assert self._load.wrong(store, everything=True) == []
             return verify(store, "default")
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.slow)])
-def test_killed_under_load_it_loses_nothing_and_learns_the_same(tmp_path: Path, kills: int) -> None:
-    outcome = Killer(tmp_path, seed=kills).kill(kills)
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("sqlite", 2),
+        ("postgres", 3),
+        pytest.param("sqlite", 200, marks=pytest.mark.slow),
+        pytest.param("postgres", 200, marks=pytest.mark.slow),
+    ],
+)
+def test_killed_under_load_nothing_acknowledged_is_lost(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str, kills: int
+) -> None:
+    database = request.getfixturevalue("postgres") if kind == "postgres" else None
+    store = str(tmp_path / "store.db") if database is None else database.new_address()
+    with rankers(tmp_path, store, ["127.0.0.1"] if database is None else ["127.0.0.1", "127.0.0.2"]) as started:
+        outcome = Killer(store, started, kills, database).kill(kills)
     log.info("%s", outcome)
     assert outcome.verified.sound, outcome.verified.sentences
     assert outcome.verified.decisions >= outcome.decisions > 10 * kills
     assert outcome.verified.unchecked == 0
     assert outcome.verified.models > kills / 2
-    assert outcome.rewards > 0
+    assert outcome.rewards > 10 * kills
+    if database is None:
+        assert "Traceback" not in (started[0].folder / "stderr").read_text()

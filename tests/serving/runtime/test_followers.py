@@ -1,6 +1,8 @@
 """Several processes over one store: one learns, the others follow. Here as several loops in one process."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,8 @@ class Pair:
     def __init__(self, folder: Path) -> None:
         self.clock = Clock()
         self.learner, self.store = small_loop(folder, self.clock)
-        self.follower = Loop("default", SqliteStore(folder / "events.sqlite"), self.clock)
+        self.other_store = SqliteStore(folder / "events.sqlite")
+        self.follower = Loop("default", self.other_store, self.clock)
 
     def live(self, rounds: int, first: int) -> None:
         """Decisions of the one that learns."""
@@ -102,9 +105,9 @@ def test_the_learner_forgets_what_a_follower_was_told_to_forget(pair: Pair) -> N
     assert verify(pair.store, "default").sound
 
 
-def meanwhile(loop: Loop, monkeypatch: pytest.MonkeyPatch, other: Callable[[], None]) -> None:
-    """Let something happen after the loop has read the store, before it writes a configuration or a model."""
-    save, done = loop._store.save_documents, list[bool]()
+def meanwhile(pair: Pair, monkeypatch: pytest.MonkeyPatch, other: Callable[[], None]) -> None:
+    """Let something happen after the follower has read the store, before it writes a configuration or a model."""
+    save, done = pair.other_store.save_documents, list[bool]()
 
     def saved(*args: Any, **kwargs: Any) -> bool:
         if not done:
@@ -112,13 +115,13 @@ def meanwhile(loop: Loop, monkeypatch: pytest.MonkeyPatch, other: Callable[[], N
             other()
         return save(*args, **kwargs)
 
-    monkeypatch.setattr(loop._store, "save_documents", saved)
+    monkeypatch.setattr(pair.other_store, "save_documents", saved)
 
 
 def test_two_that_are_configured_at_once_take_two_epochs(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     pair.live(40, 0)
     wide, narrow = (LoopConfig(width=width, reward_wait=10.0) for width in (64, 16))
-    meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(wide))
+    meanwhile(pair, monkeypatch, lambda: pair.learner.configure(wide))
     pair.follower.configure(narrow)
     pair.learner.refresh()
     assert pair.alike()
@@ -130,15 +133,13 @@ def test_two_that_are_configured_at_once_take_two_epochs(pair: Pair, monkeypatch
 
 
 def test_a_model_is_not_reset_to_a_width_of_the_past(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    meanwhile(pair.follower, monkeypatch, lambda: pair.learner.configure(LoopConfig(width=16, reward_wait=10.0)))
+    meanwhile(pair, monkeypatch, lambda: pair.learner.configure(LoopConfig(width=16, reward_wait=10.0)))
     pair.follower.reset()
     assert pair.follower.published.bandit.dim == 16
 
 
 def test_what_two_change_at_once_is_changed_by_both(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    meanwhile(
-        pair.follower, monkeypatch, lambda: pair.learner.configure(replace(pair.learner.configuration, exploration=0.5))
-    )
+    meanwhile(pair, monkeypatch, lambda: pair.learner.configure(replace(pair.learner.configuration, exploration=0.5)))
     changed = pair.follower.reconfigure(lambda kept: replace(kept, default_reward=-1.0))
     assert (changed.exploration, changed.default_reward) == (0.5, -1.0)
     pair.learner.refresh()
@@ -148,10 +149,11 @@ def test_what_two_change_at_once_is_changed_by_both(pair: Pair, monkeypatch: pyt
 def test_a_configuration_is_kept_with_its_model_or_not_at_all(tmp_path: Path, pair: Pair) -> None:
     """The disk is full when the model is written."""
     before = pair.learner.configuration
-    pair.store._writer.execute(
-        "CREATE TEMP TRIGGER full BEFORE INSERT ON documents WHEN NEW.kind = 'base'"
-        " BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
-    )
+    with closing(sqlite3.connect(tmp_path / "events.sqlite")) as connection:
+        connection.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON documents WHEN NEW.kind = 'base'"
+            " BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        )
     with pytest.raises(StoreError, match="the disk is full"):
         pair.learner.configure(LoopConfig(width=16, reward_wait=10.0))
     again = Loop("default", SqliteStore(tmp_path / "events.sqlite"), pair.clock)

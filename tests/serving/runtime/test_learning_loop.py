@@ -6,14 +6,13 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.compilation import entry_point
 from glbandits.features import Hashing
 from glbandits.policy import settings_of
-from glbandits.records import Floats
 from glbandits.serving.domain.action_selection import decide, draw, draw_recipe, seed_of, share_of
 from glbandits.serving.domain.events import (
     Activation,
@@ -30,7 +29,7 @@ from glbandits.serving.runtime.learning_loop import BASE, Loop
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.storage import sqlite_log
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.runtime.worlds import ACTIONS, CONTEXTS, Clock, ask, live, small_loop
+from tests.serving.runtime.worlds import ACTIONS, Clock, ask, live, small_loop
 
 
 def test_a_loop_learns_what_the_context_asks_for(tmp_path: Path) -> None:
@@ -141,34 +140,6 @@ def test_what_fails_in_the_middle_of_a_batch_is_not_learned_twice(
     live(loop, store, clock, 10, first=10)
     assert loop.published.sequence > 0
     assert verify(store, "default").sound
-
-
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data())
-def test_rewards_in_any_order_number_and_delay_give_the_same_model(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    """Each decision has its rewards with keys of their own; they come shuffled, some twice, all in time."""
-    rewards = [(event, key, value) for event in range(6) for key, value in enumerate((0.1, 0.2, -0.3)[: event % 4])]
-    order = data.draw(st.permutations(rewards))
-    again = data.draw(st.lists(st.sampled_from(rewards), max_size=5))
-    states = [_state_after(tmp_path_factory.mktemp("loop"), came) for came in (rewards, [*order, *again])]
-    np.testing.assert_array_equal(states[0], states[1])
-
-
-def _state_after(folder: Path, rewards: list[tuple[int, int, float]]) -> Floats:
-    loop, store = small_loop(folder, clock := Clock(), width=8, aggregation=Aggregation.SUM)
-    for event in range(6):
-        store.append_blocking([ask(loop, f"event-{event}", CONTEXTS[event % 3])])
-    for event, key, value in rewards:
-        clock.wait(0.01)
-        store.append_blocking(
-            [Reward(loop="default", event_id=f"event-{event}", timestamp=clock(), value=value, key=f"{key}")]
-        )
-    clock.wait(20)
-    loop.learn()
-    store.close()
-    return loop.published.bandit.state
 
 
 def test_a_late_reward_is_not_learned(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_without_a_model_the_baseline_must_have_been_shown(tmp_path: Path, shown
 
 @pytest.fixture(name="small_batches")
 def small_batches_fixture(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glbandits.serving.runtime.replay_verification.BATCH", 10)
+    monkeypatch.setattr("glbandits.serving.runtime.relearning.BATCH", 10)
 
 
 @pytest.mark.usefixtures("small_batches")

@@ -45,10 +45,15 @@ def ask(loop: Loop, event_id: str, context: str, **more: Any) -> Decision:
 
 def small_loop(folder: Path, clock: Clock, **settings: Any) -> tuple[Loop, SqliteStore]:
     store = SqliteStore(folder / "events.sqlite")
+    return loop_in(store, clock, **settings), store
+
+
+def loop_in(store: EventStore, clock: Clock, **settings: Any) -> Loop:
+    """A loop in an empty store. It draws the same in every test."""
     store.save_document("default", IDENTITY, clock(), msgspec.json.encode(Identity("the same in every test")))
     loop = Loop("default", store, clock)
     loop.configure(LoopConfig(**({"width": 32, "reward_wait": 10.0} | settings)))
-    return loop, store
+    return loop
 
 
 def live(loop: Loop, store: EventStore, clock: Clock, rounds: int, *, seed: int = 0, first: int = 0) -> list[Decision]:

@@ -1,9 +1,9 @@
-"""The two official JavaScript SDKs, unmodified, against a real server. They come from the npm registry."""
+"""The two official JavaScript SDKs, unmodified, against a real server on both stores. npm installs them."""
 
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +33,12 @@ def scripts_fixture(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", name="server")
-def server_fixture(tmp_path_factory: pytest.TempPathFactory, scripts: Path) -> Iterator[Running]:  # noqa: ARG001
-    with running(tmp_path_factory.mktemp("server"), "--loops", "default,shop") as server:
+def server_fixture(
+    tmp_path_factory: pytest.TempPathFactory,
+    scripts: Path,  # noqa: ARG001
+    new_address: Callable[[], str],
+) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("server"), "--loops", "default,shop", store=new_address()) as server:
         yield server
 
 

@@ -1,7 +1,7 @@
-"""The official Python SDK, unmodified, against a real server."""
+"""The official Python SDK, unmodified, against a real server on both stores."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -25,8 +25,8 @@ CONTEXT = [{"timeOfDay": "night"}, {"device": {"mobile": True}}]
 
 
 @pytest.fixture(scope="module", name="server")
-def server_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with running(tmp_path_factory.mktemp("server"), "--loops", "default,shop") as server:
+def server_fixture(tmp_path_factory: pytest.TempPathFactory, new_address: Callable[[], str]) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("server"), "--loops", "default,shop", store=new_address()) as server:
         yield server
 
 

@@ -60,6 +60,15 @@ class PostgresServer:
         with psycopg.connect(self.uri, autocommit=True) as connection:
             connection.execute(statement.encode())
 
+    def learners(self) -> list[str]:
+        """The `application_name` of each session that holds a learner lock."""
+        with psycopg.connect(self.uri) as connection:
+            rows = connection.execute(
+                "SELECT application_name FROM pg_locks JOIN pg_stat_activity USING (pid)"
+                " WHERE locktype = 'advisory' AND granted"
+            )
+            return [name for (name,) in rows]
+
     def stop(self) -> None:
         """Stop in order, as for maintenance: connections are closed."""
         self._server.stop()
@@ -69,7 +78,8 @@ class PostgresServer:
         postmaster = psutil.Process(int((self._folder / "postmaster.pid").read_text().split()[0]))
         children = postmaster.children(recursive=True)
         os.kill(postmaster.pid, signal.SIGKILL)
-        psutil.wait_procs(children, timeout=10)
+        _, alive = psutil.wait_procs(children, timeout=10)
+        assert not alive, f"PostgreSQL processes survive their postmaster: {alive}"
         (self._folder / "postmaster.pid").unlink()  # a zombie would pass for a running server
 
     def start(self) -> None:

@@ -1,5 +1,6 @@
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from glbandits.errors import InvalidInput, UnknownName
 from glbandits.serving.http.server import first_key
 from glbandits.serving.server_settings import Settings
 from glbandits.serving.storage.api_keys import SCOPES, Keys, digest_of, find_key
+from glbandits.serving.storage.open_store import open_store
 from glbandits.serving.storage.sqlite_store import SqliteStore
 
 
@@ -97,6 +99,16 @@ def test_a_store_gets_a_first_key_once_and_none_when_all_were_revoked(
     assert "All keys are revoked, so every request is refused. Create one with `glb keys create`." in caplog.text
     with closing(SqliteStore(settings.store)) as store:
         assert Keys(store, lambda: 7).live() == []
+
+
+def test_servers_that_start_at_once_create_one_first_key(new_address: Callable[[], str]) -> None:
+    for _ in range(3):
+        settings = Settings(store=new_address())
+        with ThreadPoolExecutor(4) as pool:
+            created = [new.key for new in pool.map(first_key, [settings] * 4) if new is not None]
+        with closing(open_store(settings.store, durability="process")) as store:
+            assert Keys(store, lambda: 7).live() == created
+        assert len(created) == 1
 
 
 def run(*words: str) -> str:

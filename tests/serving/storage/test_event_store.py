@@ -145,6 +145,14 @@ def test_an_activation_is_for_all_slots_and_counts_once(store: EventStore) -> No
     assert statuses(store, activation("f", timestamp=WAIT)) == [EventStatus.ACCEPTED]
 
 
+def test_decisions_of_an_event_are_its_slots_in_order(store: EventStore) -> None:
+    store.append_blocking(
+        [decision("e", slot="2"), decision("ee"), decision("e", slot="1"), decision("e", loop="other")]
+    )
+    assert [logged.decision.slot for logged in store.decisions_of("shop", "e")] == ["2", "1"]
+    assert store.decisions_of("shop", "unknown") == []
+
+
 def test_an_activation_is_for_what_was_decided_before_it_in_the_same_call(store: EventStore) -> None:
     events: list[Event] = [
         activation("e"),

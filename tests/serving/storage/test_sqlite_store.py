@@ -7,9 +7,10 @@ import stat
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any
 
 import msgspec
@@ -19,7 +20,8 @@ from hypothesis import strategies as st
 
 from glbandits.errors import InvalidInput, UnknownName
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import Event, EventStatus, Receipt
+from glbandits.serving.domain.events import Event as LogEvent
+from glbandits.serving.domain.events import EventStatus, Receipt
 from glbandits.serving.storage import sqlite_log, sqlite_schema, sqlite_store
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import WAIT, activation, decision, reward
@@ -42,6 +44,19 @@ EVENTS = st.one_of(
 """Few names, so that most are known."""
 
 
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[sqlite3.Connection]:
+    """The connections that stores open, in order: the first one of a store writes."""
+    connections, connect = list[sqlite3.Connection](), sqlite3.connect
+
+    def recorded(*args: Any, **named: Any) -> sqlite3.Connection:
+        connections.append(connect(*args, **named))
+        return connections[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", recorded)
+    return connections
+
+
 def numbers(receipts: list[Receipt]) -> list[int]:
     return [receipt.sequence for receipt in receipts]
 
@@ -53,11 +68,12 @@ def make(path: Path, events: int = 0) -> SqliteStore:
     return store
 
 
-def test_durability_is_sqlite_s_setting(tmp_path: Path) -> None:
+def test_durability_is_sqlite_s_setting(tmp_path: Path, opened: list[sqlite3.Connection]) -> None:
     for durability, level in (("process", 1), ("power", 2)):
+        opened.clear()
         store = SqliteStore(tmp_path / durability, durability=durability)
-        assert store._writer.execute("PRAGMA synchronous").fetchone() == (level,)
-        assert store._writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert opened[0].execute("PRAGMA synchronous").fetchone() == (level,)
+        assert opened[0].execute("PRAGMA journal_mode").fetchone() == ("wal",)
         store.close()
     with pytest.raises(UnknownName, match="unknown durability 'disk'.*Known: power, process"):
         SqliteStore(tmp_path / "x", durability="disk")
@@ -100,7 +116,9 @@ def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "events.db")
 
 
-def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_upgrade_is_whole_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[sqlite3.Connection]
+) -> None:
     make(tmp_path / "events.db", events=2).close()
     upgrades = sqlite_schema.UPGRADES
     wrong = ("ALTER TABLE decisions ADD COLUMN region TEXT NOT NULL DEFAULT ''", "CREATE TABLE decisions (x)")
@@ -112,11 +130,12 @@ def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.M
         "INSERT INTO regions SELECT DISTINCT loop FROM decisions",
     )
     monkeypatch.setattr(sqlite_schema, "UPGRADES", (*upgrades, right))
+    opened.clear()
     store = SqliteStore(tmp_path / "events.db")
-    assert store._writer.execute("PRAGMA user_version").fetchone() == (len(upgrades) + 1,)
-    assert store._writer.execute("SELECT loop FROM regions").fetchall() == [("shop",)]
+    assert opened[0].execute("PRAGMA user_version").fetchone() == (len(upgrades) + 1,)
+    assert opened[0].execute("SELECT loop FROM regions").fetchall() == [("shop",)]
     # Nothing is left of the upgrade that failed.
-    assert "region" not in [row[1] for row in store._writer.execute("PRAGMA table_info(decisions)")]
+    assert "region" not in [row[1] for row in opened[0].execute("PRAGMA table_info(decisions)")]
     assert store.summary("shop").decisions[EventStatus.ACCEPTED] == 2
     store.close()
 
@@ -175,10 +194,10 @@ def test_a_store_of_version_2_accepts_all_rewards_of_old_decisions(tmp_path: Pat
         assert store.check() == []
 
 
-def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path, opened: list[sqlite3.Connection]) -> None:
     store = make(tmp_path / "events.db", events=1)
-    (pages,) = store._writer.execute("PRAGMA page_count").fetchone()
-    store._writer.execute(f"PRAGMA max_page_count = {pages + 4}")
+    (pages,) = opened[0].execute("PRAGMA page_count").fetchone()
+    opened[0].execute(f"PRAGMA max_page_count = {pages + 4}")
     with pytest.raises(StoreError, match="could not be written: database or disk is full"):
         store.append_blocking([decision("large", request=bytes(100_000))])
     assert store.decision("shop", "large") is None
@@ -242,19 +261,23 @@ def test_what_another_process_wrote_meanwhile_is_known(tmp_path: Path) -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(calls=st.lists(st.lists(EVENTS, max_size=8), max_size=6))
-def test_to_trust_that_decisions_are_new_changes_nothing(calls: list[list[Event]]) -> None:
+def test_to_trust_that_decisions_are_new_changes_nothing(calls: list[list[LogEvent]]) -> None:
     """The same receipts, rows and counts as if the log were asked for every name."""
     with TemporaryDirectory() as folder:
         store, careful = SqliteStore(Path(folder) / "store.db"), SqliteStore(Path(folder) / "careful.db")
         for events in calls:
             receipts = store.append_blocking(events)
-            with careful._writing() as connection:
+            with closing(sqlite3.connect(Path(folder) / "careful.db")) as connection, connection:
                 assert sqlite_log.append(connection, events, trust=False) == receipts
-        for table in ("decisions", "rewards", "activations", "event_counts"):
-            rows = [each._writer.execute(f"SELECT * FROM {table}").fetchall() for each in (store, careful)]
-            assert rows[0] == rows[1]
         store.close()
         careful.close()
+        for table in ("decisions", "rewards", "activations", "event_counts"):
+            assert _rows(Path(folder) / "store.db", table) == _rows(Path(folder) / "careful.db", table)
+
+
+def _rows(path: Path, table: str) -> list[Any]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(f"SELECT * FROM {table}").fetchall()
 
 
 def test_a_long_call_with_a_known_name_near_its_end_is_judged_as_a_whole(tmp_path: Path) -> None:
@@ -275,10 +298,10 @@ def test_a_row_that_sqlite_refuses_is_no_known_name(tmp_path: Path) -> None:
     store.close()
 
 
-def test_few_statements_for_a_call(tmp_path: Path) -> None:
+def test_few_statements_for_a_call(tmp_path: Path, opened: list[sqlite3.Connection]) -> None:
     store = make(tmp_path / "events.db", events=2)
     asked: list[str] = []
-    store._writer.set_trace_callback(asked.append)
+    opened[0].set_trace_callback(asked.append)
     store.append_blocking([decision(f"d{i}") for i in range(sqlite_log.ROWS_AT_ONCE)])
     assert [statement.split()[0] for statement in asked] == ["BEGIN", "SELECT", "INSERT", "INSERT", "COMMIT"]
     asked.clear()
@@ -303,29 +326,27 @@ def test_tidying_brings_everything_to_its_place(tmp_path: Path) -> None:
 
 
 def test_a_log_begins_again_under_steady_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody writes whenever it is possible: writers wait once, while the last bit is brought to its place."""
     monkeypatch.setattr(sqlite_store, "PAGES_BEFORE_RESTART", 20)
-    store, bring, waited = make(tmp_path / "events.db"), sqlite_store._bring_to_its_place, []
+    store, stop = make(tmp_path / "events.db"), Event()
 
-    def under_load(connection: sqlite3.Connection) -> int:
-        waited.append(store._write_lock.locked())
-        if waited[-1]:
-            return bring(connection)
-        with store._writing() as writer:
-            writer.execute("INSERT INTO documents VALUES ('shop', 'written', ?, 0, x'')", (len(waited),))
-            return bring(connection)
+    def write() -> int:
+        written = 0
+        while not stop.is_set():
+            store.append_blocking([decision(str(written))])
+            written += 1
+        return written
 
-    monkeypatch.setattr(sqlite_store, "_bring_to_its_place", under_load)
-    store.append_blocking([decision("a")])
-    store.tidy()
-    assert waited == [False]
-    for i in range(20):
-        store.append_blocking([decision(str(i))])
-    store.tidy()
-    assert waited[1:] == [False, False, False, True]
-    assert restarts(tmp_path / "events.db") == 0
-    store.append_blocking([decision("next")])
-    assert restarts(tmp_path / "events.db") == 1
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(write)
+        try:
+            for _ in range(1000):
+                store.tidy()
+                if restarts(tmp_path / "events.db") >= 3:
+                    break
+        finally:
+            stop.set()
+    assert restarts(tmp_path / "events.db") >= 3
+    assert store.summary("shop").decisions[EventStatus.ACCEPTED] == writing.result()
     store.close()
 
 
@@ -338,21 +359,25 @@ def test_a_store_that_nobody_tidies_has_a_log_that_ends(tmp_path: Path, monkeypa
 
 
 def test_tidying_waits_for_nobody(tmp_path: Path) -> None:
-    """Neither for a reader of old nor for another process that writes; and what they see stays."""
-    store, other = make(tmp_path / "events.db", events=5), SqliteStore(tmp_path / "events.db")
-    with other._reading() as reader:
+    """Neither for a reader of an old state nor for another process that writes; and what they see stays."""
+    path = tmp_path / "events.db"
+    store, reader, writer = make(path, events=5), sqlite3.connect(path), sqlite3.connect(path, isolation_level=None)
+    with closing(reader), closing(writer):
+        reader.execute("BEGIN")
         assert reader.execute("SELECT count(*) FROM decisions").fetchone() == (5,)
         store.append_blocking([decision("x")])
-        with other._writing():
-            store.tidy()
+        writer.execute("BEGIN IMMEDIATE")
+        store.tidy()
+        writer.execute("ROLLBACK")
         assert reader.execute("SELECT count(*) FROM decisions").fetchone() == (5,)
     store.tidy()
     assert store.check() == []
-    other.close()
     store.close()
 
 
-def test_what_comes_while_the_log_is_deleted_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_while_the_log_is_deleted_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, opened: list[sqlite3.Connection]
+) -> None:
     """Another process has a decision written after each step."""
     store, other = make(tmp_path / "events.db", events=3), SqliteStore(tmp_path / "events.db")
     last = store.last_sequence("shop")
@@ -360,9 +385,9 @@ def test_what_comes_while_the_log_is_deleted_stays(tmp_path: Path, monkeypatch: 
     delete, steps = sqlite_log.delete_oldest, iter(range(10))
 
     def deleted(*args: Any) -> int:
-        store._writer.execute("COMMIT")  # what came after the step before
+        opened[0].execute("COMMIT")  # what came after the step before
         other.append_blocking([decision(f"new-{next(steps)}")])
-        store._writer.execute("BEGIN IMMEDIATE")
+        opened[0].execute("BEGIN IMMEDIATE")
         return delete(*args)
 
     monkeypatch.setattr(sqlite_log, "delete_oldest", deleted)
@@ -372,19 +397,20 @@ def test_what_comes_while_the_log_is_deleted_stays(tmp_path: Path, monkeypatch: 
     store.close()
 
 
-def test_damage_is_found(tmp_path: Path) -> None:
+def test_damage_is_found(tmp_path: Path, opened: list[sqlite3.Connection]) -> None:
     store = make(tmp_path / "events.db", events=3)
-    store._writer.execute("DELETE FROM decisions WHERE event_id = '1'")
+    opened[0].execute("DELETE FROM decisions WHERE event_id = '1'")
     assert store.check() == ["rewards of no decision"]
     store.close()
 
 
-def test_no_question_goes_through_a_whole_table(tmp_path: Path) -> None:
+def test_no_question_goes_through_a_whole_table(tmp_path: Path, opened: list[sqlite3.Connection]) -> None:
     store = make(tmp_path / "events.db", events=2)
     asked: set[str] = set()
-    with store._reading() as reader:
-        reader.set_trace_callback(asked.add)
-    store._writer.set_trace_callback(asked.add)
+    store.summary("shop")  # opens a connection that reads
+    for connection in opened:
+        with suppress(sqlite3.ProgrammingError):  # one of them was for opening the store, and is closed
+            connection.set_trace_callback(asked.add)
     store.append_blocking([decision("a"), reward("0", key="k"), activation("0")])
     store.seal("shop", 0, 2 * WAIT, 10)
     store.settled("shop", 0, 2 * WAIT, 10)
@@ -395,7 +421,7 @@ def test_no_question_goes_through_a_whole_table(tmp_path: Path) -> None:
     store.last_sequence("shop", before=1)
     store.delete_log("shop", up_to=1)
     questions = [question for question in asked if question.split()[0] in ("SELECT", "DELETE")]
-    steps = [step for question in questions for *_, step in store._writer.execute(f"EXPLAIN QUERY PLAN {question}")]
+    steps = [step for question in questions for *_, step in opened[0].execute(f"EXPLAIN QUERY PLAN {question}")]
     store.close()
     assert len(questions) >= 15
     assert any("event_id>? AND event_id<?" in step for step in steps)
@@ -449,10 +475,12 @@ def test_a_backup_that_cannot_be_written_says_so(tmp_path: Path) -> None:
         store.backup(tmp_path / "no folder" / "copy.db")
 
 
-def test_large_decisions_are_written_one_by_one_and_none_is_lost(tmp_path: Path) -> None:
+def test_large_decisions_are_written_one_by_one_and_none_is_lost(
+    tmp_path: Path, opened: list[sqlite3.Connection]
+) -> None:
     with closing(SqliteStore(tmp_path / "events.db")) as store:
         traced: list[str] = []
-        store._writer.set_trace_callback(traced.append)
+        opened[0].set_trace_callback(traced.append)
         events = [decision(f"e{i}", request=bytes(2 * sqlite_log.LARGE if i % 2 else 10)) for i in range(10)]
         assert [receipt.sequence for receipt in store.append_blocking(events)] == list(range(1, 11))
         inserted = [statement for statement in traced if statement.startswith("INSERT INTO decisions")]

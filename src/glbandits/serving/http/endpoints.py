@@ -22,7 +22,7 @@ from glbandits.serving.http.personalizer import (
 from glbandits.serving.http.personalizer.errors import personalizer_response
 from glbandits.serving.http.personalizer.versions import PREVIEW, STABLE, with_api_version
 from glbandits.serving.http.site import Site
-from glbandits.serving.http.v1 import admin_handlers, decision_handlers, reward_handlers
+from glbandits.serving.http.v1 import admin_handlers, decision_handlers, explanation_handler, reward_handlers
 from glbandits.serving.http.v1 import schemas as v1
 
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
@@ -43,6 +43,14 @@ PAGE_PARAMETERS = (
         f"Events of the page, {admin_handlers.PAGE} unless told, at most {admin_handlers.LARGEST_PAGE}.",
     ),
     Parameter("before", "integer", "Only decisions with a smaller number."),
+)
+EXPLANATION_PARAMETERS = (
+    Parameter(
+        "limit",
+        "integer",
+        f"Features listed for each action, {explanation_handler.LIMIT} unless told, at most "
+        f"{explanation_handler.LARGEST_LIMIT}.",
+    ),
 )
 SLOT = (Parameter("slot", "string", "Of a decision with several slots: which."),)
 WINDOW = (Parameter("window", "string", f"How far back to look: {', '.join(dashboard.WINDOWS)}; hour unless told."),)
@@ -66,6 +74,15 @@ V1 = (
     Endpoint("PATCH", "/v1/configuration", ADMIN, admin_handlers.change, v1.LoopConfiguration, v1.LoopConfiguration),
     Endpoint("GET", "/v1/events", READ, admin_handlers.events, None, v1.Events, parameters=PAGE_PARAMETERS),
     Endpoint("GET", "/v1/events/{event}", READ, admin_handlers.event, None, v1.EventRecord, parameters=SLOT),
+    Endpoint(
+        "GET",
+        "/v1/events/{event}/explanation",
+        READ,
+        explanation_handler.explanation,
+        None,
+        v1.Explanation,
+        parameters=EXPLANATION_PARAMETERS,
+    ),
     Endpoint("GET", "/v1/model", READ, admin_handlers.model, None, bytes),
     Endpoint("GET", "/v1/status", READ, admin_handlers.status, None, v1.Status),
     Endpoint("GET", "/v1/statistics", READ, dashboard.statistics, None, Statistics, parameters=WINDOW),

@@ -183,22 +183,23 @@ def first_key(settings: Settings) -> NewKey | None:
     """Create a key for a store that never had one. If every key was revoked, that is deliberate: create none."""
     with closing(open_store(settings.store, durability=settings.durability)) as store:
         keys = Keys(store, microseconds)
-        if not keys.ever_made():
-            return keys.create(FIRST_KEY)
+        first = keys.create_first(FIRST_KEY)
         if not keys.live():
             log.warning("All keys are revoked, so every request is refused. Create one with `glb keys create`.")
-        return None
+        return first
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at this address. Raises OSError with a message that names the setting to change."""
+    """A socket at this address. Raises StartFailed with a message that names the setting to change."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise StartFailed(f"port {port} of {host} is in use by another program; set another --port") from None
         is_host = error.errno is None or error.errno < 0 or error.errno == errno.EADDRNOTAVAIL  # < 0: no such name
         advice = "set --host to an address of this machine" if is_host else "set another --port"
-        raise OSError(error.errno, f"cannot listen at {host}:{port}: {error.strerror}; {advice}") from None
+        raise StartFailed(f"cannot listen at {host}:{port}: {error.strerror}; {advice}") from None
 
 
 def address_of(listening: socket.socket) -> str:

@@ -58,6 +58,8 @@ class Site:
         self.requests = RequestMetrics()
         self.tasks: set[asyncio.Task[None]] = set()
         """Evaluations that run."""
+        self.explanations = asyncio.Semaphore(1)
+        """Held while an explanation is made, so that threads of explanations cannot slow down decisions together."""
         self.draining = False
         """Whether the server is about to stop: it is not ready, though it still answers."""
         self.damage: list[str] = []

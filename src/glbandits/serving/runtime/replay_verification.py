@@ -1,7 +1,7 @@
 """Verify: make every decision of a log again, learn every model again, and see that all is the same, bit for bit."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
@@ -13,13 +13,11 @@ from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.model_snapshots import Identity, decode_snapshot
 from glbandits.serving.domain.request_features import decision_arms
 from glbandits.serving.domain.reward_aggregates import baseline_of
-from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
+from glbandits.serving.domain.reward_aggregation import LearningOutcome
 from glbandits.serving.runtime.learning_loop import BASE, IDENTITY
+from glbandits.serving.runtime.relearning import relearn, settled_batches
 from glbandits.serving.storage.event_store import Document, EventStore, SavedModel
 
-BATCH = 1000
-END_OF_TIME = 2**62
-"""When the wait of every decision is over, in microseconds."""
 REMEMBERED = 64
 """Models that are kept at hand, for decisions of a process that was a little behind."""
 MOST_SAID = 20
@@ -68,7 +66,7 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
     salt = msgspec.json.decode(identity[0].body, type=Identity).salt
     models, whole, decisions, unchecked = _Models(store, loop, bases), True, 0, 0
     different, sentences = 0, list[str]()
-    for batch in _batches(store, loop, 0, last):
+    for batch in settled_batches(store, loop, 0, last):
         made = [settled for settled in batch if settled.decision.epoch >= models.since] if whole else []
         found = [sentence for settled in made if (sentence := _difference(settled, models, salt))]
         whole = whole and models.log_is_whole()
@@ -90,13 +88,6 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
         different=different,
         sentences=tuple(sentences),
     )
-
-
-def _batches(store: EventStore, loop: str, after: int, last: int) -> Iterator[list[SettledDecision]]:
-    """The decisions after a number, in order, up to the one that is said to be the last."""
-    while after < last and (page := store.settled(loop, after, END_OF_TIME, BATCH)):
-        yield [settled for settled in page if settled.sequence <= last]
-        after = page[-1].sequence
 
 
 def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
@@ -167,11 +158,10 @@ class _Models:
     def _advance(self, sequence: int) -> None:
         if self._number >= sequence:
             return
-        for batch in _batches(self._store, self._loop, self._number, sequence):
-            for settled in batch:
-                outcome = learn(self._bandit, settled, self.hashing(self._bandit.dim))
-                self.learned += outcome is LearningOutcome.LEARNED
-                self.set_aside += outcome is LearningOutcome.SET_ASIDE
+        hashing = self.hashing(self._bandit.dim)
+        for outcome in relearn(self._store, self._loop, self._bandit, hashing, self._number, sequence):
+            self.learned += outcome is LearningOutcome.LEARNED
+            self.set_aside += outcome is LearningOutcome.SET_ASIDE
         self._number = sequence
 
     def difference_to(self, kept: SavedModel) -> str:

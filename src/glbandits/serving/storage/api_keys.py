@@ -76,9 +76,14 @@ class Keys:
             keys.pop(change.revoked, None)
         return list(keys.values())
 
-    def ever_made(self) -> bool:
-        """Whether there was a key once, though it may be revoked."""
-        return self._store.latest_document(SERVICE, KEYS) is not None
+    def create_first(self, name: str) -> NewKey | None:
+        """Create a key for everything in a store that never had one.
+
+        Returns None if the store has or had a key: of several processes that call this at once, one gets a key.
+        """
+        new, body = self._new_key(name, tuple(SCOPES))
+        saved = self._store.save_documents(SERVICE, self._clock(), {KEYS: body}, after={KEYS: 0})
+        return new if saved else None
 
     def create(self, name: str, scopes: Iterable[str] = tuple(SCOPES)) -> NewKey:
         """A new key, whose text is returned here and nowhere kept."""
@@ -93,21 +98,24 @@ class Keys:
                 f"{name!r} has {len(same)} live keys, as many as may be: {', '.join(same)}. Revoke one, or take "
                 "another name"
             )
+        new, body = self._new_key(name, wanted)
+        self._store.save_document(SERVICE, KEYS, self._clock(), body)
+        return new
+
+    def _new_key(self, name: str, scopes: tuple[str, ...]) -> tuple[NewKey, bytes]:
+        """A key that is not saved yet, and the document that creates it."""
         text = secrets.token_urlsafe(32)
         key = Key(
-            id=secrets.token_hex(4), name=name, digest=digest_of(text.encode()), scopes=wanted, timestamp=self._clock()
+            id=secrets.token_hex(4), name=name, digest=digest_of(text.encode()), scopes=scopes, timestamp=self._clock()
         )
-        self._keep(_Change(created=key))
-        return NewKey(text, key)
+        return NewKey(text, key), msgspec.json.encode(_Change(created=key))
 
     def revoke(self, key_id: str) -> Key:
         """End a key. A server that runs refuses it within seconds."""
         key = look_up("key", key_id, {key.id: key for key in self.live()})
-        self._keep(_Change(revoked=key.id))
+        body = msgspec.json.encode(_Change(revoked=key.id))
+        self._store.save_document(SERVICE, KEYS, self._clock(), body)
         return key
-
-    def _keep(self, change: _Change) -> None:
-        self._store.save_document(SERVICE, KEYS, self._clock(), msgspec.json.encode(change))
 
 
 def digest_of(text: bytes) -> bytes:

@@ -138,6 +138,9 @@ class EventStore(Protocol):
     def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
         """The decision of this name, with all that came of it."""
 
+    def decisions_of(self, loop: str, event_id: str) -> list[LoggedDecision]:
+        """All decisions of an event, one for each slot, in the order of their numbers."""
+
     def search(self, loop: str, prefix: str, limit: int, before: int | None = None) -> list[LoggedDecision]:
         """Decisions whose event_id begins so, the newest first; only those with numbers below `before`, if given."""
 

@@ -253,9 +253,12 @@ def look_up(connection: Connection, sequences: Sequence[int]) -> list[LoggedDeci
     ]
 
 
-def find(connection: Connection, loop: str, event_id: str, slot: str) -> list[int]:
-    """The sequence number of the decision with this name, if there is one."""
-    found = "SELECT sequence FROM decisions WHERE loop_name = %s AND event_id = %s AND slot = %s"
+def find(connection: Connection, loop: str, event_id: str, slot: str | None = None) -> list[int]:
+    """The sequence number of the decision with this name, if there is one; without a slot, of all of the event."""
+    found = (
+        "SELECT sequence FROM decisions WHERE loop_name = %s AND event_id = %s AND slot = coalesce(%s, slot)"
+        " ORDER BY sequence"
+    )
     return [sequence for (sequence,) in connection.execute(found, (loop, event_id, slot))]
 
 

@@ -162,6 +162,11 @@ class PostgresStore:
             found = postgres_log.look_up(connection, postgres_log.find(connection, loop, event_id, slot))
         return found[0] if found else None
 
+    def decisions_of(self, loop: str, event_id: str) -> list[LoggedDecision]:
+        """See `EventStore.decisions_of`."""
+        with self._reading() as connection:
+            return postgres_log.look_up(connection, postgres_log.find(connection, loop, event_id))
+
     def search(self, loop: str, prefix: str, limit: int, before: int | None = None) -> list[LoggedDecision]:
         """See `EventStore.search`."""
         end = MAX_SEQUENCE if before is None else before

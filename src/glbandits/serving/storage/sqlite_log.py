@@ -261,10 +261,11 @@ def look_up(connection: sqlite3.Connection, loop: str, numbers: Sequence[int]) -
     ]
 
 
-def find(connection: sqlite3.Connection, loop: str, event_id: str, slot: str) -> list[int]:
-    """The number of the decision of this name, if there is one."""
+def find(connection: sqlite3.Connection, loop: str, event_id: str, slot: str | None = None) -> list[int]:
+    """The number of the decision of this name, if there is one; without a slot, of all decisions of the event."""
     found = connection.execute(
-        "SELECT number FROM decisions WHERE loop = ? AND event_id = ? AND slot = ?", (loop, event_id, slot)
+        "SELECT number FROM decisions WHERE loop = ? AND event_id = ? AND slot = coalesce(?, slot) ORDER BY number",
+        (loop, event_id, slot),
     )
     return [number for (number,) in found]
 

@@ -75,7 +75,7 @@ class SqliteStore:
             """Of the file that is open."""
             try:
                 prepare(self._writer, self._path)
-                self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
+                _use_wal(self._writer)
                 self._inline = self._connect(inline=True) if durability == "process" else None
                 """Commits in the event loop. It never waits for a lock."""
             except BaseException:
@@ -227,6 +227,11 @@ class SqliteStore:
         with self._reading() as connection:
             found = sqlite_log.look_up(connection, loop, sqlite_log.find(connection, loop, event_id, slot))
         return found[0] if found else None
+
+    def decisions_of(self, loop: str, event_id: str) -> list[LoggedDecision]:
+        """See `EventStore.decisions_of`."""
+        with self._reading() as connection:
+            return sqlite_log.look_up(connection, loop, sqlite_log.find(connection, loop, event_id))
 
     def search(self, loop: str, prefix: str, limit: int, before: int | None = None) -> list[LoggedDecision]:
         """See `EventStore.search`."""
@@ -416,6 +421,19 @@ def _bring_to_its_place(connection: sqlite3.Connection) -> int:
 def _newest_version(connection: sqlite3.Connection, loop: str, kind: str) -> int:
     newest = "SELECT coalesce(max(version), 0) FROM documents WHERE loop = ? AND kind = ?"
     return int(connection.execute(newest, (loop, kind)).fetchone()[0])
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch to a write-ahead log. SQLite itself does not wait here while another process opens the file too."""
+    deadline = time.monotonic() + WAIT_FOR_LOCK / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchone()
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 @contextmanager

@@ -193,7 +193,7 @@ function drawInterval(plot, difference, look) {
   const margin = 0.12 * (Math.max(0, high) - Math.min(0, low)) || 1;
   const from = Math.min(0, low) - margin, to = Math.max(0, high) + margin;
   const x = (value) => 8 + ((value - from) / (to - from)) * (room - 16);
-  const text = `${plain(difference.value, decimals(half))}, from ${plain(low, decimals(half))} to ${plain(high, decimals(half))}`;
+  const text = `${plain(difference.value, decimals(half))}, from ${interval(difference)}`;
   plot.replaceChildren(shape("svg", { viewBox: `0 0 ${room} 66`, height: 66, role: "img", "aria-label": `Difference ${text}` },
     ...roundNumbers(from, to, 6).map(([value, label]) => shape("text", { x: x(value), y: 62, "text-anchor": "middle" }, label)),
     shape("line", { class: "axis", x1: 0, x2: room, y1: 46, y2: 46 }),

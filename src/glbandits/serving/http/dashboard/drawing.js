@@ -30,6 +30,9 @@ function table(head, rows) {
   ];
 }
 
+/** A text that may be long, cut off where there is no room; the whole is its title. */
+const clipped = (text) => element("span", { class: "clip", title: text }, text);
+
 function bar(share, look) {
   const inside = element("i", { class: look });
   inside.style.width = `${100 * share}%`;
@@ -37,7 +40,8 @@ function bar(share, look) {
 }
 
 const count = (number) => number.toLocaleString("en");
-const decisions = (number) => `${count(number)} decision${number === 1 ? "" : "s"}`;
+const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+const decisions = (number) => plural(number, "decision");
 const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %` : "–");
 
 /** As many decimals as the half-width of an interval is worth: two digits of it. */
@@ -48,6 +52,12 @@ function decimals(half) {
 function plain(number, digits) {
   if (Math.abs(number) >= 1e6) return number.toExponential(2);
   return number.toFixed(digits).replace("-", "−");
+}
+
+/** The ends of a 95 % interval. */
+function interval({ value, error }) {
+  const half = Z95 * error;
+  return `${plain(value - half, decimals(half))} to ${plain(value + half, decimals(half))}`;
 }
 
 /** A number with its 95 % interval. */

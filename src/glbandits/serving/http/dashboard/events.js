@@ -28,7 +28,7 @@ class EventSearch {
       const answer = await this.ask(`/v1/events?${parameters}`);
       if (asked !== this.asked) return;
       if (before === null) this.list.replaceChildren();
-      this.list.append(...answer.events.map(eventDetails));
+      this.list.append(...answer.events.map((event) => eventDetails(event, this.ask)));
       this.before = answer.before;
       this.more.hidden = this.before === null;
       const shown = this.list.childElementCount;
@@ -40,19 +40,19 @@ class EventSearch {
 }
 
 /** A line for an event, which opens to all that is known of it. */
-function eventDetails(event) {
+function eventDetails(event, ask) {
   const rewards = event.rewards.length ? `reward ${event.rewards.map((one) => plain(one.value, 3) * 1).join(", ")}` : "no reward";
   const details = element("details", { class: "event" },
     element("summary", {},
       element("span", { class: "id" }, event.slot ? `${event.eventId} / ${event.slot}` : event.eventId),
-      element("span", {}, event.actions[event.shown]),
+      clipped(event.actions[event.shown]),
       element("span", { class: "what" }, rewards),
       element("span", { class: "what when" }, moment(Date.parse(event.at), true))));
-  details.addEventListener("toggle", () => details.append(...eventParts(event)), { once: true });
+  details.addEventListener("toggle", () => details.append(...eventParts(event, ask)), { once: true });
   return details;
 }
 
-function eventParts(event) {
+function eventParts(event, ask) {
   const known = {
     Number: count(event.number), Model: event.modelVersion, Mode: event.mode, Probability: percent(event.probability),
     "Waits for": duration(event.wait), "Default reward": `${event.defaultReward}`, Aggregation: event.aggregation,
@@ -62,7 +62,7 @@ function eventParts(event) {
   const features = element("details", {}, element("summary", {}, "Features"), element("pre", {}, JSON.stringify(event.features, null, 1)));
   return [
     element("dl", { class: "pairs" }, ...Object.entries(known).map(([name, value]) => element("div", {}, element("dt", {}, name), element("dd", {}, value)))),
-    element("h3", {}, "Actions"), element("div", { class: "scroll" }, actionTable(event)),
+    element("h3", {}, "Actions"), element("div", { class: "scroll" }, actionTable(event)), whySection(event, ask),
     element("h3", {}, "Rewards"), rewardTable(event), features,
   ];
 }
@@ -71,18 +71,18 @@ function actionTable(event) {
   const rows = event.actions.map((action, place) => {
     const roles = [place === event.shown && "shown", place === event.chosen && "drawn", event.excluded.includes(place) && "excluded"];
     return element("tr", { class: place === event.shown ? "shown" : null },
-      element("td", {}, action), element("td", {}, roles.filter(Boolean).join(", ")),
+      element("td", {}, clipped(action)), element("td", {}, roles.filter(Boolean).join(", ")),
       element("td", { class: "chance" }, bar(event.probabilities[place], place === event.shown ? "c0" : "rest")),
       element("td", {}, percent(event.probabilities[place])));
   });
-  const head = element("tr", {}, ...["Action", "", "", "Chance"].map((text) => element("th", {}, text)));
+  const head = element("tr", {}, ...["Action", "", "", "Probability"].map((text) => element("th", {}, text)));
   return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
 }
 
 function rewardTable(event) {
   if (!event.rewards.length) return element("p", { class: "muted" }, "None has come.");
   const rows = event.rewards.map((one) => [
-    moment(Date.parse(one.at), true), duration((Date.parse(one.at) - Date.parse(event.at)) / 1000), `${one.value}`, one.key, one.late ? "late" : "in time",
+    moment(Date.parse(one.at), true), duration((Date.parse(one.at) - Date.parse(event.at)) / 1000), `${one.value}`, clipped(one.key), one.late ? "late" : "in time",
   ]);
   return element("div", { class: "scroll" }, element("table", {}, ...table(["At", "After", "Value", "Key", ""], rows)));
 }

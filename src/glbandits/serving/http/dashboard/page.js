@@ -69,7 +69,7 @@ const charts = {
 };
 
 const HEADLINES = {
-  better: "Learning", same: "Not better than the baseline", worse: "Worse than the baseline", early: "Too early to say",
+  better: "Learning", same: "No clear difference yet", worse: "Worse than the baseline",
   silent: "No rewards come", blind: "It cannot be told", apprentice: "An apprentice",
 };
 const WINDOWS = { hour: "in the hour up to", day: "in the day up to", all: "up to" };
@@ -77,10 +77,15 @@ const WINDOWS = { hour: "in the hour up to", day: "in the day up to", all: "up t
 function tellAnswer(figures, status) {
   const { verdict } = figures;
   part("answer").dataset.verdict = verdict;
-  say("headline", status.mode === "LoggingOnly" && !figures.learned ? "It only logs" : HEADLINES[verdict]);
+  say("headline", headline(figures, status));
   say("sentence", sentence(figures, status));
   say("remark", remarks(figures).join(" "));
   drawInterval(part("difference").querySelector(".plot"), figures.difference, { better: "good", worse: "bad" }[verdict] ?? "");
+}
+
+function headline({ verdict, learned }, { mode }) {
+  if (mode === "LoggingOnly" && !learned) return "It only logs";
+  return verdict === "early" ? `Too early: ${plural(learned, "event")}` : HEADLINES[verdict];
 }
 
 function sentence(figures, status) {
@@ -102,6 +107,7 @@ function remarks(figures) {
   if (figures.verdict === "early" && figures.learned) {
     said.push(`${decisions(figures.learned)} learned, worth ${count(Math.floor(figures.baselineWorth))} of the baseline; an answer needs 100 and 30.`);
   }
+  if (figures.verdict === "same") said.push(`The 95 % interval of the difference is ${interval(figures.difference)}, and 0 is in it.`);
   if (figures.unsupported) said.push(`In ${percent(figures.unsupported / figures.learned)} the baseline had no chance at all, and what it would have earned there is not known: some exploration would tell.`);
   return said;
 }
@@ -120,7 +126,7 @@ function tellFacts(figures, status) {
     ["Mode", status.mode, `rewards within ${duration(figures.wait)}`],
     ["Last update", learned, failing ? status.learningFailed ?? "the learner does not run" : learner.setAside ? `${learner.setAside} decisions set aside: cannot be learned` : `lag ${duration(learner.lag)}`, failing || learner.lag > 60 || learner.setAside > 0],
     ["Queue", count(status.queue), "events to be written", status.queue > 1000],
-    ["Degraded", count(figures.degraded), "answered before safe", figures.degraded > 0.01 * status.counts.decisions.kept],
+    ["Degraded", count(figures.degraded), "answered before safe", figures.degraded > 0.01 * status.counts.decisions.accepted],
   ];
   part("facts").replaceChildren(...facts.map(([name, value, more, alarm]) => element("div", { class: alarm ? "alarm" : null },
     element("dt", {}, name), element("dd", {}, value, element("small", {}, more)))));
@@ -144,9 +150,9 @@ function tellActions(figures, points) {
 }
 
 function showStatuses({ counts }) {
-  const statuses = ["accepted", "late", "duplicate", "unknown"];
+  const statuses = ["accepted", "late", "duplicate", "unknown", "out_of_range"];
   const rows = ["decisions", "rewards", "activations"].map((kind) => [kind[0].toUpperCase() + kind.slice(1), ...statuses.map((status) => count(counts[kind][status]))]);
-  part("statuses").replaceChildren(...table(["", "Accepted", "Late", "Duplicate", "Unknown"], rows));
+  part("statuses").replaceChildren(...table(["", "Accepted", "Late", "Duplicate", "Unknown", "Out of range"], rows));
 }
 
 function tellAll(figures, status) {
@@ -216,7 +222,17 @@ part("key-form").addEventListener("submit", (event) => {
   part("key").value = "";
   look();
 });
+/** Take the key from an address like /dashboard#key=..., and remove it there. Browsers do not send that part to servers. */
+function takeKey() {
+  const key = new URLSearchParams(location.hash.slice(1)).get("key");
+  if (key === null) return;
+  sessionStorage.setItem(KEY, key);
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+addEventListener("hashchange", () => { takeKey(); look(); });
 part("windows").addEventListener("change", look);
 part("loop").addEventListener("change", (event) => { location.href = `${ROOT}/loops/${encodeURIComponent(event.target.value)}/dashboard`; });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+takeKey();
 look();

@@ -97,10 +97,15 @@ async def event(site: Site, request: Request) -> Response:
     def read() -> Response:
         found = site.service.store.decision(loop, event_id, slot)
         if found is None:
-            raise HttpError(404, "UnknownEvent", f"there is no decision of the event {event_id!r} in this loop")
+            raise unknown_event(event_id)
         return _response(record_of(found))
 
     return await asyncio.to_thread(read)
+
+
+def unknown_event(event_id: str) -> HttpError:
+    """The error for an event that the log does not have."""
+    return HttpError(404, "UnknownEvent", f"there is no decision of the event {event_id!r} in this loop")
 
 
 async def events(site: Site, request: Request) -> Response:

@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from glbandits.serving.domain.events import Aggregation, EventStatus, Mode
+from glbandits.serving.domain.explanation import Contribution
 from glbandits.serving.domain.loop_config import LoopConfig
 
 LONGEST_ID = 256
@@ -163,6 +164,44 @@ class Events(Wire, frozen=True, kw_only=True):
     events: list[EventRecord]
     before: int | None
     """What to ask for to get the next page; None if this is the last."""
+
+
+class ExplainedAction(Wire, frozen=True, kw_only=True):
+    """The score of an action and what it is made of."""
+
+    id: str
+    score: float
+    """The model's estimate, on the scale of its link. The contributions add up to it."""
+    probability: float
+    """The probability that the draw gave the action; 0 if it was excluded."""
+    shown: bool
+    """Whether it was returned."""
+    chosen: bool
+    """Whether the model drew it: another one than was shown unless the mode is Online."""
+    contributions: tuple[Contribution, ...]
+    """The largest first, by absolute size, and then that of other features."""
+
+
+class ExplainedSlot(Wire, frozen=True, kw_only=True):
+    """The actions of one decision."""
+
+    slot: str
+    """Empty if the event has only one."""
+    explained_by: str
+    """Version of the model whose coefficients these are: the one that decided if the explanation is exact."""
+    actions: list[ExplainedAction]
+    """In the order of the request."""
+
+
+class Explanation(Wire, frozen=True, kw_only=True):
+    """Why the actions of an event got their scores."""
+
+    event_id: str
+    model_version: str
+    """Version of the model that decided; with several slots, the first one."""
+    exact: bool
+    """Whether each slot is explained by the model that decided. If not, by the model that decides now."""
+    slots: list[ExplainedSlot]
 
 
 class Counts(Wire, frozen=True, kw_only=True):

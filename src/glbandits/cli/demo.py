@@ -1,0 +1,153 @@
+"""`glb demo`: a server, a simulated shop that asks it for offers, and the dashboard."""
+
+import signal
+import tempfile
+import threading
+import time
+import webbrowser
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.text import Text
+
+from glbandits.cli.demo_server import REWARD_WINDOW, DemoServer, demo_server
+from glbandits.cli.demo_shop import OFFERS, RANDOM_BEST, RANDOM_REWARD, DemoFailed, Shop, Visit, best_share, mean_reward
+
+CUSTOMERS_PER_SECOND = 50
+RECENT = 300
+"""Visits for which the display shows the share of best offers."""
+LINE_SECONDS, FRAME_SECONDS = 5.0, 0.25
+"""Seconds between two lines without a terminal, and between two updates of the display with one."""
+
+
+def demo_command(
+    seconds: Annotated[float, typer.Option(help="How long customers visit the shop.", min=1.0)] = 60.0,
+    port: Annotated[int, typer.Option(help="The port of the server; 0 for any that is free.", min=0, max=65535)] = 0,
+    store: Annotated[Path | None, typer.Option(help="A new file for the store. It is not removed afterwards.")] = None,
+    browser: Annotated[bool, typer.Option(help="Open the dashboard in the browser.")] = True,
+    keep: Annotated[bool, typer.Option("--keep", help="Serve after the simulation too, until Ctrl-C.")] = False,
+    seed: Annotated[int, typer.Option(help="Of the customers.")] = 0,
+) -> None:
+    """Start a server, play a simulated shop against it, and show how it learns."""
+    console = Console(highlight=False)
+    if store is not None and store.exists():
+        raise DemoFailed(f"{store} exists, and the demo needs a new store. Name another file with --store.")
+    console.print("Starting a server. This takes a few seconds.")
+    with _stopped_by_signals(), tempfile.TemporaryDirectory(prefix="glb-demo-") as folder:
+        path = store or Path(folder) / "demo.db"
+        with demo_server(path, port, Path(folder) / "server.log") as server:
+            _introduce(console, server, path, browser)
+            visits: list[Visit] = []
+            try:
+                _play(console, server, seconds, seed, visits)
+            finally:
+                _summarize(console, visits, store)
+            if keep:
+                _keep_serving(console, server)
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt like SIGINT does, and return when it is raised."""
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _introduce(console: Console, server: DemoServer, store: Path, browser: bool) -> None:
+    dashboard = f"{server.address}/dashboard#key={_read_key(store)}"
+    console.print(f"Serving at {server.address}")
+    console.print(f"Dashboard: {dashboard}", soft_wrap=True)
+    console.print(
+        f"A shop has {len(OFFERS)} offers. Each kind of customer has a favourite, which the server\n"
+        f"does not know. It learns from clicks, {REWARD_WINDOW} after each decision.\n"
+    )
+    if browser:
+        webbrowser.open(dashboard)
+
+
+def _read_key(store: Path) -> str:
+    """Create a key that may only read."""
+    from glbandits.serving.runtime.service import microseconds
+    from glbandits.serving.storage.api_keys import Keys
+    from glbandits.serving.storage.open_store import open_store
+
+    with closing(open_store(str(store), durability="process")) as opened:
+        return Keys(opened, microseconds).create("dashboard", ["read"]).text
+
+
+def _play(console: Console, server: DemoServer, seconds: float, seed: int, visits: list[Visit]) -> None:
+    """Let customers come at a constant rate, or as fast as the server answers if that is slower."""
+    begin = time.monotonic()
+    with closing(Shop(server.address, server.key, seed)) as shop, _display(console, seconds) as show:
+        while (elapsed := time.monotonic() - begin) < seconds:
+            visits.append(shop.serve_customer())
+            show(visits, elapsed)
+            time.sleep(max(0.0, begin + len(visits) / CUSTOMERS_PER_SECOND - time.monotonic()))
+
+
+@contextmanager
+def _display(console: Console, seconds: float) -> Iterator[Callable[[list[Visit], float], None]]:
+    """Yield a function that shows the progress: live in a terminal, else a line now and then."""
+    pause, shown = FRAME_SECONDS if console.is_terminal else LINE_SECONDS, 0.0
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+
+        def show(visits: list[Visit], elapsed: float) -> None:
+            nonlocal shown
+            if elapsed - shown < pause:
+                return
+            shown = elapsed
+            if console.is_terminal:
+                bar = ProgressBar(total=seconds, completed=elapsed, width=60)
+                live.update(Group(bar, Text("\n".join(progress_lines(visits)))), refresh=True)
+            else:
+                console.print(f"{elapsed:3.0f} s: {'; '.join(progress_lines(visits))}", markup=False, soft_wrap=True)
+
+        yield show
+
+
+def progress_lines(visits: list[Visit]) -> list[str]:
+    """Where the simulation is."""
+    recent = visits[-RECENT:]
+    return [
+        f"{len(visits)} decisions",
+        f"best offer in {best_share(recent):.0%} of the last {len(recent)} (random play {RANDOM_BEST:.0%})",
+        f"reward {mean_reward(visits):.2f} on average (random play {RANDOM_REWARD:.2f})",
+    ]
+
+
+def _summarize(console: Console, visits: list[Visit], store: Path | None) -> None:
+    tenth = max(1, len(visits) // 10)
+    first, last = (f"{best_share(part):.0%}" for part in (visits[:tenth], visits[-tenth:]))
+    lines = [
+        f"{len(visits)} decisions, reward {mean_reward(visits):.2f} on average (random play {RANDOM_REWARD:.2f})",
+        f"Best offer: {first} of the first tenth, {last} of the last tenth (random play {RANDOM_BEST:.0%})",
+        "",
+        "Next:",
+        "  glb serve --reward-window 5s   # a server of your own; it prints a curl line",
+        "  glb demo --keep                # this server, until you press Ctrl-C",
+        *([] if store is None else [f"  glb replay {store} --verify   # make every decision again from the log"]),
+        "  docs/service.md, docs/personalizer.md, docs/dashboard.md",
+    ]
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _keep_serving(console: Console, server: DemoServer) -> None:
+    """Wait for a signal."""
+    from glbandits.cli.serve import curl_line
+
+    console.print("\nThe server goes on until you press Ctrl-C. Try:")
+    console.print(f"  {curl_line(server.address, server.key)}", markup=False, soft_wrap=True)
+    threading.Event().wait()

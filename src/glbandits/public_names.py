@@ -1,0 +1,22 @@
+"""The names that `from glbandits import ...` offers. `glbandits` imports this module on first use."""
+
+from glbandits.bandit import Bandit
+from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
+from glbandits.maths.links import LINKS, Link
+from glbandits.policies import *  # noqa: F403  (a new policy is listed there, and nowhere else)
+from glbandits.policies import __all__ as _policies
+from glbandits.policy import Coefficients
+from glbandits.version import __version__
+
+__all__ = [
+    "LINKS",
+    "Bandit",
+    "Coefficients",
+    "GlbanditsError",
+    "InvalidInput",
+    "Link",
+    "ModelFileError",
+    "UnknownName",
+    "__version__",
+]
+__all__ += _policies

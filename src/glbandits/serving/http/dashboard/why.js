@@ -1,0 +1,62 @@
+// Why the actions of an event got their scores: a table of the largest contributions for each action.
+
+const MOST_FEATURES = 8, MOST_EXPLAINED = 10;
+
+/** A section that loads the explanation when it is opened, and again after an error. */
+function whySection(event, ask) {
+  const body = element("div", { "aria-live": "polite" });
+  const section = element("details", { class: "why" }, element("summary", {}, "Why"), body);
+  let state = "closed";
+  section.addEventListener("toggle", async () => {
+    if (!section.open || state !== "closed") return;
+    state = "loading";
+    body.replaceChildren(element("p", { class: "muted" }, "Loading. An old decision may take some seconds."));
+    try {
+      const path = `/v1/events/${encodeURIComponent(event.eventId)}/explanation?limit=${MOST_FEATURES}`;
+      body.replaceChildren(...explanationParts(await ask(path), event));
+      state = "loaded";
+    } catch (problem) {
+      body.replaceChildren(element("p", { class: "problem" }, problem.message));
+      state = "closed";
+    }
+  });
+  return section;
+}
+
+function explanationParts({ slots }, event) {
+  const { explainedBy, actions } = slots.find(({ slot }) => slot === event.slot);
+  const ranked = [...actions].sort((one, other) => other.shown - one.shown || other.score - one.score);
+  const listed = ranked.slice(0, MOST_EXPLAINED);
+  const largest = Math.max(...listed.flatMap((action) => action.contributions.map((term) => Math.abs(term.contribution)))) || 1;
+  const parts = [element("p", { class: "muted" }, "The contributions of an action add up to its score, the model's estimate of the reward on the scale of its link. Exploration is not part of the score.")];
+  if (explainedBy !== event.modelVersion) {
+    parts.push(element("p", { class: "notice" }, `Model ${event.modelVersion}, which decided, cannot be learned again from the log. These are the contributions in the current model, ${explainedBy}.`));
+  }
+  parts.push(...listed.flatMap((action) => explainedAction(action, largest)));
+  if (listed.length < actions.length) parts.push(element("p", { class: "muted" }, `${count(actions.length - listed.length)} actions with lower scores are not listed.`));
+  return parts;
+}
+
+function explainedAction(action, largest) {
+  const digits = decimals(largest / 10); // three digits of the largest contribution
+  const roles = [action.shown && "shown", action.chosen && "drawn"].filter(Boolean).join(", ");
+  const rows = action.contributions.map(({ feature, value, contribution }) => element("tr", {},
+    element("td", {}, clipped(feature)),
+    element("td", {}, value === null ? "" : `${1 * value.toPrecision(4)}`.replace("-", "−")),
+    element("td", { class: "chance" }, signedBar(contribution / largest)),
+    element("td", {}, `${contribution > 0 ? "+" : ""}${plain(contribution, digits)}`)));
+  const facts = `score ${plain(action.score, digits)}, probability ${percent(action.probability)}${roles && `, ${roles}`}`;
+  const head = element("tr", {}, ...["Feature", "Value", "", "Adds"].map((text) => element("th", {}, text)));
+  return [
+    element("h4", {}, clipped(action.id), element("span", { class: "muted" }, facts)),
+    element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)),
+  ];
+}
+
+/** A bar from the middle: to the right for positive shares of the largest, to the left for negative ones. */
+function signedBar(share) {
+  const made = bar(Math.abs(share) / 2, share < 0 ? "minus" : "plus");
+  made.classList.add("signed");
+  made.firstChild.style.marginLeft = `${50 + 50 * Math.min(0, share)}%`;
+  return made;
+}
