@@ -1,131 +1,171 @@
-"""What a decision costs over HTTP, beside what a bare reply of uvicorn costs in the same run."""
+"""CPU and latency of the service beside a bare uvicorn reply and FastAPI, and the throughput of two rankers.
 
-import http.client
+The ratios to the bare reply of the same run are the result. Absolute times depend on the machine.
+"""
+
 import json
+import os
 import tempfile
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import numpy as np
 
-from benchmarks.service_load import Load, Measured, Running, bare_server, service
+from benchmarks.service_load import UNIQUE, post, send
+from benchmarks.service_servers import GLB, UVICORN, Server, cpu_seconds, new_key, postgres, running
 
 ACTIONS, FEATURES = 20, 6
-CONNECTIONS = 16
-SECONDS = 0.5
-ROUNDS = 8
-"""Times that each case is measured, beside a bare reply: the machine may be shared, so ratios are of neighbours."""
-WANTED = {"JSON": 5.0, "Personalizer's JSON": 10.0}
-"""Times the bare reply."""
-REWARDED = 500
-"""Events that rewards are sent for."""
-BARE = "bare uvicorn reply"
+CONNECTIONS, SECONDS = 16, 1
+TURNS = int(os.environ.get("GLB_BENCHMARK_TURNS", "6"))
+"""The contestants take turns, because others may use the machine. "Best" is the turn with the least CPU of each,
+"median" the median of the ratios to the bare reply of the same turn. One more turn before warms up."""
+EVENTS = 200
+"""Decisions that rewards are sent for."""
+BARE, JSON, RANK = "bare uvicorn reply", "decision, JSON", "Personalizer rank"
+WANTED = {JSON: 5.0, RANK: 10.0}
+"""Limits of CPU per request, times the bare reply, with SQLite, durability process and one process."""
+HOSTS, RANKER_CONNECTIONS = ("127.0.0.1", "127.0.0.2"), 64
+"""Of the two rankers. Wanted: 2,000 durable decisions a second together."""
+
+
+class Case(NamedTuple):
+    """A contestant."""
+
+    name: str
+    server: Server
+    requests: Sequence[bytes]
+
+
+class Measured(NamedTuple):
+    """A turn of a contestant."""
+
+    cpu: float
+    """Seconds of CPU of the server for each request."""
+    database: float
+    """Seconds of CPU of PostgreSQL for each request."""
+    rate: float
+    """Requests a second."""
+    p50: float
+    p99: float
 
 
 def report() -> None:
-    """Print CPU for each request of the server, as a ratio to the bare one, and how long replies took."""
-    load = Load(CONNECTIONS)
-    try:
-        for durability, processes in (("process", 1), ("process", 2), ("power", 1)):
+    """Print a table for each store and number of processes, then the throughput of two rankers."""
+    for processes in (1, 2):
+        for durability in ("process", "power"):
             with tempfile.TemporaryDirectory() as folder:
-                results = _measure(load, Path(folder) / "events.db", durability, processes)
-            _show(f"durability {durability}, processes {processes}", results)
-    finally:
-        load.close()
+                _compare(f"SQLite, durability {durability}", f"{folder}/events.db", durability, processes)
+        with postgres() as (store, pid):
+            _compare("PostgreSQL", store, "process", processes, pid)
+    with postgres() as (store, pid):
+        _report_rankers(store, pid)
 
 
-class Result(NamedTuple):
-    """A case, with its best round and the median of its ratios to the bare reply beside it."""
-
-    best: Measured
-    ratio: float
-
-
-def _measure(load: Load, store: Path, durability: str, processes: int) -> dict[str, Result]:
-    best: dict[str, Measured] = {}
-    ratios: dict[str, list[float]] = {BARE: [1.0]}
-    with bare_server(400) as bare, service(store, durability, processes) as ours:
-        cases = _cases(load, ours)
-        for _ in range(ROUNDS):
-            for name, requests in cases.items():
-                beside = load.measure(bare, cases["JSON"], SECONDS)
-                now = load.measure(ours, requests, SECONDS)
-                ratios.setdefault(name, []).append(now.cpu / beside.cpu)
-                for kind, measured in ((BARE, beside), (name, now)):
-                    best[kind] = min(best.get(kind, measured), measured, key=lambda one: one.cpu)
-    return {name: Result(measured, median(ratios[name])) for name, measured in best.items()}
-
-
-def _show(title: str, results: dict[str, Result]) -> None:
-    print(f"{ACTIONS} actions, {CONNECTIONS} connections, {title} ({ROUNDS} rounds)")
-    print(f"  {'':30s} best CPU us  best / bare  median / bare  requests/s  p50 ms  p99 ms")
-    for name, (best, ratio) in results.items():
-        times = f"{best.p50 * 1e3:6.2f}  {best.p99 * 1e3:6.2f}"
-        of_bests = best.cpu / results[BARE].best.cpu
-        print(f"  {name:30s} {best.cpu * 1e6:11.0f}  {of_bests:11.2f}  {ratio:13.2f}  {best.rate:10.0f}  {times}")
-    wanted = ", ".join(f"{name} {limit:g}" for name, limit in WANTED.items())
-    print(f"  wanted at durability process and 1 process, times the bare reply: {wanted}")
+def _compare(title: str, store: str, durability: str, processes: int, database: int | None = None) -> None:
+    key, turns, workers = new_key(store), dict[str, list[Measured]](), f"--workers={processes}"
+    options = [f"--store={store}", "--loops=default,dense", f"--durability={durability}", f"--processes={processes}"]
+    with (
+        running(*UVICORN, "benchmarks.service_rivals:bare", workers) as empty,
+        running(*UVICORN, "benchmarks.service_rivals:app", workers) as fastapi,
+        running(*GLB, *options, key=key) as ours,
+    ):
+        cases = _cases(empty, fastapi, ours)
+        for _ in range(TURNS + 1):
+            for case in cases:
+                turns.setdefault(case.name, []).append(_measure([case.server], case.requests, CONNECTIONS, database))
+    print(f"{title}, processes: {processes} ({CONNECTIONS} connections, {TURNS} turns)")
+    print(f"  {'':30s}  CPU us  best / bare  median / bare  database us  requests/s  p50 ms  p99 ms")
+    for name, measured in turns.items():
+        best, ratios = min(measured[1:]), [one.cpu / bare.cpu for one, bare in zip(measured, turns[BARE], strict=True)]
+        cpu = f"{best.cpu * 1e6:6.0f}  {best.cpu / min(turns[BARE][1:]).cpu:11.2f}  {np.median(ratios[1:]):13.2f}"
+        rest = f"{best.database * 1e6:11.0f}  {best.rate:10.0f}  {best.p50 * 1e3:6.2f}  {best.p99 * 1e3:6.2f}"
+        print(f"  {name:30s}  {cpu}  {rest}", flush=True)
+    print(f"  limits for SQLite, durability process, 1 process: {WANTED}\n")
 
 
-def _cases(load: Load, server: Running) -> dict[str, Sequence[bytes]]:
-    """The requests of each case. The loop of dense arms has learned a little before."""
+def _measure(servers: Sequence[Server], requests: Sequence[bytes], connections: int, database: int | None) -> Measured:
+    def used() -> Any:
+        return np.array([sum(cpu_seconds(one.pid) for one in servers), cpu_seconds(database) if database else 0.0])
+
+    before = used()
+    results = send([server.address for server in servers], requests, SECONDS, connections)
+    cpu, database_cpu = ((used() - before) / sum(result.requests for result in results)).tolist()
+    if errors := sum(result.errors for result in results):
+        raise RuntimeError(f"{errors} requests failed")
+    rate = sum(result.requests / result.seconds for result in results)
+    return Measured(cpu, database_cpu, rate, max(one.p50 for one in results), max(one.p99 for one in results))
+
+
+def _cases(bare: Server, fastapi: Server, ours: Server) -> list[Case]:
     rng = np.random.default_rng(0)
-    _configure(server, "dense", {"width": FEATURES, "rewardWait": 0.2, "modelUpdate": 0.05})
-    arms = rng.uniform(-1, 1, (64, ACTIONS, FEATURES)).round(6)
-    path = "/loops/dense/v1/"
-    named = [{"eventId": f"event-{i}", "arms": arms[i % 64].tolist()} for i in range(REWARDED)]
-    load.send_once(server, [_post(server, path + "decide", _json(question)) for question in named])
-    rewards = [{"eventId": f"event-{i}", "value": float(rng.random())} for i in range(REWARDED)]
-    load.send_once(server, [_post(server, path + "reward", _json(reward)) for reward in rewards])
-    _configure(server, "dense", {"rewardWait": 600.0})
-    return {
-        "JSON": [_post(server, path + "decide", _json({"arms": question.tolist()})) for question in arms],
-        "float32 body": [
-            _post(server, f"{path}decide?arms={ACTIONS}", question.astype("<f4").tobytes(), "application/octet-stream")
-            for question in arms
-        ],
-        "reward": [_post(server, path + "reward", _json(reward)) for reward in rewards],
-        "Personalizer's JSON": [
-            _post(server, "/personalizer/v1.0/rank", _json(_described(question))) for question in arms
-        ],
-    }
+    vectors = [arms.tolist() for arms in rng.uniform(-1, 1, (64, ACTIONS, FEATURES)).round(6)]
+    described = [_described(arms) for arms in vectors]
+    _teach(ours, vectors, described)
+    numbers, objects = [_json({"arms": arms}) for arms in vectors], [_json(question) for question in described]
+    floats = [np.array(arms, "<f4").tobytes() for arms in vectors]
+    rewards = [_json({"eventId": f"event-{i}", "value": i % 2, "key": UNIQUE.decode()}) for i in range(EVENTS)]
+    decide, key, octets = "/loops/dense/v1/decide", ours.key, "application/octet-stream"
+    return [
+        Case(BARE, bare, [post("/", body) for body in numbers]),
+        Case(JSON, ours, [post(decide, body, key) for body in numbers]),
+        Case("decision, float32", ours, [post(f"{decide}?arms={ACTIONS}", body, key, octets) for body in floats]),
+        Case(RANK, ours, [post("/personalizer/v1.0/rank", body, key) for body in objects]),
+        Case("reward", ours, [post("/loops/dense/v1/reward", body, key) for body in rewards]),
+        Case("FastAPI, JSON, NumPy", fastapi, [post("/decide", body) for body in numbers]),
+        Case("FastAPI, objects, scikit-learn", fastapi, [post("/rank", body) for body in objects]),
+    ]
 
 
-def _described(question: Any) -> dict[str, Any]:
-    """The same arms as the objects of a program that was written for Personalizer."""
+def _described(arms: list[list[float]]) -> dict[str, Any]:
+    """The same actions as JSON objects, as programs for Personalizer describe them."""
     names = ("price", "age", "rank", "clicks", "size", "score")
-    return {
-        "contextFeatures": [{"hour": "morning", "device": {"mobile": True}}],
-        "actions": [
-            {"id": f"action-{place}", "features": [{"topic": f"topic-{place}"} | dict(zip(names, row, strict=True))]}
-            for place, row in enumerate(question.tolist())
-        ],
-    }
+    actions = [
+        {"id": f"action-{i}", "features": [{"topic": f"topic-{i}"} | dict(zip(names, row, strict=True))]}
+        for i, row in enumerate(arms)
+    ]
+    return {"contextFeatures": [{"hour": "morning", "device": {"mobile": True}}], "actions": actions}
 
 
 def _json(content: Any) -> bytes:
     return json.dumps(content).encode()
 
 
-def _post(server: Running, path: str, body: bytes, kind: str = "application/json") -> bytes:
-    """A request as it goes over the wire."""
-    head = (
-        f"POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {server.key}\r\n"
-        f"content-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
+def _teach(server: Server, vectors: Sequence[Any], described: Sequence[Any]) -> None:
+    """Let both loops learn a little, then make the decisions that rewards are sent for."""
+    rank, dense = "/personalizer/v1.0", "/loops/dense/v1"
+    for path, settings in (("/v1", {}), (dense, {"width": FEATURES})):
+        server.call("PATCH", f"{path}/configuration", settings | {"rewardWait": 1.0, "modelUpdate": 0.05})
+    for i in range(EVENTS):
+        server.call("POST", f"{rank}/rank", described[i % 64] | {"eventId": f"learned-{i}"})
+        server.call("POST", f"{rank}/events/learned-{i}/reward", {"value": i % 2})
+        server.call("POST", f"{dense}/decide", {"eventId": f"learned-{i}", "arms": vectors[i % 64]})
+        server.call("POST", f"{dense}/reward", {"eventId": f"learned-{i}", "value": i % 2})
+    time.sleep(2)  # the decisions are learned
+    for path in ("/v1", dense):
+        server.call("PATCH", f"{path}/configuration", {"rewardWait": 3600.0, "modelUpdate": 1.0})
+    time.sleep(2)  # all processes have the configuration
+    for i in range(EVENTS):
+        server.call("POST", f"{dense}/decide", {"eventId": f"event-{i}", "arms": vectors[i % 64]})
 
 
-def _configure(server: Running, loop: str, settings: dict[str, Any]) -> None:
-    connection = http.client.HTTPConnection(urlsplit(server.address).netloc)
-    headers = {"authorization": f"Bearer {server.key}"}
-    connection.request("PATCH", f"/loops/{loop}/v1/configuration", _json(settings), headers)
-    reply = connection.getresponse()
-    if reply.status != 200:
-        raise RuntimeError(f"the server refused its configuration: {reply.read()!r}")
-    connection.close()
-    time.sleep(2.0)  # until other processes have it too
+def _report_rankers(store: str, database: int) -> None:
+    """Print the durable decisions a second of one ranker and of two, each at an address of its own."""
+    command, key = [*GLB, f"--store={store}", "--loops=default,dense"], new_key(store)
+    with running(*command, key=key, host=HOSTS[0]) as first, running(*command, key=key, host=HOSTS[1]) as second:
+        for name, _, requests in [case for case in _cases(first, first, first) if case.name in WANTED]:
+            turns: dict[int, list[Measured]] = {1: [], 2: []}
+            for _ in range(TURNS):
+                for count, measured in turns.items():
+                    measured.append(_measure([first, second][:count], requests, RANKER_CONNECTIONS, database))
+            for count, measured in turns.items():
+                best, median = max(measured, key=lambda one: one.rate), np.median([one.rate for one in measured])
+                cpu = min(one.cpu + one.database for one in measured)
+                print(
+                    f"PostgreSQL, {name}, rankers: {count}, {RANKER_CONNECTIONS} connections each: {best.rate:.0f} "
+                    f"a second (median {median:.0f}), p50 {best.p50 * 1e3:.0f} ms, p99 {best.p99 * 1e3:.0f} ms, "
+                    f"{cpu * 1e6:.0f} us with the database: {1 / cpu:.0f} a second for each core",
+                    flush=True,
+                )
+        metrics = (first.call("GET", "/metrics") + second.call("GET", "/metrics")).decode().splitlines()
+    print([line for line in metrics if line.startswith(("glb_degraded_total", "glb_decisions_total"))])

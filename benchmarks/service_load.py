@@ -1,209 +1,96 @@
-"""Servers in processes of their own, and a load on them from another one."""
+"""A load generator in another process: wrk if it is installed, or else Python, which uses much more CPU."""
 
 import asyncio
-import os
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from itertools import cycle
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
+from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple, cast
-from urllib.parse import urlsplit
+from typing import NamedTuple
 
 import numpy as np
-import uvicorn
-import uvloop
 
-from glbandits.serving.http.server import address_of, first_key, listen, run_server
-from glbandits.serving.server_settings import Settings, environment_of
-
-SPAWN = get_context("spawn")
-HOST = "127.0.0.1"
-TICKS = os.sysconf("SC_CLK_TCK")
+UNIQUE = b"@" * 16
+"""In a request, the generator replaces this by digits that no other request has."""
+_runs = count(1)
 
 
-class Running(NamedTuple):
-    """A server that takes requests."""
+class Result(NamedTuple):
+    """What a load generator has measured."""
 
-    address: str
-    key: str
-    pid: int
-
-    def cpu_seconds(self) -> float:
-        """What it has used so far, all its threads and processes together."""
-        return sum(_ticks(pid) for pid in _family(self.pid)) / TICKS
-
-
-def _family(pid: int) -> list[int]:
-    """A process and all that it has begun."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
-    return [pid, *(one for child in children for one in _family(int(child)))]
-
-
-def _ticks(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
-
-
-class Measured(NamedTuple):
-    """What a load cost."""
-
-    cpu: float
-    """Seconds of the server for each request."""
-    rate: float
-    """Requests a second."""
+    requests: int
+    seconds: float
+    errors: int
     p50: float
-    """Seconds that half of the replies took, at most."""
+    """Seconds from a request to its response."""
     p99: float
 
 
-@contextmanager
-def bare_server(reply: int) -> Iterator[Running]:
-    """A server that reads a request and sends so many bytes: what HTTP alone costs."""
-    with _running(_serve_bare, reply) as running:
-        yield running
-
-
-@contextmanager
-def service(store: Path, durability: str, processes: int) -> Iterator[Running]:
-    """Ours."""
-    with _running(_serve_ours, str(store), durability, processes) as running:
-        yield running
-
-
-@contextmanager
-def _running(run: Callable[..., None], *arguments: Any) -> Iterator[Running]:
-    here, there = SPAWN.Pipe()
-    process = SPAWN.Process(target=run, args=(there, *arguments))
-    process.start()
-    try:
-        if not here.poll(120):
-            raise TimeoutError("the server did not start within 120 s")
-        address, key = here.recv()
-        assert process.pid is not None
-        yield Running(address, key, process.pid)
-    finally:
-        process.terminate()
-        process.join()
-
-
-def _serve_bare(ready: Connection, reply: int) -> None:
-    body = b"x" * reply
-    head = [(b"content-length", str(reply).encode()), (b"content-type", b"application/json")]
-
-    async def application(scope: Any, receive: Any, send: Any) -> None:
-        assert scope["type"] == "http"
-        await receive()
-        await send({"type": "http.response.start", "status": 200, "headers": head})
-        await send({"type": "http.response.body", "body": body})
-
-    listening = listen(HOST, 0)
-    ready.send((f"http://{HOST}:{listening.getsockname()[1]}", ""))
-    config = uvicorn.Config(
-        application,
-        http="httptools",
-        ws="none",
-        lifespan="off",
-        access_log=False,
-        log_level="warning",
-        server_header=False,
+def post(path: str, body: bytes, key: str = "", content_type: str = "application/json") -> bytes:
+    """A POST request as it goes over the wire."""
+    head = (
+        f"POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n"
+        f"content-type: {content_type}\r\ncontent-length: {len(body)}\r\n\r\n"
     )
-    uvicorn.Server(config).run([listening])
+    return head.encode() + body
 
 
-def _serve_ours(ready: Connection, store: str, durability: Any, processes: int) -> None:
-    settings = Settings(
-        store=store, durability=durability, loops=("default", "dense"), processes=processes, log_level="warning"
-    )
-    os.environ.update(environment_of(settings))
-    listening, first = listen(HOST, 0), first_key(settings)
-    assert first is not None
-    announcement = (address_of(listening), first.text)
-    run_server("glbandits.cli.serve:create_worker_app", settings, listening, lambda: ready.send(announcement))
+def send(addresses: Sequence[str], requests: Sequence[bytes], seconds: int, connections: int) -> list[Result]:
+    """Send requests to all addresses (host:port) at the same time, over and over, for some seconds.
+
+    Each of the `connections` to an address sends its next request when it has the response to the last one.
+    """
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"".join(b"%d\n%s" % (len(request), request) for request in requests))
+        file.flush()
+        commands = [_command(address, file.name, seconds, connections) for address in addresses]
+        processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+        outputs = [process.communicate()[0] for process in processes]
+    return [Result(**json.loads(output.splitlines()[-1])) for output in outputs]
 
 
-class Load:
-    """A process that sends requests over a few connections, the next on each when the reply is there."""
-
-    def __init__(self, connections: int) -> None:
-        self._connections = connections
-        self._pool = ProcessPoolExecutor(1, mp_context=SPAWN)
-
-    def measure(self, server: Running, requests: Sequence[bytes], seconds: float) -> Measured:
-        """Send these requests, over and over, for so many seconds."""
-        self._pool.submit(_drive, server.address, requests, self._connections, 0.3).result()
-        before = server.cpu_seconds()
-        took = self._pool.submit(_drive, server.address, requests, self._connections, seconds).result()
-        cpu = server.cpu_seconds() - before
-        p50, p99 = np.quantile(took, [0.5, 0.99]).tolist()
-        return Measured(cpu / len(took), len(took) / seconds, p50, p99)
-
-    def send_once(self, server: Running, requests: Sequence[bytes]) -> None:
-        """Send each request once."""
-        self._pool.submit(_drive, server.address, requests, 1, None).result()
-
-    def close(self) -> None:
-        """End the process."""
-        self._pool.shutdown()
+def _command(address: str, file: str, seconds: int, connections: int) -> list[str]:
+    run, wrk = f"{next(_runs):06d}", shutil.which("wrk")
+    if wrk is None:
+        return [sys.executable, "-m", __name__, address, file, str(seconds), str(connections), run]
+    script = str(Path(__file__).with_suffix(".lua"))
+    return [wrk, "-t1", f"-c{connections}", f"-d{seconds}", "-s", script, f"http://{address}", "--", file, run]
 
 
-def _drive(address: str, requests: Sequence[bytes], connections: int, seconds: float | None) -> list[float]:
-    return uvloop.run(_drive_now(address, requests, connections, seconds))
+def _requests(file: str, run: str) -> Iterator[bytes]:
+    with Path(file).open("rb") as content:
+        requests = [content.read(int(size)) for size in iter(content.readline, b"")]
+    for number in count(1):
+        yield requests[number % len(requests)].replace(UNIQUE, f"{run}{number:010d}".encode())
 
 
-async def _drive_now(address: str, requests: Sequence[bytes], connections: int, seconds: float | None) -> list[float]:
-    loop, took = asyncio.get_running_loop(), list[float]()
-    host, port = urlsplit(address).netloc.split(":")
-    waiting = cycle(requests) if seconds is not None else iter(requests)
-    until = time.perf_counter() + (seconds if seconds is not None else 600.0)
-    made = [
-        await loop.create_connection(lambda: _Sender(waiting, took, until, loop.create_future()), host, int(port))
-        for _ in range(connections)
-    ]
-    await asyncio.gather(*(sender.done for _, sender in made))
-    return took
+async def _connection(address: str, requests: Iterator[bytes], until: float, took: list[float]) -> int:
+    """Send requests over one connection; returns how many failed."""
+    reader, writer = await asyncio.open_connection(*address.split(":"))
+    errors = 0
+    while (began := time.perf_counter()) < until:
+        writer.write(next(requests))
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0] or 0))
+        took.append(time.perf_counter() - began)
+        errors += not head.startswith(b"http/1.1 20")
+    writer.close()
+    return errors
 
 
-class _Sender(asyncio.Protocol):
-    """One connection: sends a request, waits for the whole reply, sends the next."""
+async def _run(address: str, file: str, seconds: float, connections: int, run: str) -> Result:
+    requests, took, until = _requests(file, run), list[float](), time.perf_counter() + seconds
+    errors = await asyncio.gather(*(_connection(address, requests, until, took) for _ in range(connections)))
+    p50, p99 = np.quantile(took, [0.5, 0.99]).tolist()
+    return Result(len(took), seconds, sum(errors), p50, p99)
 
-    def __init__(
-        self, requests: Iterator[bytes], took: list[float], until: float, done: "asyncio.Future[None]"
-    ) -> None:
-        self._requests, self._took, self._until, self.done = requests, took, until, done
-        self._reply = b""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)
-        self._send()
+if __name__ == "__main__":
+    import uvloop
 
-    def _send(self) -> None:
-        request = next(self._requests, None) if time.perf_counter() < self._until else None
-        if request is None:
-            self.done.set_result(None)
-            self._transport.close()
-            return
-        self._reply, self._sent = b"", time.perf_counter()
-        self._transport.write(request)
-
-    def data_received(self, data: bytes) -> None:
-        self._reply += data
-        head, found, body = self._reply.partition(b"\r\n\r\n")
-        if not found:
-            return
-        length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
-        if len(body) < int(length or 0):
-            return
-        if not head.startswith(b"HTTP/1.1 20"):
-            self.done.set_exception(RuntimeError(f"the server refused: {head!r} {body!r}"))
-            self._transport.close()
-            return
-        self._took.append(time.perf_counter() - self._sent)
-        self._send()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        if not self.done.done():
-            self.done.set_exception(error or ConnectionError("the server closed the connection"))
+    address, file, seconds, connections, run = sys.argv[1:]
+    print(json.dumps(uvloop.run(_run(address, file, float(seconds), int(connections), run))._asdict()))

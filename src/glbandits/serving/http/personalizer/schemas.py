@@ -171,11 +171,11 @@ def check_actions(actions: Sequence[RankableAction]) -> None:
 
 def check_ids(what: str, ids: Sequence[str]) -> None:
     """Names that are there, are not too long, and tell things apart."""
-    for one in ids:
-        if not one.strip():
-            raise InvalidInput(f"{what} ids must not be empty.")
-        if len(one) > LONGEST_ID:
-            raise InvalidInput(f"{what} ids should have at most {LONGEST_ID} characters; got {len(one)}.")
+    if not all(map(str.strip, ids)):
+        raise InvalidInput(f"{what} ids must not be empty.")
+    longest = max(map(len, ids), default=0)
+    if longest > LONGEST_ID:
+        raise InvalidInput(f"{what} ids should have at most {LONGEST_ID} characters; got {longest}.")
     if len(set(ids)) < len(ids):
         twice = next(one for place, one in enumerate(ids) if one in ids[:place])
         raise InvalidInput(f"{what} ids must be unique; {twice[:40]!r} is there twice.")
@@ -189,8 +189,9 @@ def feature_objects(features: Features) -> list[dict[str, Any]]:
 
 
 def _says_something(features: Features) -> bool:
-    for part in feature_objects(features):
-        for value in part.values():
-            if value is not None:
-                return True
+    for part in (features,) if isinstance(features, dict) else features or ():
+        if part:
+            for value in part.values():
+                if value is not None:
+                    return True
     return False
