@@ -65,6 +65,18 @@ def test_float32_arrays_give_the_same_decision(live: Live) -> None:
         assert client.activate("f 1/ü").status is EventStatus.ACCEPTED
 
 
+def test_explanation_adds_up_to_the_scores(live: Live) -> None:
+    with live.client("other") as client:
+        decided = client.decide(ARMS, event_id="why/ü?")
+        explained = client.explanation("why/ü?", limit=1)
+        assert (explained.event_id, explained.exact) == ("why/ü?", True)
+        for action in explained.slots[0].actions:
+            assert sum(term.contribution for term in action.contributions) == pytest.approx(action.score)
+        assert explained.slots[0].actions[decided.arm].shown
+        with pytest.raises(ServiceError, match="there is no decision of the event 'unknown' in this loop"):
+            client.explanation("unknown")
+
+
 def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
     with live.client("other") as client:
         questions = [question(ARMS, event_id="b1"), question(ARMS, event_id="b2"), question([[1.0]])]

@@ -35,6 +35,18 @@ def test_with_the_key_in_a_variable_it_works_at_later_starts_too(tmp_path: Path)
     assert "rewardActionId" in printed
 
 
+def test_server_prints_which_reward_window_holds(tmp_path: Path) -> None:
+    (tmp_path / "new").mkdir()
+    with running(tmp_path / "new") as server:
+        advice = "For a trial: glb serve --reward-window 5s"
+        assert f"Rewards are accepted for 10 min, then learned. {advice}\n" in server.printed
+    with running(tmp_path, "--reward-window", "5s") as server:
+        assert "Rewards are accepted for 5 s, then learned.\n" in server.printed
+        assert server.ask("GET", "/v1/configuration").json["rewardWait"] == 5
+    with running(tmp_path) as server:
+        assert "accepted for 5 s, then learned. Loop default is in the store with this reward window" in server.printed
+
+
 def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
     (tmp_path / "glb.toml").write_text('loops = ["news", "shop"]\n')
     with running(tmp_path, "--settings", "glb.toml") as server:

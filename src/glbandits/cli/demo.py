@@ -42,7 +42,7 @@ def demo_command(
     with _stopped_by_signals(), tempfile.TemporaryDirectory(prefix="glb-demo-") as folder:
         path = store or Path(folder) / "demo.db"
         with demo_server(path, port, Path(folder) / "server.log") as server:
-            _introduce(console, server, path, browser)
+            _introduce(console, server, browser)
             visits: list[Visit] = []
             try:
                 _play(console, server, seconds, seed, visits)
@@ -65,8 +65,8 @@ def _stopped_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _introduce(console: Console, server: DemoServer, store: Path, browser: bool) -> None:
-    dashboard = f"{server.address}/dashboard#key={_read_key(store)}"
+def _introduce(console: Console, server: DemoServer, browser: bool) -> None:
+    dashboard = f"{server.address}/dashboard#key={server.read_key}"
     console.print(f"Serving at {server.address}")
     console.print(f"Dashboard: {dashboard}", soft_wrap=True)
     console.print(
@@ -75,16 +75,6 @@ def _introduce(console: Console, server: DemoServer, store: Path, browser: bool)
     )
     if browser:
         webbrowser.open(dashboard)
-
-
-def _read_key(store: Path) -> str:
-    """Create a key that may only read."""
-    from glbandits.serving.runtime.service import microseconds
-    from glbandits.serving.storage.api_keys import Keys
-    from glbandits.serving.storage.open_store import open_store
-
-    with closing(open_store(str(store), durability="process")) as opened:
-        return Keys(opened, microseconds).create("dashboard", ["read"]).text
 
 
 def _play(console: Console, server: DemoServer, seconds: float, seed: int, visits: list[Visit]) -> None:

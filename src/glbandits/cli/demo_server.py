@@ -1,18 +1,20 @@
 """The server of `glb demo`: `glb serve` in a process of its own."""
 
 import queue
-import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from glbandits.cli.demo_shop import DemoFailed
+from glbandits.serving.storage.api_keys import Keys
+from glbandits.serving.storage.open_store import open_store
 
-REWARD_WINDOW = "1s"
+REWARD_WINDOW, SERVING = "1s", "Serving at "
 START_SECONDS, STOP_SECONDS = 120.0, 20.0
 
 
@@ -21,7 +23,8 @@ class DemoServer(NamedTuple):
 
     address: str
     key: str
-    """A key with all scopes."""
+    """With all scopes."""
+    read_key: str
 
 
 @contextmanager
@@ -33,6 +36,9 @@ def demo_server(store: Path, port: int, log: Path) -> Iterator[DemoServer]:
         port: 0 for any free port.
         log: the file for the log of the server.
     """
+    with closing(open_store(str(store), durability="process")) as opened:
+        keys = Keys(opened, lambda: time.time_ns() // 1000)
+        key, read_key = keys.create("demo").text, keys.create("dashboard", ["read"]).text
     flags = ("--store", str(store), "--port", str(port), "--reward-window", REWARD_WINDOW)
     command = (sys.executable, "-m", "glbandits.cli.main", "serve", *flags)
     with log.open("w", encoding="utf-8") as errors:
@@ -40,7 +46,7 @@ def demo_server(store: Path, port: int, log: Path) -> Iterator[DemoServer]:
             command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True
         )
     try:
-        yield _started(process, log)
+        yield DemoServer(_address(process, log), key, read_key)
     finally:
         process.terminate()
         try:
@@ -50,12 +56,12 @@ def demo_server(store: Path, port: int, log: Path) -> Iterator[DemoServer]:
             process.wait()
 
 
-def _started(process: "subprocess.Popen[str]", log: Path) -> DemoServer:
-    """Wait until the server has printed its address and its key."""
+def _address(process: "subprocess.Popen[str]", log: Path) -> str:
+    """Wait until the server answers, and return its address."""
     lines: queue.SimpleQueue[str] = queue.SimpleQueue()
     threading.Thread(target=_read_lines, args=(process, lines), name="demo-server-output", daemon=True).start()
-    printed = ""
-    while not (key := re.search(r"^Key: (\S+)$", printed, re.MULTILINE)):
+    line = ""
+    while not line.startswith(SERVING):
         try:
             line = lines.get(timeout=START_SECONDS)
         except queue.Empty:
@@ -63,10 +69,7 @@ def _started(process: "subprocess.Popen[str]", log: Path) -> DemoServer:
         if not line:
             reason = log.read_text(encoding="utf-8").strip().splitlines()
             raise DemoFailed(reason[-1].removeprefix("glb: ") if reason else "the server ended before it was ready")
-        printed += line
-    address = re.search(r"^Serving at (\S+)$", printed, re.MULTILINE)
-    assert address is not None
-    return DemoServer(address[1], key[1])
+    return line.removeprefix(SERVING).strip()
 
 
 def _read_lines(process: "subprocess.Popen[str]", lines: "queue.SimpleQueue[str]") -> None:

@@ -42,6 +42,10 @@ def rewards(ranker: Ranker, event_id: str) -> list[Reply]:
     ]
 
 
+def log_lines(ranker: Ranker) -> list[str]:
+    return (ranker.folder / "stderr").read_text().splitlines()
+
+
 @pytest.mark.parametrize("end", [PostgresServer.stop, PostgresServer.kill])
 def test_decisions_go_on_and_everything_heals(
     postgres: PostgresServer, tmp_path: Path, end: Callable[[PostgresServer], None]
@@ -68,6 +72,9 @@ def test_decisions_go_on_and_everything_heals(
         for name in ("before", "away-0", "after"):
             assert [reply.status for reply in rewards(ranker, name)] == [204, 200]
         ranker.stop()
+    assert [line for line in log_lines(ranker) if "ERROR" in line or "Traceback" in line or "connecting" in line] == [
+        line for line in log_lines(ranker) if " failed and will be retried: " in line
+    ]
     with closing(open_store(address, durability="process")) as store:
         logged = {each.decision.event_id: each for each in store.search("default", "", 100)}
     assert set(logged) == {*answers, "native"}

@@ -86,7 +86,8 @@ def test_decision_of_an_earlier_epoch_is_explained_exactly(site: Site) -> None:
     assert explanation(site, "e") == before
 
 
-def test_too_many_decisions_are_not_learned_again(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most", [9, 1])
+def test_too_many_decisions_are_not_learned_again(site: Site, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     teach(site, 10)
     teach(site, 10)
     site.decide(eventId="e")
@@ -95,7 +96,7 @@ def test_too_many_decisions_are_not_learned_again(site: Site, monkeypatch: pytes
         teach(site)
     monkeypatch.setattr(explanation_handler, "MOST_RELEARNED", 10)
     assert explanation(site, "e") == exact
-    monkeypatch.setattr(explanation_handler, "MOST_RELEARNED", 9)
+    monkeypatch.setattr(explanation_handler, "MOST_RELEARNED", most)
     other = explanation(site, "e")
     check_sums(other)
     assert (other["exact"], other["modelVersion"]) == (False, exact["modelVersion"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.runtime import maintenance
 from glbandits.serving.runtime.failure_log import FailureLog
@@ -45,6 +46,12 @@ def test_each_failure_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
         failures.succeeded("reading")
         failures.succeeded("reading")
     assert records(caplog) == [("ERROR", True), ("ERROR", True), ("INFO", False)]
+
+
+def test_a_store_error_is_logged_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    FailureLog(logging.getLogger("test")).failed("reading", StoreError("The database is away."))
+    assert records(caplog) == [("ERROR", False)]
+    assert caplog.messages == ["reading failed and will be retried: The database is away."]
 
 
 def test_a_failing_learner_is_logged_once(

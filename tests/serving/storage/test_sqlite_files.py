@@ -77,7 +77,7 @@ def test_nothing_is_acknowledged_without_the_file(tmp_path: Path, caplog: pytest
 
     with caplog.at_level(logging.INFO):
         run(main())
-    begun = [record for record in caplog.records if record.exc_info]
+    begun = [record for record in caplog.records if "failed and will be retried" in record.getMessage()]
     assert len(begun) == 1
     assert "was deleted or replaced while in use" in begun[0].getMessage()
 

@@ -2,6 +2,8 @@
 
 import logging
 
+from glbandits.serving.domain.errors import StoreError
+
 
 class FailureLog:
     """Tells the log when an activity starts to fail and when it works again, and is silent in between.
@@ -22,9 +24,13 @@ class FailureLog:
         return dict(self._failing)
 
     def failed(self, name: str, error: BaseException) -> None:
-        """Note a failure of the activity `name`. Logs a traceback if the last attempt did not fail."""
+        """Note a failure of the activity `name`, and log it if the last attempt did not fail.
+
+        The record has a traceback unless the error is a `StoreError`, which says by itself what is wrong.
+        """
         if name not in self._failing:
-            self._log.error("%s failed and will be retried: %s", name, error, exc_info=error)
+            trace = None if isinstance(error, StoreError) else error
+            self._log.error("%s failed and will be retried: %s", name, error, exc_info=trace)
         self._failing[name] = str(error) or type(error).__name__
 
     def succeeded(self, name: str) -> None:

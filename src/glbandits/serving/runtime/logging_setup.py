@@ -41,12 +41,18 @@ FORMATS: dict[str, type[logging.Formatter]] = {"text": TextLines, "json": JsonLi
 
 
 def set_up_logging(settings: Settings) -> None:
-    """Send all records to stderr, instead of where they went before. uvicorn logs warnings and errors only."""
+    """Send all records to stderr, instead of where they went before.
+
+    uvicorn logs warnings and errors only. psycopg logs errors only: it warns of every attempt to connect, several times
+    a second while the database is away, and `FailureLog` tells when that begins and ends.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(FORMATS[settings.log_format]())
     logging.basicConfig(level=settings.log_level.upper(), handlers=[handler], force=True)
     if settings.log_level == "info":
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    if settings.log_level != "debug":
+        logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
 def _at(record: logging.LogRecord) -> str:

@@ -14,6 +14,10 @@ BATCH = 1000
 END_OF_TIME = 2**62
 """When the reward windows of all decisions are over, in microseconds."""
 
+EVENTS_PER_DECISION = 10
+"""Events in the store, of all loops, for each decision of a loop. Above that a model is not learned again: the number
+of decisions between two sequence numbers is only known when they have been read."""
+
 
 def settled_batches(store: EventStore, loop_name: str, after: int, last: int) -> Iterator[list[SettledDecision]]:
     """Yield the decisions after a sequence number up to another one, in order."""
@@ -34,11 +38,11 @@ def relearn(
 def model_that_decided(store: EventStore, decision: Decision, most: int) -> Bandit | None:
     """Return the model that made a decision, from a saved model or the base of its epoch.
 
-    Reads the store and learns: 10,000 decisions take about two seconds. Returns None if more than `most` decisions
-    would have to be learned, or if the log that the model was learned from was deleted.
+    Reads the store and learns: 10,000 decisions of 20 actions take 1.2 s to 1.7 s. Returns None if more than `most`
+    decisions would have to be learned, or if the log that the model was learned from was deleted.
     """
     start = _start(store, decision)
-    if start is None:
+    if start is None or decision.model - start.sequence > EVENTS_PER_DECISION * most:
         return None
     model = Bandit.from_bytes(start.bandit)
     outcomes = relearn(store, decision.loop, model, Hashing(width=model.dim), start.sequence, decision.model)

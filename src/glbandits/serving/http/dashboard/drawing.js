@@ -51,7 +51,7 @@ function decimals(half) {
 
 function plain(number, digits) {
   if (Math.abs(number) >= 1e6) return number.toExponential(2);
-  return number.toFixed(digits).replace("-", "−");
+  return number.toFixed(digits).replace(/^-(?=[0.]+$)/, "").replace("-", "−");
 }
 
 /** The ends of a 95 % interval. */
