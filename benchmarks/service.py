@@ -154,7 +154,7 @@ def _report_rankers(store: str, database: int) -> None:
     command, key = [*GLB, f"--store={store}", "--loops=default,dense"], new_key(store)
     with running(*command, key=key, host=HOSTS[0]) as first, running(*command, key=key, host=HOSTS[1]) as second:
         for name, _, requests in [case for case in _cases(first, first, first) if case.name in WANTED]:
-            turns: dict[int, list[Measured]] = {1: [], 2: []}
+            degraded, turns = _degraded(first, second), dict[int, list[Measured]]({1: [], 2: []})
             for _ in range(TURNS):
                 for count, measured in turns.items():
                     measured.append(_measure([first, second][:count], requests, RANKER_CONNECTIONS, database))
@@ -167,5 +167,9 @@ def _report_rankers(store: str, database: int) -> None:
                     f"{cpu * 1e6:.0f} us with the database: {1 / cpu:.0f} a second for each core",
                     flush=True,
                 )
-        metrics = (first.call("GET", "/metrics") + second.call("GET", "/metrics")).decode().splitlines()
-    print([line for line in metrics if line.startswith(("glb_degraded_total", "glb_decisions_total"))])
+            print(f"  of these, {_degraded(first, second) - degraded} were returned before they were durable")
+
+
+def _degraded(*servers: Server) -> int:
+    lines = b"".join(server.call("GET", "/metrics") for server in servers).decode().splitlines()
+    return sum(round(float(line.split()[-1])) for line in lines if line.startswith("glb_degraded_total{"))
