@@ -6,7 +6,8 @@ import time
 from contextlib import suppress
 from enum import Enum, auto
 
-MARK = b"COMMIT"
+MARK = b"\0COMMIT\0"
+"""The COMMIT of a batch, which is sent in pipeline mode. That of a new connection's settings looks otherwise."""
 
 
 class Cut(Enum):
