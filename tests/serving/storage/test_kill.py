@@ -37,14 +37,22 @@ def appender() -> Iterator[tuple[IO[str], IO[str]]]:
 
 
 def kill_writers(address: str, times: int, seed: int, longest: float = 0.4) -> int:
-    """Kill writers after at most `longest` seconds each. Returns the number of acknowledged events."""
+    """Kill writers while they start, or at most `longest` seconds after their first acknowledged event.
+
+    Returns the number of acknowledged events.
+    """
     dice = random.Random(seed)
     acknowledged = 0
+
+    def wait(lines: list[str]) -> None:
+        if dice.random() < 0.8:
+            wait_until(lambda: bool(lines))
+        time.sleep(dice.uniform(0.0, longest))
+
     with appender() as (commands, output):
         for _ in range(times):
-            seconds = dice.uniform(0.0, longest)
             commands.write(f"{address}\n")
-            lines = lines_until_killed(output, lambda _: time.sleep(seconds))  # noqa: B023
+            lines = lines_until_killed(output, wait)
             check(address, lines)
             acknowledged += len(lines)
     return acknowledged
