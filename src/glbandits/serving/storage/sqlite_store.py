@@ -91,9 +91,12 @@ class SqliteStore:
             check_same_thread=False,
             cached_statements=sqlite_log.STATEMENTS,
         )
-        connection.execute(f"PRAGMA busy_timeout = {0 if inline else WAIT_FOR_LOCK}")
+        connection.execute(f"PRAGMA busy_timeout = {WAIT_FOR_LOCK}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {0 if inline else PAGES_AT_MOST}")
+        # This reads the file, so it may wait for another process that opens or closes the store.
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+        if inline:
+            connection.execute("PRAGMA busy_timeout = 0")
         return connection
 
     @contextmanager
@@ -431,7 +434,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
             return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
 
