@@ -136,6 +136,7 @@ def _teach(server: Server, vectors: Sequence[Any], described: Sequence[Any]) -> 
     rank, dense = "/personalizer/v1.0", "/loops/dense/v1"
     for path, settings in (("/v1", {}), (dense, {"width": FEATURES})):
         server.call("PATCH", f"{path}/configuration", settings | {"rewardWait": 1.0, "modelUpdate": 0.05})
+    time.sleep(2)  # all processes have the configuration
     for i in range(EVENTS):
         server.call("POST", f"{rank}/rank", described[i % 64] | {"eventId": f"learned-{i}"})
         server.call("POST", f"{rank}/events/learned-{i}/reward", {"value": i % 2})
