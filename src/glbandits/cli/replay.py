@@ -47,9 +47,9 @@ def _replay(kept: EventStore, loop: str, check: bool, console: Console) -> bool:
         return True
     with work_bar(console) as bar:
         found = verify(kept, loop, lambda done: bar("decisions made again", done, total))
-    told = f"{found.decisions} decisions made again with {found.models} models, {found.learned} learned again"
-    told += f", {found.set_aside} set aside" if found.set_aside else ""
-    console.print(f"{told}: {'all the same' if found.sound else f'{found.different} differ'}", markup=False)
+    sentence = f"{found.decisions} decisions made again with {found.models} models, {found.learned} learned again"
+    sentence += f", {found.set_aside} set aside" if found.set_aside else ""
+    console.print(f"{sentence}: {'all the same' if found.sound else f'{found.different} differ'}", markup=False)
     if found.unchecked:
         console.print(f"{found.unchecked} decisions cannot be made again: what their model learned was deleted")
     for sentence in found.sentences:

@@ -34,7 +34,7 @@ class NamedFeature:
 class NamedFeatures:
     """The features of one action, in the order in which they are added to its vector.
 
-    Iterating makes a `NamedFeature` of each. There may be a million, so the arrays serve whoever needs a few names.
+    Iterating makes a `NamedFeature` of each. There may be a million, so use the arrays if only a few names are needed.
     """
 
     indices: Ints

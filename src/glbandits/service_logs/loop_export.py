@@ -32,7 +32,7 @@ def export_loop(
     """Export the decisions of a loop from a span of time, with features of the width that the loop has now.
 
     Those of the mode LoggingOnly are there only if they are asked for: inverse propensities learn nothing from them, as
-    no action but the baseline had a chance. What the baseline earned, for a model of rewards, they do tell.
+    every action but the baseline has probability 0. They do show what the baseline earned, for a reward model.
     """
     kept = store.latest_document(loop, CONFIGURATION)
     width = (msgspec.json.decode(kept.body, type=LoopConfig) if kept else LoopConfig()).width

@@ -40,7 +40,7 @@ PAGE_PARAMETERS = (
     Parameter(
         "limit",
         "integer",
-        f"Events of the page, {admin_handlers.PAGE} unless told, at most {admin_handlers.LARGEST_PAGE}.",
+        f"Events of the page, {admin_handlers.PAGE} by default, at most {admin_handlers.LARGEST_PAGE}.",
     ),
     Parameter("before", "integer", "Only decisions with a smaller number."),
 )
@@ -48,12 +48,12 @@ EXPLANATION_PARAMETERS = (
     Parameter(
         "limit",
         "integer",
-        f"Features listed for each action, {explanation_handler.LIMIT} unless told, at most "
+        f"Features listed for each action, {explanation_handler.LIMIT} by default, at most "
         f"{explanation_handler.LARGEST_LIMIT}.",
     ),
 )
 SLOT = (Parameter("slot", "string", "Of a decision with several slots: which."),)
-WINDOW = (Parameter("window", "string", f"How far back to look: {', '.join(dashboard.WINDOWS)}; hour unless told."),)
+WINDOW = (Parameter("window", "string", f"How far back to look: {', '.join(dashboard.WINDOWS)}; hour by default."),)
 
 V1 = (
     Endpoint(

@@ -29,7 +29,7 @@ _policy_contract = msgspec.json.Decoder(PolicyContract)
 
 
 async def get_service(site: Site, request: Request) -> Response:
-    """What the loop was told."""
+    """The configuration of the loop."""
     return await _told(site, site.service.loop(request.loop_name))
 
 

@@ -87,7 +87,7 @@ def model_version(decision: Decision) -> str:
 
 
 def ranking_of(decision: Decision) -> list[RankedAction]:
-    """The action to show, then the others by their chances; excluded ones stay where the request had them.
+    """The action to show, then the others by their probabilities; excluded ones stay where the request had them.
 
     The chances are those of the action that is shown. If it is the baseline, whatever the model would do, that has 1.
     """
