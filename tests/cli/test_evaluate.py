@@ -45,11 +45,11 @@ def test_a_table_a_page_and_a_file(folder: Path) -> None:
     assert told[0]["value"] == pytest.approx(by_hand, abs=1e-12)
 
 
-def test_chances_that_nobody_wrote_down_are_guessed_and_that_is_said(folder: Path) -> None:
+def test_propensities_that_nobody_wrote_down_are_guessed_and_that_is_said(folder: Path) -> None:
     words = ("--arm", "item", "--reward", "click", "--policy", "uniform", "--estimate-propensities")
     run = glb("evaluate", "log.parquet", *words, folder=folder)
     assert run.returncode == 0, run.stderr
-    assert "Note: the chances of the 600 chosen arms were estimated by the share of rows" in run.stdout
+    assert "Note: the probabilities of the 600 chosen arms were estimated by the share of rows" in run.stdout
     assert "Note: propensities were estimated from the log" in run.stdout
 
 

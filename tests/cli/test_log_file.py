@@ -17,7 +17,7 @@ TABLE = {"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 1.5], "near_a"
     ("columns", "arms", "message"),
     [
         (Columns(reward="click"), None, "Say what they are called: --arm, --reward, --propensity .or --estimate-prop"),
-        (Columns(), None, "row 1: .* got 1.5. If the chances are not known, say --estimate-propensities"),
+        (Columns(), None, "row 1: .* got 1.5. If the propensities are not known, say --estimate-propensities"),
         (Columns(per_arm=("near_{arm}",)), None, "no column 'near_b'.* --per-arm needs a column for every arm"),
         (Columns(), "name\nb\n", "row 0: it must be one of 'b'; got 'a'. Add the arm to --arm-table"),
         (Columns(), "name\na\na\n", "column 'name', row 0: it must name each arm of --arm-table once"),
@@ -41,7 +41,7 @@ def test_errors_name_options(tmp_path: Path, columns: Columns, arms: str | None,
     ("words", "message"),
     [
         (("--reward", "click"), "Say what they are called: --arm, --reward, --propensity (or --estimate-propensities"),
-        ((), "got 1.5. If the chances are not known, say --estimate-propensities"),
+        ((), "got 1.5. If the propensities are not known, say --estimate-propensities"),
     ],
 )
 def test_the_command_says_so(tmp_path: Path, words: tuple[str, ...], message: str) -> None:

@@ -15,7 +15,7 @@ from glbandits.numba_support import jittable
 from glbandits.records import Floats, Generator
 
 DIM = 4
-CHANCES = np.array([0.1, 0.35, 0.6, 0.9])
+REWARD_PROBABILITIES = np.array([0.1, 0.35, 0.6, 0.9])
 """Of a reward of 1, for each of the arms that the problem has."""
 
 
@@ -63,17 +63,17 @@ def draw_arms(rng: np.random.Generator) -> Floats:
 
 def reward_of(x: Floats, rng: np.random.Generator) -> float:
     """A draw of the reward of an arm."""
-    return float(rng.random() < x @ CHANCES)
+    return float(rng.random() < x @ REWARD_PROBABILITIES)
 
 
-def log_chances(arms: Floats, uneven: bool) -> Floats:
-    """What the policy that wrote the log gives to each of a row's arms: equal chances, or more to bad arms."""
+def logging_probabilities(arms: Floats, uneven: bool) -> Floats:
+    """What the policy that wrote the log gives to each of a row's arms: equal probabilities, or more to bad arms."""
     count = int(arms.sum())
     if not uneven:
         return np.full(count, 1 / count)
-    wishes = 1.2 - arms[:count] @ CHANCES
-    chances: Floats = wishes / wishes.sum()
-    return chances
+    wishes = 1.2 - arms[:count] @ REWARD_PROBABILITIES
+    probabilities: Floats = wishes / wishes.sum()
+    return probabilities
 
 
 def write_log(rows: int, seed: int, *, uneven: bool = False) -> LoggedData:
@@ -83,9 +83,9 @@ def write_log(rows: int, seed: int, *, uneven: bool = False) -> LoggedData:
     rewards, propensities = np.empty(rows), np.empty(rows)
     for row in range(rows):
         arms[row] = draw_arms(rng)
-        chances = log_chances(arms[row], uneven)
-        chosen[row] = rng.choice(len(chances), p=chances)
-        rewards[row], propensities[row] = reward_of(arms[row, chosen[row]], rng), chances[chosen[row]]
+        probabilities = logging_probabilities(arms[row], uneven)
+        chosen[row] = rng.choice(len(probabilities), p=probabilities)
+        rewards[row], propensities[row] = reward_of(arms[row, chosen[row]], rng), probabilities[chosen[row]]
     counts = arms.sum(axis=(1, 2)).astype(np.int64)
     return LoggedData(
         chosen=chosen, rewards=rewards, propensities=propensities, arms=RowArms(arms, counts), link="logistic"

@@ -84,7 +84,7 @@ def test_labels_do_where_there_is_no_ranking(tmp_path: Path) -> None:
     assert block.propensities.tolist() == [0.8]
 
 
-def test_a_chance_may_be_rounded(tmp_path: Path) -> None:
+def test_a_probability_may_be_rounded(tmp_path: Path) -> None:
     (block,) = read_dsjson(written(tmp_path, EVENT | {"_label_probability": 0.800000012})).blocks()
     assert block.propensities is not None
     assert block.propensities.tolist() == [0.8]
@@ -98,10 +98,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         "the chosen action, the first of a, must be a whole number of at least 1 and at",
     ),
     ({"a": [1, 2]}, "the chosen action must be the first of a, 1; _label_Action says 2"),
-    ({"p": [0.0, 1.0]}, "the chance, the first of p, must be a finite number above 0 and at most 1; got 0.0"),
-    ({"p": [0.8, 0.2]}, "p must have a chance for each of the 3 actions of a; got 2"),
+    ({"p": [0.0, 1.0]}, "the propensity, the first of p, must be a finite number above 0 and at most 1; got 0.0"),
+    ({"p": [0.8, 0.2]}, "p must have a probability for each of the 3 actions of a; got 2"),
     ({"c": {"_multi": [{}, {}]}}, "a must rank the 2 actions of _multi; got 3 of them"),
-    ({"_label_probability": 0.80001}, "the chance must be the first of p, 0.8; _label_probability says 0.80001"),
+    ({"_label_probability": 0.80001}, "the propensity must be the first of p, 0.8; _label_probability says 0.80001"),
     ({"_label_probability": "0.8"}, "_label_probability must be a finite number ?; got '0.8'"),
     ({"a": ["2", "1", "3"]}, "the chosen action, the first of a, must be a whole number of at least 1; got '2'"),
     ({"c": {"x": 1}}, "c must be an object with the actions as _multi"),

@@ -62,13 +62,13 @@ def test_a_bandit_is_evaluated_as_it_is_and_not_changed() -> None:
     bandit = Bandit(Optimist(), dim=3, seed=1)
     bandit.learn_batch(world.features[:100, 0], log.rewards[:100])
     before = bandit.state
-    chances = np.array([bandit.probabilities(arms) for arms in world.features])
-    assert evaluate(log, bandit, ["ips"])["ips"].value == evaluate(log, chances, ["ips"])["ips"].value
+    probabilities = np.array([bandit.probabilities(arms) for arms in world.features])
+    assert evaluate(log, bandit, ["ips"])["ips"].value == evaluate(log, probabilities, ["ips"])["ips"].value
     np.testing.assert_array_equal(before, bandit.state)
 
 
-def test_a_bandit_without_exact_chances_is_drawn_from() -> None:
-    """The mean weight is 1 within five standard errors if one draw a row stands for the chances."""
+def test_a_bandit_without_exact_probabilities_is_drawn_from() -> None:
+    """The mean weight is 1 within five standard errors if one draw a row stands for the probabilities."""
     rng = np.random.default_rng(8)
     log = logged(make_world(rng, 4000), rng)
     bandit = Bandit(LaplaceTs(), dim=3, seed=1)
@@ -151,8 +151,8 @@ def test_a_row_is_not_judged_by_a_model_that_saw_it() -> None:
         (np.full((4, 3), 1 / 3), "a row for each row of the log, 5; got shape (4, 3)"),
         (np.full((6, 3), 1 / 3), "a row for each row of the log, 5; got shape (6, 3)"),
         (np.full((5, 3), np.nan), "target must hold finite numbers"),
-        (3.5, "a target is a Bandit, an array of chances"),
-        (lambda _: np.ones((2, 2)), "must give 5 rows and 3 arms a chance; got shape (2, 2)"),
+        (3.5, "a target is a Bandit, an array of probabilities"),
+        (lambda _: np.ones((2, 2)), "must give 5 rows and 3 arms a probability; got shape (2, 2)"),
     ],
 )
 def test_a_target_that_is_none_is_refused(target: object, message: str) -> None:
@@ -172,7 +172,7 @@ def test_a_log_without_propensities_is_refused_with_what_to_do() -> None:
 
 
 def test_replay_refuses_a_log_that_was_not_uniform() -> None:
-    with pytest.raises(InvalidInput, match="replay needs a log that chose all arms of a row with the same chance"):
+    with pytest.raises(InvalidInput, match="replay needs a log that chose all arms of a row with the same probability"):
         evaluate(small_log(), "uniform", ["replay"])
 
 
@@ -262,7 +262,7 @@ def test_a_lack_of_support_within_a_context_is_said() -> None:
 
 
 def test_full_support_is_not_called_a_lack_of_it() -> None:
-    """Three standard errors below 1: by chance once in 740 targets, of which there are 50."""
+    """Three standard errors below 1: wrongly once in 740 targets, of which there are 50."""
     rng = np.random.default_rng(13)
     features, chosen = rng.normal(size=(1000, 20, 2)), rng.integers(0, 20, 1000)
     log = LoggedData(

@@ -29,7 +29,7 @@ def test_a_random_target_on_the_log_of_bernoulli_ts(campaign: str, items: int) -
     """And its truth, which the random log knows: within 4 standard errors of both; clicks are rare."""
     folder = sample("bts", campaign)
     found = evaluate(read_open_bandit(folder), "uniform", ["ips", "snips"])
-    weights = [1 / items / chance for _, _, _, chance in plain_rows(folder)]
+    weights = [1 / items / probability for _, _, _, probability in plain_rows(folder)]
     clicks = [click for _, _, click, _ in plain_rows(folder)]
     top = math.fsum(w * c for w, c in zip(weights, clicks, strict=True))
     assert found["ips"].value == pytest.approx(top / len(clicks), abs=1e-10)

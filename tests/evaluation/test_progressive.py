@@ -9,7 +9,7 @@ from glbandits.evaluation import CrossedArms, FixedArms, LearningCurve, LoggedDa
 from glbandits.evaluation.log_player import KEEPING_STREAM
 from glbandits.maths.philox import generator, uniform
 from glbandits.records import Floats, Ints
-from tests.evaluation.learning_problem import CHANCES, Counting, Stream, live_reward, write_log
+from tests.evaluation.learning_problem import REWARD_PROBABILITIES, Counting, Stream, live_reward, write_log
 
 few = pytest.mark.filterwarnings("ignore:the value of")
 
@@ -121,13 +121,13 @@ def tiny_log(clusters: Ints | None = None) -> LoggedData:
 
 
 @few
-def test_exact_chances_give_the_values_found_by_hand() -> None:
+def test_exact_probabilities_give_the_values_found_by_hand() -> None:
     curve = play_log(Uniform(), tiny_log(), seed=1, learn="all", exact=True)
     # pi is 1/2 in each row, so the weights are 1, 2, 1, 1, 5/8, 1, and weighted rewards 1, 8, 2, 3, 5/8, 5.
     weights, rewards = np.array([1, 2, 1, 1, 5 / 8, 1]), np.array([1, 4, 2, 3, 1, 5])
     assert curve.ips == pytest.approx(19.625 / 6, rel=1e-14)
     assert curve.value == pytest.approx(19.625 / 6.625, rel=1e-14)
-    assert curve.effective == pytest.approx(6.625**2 / 8.390625, rel=1e-14)
+    assert curve.effective_sample_size == pytest.approx(6.625**2 / 8.390625, rel=1e-14)
     assert curve.largest_weight == 2.0
     assert (curve.matched, curve.kept, curve.below, curve.least_propensity) == (6, 6, 0, None)
     terms = weights * rewards
@@ -150,7 +150,7 @@ def test_clusters_are_one_draw_each() -> None:
     sums = np.array([(weights * rewards - curve.ips)[clusters == c].sum() for c in (7, 3, 9)])
     assert curve.ips_standard_error == pytest.approx(math.sqrt((sums**2).sum() * 6 / 5) / 6, rel=1e-12)
     of_clusters = np.array([2.0, 3.625, 1.0])
-    assert curve.effective == pytest.approx(6.625**2 / (of_clusters**2).sum(), rel=1e-14)
+    assert curve.effective_sample_size == pytest.approx(6.625**2 / (of_clusters**2).sum(), rel=1e-14)
 
 
 @few
@@ -161,7 +161,7 @@ def test_matched_rows_have_the_plain_mean_and_its_standard_error() -> None:
     rewards = log.rewards[kept]
     assert curve.value == pytest.approx(rewards.mean(), rel=1e-12)
     assert curve.standard_error == pytest.approx(rewards.std(ddof=1) / math.sqrt(len(rewards)), rel=1e-12)
-    assert curve.effective == pytest.approx(curve.kept, rel=1e-12)
+    assert curve.effective_sample_size == pytest.approx(curve.kept, rel=1e-12)
     assert (curve.least_propensity, curve.largest_weight) == (1 / 4, 4.0)
 
 
@@ -171,7 +171,7 @@ def test_a_row_with_few_arms_is_kept_less_often() -> None:
     kept = np.diff(curve.at_kept, prepend=0) == 1
     for count in (2, 3, 4):
         rows = log.arms.counts == count
-        # A row matches with the chance 1/count and is then kept with count/4: 1/4 in all. Five standard errors of
+        # A row matches with the probability 1/count and is then kept with count/4: 1/4 in all. Five standard errors of
         # about 10,000 rows, for three counts: it fails once in 500,000 logs. Without thinning it would be 1/2.
         assert kept[rows].mean() == pytest.approx(1 / 4, abs=5 * math.sqrt(3 / 16 / rows.sum()))
     assert curve.matched > curve.kept
@@ -206,7 +206,7 @@ def test_the_estimates_of_one_who_learns_all_have_the_spread_that_they_say(exact
         found.append((curve.value, curve.standard_error, curve.ips, curve.ips_standard_error))
     value, error, ips, ips_error = np.transpose(found)
     # Two arms are worth 0.75, three 0.617, four 0.4875 in the mean.
-    truth = np.mean([CHANCES[left:].mean() for left in range(3)])
+    truth = np.mean([REWARD_PROBABILITIES[left:].mean() for left in range(3)])
     for estimate, told in ((value, error), (ips, ips_error)):
         # Four standard errors of a mean of 200, and a standard deviation known to 5 %: 1 in 15,000 and 1 in 15,000.
         assert estimate.mean() == pytest.approx(truth, abs=4 * estimate.std() / math.sqrt(runs))
@@ -222,7 +222,7 @@ def test_a_larger_least_propensity_keeps_more_rows_and_counts_those_below() -> N
     assert thick.kept > 1.5 * thin.kept
     assert log.propensities is not None
     assert thick.largest_weight == pytest.approx(1 / log.propensities.min())
-    assert thick.effective < thick.kept
+    assert thick.effective_sample_size < thick.kept
 
 
 def test_few_rows_are_told_of() -> None:
@@ -240,7 +240,7 @@ def test_a_log_that_never_agrees_has_no_value() -> None:
         chosen=np.array([other]), rewards=np.ones(1), propensities=np.array([0.5]), arms=FixedArms(np.eye(2), rows=1)
     )
     curve = play_log(Uniform(), log, seed=4)
-    assert (curve.events, curve.matched, curve.kept, curve.effective, curve.ips) == (1, 0, 0, 0.0, 0.0)
+    assert (curve.events, curve.matched, curve.kept, curve.effective_sample_size, curve.ips) == (1, 0, 0, 0.0, 0.0)
     assert math.isnan(curve.value)
     assert math.isnan(curve.standard_error)
 

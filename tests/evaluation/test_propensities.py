@@ -20,14 +20,14 @@ from glbandits.records import Floats
 
 
 def table(rows: int, seed: int = 1) -> tuple[dict[str, Any], Floats]:
-    """A log whose policy looked at x alone, and the chances of what it chose."""
+    """A log whose policy looked at x alone, and the probabilities of what it chose."""
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=rows), rng.normal(size=rows)
     scores = np.exp(np.stack([np.zeros(rows), x, 0.5 - x], axis=1))
-    chances = scores / scores.sum(axis=1, keepdims=True)
-    arms = (rng.random((rows, 1)) > np.cumsum(chances, axis=1)).sum(axis=1)
+    probabilities = scores / scores.sum(axis=1, keepdims=True)
+    arms = (rng.random((rows, 1)) > np.cumsum(probabilities, axis=1)).sum(axis=1)
     columns = {"arm": arms, "reward": rng.random(rows), "x": x, "y": y, "user": np.arange(rows) // 3}
-    return columns, chances[np.arange(rows), arms]
+    return columns, probabilities[np.arange(rows), arms]
 
 
 CONTEXT = Columns(propensity=None, context=("x", "y"))
@@ -46,7 +46,7 @@ def test_without_a_context_they_are_shares() -> None:
 def test_with_a_context_they_are_near_the_truth() -> None:
     """The model is the right one.
 
-    It has 6 parameters, learned from 16,000 rows: its chances are wrong by about sqrt(6 / 16,000) / 4 = 0.005 on
+    It has 6 parameters, learned from 16,000 rows: its probabilities are wrong by about sqrt(6 / 16,000) / 4 = 0.005 on
     average. The margin is four times as much, which a right program does not reach.
     """
     columns, truth = table(20_000)
@@ -58,11 +58,11 @@ def test_with_a_context_they_are_near_the_truth() -> None:
 
 
 def test_a_row_is_judged_by_a_model_that_has_not_seen_its_cluster() -> None:
-    """An arm that only one cluster chose has no chance in the model of that cluster, but for a share of one row."""
+    """An arm that only one cluster chose has a probability of a share of one row in the model of that cluster."""
     columns, _ = table(300)
     columns["arm"][columns["user"] == 7] = 3
     log = read_table(columns, Columns(propensity=None, context=("x", "y"), cluster="user"))
-    with pytest.warns(EstimatedPropensities, match="of rows chose an arm whose chance was below 0.01"):
+    with pytest.warns(EstimatedPropensities, match="of rows chose an arm with a propensity below 0.01"):
         done = estimate_propensities(log)
     assert done.propensities is not None
     assert (done.propensities[log.chosen == 3] < 1 / 200).all()
@@ -119,14 +119,14 @@ def test_overlap() -> None:
     assert overlap.quantiles[-1] == pytest.approx(0.55)
     assert overlap.never_chosen == ("c",)
     assert [said.split(":")[0] for said in overlap.warnings()] == [
-        "25.0% of rows chose an arm whose chance was below 0.01, 0.001 at the least",
+        "25.0% of rows chose an arm with a propensity below 0.01, 0.001 at the least",
         "1 arms were never chosen, and nothing is known of them",
     ]
     with pytest.raises(InvalidInput, match="the log has no propensities"):
         overlap_of(read_table(rows, Columns(propensity=None)))
 
 
-def test_a_log_with_good_chances_has_nothing_to_say() -> None:
+def test_a_log_with_good_propensities_has_nothing_to_say() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         overlap = overlap_of(read_table({"arm": [0, 1], "reward": [0, 1], "propensity": [0.5, 0.5]}, Columns()))

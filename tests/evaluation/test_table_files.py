@@ -179,7 +179,7 @@ def test_errors_in_later_blocks_count_rows_from_the_beginning(tmp_path: Path) ->
         propensity=pl.when(pl.int_range(pl.len()) == 77).then(2.0).otherwise(pl.col("propensity"))
     ).write_parquet(tmp_path / "log.parquet")
     log = read_parquet(tmp_path / "log.parquet", CONTEXT)
-    with pytest.raises(InvalidInput, match="column 'propensity', row 77: it must be a chance"):
+    with pytest.raises(InvalidInput, match="column 'propensity', row 77: it must be a probability"):
         list(log.blocks(10))
 
 

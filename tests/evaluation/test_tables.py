@@ -151,9 +151,13 @@ WRONG = [
     (
         changed("propensity", 1, 1.5),
         {},
-        "column 'propensity', row 1: it must be a chance above 0 and at most 1; got 1.5",
+        "column 'propensity', row 1: it must be a probability above 0 and at most 1; got 1.5",
     ),
-    (changed("propensity", 1, 0.0), {}, "row 1.*got 0.0. If the chances are not known, say Columns.propensity=None."),
+    (
+        changed("propensity", 1, 0.0),
+        {},
+        "row 1.*got 0.0. If the propensities are not known, say Columns.propensity=None.",
+    ),
     (changed("reward", 2, None), {}, "column 'reward', row 2: it must be a finite number; got none. Fill in or drop"),
     (changed("reward", 2, float("nan")), {}, "column 'reward', row 2: it must be a finite number; got nan"),
     ({**TABLE, "reward": ["1", "0", "no"]}, {}, "column 'reward', row 2: it must be a finite number; got 'no'"),

@@ -32,12 +32,12 @@ def changing_log(rows: int = 3000) -> LoggedData:
     """Three arms; the second is the best in the first half, and the worst in the second."""
     rng = np.random.default_rng(2)
     chosen = rng.integers(3, size=rows)
-    chances = np.where(
+    probabilities = np.where(
         np.arange(rows) < rows // 2, np.array([0.3, 0.9, 0.5])[chosen], np.array([0.3, 0.1, 0.5])[chosen]
     )
     return LoggedData(
         chosen=chosen,
-        rewards=(rng.random(rows) < chances).astype(np.float64),
+        rewards=(rng.random(rows) < probabilities).astype(np.float64),
         propensities=np.full(rows, 1 / 3),
         arms=FixedArms(np.eye(3), rows=rows),
     )

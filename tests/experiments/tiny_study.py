@@ -11,18 +11,18 @@ from glbandits.experiments.log_study import Candidate, LogStudy, Questions, stud
 
 ROWS, ARMS = 2000, ("old", "new", "<b>odd & long name of an arm</b>")
 VALUES = np.array([0.2, 0.6, 0.4])
-CHANCES = np.array([0.5, 0.2, 0.3])
+PROBABILITIES = np.array([0.5, 0.2, 0.3])
 
 
 @cache
 def tiny_log() -> LoggedData:
-    """Three arms whose worth does not hang on the context, logged with different chances."""
+    """Three arms whose worth does not hang on the context, logged with different probabilities."""
     rng = np.random.default_rng(5)
-    chosen = rng.choice(3, size=ROWS, p=CHANCES)
+    chosen = rng.choice(3, size=ROWS, p=PROBABILITIES)
     return LoggedData(
         chosen=chosen,
         rewards=(rng.random(ROWS) < VALUES[chosen]).astype(np.float64),
-        propensities=CHANCES[chosen],
+        propensities=PROBABILITIES[chosen],
         arms=CrossedArms(rng.normal(size=(ROWS, 1)), np.eye(3)),
         link="logistic",
         arm_names=ARMS,

@@ -42,7 +42,9 @@ def evaluate_command(
     loop: Annotated[str, typer.Option(help="A loop, if the log is the store of a server.")] = "default",
     arm: Annotated[str, typer.Option(help="The column with the name of the chosen arm.")] = "arm",
     reward: Annotated[str, typer.Option(help="The column with its reward.")] = "reward",
-    propensity: Annotated[str, typer.Option(help="The column with the chance that it had.")] = "propensity",
+    propensity: Annotated[
+        str, typer.Option(help="The column with the probability that the chosen arm had.")
+    ] = "propensity",
     context: Annotated[str, typer.Option(help="Columns with what was known of the row: age,country")] = "",
     per_arm: Annotated[str, typer.Option(help="Columns with a number for each arm: affinity_{arm}")] = "",
     arms: Annotated[str | None, typer.Option(help="The column with a list of the arms that the row had.")] = None,
@@ -51,7 +53,7 @@ def evaluate_command(
     arm_table: Annotated[Path | None, typer.Option(help="A Parquet or CSV file with the features of each arm.")] = None,
     link: Annotated[str | None, typer.Option(help="identity, logistic, probit or log; tells what rewards are.")] = None,
     estimate_propensities: Annotated[
-        bool, typer.Option("--estimate-propensities", help="If nobody wrote down the chances: guess them.")
+        bool, typer.Option("--estimate-propensities", help="If nobody wrote down the propensities: guess them.")
     ] = False,
     train: Annotated[float, typer.Option(help="The share of rows that policies learn first.")] = 0.5,
     learn: Annotated[str, typer.Option(help="For learning curves: matched rows, or all.")] = "matched",

@@ -31,8 +31,8 @@ from glbandits.evaluation.table_rows import NOT_KNOWN
 IN_OPTIONS: Mapping[str, str] = MappingProxyType(
     {
         NAME_THEM: "Say what they are called: --arm, --reward, --propensity (or --estimate-propensities if nobody "
-        "wrote down the chances)",
-        NOT_KNOWN: "If the chances are not known, say --estimate-propensities",
+        "wrote down the propensities)",
+        NOT_KNOWN: "If the propensities are not known, say --estimate-propensities",
         ONE_FOR_EACH: "--per-arm needs a column for every arm",
         "the arm to arm_table": "the arm to --arm-table",
         "the arms as arm_table": "the arms as --arm-table",
@@ -128,7 +128,7 @@ FORMATS: Mapping[str, Callable[[LogFile], Log]] = MappingProxyType(
 
 
 def with_estimated_propensities(log: Log) -> tuple[Log, list[str]]:
-    """The log with chances that were guessed, and all warnings about that."""
+    """The log with propensities that were guessed, and all warnings about that."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         completed = estimate_propensities(log)

@@ -17,8 +17,8 @@ from glbandits.features import Hashing
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats
 
-SAME_CHANCE = 1e-6
-"""How far apart two writings of one chance may be: some are rounded to single precision."""
+ROUNDING = 1e-6
+"""How far apart two writings of one probability may be: some are rounded to single precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,15 +39,15 @@ class _Decision(NamedTuple):
     reward: float
     propensity: float
     dropped: float
-    """The chance that a row like this was left out of the log."""
+    """The probability that a row like this was left out of the log."""
 
 
 class DsjsonLog:
     """A log in a dsjson file, which is read again, a block of lines at a time, whenever its rows are wanted.
 
-    The reward is the cost with its sign changed. The chosen action is the first of `a`, and its chance the first of
-    `p`; without these, `_label_Action` and `_label_probability` tell them. All lines are checked when it is opened, but
-    for their features, which are checked when they are read.
+    The reward is the cost with its sign changed. The chosen action is the first of `a`, and its propensity the
+    first of `p`; without these, `_label_Action` and `_label_probability` tell them. All lines are checked when it is
+    opened, but for their features, which are checked when they are read.
     """
 
     arm_names = None
@@ -182,30 +182,33 @@ def _decision(event: dict[str, Any]) -> _Decision:
         raise InvalidInput("it holds a decision for several slots; only one slot is read")
     ranked = _first(event, "a", "_label_Action")
     chosen = whole("the chosen action, the first of a,", ranked, at_least=1, at_most=len(actions))
-    chance = number("the chance, the first of p,", _first(event, "p", "_label_probability"), above=0.0, at_most=1.0)
-    _check_ranking(event, len(actions), chosen, chance)
+    first_of_p = _first(event, "p", "_label_probability")
+    propensity = number("the propensity, the first of p,", first_of_p, above=0.0, at_most=1.0)
+    _check_ranking(event, len(actions), chosen, propensity)
     return _Decision(
         shared={name: value for name, value in context.items() if name != "_multi"},
         actions=actions,
         chosen=chosen - 1,
         reward=0.0 - number("_label_cost", event.get("_label_cost"), at_least=-LARGEST),  # a minus makes -0.0 of 0
-        propensity=chance,
+        propensity=propensity,
         dropped=number("pdrop", event.get("pdrop", 0.0), at_least=0, at_most=1),
     )
 
 
-def _check_ranking(event: dict[str, Any], actions: int, chosen: int, chance: float) -> None:
-    """An error where the ranking, its chances, the actions and the labels say different things."""
-    label, label_chance = event.get("_label_Action"), event.get("_label_probability")
+def _check_ranking(event: dict[str, Any], actions: int, chosen: int, propensity: float) -> None:
+    """An error where the ranking, its probabilities, the actions and the labels say different things."""
+    label, labelled = event.get("_label_Action"), event.get("_label_probability")
     if label is not None and chosen != label:
         raise InvalidInput(f"the chosen action must be the first of a, {chosen}; _label_Action says {label}")
-    if label_chance is not None and not abs(chance - number("_label_probability", label_chance)) <= SAME_CHANCE:
-        raise InvalidInput(f"the chance must be the first of p, {chance}; _label_probability says {label_chance}")
-    ranked, chances = event.get("a"), event.get("p")
+    if labelled is not None and not abs(propensity - number("_label_probability", labelled)) <= ROUNDING:
+        raise InvalidInput(f"the propensity must be the first of p, {propensity}; _label_probability says {labelled}")
+    ranked, probabilities = event.get("a"), event.get("p")
     if isinstance(ranked, list) and len(ranked) > actions:
         raise InvalidInput(f"a must rank the {actions} actions of _multi; got {len(ranked)} of them")
-    if isinstance(ranked, list) and isinstance(chances, list) and len(ranked) != len(chances):
-        raise InvalidInput(f"p must have a chance for each of the {len(ranked)} actions of a; got {len(chances)}")
+    if isinstance(ranked, list) and isinstance(probabilities, list) and len(ranked) != len(probabilities):
+        raise InvalidInput(
+            f"p must have a probability for each of the {len(ranked)} actions of a; got {len(probabilities)}"
+        )
 
 
 def _first(event: dict[str, Any], ranking: str, label: str) -> Any:

@@ -4,8 +4,8 @@ Each estimator turns a row into one, two or more numbers, and the estimate is a 
 a ratio of two for the self-normalised ones. That is all that intervals need (`moments`), and it lets a log of any
 length be read once, a block at a time.
 
-Letters: r the reward, p the propensity, pi the target's chance of the chosen arm, w = pi / p, q the reward that a model
-expects of an arm, v the sum of pi(a) q(a) over the arms of the row.
+Letters: r the reward, p the propensity, pi the target's probability of the chosen arm, w = pi / p, q the reward that a
+model expects of an arm, v the sum of pi(a) q(a) over the arms of the row.
 """
 
 import math
@@ -119,7 +119,7 @@ class Ratio(Usual):
 class Replay(Ratio):
     """The mean reward of rows where an arm drawn from the target is the chosen one (Li et al. 2011).
 
-    It needs a log that chose with equal chances.
+    It needs a log that chose with equal probabilities.
     """
 
     name: ClassVar[str] = "replay"

@@ -14,7 +14,7 @@ from glbandits.evaluation.moments import Moments, MomentSums, Units
 from glbandits.evaluation.results import Estimate, Evaluation
 from glbandits.evaluation.reward_models import CrossFitted, GlmReward, RewardModel, fold_of
 from glbandits.evaluation.support import Support, SupportSums
-from glbandits.evaluation.targets import AnyTarget, GivenTarget, Target, as_target, checked_chances
+from glbandits.evaluation.targets import AnyTarget, GivenTarget, Target, as_target, checked_probabilities
 from glbandits.maths.links import find_link
 from glbandits.maths.running_sums import RunningSums
 from glbandits.records import Floats, Ints
@@ -26,7 +26,7 @@ NUMBERS = 8_000_000
 FEW_GROUPS = 40
 """Below so many groups of rows that were decided together, an interval is called too short."""
 EQUAL = 1e-6
-"""How far p K may be from 1 in a log that chose with equal chances."""
+"""How far p K may be from 1 in a log that chose with equal probabilities."""
 
 
 def evaluate(
@@ -45,14 +45,14 @@ def evaluate(
 
     Args:
         log: `LoggedData`, or a log that is read from a file.
-        target: a `Bandit`, which is not changed; an array of chances (rows, arms); a function of a block of the log
-            that gives such an array; "uniform"; or the name of an arm, which is then always played.
+        target: a `Bandit`, which is not changed; an array of probabilities (rows, arms); a function of a block of the
+            log that gives such an array; "uniform"; or the name of an arm, which is then always played.
         estimators: names from `ESTIMATORS`, or estimators with settings of their own.
         model: of the reward, for those that need one; a GLM with the log's link by default.
         level: of the intervals.
         reward_range: lowest and highest reward that there can be, for the interval that holds for any number of rows;
             by default what the link says.
-        least_propensity: the least chance that the log's policy gave to an arm that the target may choose, for the
+        least_propensity: the least probability that the log's policy gave to an arm that the target may choose, for the
             same interval; by default the least in the log.
         seed: of the bootstrap, and of the draws of `replay`.
         progress: called with rows done and rows to do.
@@ -105,7 +105,7 @@ def _first_rows(log: Log) -> LoggedData:
         raise InvalidInput("the log has no rows")
     if head.propensities is None:
         raise InvalidInput(
-            "the log does not say with what chance its arms were chosen, and no estimator can do without; "
+            "the log has no propensities, the probabilities of its chosen arms, and no estimator can do without; "
             "estimate_propensities(log) estimates it, with a warning"
         )
     return head
@@ -178,7 +178,7 @@ class _Pass:
         self.running = [RunningSums(estimator.terms(one).shape[1], POINTS) for estimator in self.estimators]
         self.logged, self.weights = MomentSums(1), MomentSums(1)
         self.support = SupportSums(None if isinstance(head.arms, RowArms) else head.arms.most)
-        self.equal_chances = True
+        self.equal_probabilities = True
         self._target, self._fitted, self._bounds, self._rng = target, fitted, bounds, rng
         self._dealt, self._rows = _Dealt(), 0
 
@@ -189,23 +189,24 @@ class _Pass:
             raise InvalidInput("some rows of the log have a propensity and others have none")
         self._check_rewards(block)
         units, own = self._dealt.of(block)
-        chances = checked_chances(self._target, block, self._rows)
+        probabilities = checked_probabilities(self._target, block, self._rows)
         place = np.arange(len(block)), block.chosen
-        weights = chances[place] / propensities
+        weights = probabilities[place] / propensities
         expected, predicted = np.zeros(len(block)), np.zeros(len(block))
         if self._fitted is not None:
             model, fitted = self._fitted
             rewards = np.clip(fitted.expect(block, fold_of(own, model.folds)), *self._bounds)
-            expected, predicted = np.einsum("ak,ak->a", np.where(block.there, rewards, 0.0), chances), rewards[place]
-        rows = Rows(weights, block.rewards, self._matched(chances, block.chosen), expected, predicted)
+            expected = np.einsum("ak,ak->a", np.where(block.there, rewards, 0.0), probabilities)
+            predicted = rewards[place]
+        rows = Rows(weights, block.rewards, self._matched(probabilities, block.chosen), expected, predicted)
         for estimator, sums, running in zip(self.estimators, self.sums, self.running, strict=True):
             terms = estimator.terms(rows)
             sums.add(terms, units)
             running.add(terms.T)
         self.logged.add(block.rewards[:, np.newaxis], units)
         self.weights.add(weights[:, np.newaxis], units)
-        self.support.add(block, chances, weights)
-        self.equal_chances &= bool((np.abs(propensities * block.arms.counts - 1.0) <= EQUAL).all())
+        self.support.add(block, probabilities, weights)
+        self.equal_probabilities &= bool((np.abs(propensities * block.arms.counts - 1.0) <= EQUAL).all())
         self._rows += len(block)
 
     def _check_rewards(self, block: LoggedData) -> None:
@@ -216,8 +217,8 @@ class _Pass:
                 f"reward_range is {self._bounds}, and the reward of row {self._rows + row} is {block.rewards[row]}"
             )
 
-    def _matched(self, chances: Floats, chosen: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        below = np.cumsum(chances, axis=1)
+    def _matched(self, probabilities: Floats, chosen: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        below = np.cumsum(probabilities, axis=1)
         drawn = (self._rng.random(len(chosen))[:, np.newaxis] * below[:, -1:] >= below).sum(axis=1)
         matched: np.ndarray[tuple[int], np.dtype[np.bool_]] = drawn == chosen
         return matched
@@ -232,9 +233,9 @@ def _evaluation(
     head: LoggedData,
     arm_names: tuple[str, ...] | None,
 ) -> Evaluation:
-    if not work.equal_chances and any(one.name == "replay" for one in work.estimators):
+    if not work.equal_probabilities and any(one.name == "replay" for one in work.estimators):
         raise InvalidInput(
-            "replay needs a log that chose all arms of a row with the same chance, 1/K; this one did not. "
+            "replay needs a log that chose all arms of a row with the same probability, 1/K; this one did not. "
             "Use ips, snips or dr"
         )
     estimates = []

@@ -49,7 +49,7 @@ def bernstein_interval(estimator: Estimator, moments: Moments, level: float, kno
     """An interval that holds for any number of rows (Maurer and Pontil 2009), or why there is none.
 
     With n independent terms between a and b, of mean m and sample variance s^2, the truth is outside of
-    m +- (sqrt(2 s^2 L / n) + 7 (b - a) L / (3 (n - 1))), L = log(4 / (1 - level)), with a chance of at most 1 - level.
+    m +- (sqrt(2 s^2 L / n) + 7 (b - a) L / (3 (n - 1))), L = log(4 / (1 - level)), with probability at most 1 - level.
     """
     bounds = estimator.bounds(known)
     if bounds is None:

@@ -32,12 +32,12 @@ class LearningCurve:
     events: int
     """Rows that were offered."""
     matched: int
-    """Rows where the policy chose as the log did; with exact chances, where it could have."""
+    """Rows where the policy chose as the log did; with exact probabilities, where it could have."""
     kept: int
     """Rows that count: the matched ones that were kept, or all matched ones if all rows were learned."""
     below: int
     """Matched rows with a propensity below the least one: they are met more seldom than in the world."""
-    effective: float
+    effective_sample_size: float
     """How many rows of equal weight say as much: `kept` if weights are equal. With clusters, how many clusters."""
     largest_weight: float
     """Of a row: weights are 1 in the mean. It is 1 / least_propensity if only matched rows are learned."""
@@ -84,7 +84,7 @@ class CurveFields(TypedDict):
 
     events: int
     kept: int
-    effective: float
+    effective_sample_size: float
     largest_weight: float
     at_events: Ints
     at_kept: Ints
@@ -137,7 +137,7 @@ class WeightedSums:
         return CurveFields(
             events=int(rows[-1]),
             kept=int(kept[-1]),
-            effective=float(_ratio(weight, weight_2)[-1] * weight[-1]) if kept[-1] else 0.0,
+            effective_sample_size=float(_ratio(weight, weight_2)[-1] * weight[-1]) if kept[-1] else 0.0,
             largest_weight=self._largest_weight,
             at_events=rows.astype(np.int64),
             at_kept=kept.astype(np.int64),

@@ -120,7 +120,7 @@ def propensities_of(block: LoggedData) -> Floats:
     """Those of a log that has them."""
     if block.propensities is None:
         raise InvalidInput(
-            "log must have propensities, the chance that each choice had; got none. If they were not written down, "
+            "log must have propensities, the probabilities of the chosen arms; got none. If nobody wrote them down, "
             "have them estimated: glbandits.evaluation.estimate_propensities"
         )
     return block.propensities
@@ -195,10 +195,10 @@ class LogPlayer:
 
     def _all(self, rows: Rows) -> Floats:
         """The weights of rows that are all learned."""
-        chances = np.empty(len(rows.chosen))
-        self._state = self._play(self._state, self._settings, self._rng, *rows[:5], self._rules.exact, chances)
-        self._matched += int(np.count_nonzero(chances))
-        return chances / rows.propensities
+        probabilities = np.empty(len(rows.chosen))
+        self._state = self._play(self._state, self._settings, self._rng, *rows[:5], self._rules.exact, probabilities)
+        self._matched += int(np.count_nonzero(probabilities))
+        return probabilities / rows.propensities
 
     def curve(self) -> LearningCurve:
         """What has come so far."""

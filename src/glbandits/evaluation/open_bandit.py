@@ -1,4 +1,4 @@
-"""The Open Bandit format: recommendations of fashion items, with the chance that each had (Saito et al., 2021)."""
+"""The Open Bandit format: recommendations of fashion items, with their propensities (Saito et al., 2021)."""
 
 from os import PathLike
 from pathlib import Path
@@ -28,8 +28,8 @@ def read_open_bandit(
     """The log in a folder of the Open Bandit format: one file of rows, such as men.csv, and item_context.csv.
 
     The arms are all items of item_context.csv, with its features; the context is the four user features, and each item
-    has an affinity to the user where the file tells it. A reward is a click. The chance in the file is that of the item
-    given the position in which it was shown, so rows of all positions can be taken together.
+    has an affinity to the user where the file tells it. A reward is a click. The propensity in the file is that of the
+    item given the position in which it was shown, so rows of all positions can be taken together.
 
     Args:
         folder: such as open_bandit_dataset/random/men.

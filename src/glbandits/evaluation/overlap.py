@@ -15,11 +15,11 @@ SHARES = (0.01, 0.05, 0.25, 0.5)
 
 @dataclass(frozen=True, kw_only=True)
 class Overlap:
-    """The chances that the chosen arms of a log had."""
+    """The propensities of a log."""
 
     rows: int
     estimated: bool
-    """Whether the chances were estimated from the log itself."""
+    """Whether they were estimated from the log itself."""
     least: float
     quantiles: tuple[float, ...]
     """Below which 1, 5, 25 and 50 % of them are."""
@@ -33,8 +33,8 @@ class Overlap:
         said = []
         if self.below:
             said.append(
-                f"{self.below:.1%} of rows chose an arm whose chance was below {SMALL}, {self.least:.2g} at the least: "
-                "few rows will decide what is estimated"
+                f"{self.below:.1%} of rows chose an arm with a propensity below {SMALL}, {self.least:.2g} at the least"
+                ": few rows will decide what is estimated"
             )
         if self.never_chosen:
             few = ", ".join(self.never_chosen[:10]) + (", ..." if len(self.never_chosen) > 10 else "")
@@ -48,7 +48,7 @@ def overlap_of(log: Log) -> Overlap:
     >>> from glbandits.evaluation import Columns, read_table
     >>> log = read_table({"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.995, 0.005]}, Columns())
     >>> overlap_of(log).warnings()
-    ['50.0% of rows chose an arm whose chance was below 0.01, 0.005 at the least: few rows will decide what is ...']
+    ['50.0% of rows chose an arm with a propensity below 0.01, 0.005 at the least: few rows will decide what is ...']
     """
     parts, counts, estimated = [], np.zeros(0, dtype=np.int64), False
     for block in log.blocks():
@@ -59,13 +59,13 @@ def overlap_of(log: Log) -> Overlap:
         if not isinstance(block.arms, RowArms):
             chosen = np.bincount(block.chosen, minlength=block.arms.most)
             counts = chosen if not len(counts) else counts + chosen
-    chances = np.concatenate(parts)
+    propensities = np.concatenate(parts)
     names = log.arm_names or tuple(map(str, range(len(counts))))
     return Overlap(
-        rows=len(chances),
+        rows=len(propensities),
         estimated=estimated,
-        least=float(chances.min()),
-        quantiles=tuple(np.quantile(chances, SHARES).tolist()),
-        below=float(np.mean(chances < SMALL)),
+        least=float(propensities.min()),
+        quantiles=tuple(np.quantile(propensities, SHARES).tolist()),
+        below=float(np.mean(propensities < SMALL)),
         never_chosen=tuple(name for name, count in zip(names, counts.tolist(), strict=True) if not count),
     )

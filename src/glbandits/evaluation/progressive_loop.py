@@ -16,7 +16,7 @@ from glbandits.records import Floats, Generator, Ints
 def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
     """A function that offers rows, teaches those that are kept, and returns the policy's state after them.
 
-    A row is kept if the policy chooses as the log did, and then with the chance `keep`, which `keeping` draws. Row i
+    A row is kept if the policy chooses as the log did, and then with probability `keep`, which `keeping` draws. Row i
     has the arms `arms[i * apart]`: apart is 1, or 0 if all rows have the same. It writes 1 or 0 for each row to
     `matched` and to `kept`.
     """
@@ -60,7 +60,7 @@ def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
 def all_recipe(policy: type[Policy], link: Link) -> Recipe:
     """A function that teaches all rows and returns the policy's state after them.
 
-    It writes to `chances` the chance that the policy, before it learned the row, gave to the arm that the log chose:
+    It writes to `given` the probability that the policy, before it learned the row, gave to the arm that the log chose:
     its own exact one if `exact` is true and it has one, else 1 or 0 as one decision of it agrees or not.
     """
     choose, learn, probabilities, unpack, name = policy_functions(policy)
@@ -76,7 +76,7 @@ def all_recipe(policy: type[Policy], link: Link) -> Recipe:
         chosen: Ints,
         rewards: Floats,
         exact: bool,
-        chances: Floats,
+        given: Floats,
     ) -> Floats:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         arms, every = borrowed(arms), np.empty(arms.shape[1])
@@ -84,9 +84,9 @@ def all_recipe(policy: type[Policy], link: Link) -> Recipe:
             here, arm, count = row * apart, chosen[row], counts[row]
             offered = arms[here, :count]
             if exact and truth(probabilities(state, named, offered, functions, every[:count])):
-                chances[row] = every[arm]
+                given[row] = every[arm]
             else:
-                chances[row] = checked_arm(choose(state, named, offered, rng, functions), count, name) == arm
+                given[row] = checked_arm(choose(state, named, offered, rng, functions), count, name) == arm
             state = state_array(learn(state, named, arms[here, arm], rewards[row], rng, functions))
         return state
 

@@ -28,19 +28,19 @@ def estimate_propensities(log: Log, *, folds: int = ..., most_rows: int = ...) -
 
 
 def estimate_propensities(log: Log, *, folds: int = 5, most_rows: int = 200_000) -> Log:
-    """The same log, with the chance of each chosen arm estimated from how often arms were chosen.
+    """The same log, with the probabilities of its arms estimated from how often they were chosen.
 
-    Without a context, the chance of an arm is its share of the rows. With one, it is learned from the context, and from
-    what belongs to one row and one arm, by a multinomial logistic regression of scikit-learn. A row is judged by
+    Without a context, the probability of an arm is its share of the rows. With one, it is learned from the context, and
+    from what belongs to one row and one arm, by a multinomial logistic regression of scikit-learn. A row is judged by
     a model that has not seen it (or its cluster): rows are dealt to folds. An `EstimatedPropensities` warning says what
-    was done and what the chances look like; `overlap_of` tells more.
+    was done and what the probabilities look like; `overlap_of` tells more.
 
     It is right only if the context holds all that the log's policy looked at. If it looked at more, and that has to do
     with rewards, estimates are biased however large the log is.
 
     Args:
         log: with the same arms in every row. A streamed log stays so: it is read once here, and its blocks get their
-            chances when they are read.
+            probabilities when they are read.
         folds: as many models are learned.
         most_rows: a model learns from at most so many rows, evenly taken.
     """
@@ -48,8 +48,8 @@ def estimate_propensities(log: Log, *, folds: int = 5, most_rows: int = 200_000)
     model = _learned(log, folds, most_rows)
     estimated = _completed(log, model, 0) if isinstance(log, LoggedData) else _EstimatedLog(log, model)
     said = [
-        f"the chances of the {len(log)} chosen arms were estimated by {model.name}, because the log has none: what is "
-        "evaluated with them is right only if the log's policy looked at nothing but the context",
+        f"the probabilities of the {len(log)} chosen arms were estimated by {model.name}, because the log has none: "
+        "what is evaluated with them is right only if the log's policy looked at nothing but the context",
         *overlap_of(estimated).warnings(),
     ]
     warnings.warn(". ".join(said), EstimatedPropensities, stacklevel=2)
@@ -62,7 +62,7 @@ class _Shares:
     """Of each arm, (K,)."""
     name: str = "the share of rows that chose each arm"
 
-    def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002
+    def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002
         """Of the chosen arms, (n,). `first` is the number of the first row in the log."""
         return self.shares[block.chosen]
 
@@ -76,18 +76,18 @@ class _Regressions:
     """From how many rows each has learned."""
     name: str = "a multinomial logistic regression"
 
-    def chances(self, block: LoggedData, first: int) -> Floats:
+    def probabilities(self, block: LoggedData, first: int) -> Floats:
         """Of the chosen arms, (n,). `first` is the number of the first row in the log."""
         inputs, folds = _inputs(block), fold_of(_units(block, first), len(self.fitted))
         out = np.empty(len(block))
         for fold, (fitted, learned) in enumerate(zip(self.fitted, self.rows, strict=True)):
             here = np.flatnonzero(folds == fold)
             if len(here):
-                chances = np.zeros((len(here), block.arms.most))
-                chances[:, fitted.classes_] = fitted.predict_proba(inputs[here])
-                # An arm that only this fold chose must keep some chance: all arms share one row more.
-                chances = (chances * learned + 1 / block.arms.most) / (learned + 1)
-                out[here] = chances[np.arange(len(here)), block.chosen[here]]
+                probabilities = np.zeros((len(here), block.arms.most))
+                probabilities[:, fitted.classes_] = fitted.predict_proba(inputs[here])
+                # An arm that only this fold chose must keep some probability: all arms share one row more.
+                probabilities = (probabilities * learned + 1 / block.arms.most) / (learned + 1)
+                out[here] = probabilities[np.arange(len(here)), block.chosen[here]]
         return out
 
 
@@ -114,7 +114,7 @@ class _EstimatedLog:
 def _completed(log: LoggedData, model: _Model, first: int) -> LoggedData:
     parts = []
     for block in log.blocks():
-        parts.append(model.chances(block, first))
+        parts.append(model.probabilities(block, first))
         first += len(block)
     return replace(log, propensities=np.concatenate(parts), estimated=True)
 
@@ -168,8 +168,8 @@ def _check(block: LoggedData) -> None:
     if isinstance(block.arms, RowArms):
         raise InvalidInput(
             "propensities can be estimated only where all rows have the same arms; here they differ from row to row. "
-            "Ask whoever keeps the log for the chances, or estimate them by a model of your own, and give them as a "
-            "column. Where the choice was uniform, that is 1 over the number of arms of the row"
+            "Ask whoever keeps the log for them, or estimate them by a model of your own, and give them as a column. "
+            "Where the choice was uniform, that is 1 over the number of arms of the row"
         )
 
 

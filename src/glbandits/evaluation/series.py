@@ -107,7 +107,7 @@ def one_hot(places: Ints, width: int) -> Floats:
 def cluster_numbers(series: pl.Series, where: Where = 0) -> Ints:
     """A number for each value, the same one in all blocks of a table.
 
-    What is not a whole number is hashed to 64 bits: two of a million clusters are taken for one with chance 3e-8.
+    What is not a whole number is hashed to 64 bits: two of a million clusters are taken for one with probability 3e-8.
     """
     if series.null_count():
         raise wrong(series, int(series.is_null().arg_max() or 0), where, "must not be missing", "Give it a value")

@@ -38,7 +38,7 @@ class Support:
     """(sum w)^2 / sum w^2: so many rows of the target's own would tell as much."""
     largest_weight: float
     mean_weight: float
-    """1, but for chance, if the log could have chosen all that the target would, and its propensities are right."""
+    """1 on average if the log could have chosen all that the target would, and its propensities are right."""
     mean_weight_error: float
     """The standard error of that."""
     unused: float
@@ -86,8 +86,8 @@ class SupportSums:
         self._logged = None if fixed_arms is None else np.zeros(fixed_arms, dtype=np.int64)
         self._wanted, self._rewards = np.zeros(fixed_arms or 0), np.zeros(fixed_arms or 0)
 
-    def add(self, block: LoggedData, chances: Floats, weights: Floats) -> None:
-        """The next rows, with the target's chances (m, most) and the weights (m,)."""
+    def add(self, block: LoggedData, probabilities: Floats, weights: Floats) -> None:
+        """The next rows, with the target's probabilities (m, most) and the weights (m,)."""
         assert block.propensities is not None
         self._rows += len(block)
         self._unused += int((weights == 0.0).sum())
@@ -99,7 +99,7 @@ class SupportSums:
         self._weight_counts += np.bincount(places, minlength=len(self._weight_counts))
         if self._logged is not None:
             self._logged += np.bincount(block.chosen, minlength=len(self._logged))
-            self._wanted += chances.sum(axis=0)
+            self._wanted += probabilities.sum(axis=0)
             self._rewards += np.bincount(block.chosen, weights=block.rewards, minlength=len(self._logged))
 
     def support(self, error: float) -> Support:

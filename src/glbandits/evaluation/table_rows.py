@@ -11,7 +11,7 @@ from glbandits.evaluation.series import cluster_numbers, codes, numbers, one_hot
 from glbandits.maths.links import find_link
 from glbandits.records import Floats, Ints
 
-NOT_KNOWN = "If the chances are not known, say Columns(propensity=None) and have them estimated"
+NOT_KNOWN = "If the propensities are not known, say Columns(propensity=None) and have them estimated"
 
 
 def read_rows(rows: pl.DataFrame, layout: Layout, first: int = 0) -> LoggedData:
@@ -42,11 +42,11 @@ def _rewards(series: pl.Series, layout: Layout, first: int) -> Floats:
 
 
 def _propensities(series: pl.Series, first: int) -> Floats:
-    chances = numbers(series, first)
-    outside = ~((chances > 0.0) & (chances <= 1.0))
+    propensities = numbers(series, first)
+    outside = ~((propensities > 0.0) & (propensities <= 1.0))
     if outside.any():
-        raise wrong(series, int(np.argmax(outside)), first, "must be a chance above 0 and at most 1", NOT_KNOWN)
-    return chances
+        raise wrong(series, int(np.argmax(outside)), first, "must be a probability above 0 and at most 1", NOT_KNOWN)
+    return propensities
 
 
 def _fixed_arms(rows: pl.DataFrame, layout: Layout, first: int) -> tuple[ArmFeatures, Ints]:

@@ -1,4 +1,4 @@
-"""Targets: the policies that a log is asked about. A target gives every arm of every row a chance."""
+"""Targets: the policies that a log is asked about. A target gives every arm of every row a probability."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,15 +21,15 @@ from glbandits.policy.checked import checked_arm, policy_functions, truth
 from glbandits.records import Floats, Generator, Ints, set_validated
 
 TOLERANCE = 1e-6
-"""How far the chances of a row may be from a sum of 1."""
+"""How far the probabilities of a row may be from a sum of 1."""
 
 
 @runtime_checkable
 class Target(Protocol):
     """A policy that does not learn while it is evaluated."""
 
-    def chances(self, block: LoggedData, first: int) -> Floats:
-        """The chance of every arm in every row of a block, (m, most); `first` is the number of its first row."""
+    def probabilities(self, block: LoggedData, first: int) -> Floats:
+        """The probability of every arm in every row of a block, (m, most); `first` is the number of its first row."""
 
 
 AnyTarget: TypeAlias = Target | Bandit | Floats | str | Callable[[LoggedData], Floats]
@@ -39,7 +39,7 @@ AnyTarget: TypeAlias = Target | Bandit | Floats | str | Callable[[LoggedData], F
 class UniformTarget:
     """Every arm of a row alike."""
 
-    def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
+    def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
         shares: Floats = block.there / block.arms.counts[:, np.newaxis]
         return shares
 
@@ -53,26 +53,26 @@ class AlwaysTarget:
     def __post_init__(self) -> None:
         set_validated(self, arm=whole("arm", self.arm, at_least=0))
 
-    def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: D102
+    def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: D102
         short = block.arms.counts <= self.arm
         if short.any():
             row = int(np.argmax(short))
             raise InvalidInput(f"row {first + row} has no arm {self.arm}; it has {block.arms.counts[row]} arms")
-        chances = np.zeros((len(block), block.arms.most))
-        chances[:, self.arm] = 1.0
-        return chances
+        probabilities = np.zeros((len(block), block.arms.most))
+        probabilities[:, self.arm] = 1.0
+        return probabilities
 
 
 @dataclass(frozen=True, eq=False)
 class GivenTarget:
-    """Chances that are given, a row for each row of the log: (n, K)."""
+    """Probabilities that are given, a row for each row of the log: (n, K)."""
 
     given: Floats
 
     def __post_init__(self) -> None:
         set_validated(self, given=checked("target", self.given, 2))
 
-    def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: D102
+    def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: D102
         part: Floats = self.given[first : first + len(block)]
         if part.shape != (len(block), block.arms.most):
             raise InvalidInput(
@@ -84,19 +84,19 @@ class GivenTarget:
 
 @dataclass(frozen=True, eq=False)
 class ComputedTarget:
-    """Chances that a function computes from a block of the log."""
+    """Probabilities that a function computes from a block of the log."""
 
     function: Callable[[LoggedData], Floats]
 
-    def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
+    def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
         return checked("what the target gives", self.function(block), 2)
 
 
 class FrozenTarget:
     """A Bandit as it is: it decides, and learns nothing.
 
-    Where its policy has no exact chances, one decision is drawn for each row and has the chance 1. That has no bias
-    either, and more variance.
+    Where its policy has no exact probabilities, one decision is drawn for each row and has probability 1. That
+    has no bias either, and more variance.
     """
 
     def __init__(self, bandit: Bandit, seed: int = 0) -> None:
@@ -105,7 +105,7 @@ class FrozenTarget:
         self._rng = generator(whole("seed", seed, at_least=0))
         self._fill = entry_point(frozen_recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
 
-    def chances(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
+    def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
         if block.dim != self._dim:
             raise InvalidInput(f"the bandit was made for {self._dim} features; the log's arms have {block.dim}")
         out = np.zeros((len(block), block.arms.most))
@@ -119,7 +119,7 @@ class FrozenTarget:
 
 
 def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """A function that writes the chances of every row to `out`, and says whether they are exact."""
+    """A function that writes the probabilities of every row to `out`, and says whether they are exact."""
     choose, _, probabilities, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -127,12 +127,12 @@ def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         arms, exact = borrowed(arms), True
         for row in range(arms.shape[0]):
-            here, chances = arms[row, : counts[row]], out[row, : counts[row]]
-            exact = truth(probabilities(state, named, here, functions, chances))
+            here, filled = arms[row, : counts[row]], out[row, : counts[row]]
+            exact = truth(probabilities(state, named, here, functions, filled))
             if not exact:
                 for arm in range(counts[row]):
-                    chances[arm] = 0.0
-                chances[checked_arm(choose(state, named, here, rng, functions), counts[row], name)] = 1.0
+                    filled[arm] = 0.0
+                filled[checked_arm(choose(state, named, here, rng, functions), counts[row], name)] = 1.0
         return exact
 
     signature = types.boolean(VECTOR, READ_VECTOR, READ_CUBE, READ_INTS, GENERATOR, types.float64[:, ::1])
@@ -143,7 +143,7 @@ def as_target(target: AnyTarget, arm_names: tuple[str, ...] | None = None) -> Ta
     """A target from what a user may write: a Bandit, an array, a function, "uniform", or the name of an arm."""
     if isinstance(target, Bandit):
         return FrozenTarget(target)
-    if isinstance(target, Target):
+    if isinstance(target, Target) and not isinstance(target, Policy | LoggedData):  # these have probabilities too
         return target
     if isinstance(target, str):
         names = {"uniform": -1} | {name: place for place, name in enumerate(arm_names or ())}
@@ -154,27 +154,28 @@ def as_target(target: AnyTarget, arm_names: tuple[str, ...] | None = None) -> Ta
     if callable(target) and not isinstance(target, type):
         return ComputedTarget(target)
     raise InvalidInput(
-        f"a target is a Bandit, an array of chances (rows, arms), a function of a block, 'uniform' or the name of an "
-        f"arm; got {type(target).__name__}"
+        "a target is a Bandit, an array of probabilities (rows, arms), a function of a block, 'uniform' or the name of "
+        f"an arm; got {type(target).__name__}"
     )
 
 
-def checked_chances(target: Target, block: LoggedData, first: int) -> Floats:
-    """The target's chances for a block; an error where they are none."""
-    chances = target.chances(block, first)
-    if chances.shape != (len(block), block.arms.most):
+def checked_probabilities(target: Target, block: LoggedData, first: int) -> Floats:
+    """The target's probabilities for a block; an error where they are none."""
+    probabilities = target.probabilities(block, first)
+    if probabilities.shape != (len(block), block.arms.most):
         raise InvalidInput(
-            f"a target must give {len(block)} rows and {block.arms.most} arms a chance; got shape {chances.shape}"
+            f"a target must give {len(block)} rows and {block.arms.most} arms a probability; got shape "
+            f"{probabilities.shape}"
         )
     wrong = (
-        (np.abs(chances.sum(axis=1) - 1.0) > TOLERANCE)
-        | (chances < 0.0).any(axis=1)
-        | ((chances > 0.0) & ~block.there).any(axis=1)
+        (np.abs(probabilities.sum(axis=1) - 1.0) > TOLERANCE)
+        | (probabilities < 0.0).any(axis=1)
+        | ((probabilities > 0.0) & ~block.there).any(axis=1)
     )
     if wrong.any():
         row = int(np.argmax(wrong))
         raise InvalidInput(
-            f"the chances of a row must be at least 0 and sum to 1, over its {block.arms.counts[row]} arms; "
-            f"got {chances[row].tolist()} in row {first + row}"
+            f"the probabilities of a row must be at least 0 and sum to 1, over its {block.arms.counts[row]} arms; "
+            f"got {probabilities[row].tolist()} in row {first + row}"
         )
-    return chances
+    return probabilities

@@ -135,7 +135,7 @@ def tune(
         )
     finalists = [listed[int(np.nanargmax(values))], listed[0]]
     winner, default = _played(finalists, play_together(finalists, second, chosen_seeds, rules, progress))
-    warn_if_few(min(winner.curves, key=lambda curve: curve.effective), stacklevel=3)
+    warn_if_few(min(winner.curves, key=lambda curve: curve.effective_sample_size), stacklevel=3)
     return Tuned(candidates=tuple(played), rows=(len(first), len(second)), winner=winner, default=default)
 
 

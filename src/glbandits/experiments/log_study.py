@@ -72,9 +72,10 @@ class Judged:
 
     def curve_note(self) -> str | None:
         """Why the learning curve should not be trusted, if so."""
-        if self.curve is None or self.curve.effective >= ENOUGH:
+        if self.curve is None or self.curve.effective_sample_size >= ENOUGH:
             return None
-        return f"the learning curve rests on {self.curve.effective:.3g} of {self.curve.events} rows, which says little"
+        worth = f"{self.curve.effective_sample_size:.3g} of {self.curve.events} rows"
+        return f"the learning curve rests on {worth}, which says little"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -78,9 +78,10 @@ def export_parquet(
     """Write the decisions whose wait was over at `now`, a row each, to a new or empty folder.
 
     `glbandits.evaluation.read_parquet(folder, Columns(features="features"))` reads them: `features` has a list for each
-    action that could be chosen, the baseline first, `arm` is the place of the shown one in it, `propensity` the chance
-    that it had, `actions` their ids. `mode` says who decided: where it is not Online the baseline was shown whatever
-    was drawn, with the propensity 1. `at` is in microseconds since 1970. No file is ever seen half written.
+    action that could be chosen, the baseline first, `arm` is the index of the shown one in it, `propensity` the
+    probability that it had, `probabilities` those of all of them, `actions` their ids. `mode` says who decided: where
+    it is not Online the baseline was shown whatever was drawn, with probability 1. `at` is in microseconds since 1970.
+    No file is ever seen half written.
     """
     try:
         import polars  # noqa: F401

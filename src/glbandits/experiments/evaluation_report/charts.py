@@ -109,7 +109,8 @@ def weights_chart(study: LogStudy, styles: SeriesStyles) -> Chart:
     used = np.flatnonzero(np.sum(list(counts.values()), axis=0))
     first, last = (int(used[0]), int(used[-1])) if len(used) else (0, 0)
     traces = [_steps(label, styles[label], many, slice(first, last + 1)) for label, many in counts.items()]
-    layout["xaxis"] |= {"type": "log", "title": {"text": "weight: chance under the policy / in the log", "font": SMALL}}
+    title = "weight: probability under the policy / in the log"
+    layout["xaxis"] |= {"type": "log", "title": {"text": title, "font": SMALL}}
     layout["yaxis"] |= {"type": "log", "title": {"text": "rows", "font": SMALL}, "rangemode": "tozero"}
     layout["hovermode"] = "closest"
     return {"data": traces, "layout": layout}

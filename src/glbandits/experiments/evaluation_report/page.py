@@ -70,8 +70,9 @@ def _contents() -> str:
 
 def _estimates(study: LogStudy, styles: SeriesStyles) -> str:
     about = (
-        "The mean reward of a decision, had the policy decided instead of the log's own. An interval tells what chance "
-        "may have done; it does not tell what the notes below tell. The dotted line is what the log itself earned."
+        "The mean reward of a decision, had the policy decided instead of the log's own. An interval tells what "
+        "randomness may have done; it does not tell what the notes below tell. The dotted line is what the log itself "
+        "earned."
     )
     chart = _figure(charts.forest_chart(study, styles), "estimates", charts.forest_height(study))
     return "\n".join([paragraph(about), chart, *_notes(study), tables.estimates_table(study)])
@@ -88,10 +89,10 @@ def _notes(study: LogStudy) -> list[str]:
 
 def _support(study: LogStudy, styles: SeriesStyles) -> str:
     about = (
-        "A row counts with the weight pi / p: the chance that the policy gives to what was done, over the chance that "
-        "the log gave to it. A few large weights mean that a few rows decide the estimate. Rows of weight 0 tell "
-        "nothing about this policy. Decisions without support are those that the log never made: no estimate knows "
-        "what they would have earned."
+        "A row counts with the weight pi / p: the probability that the policy gives to what was done, over its "
+        "propensity, the probability that the log gave to it. A few large weights mean that a few rows decide the "
+        "estimate. Rows of weight 0 tell nothing about this policy. Decisions without support are those that the log "
+        "never made: no estimate knows what they would have earned."
     )
     chart = _figure(charts.weights_chart(study, styles), "weights")
     return "\n".join([paragraph(about), tables.support_table(study), chart])

@@ -94,7 +94,7 @@ def _curve(curve: LearningCurve) -> Plain:
         "standard_error": curve.standard_error,
         "rows": curve.events,
         "rows_that_count": curve.kept,
-        "effective_rows": curve.effective,
+        "effective_sample_size": curve.effective_sample_size,
         "largest_weight": curve.largest_weight,
         "at_rows": curve.at_events.tolist(),
         "at_means": curve.at_values.tolist(),
