@@ -136,7 +136,7 @@ class LoggedData:
             propensities=None if self.propensities is None else self.propensities[rows],
             clusters=None if self.clusters is None else self.clusters[rows],
             arms=self.arms[rows],
-            _features=None,
+            _features=None if self._features is None else self._features[rows],
         )
 
     @property

@@ -96,14 +96,42 @@ class _Glms:
         self._thetas = np.array(thetas)
 
     def expect(self, block: LoggedData, folds: Ints) -> Floats:
-        theta = self._thetas[folds]
-        scores: Floats
-        if isinstance(block.arms, FixedArms):
-            scores = theta[:, :-1] @ block.arms.arms.T + theta[:, -1:]
-        else:
-            scores = np.einsum("akd,ad->ak", block.features(), theta[:, :-1]) + theta[:, -1:]
-        entry_point(means_recipe, self._link).compiled()(scores.reshape(-1))
-        return scores
+        return _expected_rewards(block, self._thetas[folds], self._link)
+
+
+class SequentialGlm:
+    """The same model as `GlmReward`, without folds: it predicts rows, then learns them.
+
+    Args:
+        link: of the model.
+        dim: features of an arm.
+    """
+
+    def __init__(self, link: Link, dim: int) -> None:
+        self._link, self._bandit = link, Bandit(Optimist(link=link), dim, seed=0)
+
+    def learn(self, block: LoggedData) -> None:
+        """Learn the rewards of the chosen arms."""
+        self._bandit.learn_batch(chosen_features(block), block.rewards)
+
+    def expect(self, block: LoggedData) -> Floats:
+        """Return the expected reward of every arm, (rows, most)."""
+        state = self._bandit.state
+        theta = np.append(mean_of(state, self._bandit.dim), state[INTERCEPT])
+        return _expected_rewards(block, theta[np.newaxis], self._link)
+
+
+def _expected_rewards(block: LoggedData, theta: Floats, link: Link) -> Floats:
+    """Of every arm, (rows, most), with coefficients and an intercept for each row, or one row of them for all."""
+    scores: Floats
+    if isinstance(block.arms, FixedArms):
+        scores = theta[:, :-1] @ block.arms.arms.T + theta[:, -1:]
+        scores = np.repeat(scores, len(block), axis=0) if len(theta) == 1 else scores
+    else:
+        theta = np.broadcast_to(theta, (len(block), theta.shape[1]))
+        scores = np.einsum("akd,ad->ak", block.features(), theta[:, :-1]) + theta[:, -1:]
+    entry_point(means_recipe, link).compiled()(scores.reshape(-1))
+    return scores
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,171 @@
+"""Anytime-valid intervals for the value of a target, from a log whose policy may learn.
+
+The estimate is doubly robust with a reward model that learns row by row: each row is predicted before it is learned. See
+`maths.confidence_sequence` for why the intervals hold at every row, for any logging policy, and when rewards drift.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from glbandits.errors import InvalidInput
+from glbandits.evaluation.intervals import Interval
+from glbandits.evaluation.logged_data import LoggedData
+from glbandits.evaluation.reward_models import SequentialGlm
+from glbandits.maths.confidence_sequence import ConfidenceSequence
+from glbandits.maths.links import Link
+from glbandits.records import Floats
+
+FEWEST, MOST, GROWTH = 32, 4096, 8
+"""Rows that are predicted together, with a model of the rows before: at least, at most, and n / 8 after n rows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnytimeInterval:
+    """An estimate and its interval, which holds at every number of rows at once."""
+
+    value: float
+    low: float
+    high: float
+    rows: int
+    level: float
+
+    @property
+    def interval(self) -> Interval:
+        """Both bounds."""
+        return Interval(self.low, self.high)
+
+    @property
+    def excludes_zero(self) -> bool:
+        """Whether the sign is known."""
+        return not self.low <= 0.0 <= self.high
+
+    def rows_to_exclude_zero(self) -> float:
+        """About how many rows are needed in all until the sign is known, if the estimate is right; may be infinite.
+
+        Intervals shrink like 1 / sqrt(rows).
+        """
+        if self.excludes_zero:
+            return float(self.rows)
+        reach = self.value - self.low if self.value > 0.0 else self.high - self.value
+        return self.rows * (reach / abs(self.value)) ** 2 if self.value else math.inf
+
+
+class AnytimeIntervals:
+    """Reads a log once, in order, and knows at every row the interval of a target's value and of its gain over the log.
+
+    Args:
+        dim: features of an arm.
+        link: of the reward model.
+        reward_range: lowest and highest reward that there can be.
+        least_propensity: the least probability that the logging policy gave to any arm that the target may choose. It is
+            used where the log does not have the probabilities of all arms; without it, the reward model is not used.
+    """
+
+    def __init__(
+        self, dim: int, link: Link, reward_range: tuple[float, float], least_propensity: float | None = None
+    ) -> None:
+        self._model = SequentialGlm(link, dim)
+        self._lowest, self._scale = reward_range[0], reward_range[1] - reward_range[0]
+        self._least = least_propensity
+        self._value, self._gain = ConfidenceSequence(0.0), ConfidenceSequence(-1.0)
+
+    @property
+    def rows(self) -> int:
+        """Rows so far."""
+        return self._value.rows
+
+    def add(self, block: LoggedData, target: Floats) -> None:
+        """Add the next rows and the target's probabilities of their arms, (rows, most)."""
+        start = 0
+        while start < len(block):
+            stop = start + min(MOST, max(FEWEST, self.rows // GROWTH))
+            self._add(block[start:stop], target[start:stop])
+            start = stop
+
+    def _add(self, block: LoggedData, target: Floats) -> None:
+        assert block.propensities is not None
+        rewards = (block.rewards - self._lowest) / self._scale
+        predicted = np.clip((self._model.expect(block) - self._lowest) / self._scale, 0.0, 1.0)
+        predicted[~block.there] = 0.0
+        weights = target[np.arange(len(block)), block.chosen] / block.propensities
+        logged, chosen = block.probabilities, block.chosen
+        reach = self._reach(block, target)
+        self._value.add(
+            measure=target, reach=reach, chosen=chosen, weights=weights, rewards=rewards, predicted=predicted
+        )
+        if logged is None:
+            self._gain.add(
+                measure=target,
+                reach=reach,
+                chosen=chosen,
+                weights=weights,
+                rewards=rewards,
+                predicted=predicted,
+                offset=-rewards,
+            )
+        else:
+            difference = target - logged
+            self._gain.add(
+                measure=difference,
+                reach=_ratio(np.abs(difference), logged),
+                chosen=chosen,
+                weights=weights - 1.0,
+                rewards=rewards,
+                predicted=predicted,
+            )
+        self._model.learn(block)
+
+    def _reach(self, block: LoggedData, target: Floats) -> Floats | None:
+        if block.probabilities is not None:
+            return _ratio(target, block.probabilities)
+        if self._least is None:
+            return None
+        assert block.propensities is not None
+        if block.propensities.min() < self._least:
+            raise InvalidInput(
+                f"least_propensity is {self._least:g}, but a row has the propensity {block.propensities.min():.3g}. "
+                "Give a smaller one, or leave it out."
+            )
+        return target / self._least
+
+    def value(self, level: float) -> AnytimeInterval:
+        """The mean reward of a decision, had the target decided."""
+        low, high = self._value.interval(level)
+        return AnytimeInterval(
+            value=self._lowest + self._scale * self._value.mean,
+            low=self._lowest + self._scale * low,
+            high=self._lowest + self._scale * high,
+            rows=self.rows,
+            level=level,
+        )
+
+    def gain(self, level: float) -> AnytimeInterval:
+        """How much more the target would have earned for a decision than the logging policy would on average."""
+        low, high = self._gain.interval(level)
+        return AnytimeInterval(
+            value=self._scale * self._gain.mean,
+            low=self._scale * low,
+            high=self._scale * high,
+            rows=self.rows,
+            level=level,
+        )
+
+
+def why_none(head: LoggedData, reward_range: tuple[float, float]) -> str | None:
+    """Return why a log cannot have anytime-valid intervals; None if it can."""
+    if head.estimated:
+        return "the propensities were estimated"
+    if not all(map(math.isfinite, reward_range)):
+        return "rewards have no bounds; give reward_range"
+    if head.clusters is not None:
+        return "rows of one cluster depend on each other"
+    return None
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    """Divide; infinite where only `below` is 0, and 0 where both are."""
+    missing = np.where(above > 0.0, np.inf, 0.0)
+    quotient: Floats = np.divide(above, below, out=missing, where=below > 0.0)
+    return quotient

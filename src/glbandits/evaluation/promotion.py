@@ -1,0 +1,163 @@
+"""The promotion gate: whether a candidate should replace the policy that writes the log, decided at any time.
+
+Look as often as you like while the log grows: with probability 1 - alpha no look ever promotes a candidate that is worse
+than the running policy. Two things make that true:
+
+- The gain of each candidate has a confidence sequence (`anytime`), and m candidates share alpha equally.
+- The running policy learns, so old rows say little about it. Looks use the rows from row s on, where s is the largest of
+  512, 1024, 2048, ... that is at most half of the log; candidates learn from the rows before s, and then stand still.
+  Each s begins new sequences with the share 1 / ((i + 1) (i + 2)) of alpha, i = 0, 1, 2, ...; all shares sum to 1.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from glbandits.bandit import Bandit
+from glbandits.errors import InvalidInput, number, whole
+from glbandits.evaluation.anytime import AnytimeInterval, AnytimeIntervals, why_none
+from glbandits.evaluation.log_part import LogPart
+from glbandits.evaluation.logged_data import Log, chosen_features
+from glbandits.evaluation.targets import AnyTarget, FrozenTarget, GivenTarget, Target, as_target, checked_probabilities
+from glbandits.maths.links import find_link
+from glbandits.policies import Policy
+
+FIRST_SPLIT = 512
+"""Rows that candidates learn from at the first look."""
+
+
+class Verdict(StrEnum):
+    """What to do."""
+
+    PROMOTE = "promote"
+    """A candidate is better than the running policy."""
+    KEEP = "keep"
+    """No candidate is better than the running policy by more than `margin`."""
+    WAIT = "wait"
+    """The log does not tell yet."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promotion:
+    """What the gate says. Print it."""
+
+    verdict: Verdict
+    candidate: str | None
+    """Whom to promote: of those that are better, the one with the largest lower bound."""
+    gains: Mapping[str, AnytimeInterval]
+    """The gain of each candidate over the running policy. Each bound holds at its own share of alpha."""
+    first_row: int
+    """Of those that the gains were estimated from."""
+    alpha: float
+    margin: float
+    rows_needed: float
+    """About how many rows the log must have for a verdict; NaN if there is one, infinite if none is in sight."""
+
+    def __str__(self) -> str:
+        headline = {
+            Verdict.PROMOTE: f"Promote {self.candidate}: it is better than the running policy.",
+            Verdict.KEEP: f"Keep the running policy: no candidate is better by more than {self.margin:g}.",
+            Verdict.WAIT: f"Wait: the log does not tell yet{_until(self.rows_needed)}.",
+        }[self.verdict]
+        lines = [headline, f"Gain over the running policy, from row {self.first_row + 1:,} on, at every look at once:"]
+        width = max(map(len, self.gains))
+        lines += [
+            f"  {name:{width}s} {gain.value:+.5f}  [{gain.low:+.5f}, {gain.high:+.5f}]"
+            for name, gain in self.gains.items()
+        ]
+        lines.append(f"At most {self.alpha:.0%} of such gates ever promote a worse candidate, at any look.")
+        return "\n".join(lines)
+
+
+def _until(rows: float) -> str:
+    return f"; about {rows:,.0f} rows would be enough" if math.isfinite(rows) else ""
+
+
+def promotion(
+    log: Log,
+    candidates: Mapping[str, Policy | AnyTarget],
+    *,
+    alpha: float = 0.05,
+    margin: float = 0.0,
+    reward_range: tuple[float, float] | None = None,
+    least_propensity: float | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Promotion:
+    """Decide whether a candidate should replace the policy that wrote the log: promote, keep, or wait.
+
+    Call it again as the log grows, as often as you like, with the same candidates, alpha and seed.
+
+    Args:
+        log: with propensities; with the probabilities of all arms (`LoggedData.probabilities`) intervals are narrower.
+        candidates: by name. A `Policy` learns the first rows of the log. Any other target of `evaluate` stands as it is,
+            and must not have learned from this log.
+        alpha: the probability that the gate ever promotes a candidate that is worse, over all looks and candidates.
+        margin: the gain that makes a promotion worth the trouble; "keep" means that no candidate reaches it.
+        reward_range: lowest and highest reward that there can be; by default what the link says.
+        least_propensity: the least probability that the logging policy gave to any arm; see `evaluate`.
+        seed: of the candidates.
+        progress: called with rows done and rows to do.
+    """
+    if not candidates:
+        raise InvalidInput("candidates is empty. Name at least one candidate.")
+    alpha = number("alpha", alpha, above=0, at_most=0.5)
+    margin, seed = number("margin", margin, at_least=0), whole("seed", seed, at_least=0)
+    head = next(iter(log.blocks(1)), None)
+    if head is None or head.propensities is None:
+        raise InvalidInput("the log has no propensities, or no rows. Log the probability of each chosen arm.")
+    link = find_link(head.link)
+    bounds = reward_range or (link.lowest_reward, link.highest_reward)
+    reason = why_none(head, bounds)
+    if reason is not None:
+        raise InvalidInput(f"the gate needs anytime-valid intervals, and this log has none: {reason}.")
+    index, split = _split(len(log))
+    share = alpha / ((index + 1) * (index + 2)) / len(candidates)
+    targets = {name: _frozen(one, LogPart(log, 0, split), log, seed) for name, one in candidates.items()}
+    sequences = {name: AnytimeIntervals(log.dim, link, bounds, least_propensity) for name in candidates}
+    rows = split
+    for block in LogPart(log, split, len(log)).blocks():
+        for name, target in targets.items():
+            sequences[name].add(block, checked_probabilities(target, block, rows))
+        rows += len(block)
+        if progress is not None:
+            progress(rows, len(log))
+    gains = {name: sequence.gain(1.0 - 2.0 * share) for name, sequence in sequences.items()}
+    return _decide(gains, split, alpha, margin)
+
+
+def _split(rows: int) -> tuple[int, int]:
+    """Return how often the split has moved, and the row where it is."""
+    index = max(0, int(math.log2(max(rows, 1) / (2 * FIRST_SPLIT))))
+    return index, min(FIRST_SPLIT << index, rows // 2)
+
+
+def _frozen(candidate: Policy | AnyTarget, learn_from: LogPart, log: Log, seed: int) -> Target:
+    if not isinstance(candidate, Policy):
+        if isinstance(candidate, GivenTarget):
+            return candidate
+        return as_target(candidate, log.arm_names)
+    bandit = Bandit(candidate, log.dim, seed)
+    for block in learn_from.blocks():
+        bandit.learn_batch(chosen_features(block), block.rewards)
+    return FrozenTarget(bandit, seed)
+
+
+def _decide(gains: Mapping[str, AnytimeInterval], split: int, alpha: float, margin: float) -> Promotion:
+    best = max(gains, key=lambda name: gains[name].low)
+    if gains[best].low > 0.0:
+        verdict, needed = Verdict.PROMOTE, math.nan
+    elif all(gain.high <= margin for gain in gains.values()):
+        verdict, needed = Verdict.KEEP, math.nan
+    else:
+        verdict, needed = Verdict.WAIT, 2.0 * min(gain.rows_to_exclude_zero() for gain in gains.values())
+    return Promotion(
+        verdict=verdict,
+        candidate=best if verdict is Verdict.PROMOTE else None,
+        gains=gains,
+        first_row=split,
+        alpha=alpha,
+        margin=margin,
+        rows_needed=needed,
+    )
