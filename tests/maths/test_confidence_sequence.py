@@ -1,16 +1,20 @@
 """Confidence sequences: the formula, the bounds of the terms, and coverage at every look."""
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 import pytest
 
 from glbandits.maths.confidence_sequence import BETS, LOG_SHARES, ConfidenceSequence, LowerSequence
+from glbandits.records import Floats, Ints
 
 ARMS = 3
+Rows: TypeAlias = tuple[Floats, Ints, Floats, Floats]
+"""Probabilities, chosen arms, rewards, and true means."""
 
 
-def rows_of(seed, n=400, floor=0.06, drift=0.0):
+def rows_of(seed: int, n: int = 400, floor: float = 0.06, drift: float = 0.0) -> Rows:
     """Logged rows of a policy that changes, with probabilities of all arms, and their true mean rewards."""
     rng = np.random.default_rng(seed)
     favourite = (np.arange(n) // 50) % ARMS
@@ -22,8 +26,10 @@ def rows_of(seed, n=400, floor=0.06, drift=0.0):
     return probabilities, chosen, rewards, means
 
 
-def add_rows(sequence, target, rows, predicted, part=slice(None)):
-    probabilities, chosen, rewards, _ = (values[part] for values in rows)
+def add_rows(
+    sequence: ConfidenceSequence, target: Floats, rows: Rows, predicted: Floats, part: slice = slice(None)
+) -> None:
+    probabilities, chosen, rewards = rows[0][part], rows[1][part], rows[2][part]
     measure = np.broadcast_to(target, probabilities.shape)
     index = np.arange(len(chosen))
     sequence.add(
@@ -36,7 +42,7 @@ def add_rows(sequence, target, rows, predicted, part=slice(None)):
     )
 
 
-def test_bound_is_where_the_mixed_capital_reaches_its_limit():
+def test_bound_is_where_the_mixed_capital_reaches_its_limit() -> None:
     terms = np.random.default_rng(0).random(200) < 0.7
     sequence = LowerSequence(0.0, 1.0)
     sequence.add(np.tile(terms.astype(np.float64), (len(BETS), 1)))
@@ -49,7 +55,7 @@ def test_bound_is_where_the_mixed_capital_reaches_its_limit():
 
 
 @pytest.mark.parametrize("low", [0.0, -1.0])
-def test_blocks_of_any_size_give_the_same_interval(low):
+def test_blocks_of_any_size_give_the_same_interval(low: float) -> None:
     rows = rows_of(1)
     predicted = np.random.default_rng(2).random((400, ARMS))
     target = np.array([0.1, 0.7, 0.2]) if low == 0.0 else np.array([0.1, 0.5, -0.6])
@@ -63,7 +69,7 @@ def test_blocks_of_any_size_give_the_same_interval(low):
 
 
 @pytest.mark.parametrize("low", [0.0, -1.0])
-def test_predictions_never_change_what_is_estimated(low):
+def test_predictions_never_change_what_is_estimated(low: float) -> None:
     """Enumerate all arms and rewards of one row: the mean gain of each bet is that of the true difference."""
     rng = np.random.default_rng(3)
     probabilities, means = rng.dirichlet([0.2] * ARMS, size=20) * 0.97 + 0.01, rng.random((20, ARMS))
@@ -92,7 +98,7 @@ def test_predictions_never_change_what_is_estimated(low):
     assert expected == pytest.approx(np.tile(truth, (len(BETS), 1)).T, abs=1e-9)
 
 
-def test_without_known_weights_predictions_are_not_used():
+def test_without_known_weights_predictions_are_not_used() -> None:
     rows = rows_of(4)
     probabilities, chosen, rewards, _ = rows
     target = np.broadcast_to([0.0, 1.0, 0.0], probabilities.shape)
@@ -114,7 +120,7 @@ def test_without_known_weights_predictions_are_not_used():
 
 
 @pytest.mark.parametrize("target", [[0.0, 1.0, 0.0], [1 / 3, 1 / 3, 1 / 3], [-1.0, 1.0, 0.0]])
-def test_interval_holds_at_every_look(target):
+def test_interval_holds_at_every_look(target: list[float]) -> None:
     """100 logs with drift, 20 looks each. At a miss rate of 5 %, 14 misses have probability 0.0005."""
     misses = 0
     for seed in range(100):
@@ -129,7 +135,7 @@ def test_interval_holds_at_every_look(target):
     assert misses < 14
 
 
-def test_evidence_grows_only_against_what_is_false():
+def test_evidence_grows_only_against_what_is_false() -> None:
     rows = rows_of(5, n=20_000)
     sequence = ConfidenceSequence(-1.0)
     add_rows(sequence, np.array([-1.0, 1.0, 0.0]), rows, np.full((20_000, ARMS), 0.4))
@@ -139,7 +145,7 @@ def test_evidence_grows_only_against_what_is_false():
     assert 0.0 < lowest < 0.2 < highest
 
 
-def test_one_row_says_nothing():
+def test_one_row_says_nothing() -> None:
     sequence = ConfidenceSequence(0.0)
     assert math.isnan(sequence.mean)
     assert sequence.interval(0.95) == (0.0, 1.0)

@@ -1,7 +1,7 @@
 """Anytime-valid intervals for the value of a target, from a log whose policy may learn.
 
-The estimate is doubly robust with a reward model that learns row by row: each row is predicted before it is learned. See
-`maths.confidence_sequence` for why the intervals hold at every row, for any logging policy, and when rewards drift.
+The estimate is doubly robust with a reward model that learns as it reads: each row is predicted before it is learned.
+See `maths.confidence_sequence` for why the intervals hold at every row, for any logging policy, and when rewards drift.
 """
 
 import math
@@ -59,8 +59,8 @@ class AnytimeIntervals:
         dim: features of an arm.
         link: of the reward model.
         reward_range: lowest and highest reward that there can be.
-        least_propensity: the least probability that the logging policy gave to any arm that the target may choose. It is
-            used where the log does not have the probabilities of all arms; without it, the reward model is not used.
+        least_propensity: the least probability that the logging policy gave to any arm that the target may choose. It
+            serves logs without the probabilities of all arms; without either, the reward model is not used.
     """
 
     def __init__(

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from glbandits.errors import InvalidInput, look_up, number, whole
+from glbandits.evaluation.anytime import AnytimeIntervals, why_none
 from glbandits.evaluation.arm_features import FixedArms, RowArms
 from glbandits.evaluation.estimators import ESTIMATORS, Estimator, Range, Rows
+from glbandits.evaluation.headline import HeadlineSums
 from glbandits.evaluation.intervals import UNKNOWN, bernstein_interval, bootstrap_interval, normal_interval
 from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData
 from glbandits.evaluation.moments import Moments, MomentSums, Units
@@ -32,7 +34,7 @@ EQUAL = 1e-6
 def evaluate(
     log: Log,
     target: AnyTarget,
-    estimators: str | Sequence[str | Estimator] = ("ips", "snips", "dr"),
+    estimators: str | Sequence[str | Estimator] = ("dr", "ips", "snips"),
     *,
     model: RewardModel | None = None,
     level: float = 0.95,
@@ -83,11 +85,12 @@ def evaluate(
     passes = 2 if any(one.needs_model for one in chosen) else 1
     report = _Progress(progress, passes * len(log))
     fitted = _fit(log, model or GlmReward(link=head.link), size, report) if passes == 2 else None
-    work = _Pass(chosen, head, play, fitted, bounds, np.random.default_rng(seed))
+    least = None if least_propensity is None else number("least_propensity", least_propensity, above=0, at_most=1)
+    anytime = why_none(head, bounds) or AnytimeIntervals(log.dim, link, bounds, least)
+    work = _Pass(chosen, head, play, fitted, HeadlineSums(anytime, bounds), bounds, np.random.default_rng(seed))
     for block in log.blocks(size):
         work.add(block)
         report.add(len(block))
-    least = None if least_propensity is None else number("least_propensity", least_propensity, above=0, at_most=1)
     support = work.support.support(work.weights.moments().standard_error(np.ones(1)), least)
     known = Range(*bounds, support.weight_bound(least))
     return _evaluation(work, support, known, level, seed, head, log.arm_names)
@@ -166,6 +169,7 @@ class _Pass:
         head: LoggedData,
         target: Target,
         fitted: tuple[RewardModel, CrossFitted] | None,
+        headline: HeadlineSums,
         bounds: tuple[float, float],
         rng: np.random.Generator,
     ) -> None:
@@ -176,6 +180,7 @@ class _Pass:
         self.logged, self.weights = MomentSums(1), MomentSums(1)
         self.support = SupportSums(None if isinstance(head.arms, RowArms) else head.arms.most)
         self.equal_probabilities = True
+        self.headline = headline if fitted is not None else None
         self._target, self._fitted, self._bounds, self._rng = target, fitted, bounds, rng
         self._dealt, self._rows = _Dealt(), 0
 
@@ -195,6 +200,8 @@ class _Pass:
             rewards = np.clip(fitted.expect(block, fold_of(own, model.folds)), *self._bounds)
             expected = np.einsum("ak,ak->a", np.where(block.there, rewards, 0.0), probabilities)
             predicted = rewards[place]
+            assert self.headline is not None
+            self.headline.add(block, probabilities, rewards, weights, units)
         rows = Rows(weights, block.rewards, self._matched(probabilities, block.chosen), expected, predicted)
         for estimator, sums, running in zip(self.estimators, self.sums, self.running, strict=True):
             terms = estimator.terms(rows)
@@ -261,6 +268,7 @@ def _evaluation(
         estimates=tuple(estimates),
         logged=float(logged.mean[0]),
         logged_error=logged.standard_error(np.ones(1)),
+        headline=None if work.headline is None else work.headline.headline(level, support.effective_sample_size),
         support=support,
         level=level,
         notes=tuple(_notes(work, estimates, support, head, logged)),

@@ -1,11 +1,11 @@
 """The promotion gate: whether a candidate should replace the policy that writes the log, decided at any time.
 
-Look as often as you like while the log grows: with probability 1 - alpha no look ever promotes a candidate that is worse
-than the running policy. Two things make that true:
+Look as often as you like while the log grows: with probability 1 - alpha, no look ever promotes a candidate that is
+worse than the running policy. Two things make that true:
 
 - The gain of each candidate has a confidence sequence (`anytime`), and m candidates share alpha equally.
-- The running policy learns, so old rows say little about it. Looks use the rows from row s on, where s is the largest of
-  512, 1024, 2048, ... that is at most half of the log; candidates learn from the rows before s, and then stand still.
+- The running policy learns, so old rows say little about it. Looks use the rows from row s on, where s is the largest
+  of 512, 1024, 2048, ... that is at most half of the log. Candidates learn from the rows before s, and then no more.
   Each s begins new sequences with the share 1 / ((i + 1) (i + 2)) of alpha, i = 0, 1, 2, ...; all shares sum to 1.
 """
 
@@ -19,7 +19,7 @@ from glbandits.errors import InvalidInput, number, whole
 from glbandits.evaluation.anytime import AnytimeInterval, AnytimeIntervals, why_none
 from glbandits.evaluation.log_part import LogPart
 from glbandits.evaluation.logged_data import Log, chosen_features
-from glbandits.evaluation.targets import AnyTarget, FrozenTarget, GivenTarget, Target, as_target, checked_probabilities
+from glbandits.evaluation.targets import AnyTarget, FrozenTarget, Target, as_target, checked_probabilities
 from glbandits.maths.links import find_link
 from glbandits.policies import Policy
 
@@ -60,6 +60,8 @@ class Promotion:
             Verdict.KEEP: f"Keep the running policy: no candidate is better by more than {self.margin:g}.",
             Verdict.WAIT: f"Wait: the log does not tell yet{_until(self.rows_needed)}.",
         }[self.verdict]
+        if not self.gains:
+            return headline
         lines = [headline, f"Gain over the running policy, from row {self.first_row + 1:,} on, at every look at once:"]
         width = max(map(len, self.gains))
         lines += [
@@ -91,8 +93,8 @@ def promotion(
 
     Args:
         log: with propensities; with the probabilities of all arms (`LoggedData.probabilities`) intervals are narrower.
-        candidates: by name. A `Policy` learns the first rows of the log. Any other target of `evaluate` stands as it is,
-            and must not have learned from this log.
+        candidates: by name. A `Policy` learns the first rows of the log. Any other target of `evaluate` is taken as it
+            is, and must not have learned from this log.
         alpha: the probability that the gate ever promotes a candidate that is worse, over all looks and candidates.
         margin: the gain that makes a promotion worth the trouble; "keep" means that no candidate reaches it.
         reward_range: lowest and highest reward that there can be; by default what the link says.
@@ -112,7 +114,18 @@ def promotion(
     reason = why_none(head, bounds)
     if reason is not None:
         raise InvalidInput(f"the gate needs anytime-valid intervals, and this log has none: {reason}.")
-    index, split = _split(len(log))
+    if len(log) < 2 * FIRST_SPLIT:
+        return Promotion(
+            verdict=Verdict.WAIT,
+            candidate=None,
+            gains={},
+            first_row=len(log),
+            alpha=alpha,
+            margin=margin,
+            rows_needed=2 * FIRST_SPLIT,
+        )
+    index = int(math.log2(len(log) / (2 * FIRST_SPLIT)))
+    split = FIRST_SPLIT << index
     share = alpha / ((index + 1) * (index + 2)) / len(candidates)
     targets = {name: _frozen(one, LogPart(log, 0, split), log, seed) for name, one in candidates.items()}
     sequences = {name: AnytimeIntervals(log.dim, link, bounds, least_propensity) for name in candidates}
@@ -127,16 +140,8 @@ def promotion(
     return _decide(gains, split, alpha, margin)
 
 
-def _split(rows: int) -> tuple[int, int]:
-    """Return how often the split has moved, and the row where it is."""
-    index = max(0, int(math.log2(max(rows, 1) / (2 * FIRST_SPLIT))))
-    return index, min(FIRST_SPLIT << index, rows // 2)
-
-
 def _frozen(candidate: Policy | AnyTarget, learn_from: LogPart, log: Log, seed: int) -> Target:
     if not isinstance(candidate, Policy):
-        if isinstance(candidate, GivenTarget):
-            return candidate
         return as_target(candidate, log.arm_names)
     bandit = Bandit(candidate, log.dim, seed)
     for block in learn_from.blocks():

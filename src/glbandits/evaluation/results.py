@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from glbandits.evaluation.estimators import Estimator
+from glbandits.evaluation.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.support import Support
 from glbandits.records import Floats, Ints
@@ -40,7 +41,10 @@ class Estimate:
 class Evaluation:
     """What a log says about a target. Print it."""
 
+    headline: Headline | None
+    """The doubly robust estimate of the value and of the gain over the log; None if no estimator needed a model."""
     estimates: tuple[Estimate, ...]
+    """Of every estimator that was named, to check the headline with."""
     logged: float
     """The mean reward of the log itself."""
     logged_error: float
@@ -62,11 +66,12 @@ class Evaluation:
         raise KeyError(f"{name!r} was not asked for; there are {', '.join(one.name for one in self.estimates)}")
 
     def __str__(self) -> str:
+        lines = [] if self.headline is None else self._headline_lines(self.headline)
         normal, bootstrap = f"{self.level:.0%} normal", f"{self.level:.0%} bootstrap"
-        lines = [f"{'estimator':12s} {'value':>10s} {'error':>9s}   {normal:^22s} {bootstrap:^22s} for any n"]
+        lines.append(f"{'estimator':12s} {'value':>10s} {'error':>9s}   {normal:^22s} {bootstrap:^22s}")
         lines += [
             f"{one.name:12s} {one.value:10.5f} {one.standard_error:9.5f}   {_text(one.normal):^22s} "
-            f"{_text(one.bootstrap):^22s} {one.bernstein if isinstance(one.bernstein, str) else _text(one.bernstein)}"
+            f"{_text(one.bootstrap):^22s}"
             for one in self.estimates
         ]
         lines.append(f"{'the log':12s} {self.logged:10.5f} {self.logged_error:9.5f}")
@@ -77,6 +82,22 @@ class Evaluation:
             f"{support.unsupported:.1%} of decisions without support"
         )
         return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+
+    def _headline_lines(self, headline: Headline) -> list[str]:
+        every, this = f"{self.level:.0%} at every n", f"{self.level:.0%} at this n only"
+
+        def line(name: str, estimate: DoublyRobustEstimate, sign: str) -> str:
+            anytime, fixed = estimate.anytime, estimate.fixed_n
+            held = f"none: {anytime}" if isinstance(anytime, str) else _text(anytime.interval)
+            once = fixed if isinstance(fixed, str) else _text(fixed)
+            return f"{name:12s} {estimate.value:{sign}10.5f} {estimate.standard_error:9.5f}   {held:^22s} {once:^22s}"
+
+        return [
+            f"{'':12s} {'value':>10s} {'error':>9s}   {every:^22s} {this:^22s}",
+            line("the target", headline.value, ""),
+            line("gain on log", headline.gain, "+"),
+            "",
+        ]
 
     __repr__ = __str__
 
