@@ -45,6 +45,9 @@ def evaluate_command(
     propensity: Annotated[
         str, typer.Option(help="The column with the probability that the chosen arm had.")
     ] = "propensity",
+    probabilities: Annotated[
+        str, typer.Option(help="The column with the probabilities of all arms, or p_{arm}: one for each. '': none.")
+    ] = "probabilities",
     context: Annotated[str, typer.Option(help="Columns with what was known of the row: age,country")] = "",
     per_arm: Annotated[str, typer.Option(help="Columns with a number for each arm: affinity_{arm}")] = "",
     arms: Annotated[str | None, typer.Option(help="The column with a list of the arms that the row had.")] = None,
@@ -84,6 +87,7 @@ def evaluate_command(
         arm=arm,
         reward=reward,
         propensity=None if estimate_propensities else propensity,
+        probabilities=None if estimate_propensities or not probabilities else probabilities,
         context=column_names(context),
         per_arm=column_names(per_arm),
         cluster=cluster,

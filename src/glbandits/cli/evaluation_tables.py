@@ -47,7 +47,7 @@ def _support(study: LogStudy, one: Judged) -> str:
     support = one.evaluation.support
     learned = "" if one.learned is None else f"learned {one.learned:,} rows; "
     return (
-        f"{learned}evaluated on {study.rows_in_words(one.first_row)}, worth {support.effective_rows:,.0f} of its own; "
+        f"{learned}evaluated on {study.rows_in_words(one.first_row)}, {support.in_words()}; "
         f"weights: mean {support.mean_weight:.3f}, largest {support.largest_weight:.3g}; "
         f"{support.unused:.1%} of rows unused; {support.unsupported:.1%} "
         "of decisions without support"

@@ -25,7 +25,7 @@ def export_command(
         *LEARNED
     ],
 ) -> None:
-    """Write every decision whose wait is over, with its features, its propensity and its reward, to Parquet files."""
+    """Write settled decisions to Parquet files, with features, probabilities and reward."""
     with closing(opened_store(store)) as kept:
         written = export_loop(kept, loop, folder, modes=mode)
     typer.echo(f"{folder}: {written.rows} decisions in {len(written.files)} files; {written.left_out} left out")

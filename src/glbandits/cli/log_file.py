@@ -25,7 +25,7 @@ from glbandits.evaluation import (
     read_parquet,
 )
 from glbandits.evaluation.columns import NAME_THEM
-from glbandits.evaluation.layouts import ONE_FOR_EACH
+from glbandits.evaluation.layouts import ONE_FOR_EACH, OTHER_PROBABILITIES, PROBABILITY_FOR_EACH
 from glbandits.evaluation.table_rows import NOT_KNOWN
 
 IN_OPTIONS: Mapping[str, str] = MappingProxyType(
@@ -34,6 +34,10 @@ IN_OPTIONS: Mapping[str, str] = MappingProxyType(
         "wrote down the propensities)",
         NOT_KNOWN: "If the propensities are not known, say --estimate-propensities",
         ONE_FOR_EACH: "--per-arm needs a column for every arm",
+        PROBABILITY_FOR_EACH: "--probabilities needs a column for every arm",
+        OTHER_PROBABILITIES: "If it holds something else, say --probabilities ''",
+        "such as Columns(probabilities='p_{arm}')": "such as --probabilities 'p_{arm}'",
+        "all arms in arm_table": "all arms in --arm-table",
         "the arm to arm_table": "the arm to --arm-table",
         "the arms as arm_table": "the arms as --arm-table",
         "arm of arm_table": "arm of --arm-table",

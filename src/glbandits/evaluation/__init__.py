@@ -18,6 +18,7 @@ from glbandits.evaluation.estimators import (
 )
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.intervals import Interval
+from glbandits.evaluation.large_weights import LargeWeights
 from glbandits.evaluation.learning_curve import LearningCurve
 from glbandits.evaluation.log_part import LogPart
 from glbandits.evaluation.logged_data import Log, LoggedData
@@ -54,6 +55,7 @@ __all__ = [
     "GlmReward",
     "Interval",
     "Ips",
+    "LargeWeights",
     "LearningCurve",
     "Log",
     "LogPart",

@@ -1,15 +1,15 @@
 """Columns: which column of a table means what."""
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 
 from glbandits.errors import InvalidInput
 from glbandits.records import set_validated
 
 ARM = "{arm}"
-"""What stands for the name of an arm in the names of `Columns.per_arm`."""
+"""What stands for the name of an arm in the names of `Columns.per_arm` and `Columns.probabilities`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,11 +25,12 @@ class Columns:
     """
 
     arm: str = "arm"
-    """The name of the arm that was chosen: text or whole numbers. The place of it (0 is the first) if there are
+    """The name of the arm that was chosen: text or whole numbers. The index of it (0 is the first) if there are
     `features` and no `arms`."""
     reward: str = "reward"
     propensity: str | None = "propensity"
-    """The chance that the log's policy gave to the chosen arm; None if it is not known."""
+    """The probability that the log's policy gave to the chosen arm; None if it is not known. A table that has
+    `probabilities` need not have it."""
     context: tuple[str, ...] = ()
     """What was known of the row: numbers, true or false, or text, which becomes a 0 or 1 for each different text."""
     per_arm: tuple[str, ...] = ()
@@ -40,13 +41,17 @@ class Columns:
     """A list of the names of the arms that the row had, where rows have different ones."""
     features: str | None = None
     """A list with a list of numbers for each arm that the row had."""
+    probabilities: str | None = "probabilities"
+    """The probability that the log's policy gave to each arm. Where rows have `arms` or `features`, a list of numbers
+    in their order. Where all rows have the same arms, a struct (a dict) with the names of the arms, or a column for
+    each arm, such as "p_{arm}". The default is read if the table has it; None reads none."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in ("context", "per_arm"):
                 set_validated(self, **{field.name: _texts(field.name, value)})
-            elif not (isinstance(value, str) or (value is None and field.default in (None, "propensity"))):
+            elif not (isinstance(value, str) or (value is None and field.name not in ("arm", "reward"))):
                 raise InvalidInput(f"{field.name} must be the name of a column; got {value!r}")
         for pattern in self.per_arm:
             if ARM not in pattern:
@@ -54,24 +59,50 @@ class Columns:
                     f"per_arm must name columns with {ARM} where the name of an arm stands, such as 'affinity_{ARM}'; "
                     f"got {pattern!r}"
                 )
+        if self.probability_of_arm and (self.arms or self.features):
+            raise InvalidInput(
+                "probabilities must be one column of lists, with a number for each arm of the row, where rows have "
+                f"arms or features of their own; got {self.probabilities!r}"
+            )
         if self.per_arm and not self.arms and self.features:
             raise InvalidInput("per_arm needs names of arms; name the column of lists of them as arms")
 
     @property
     def single(self) -> tuple[str, ...]:
-        """All columns but those of `per_arm`, each once."""
+        """All columns but those with a name for each arm, each once."""
         names = (self.arm, self.reward, self.propensity, *self.context, self.cluster, self.arms, self.features)
-        return tuple(dict.fromkeys(name for name in names if name is not None))
+        whole = None if self.probability_of_arm else self.probabilities
+        return tuple(dict.fromkeys(name for name in (*names, whole) if name is not None))
+
+    @property
+    def probability_of_arm(self) -> str | None:
+        """The pattern for the columns of `probabilities`, if each arm has one of its own."""
+        return self.probabilities if self.probabilities is not None and ARM in self.probabilities else None
+
+    def found_in(self, names: Collection[str]) -> "Columns":
+        """The same without defaults that the table may do without and lacks."""
+        default = Columns()
+        missing = {name for name in ("propensity", "probabilities") if getattr(default, name) not in names}
+        if self.probabilities == default.probabilities and "probabilities" in missing:
+            return replace(self, probabilities=None)
+        if self.probabilities is not None and self.propensity == default.propensity and "propensity" in missing:
+            return replace(self, propensity=None)
+        return self
 
     def reads(self, name: str) -> bool:
         """Whether a column of this name may be read: it is named here, or some arm's name makes it of a pattern."""
-        patterns = (re.escape(pattern).replace(re.escape(ARM), ".*") for pattern in self.per_arm)
+        named = (*self.per_arm, *filter(None, [self.probability_of_arm]))
+        patterns = (re.escape(pattern).replace(re.escape(ARM), ".*") for pattern in named)
         return name in self.single or any(re.fullmatch(pattern, name, re.DOTALL) for pattern in patterns)
 
     def of_arms(self, arm_names: Iterable[str]) -> list[list[str]]:
         """The columns of each pattern of `per_arm`, one for each arm."""
-        names = list(arm_names)
-        return [[pattern.replace(ARM, name) for name in names] for pattern in self.per_arm]
+        return [columns_of(pattern, arm_names) for pattern in self.per_arm]
+
+
+def columns_of(pattern: str, arm_names: Iterable[str]) -> list[str]:
+    """The columns of a pattern with `{arm}`, one for each arm."""
+    return [pattern.replace(ARM, name) for name in arm_names]
 
 
 def _texts(name: str, value: object) -> tuple[str, ...]:

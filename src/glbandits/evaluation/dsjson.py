@@ -13,12 +13,13 @@ import numpy as np
 from glbandits.errors import LARGEST, InvalidInput, number, whole
 from glbandits.evaluation.arm_features import RowArms
 from glbandits.evaluation.logged_data import BLOCK, LoggedData, rows_together
+from glbandits.evaluation.logging_probabilities import ROUNDING
 from glbandits.features import Hashing
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats
 
-ROUNDING = 1e-6
-"""How far apart two writings of one probability may be: some are rounded to single precision."""
+SAME = 1e-6
+"""How far apart two writings of one propensity may be: some are rounded to single precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +39,8 @@ class _Decision(NamedTuple):
     chosen: int
     reward: float
     propensity: float
+    probabilities: list[float] | None
+    """Of each action, in their order; None if the line has not all of them."""
     dropped: float
     """The probability that a row like this was left out of the log."""
 
@@ -45,6 +48,7 @@ class _Decision(NamedTuple):
 class DsjsonLog:
     """A log in a dsjson file, which is read again, a block of lines at a time, whenever its rows are wanted.
 
+    Its rows have the probabilities of all arms if `a` and `p` list all actions in every decision.
     The reward is the cost with its sign changed. The chosen action is the first of `a`, and its propensity the
     first of `p`; without these, `_label_Action` and `_label_probability` tell them. All lines are checked when it is
     opened, but for their features, which are checked when they are read.
@@ -54,7 +58,7 @@ class DsjsonLog:
 
     def __init__(self, path: Path, hashing: Hashing, link: str | Link) -> None:
         self._path, self._hashing, self._link = path, hashing, link
-        self.counts, self._most = _first_pass(path, find_link(link))
+        self.counts, self._most, self._has_probabilities = _first_pass(path, find_link(link))
 
     @property
     def dim(self) -> int:
@@ -81,10 +85,15 @@ class DsjsonLog:
         for row, (_, vectors) in enumerate(block):
             arms[row, : len(vectors)] = vectors
         decisions = [decision for decision, _ in block]
+        probabilities = np.zeros((len(block), self._most)) if self._has_probabilities else None
+        if probabilities is not None:
+            for row, decision in enumerate(decisions):
+                probabilities[row, : len(decision.actions)] = decision.probabilities
         return LoggedData(
             chosen=np.array([decision.chosen for decision in decisions]),
             rewards=np.array([decision.reward for decision in decisions]),
             propensities=np.array([decision.propensity for decision in decisions]),
+            probabilities=probabilities,
             arms=RowArms(arms, np.array([len(decision.actions) for decision in decisions])),
             link=self._link,
         )
@@ -150,9 +159,10 @@ def _counts(event: dict[str, Any]) -> bool:
     return "c" in event and not event.get("_skipLearn")
 
 
-def _first_pass(path: Path, link: Link) -> tuple[DsjsonCounts, int]:
-    """Look at every line once: what it is, whether it can be used, and the most actions there are."""
+def _first_pass(path: Path, link: Link) -> tuple[DsjsonCounts, int, bool]:
+    """Look at every line once: the kinds of lines, the most actions, and whether all have all probabilities."""
     decisions = others = not_activated = most = 0
+    complete = True
     kept = None
     for line, event in _objects(path):
         if not _counts(event):
@@ -168,9 +178,10 @@ def _first_pass(path: Path, link: Link) -> tuple[DsjsonCounts, int]:
                     f"after {kept}. Evaluate the lines of each pdrop by themselves"
                 )
         kept, most, decisions = decision.dropped, max(most, len(decision.actions)), decisions + 1
+        complete &= decision.probabilities is not None
     if not decisions:
         raise InvalidInput(f"{path} must hold decisions; got {others} other lines and {not_activated} not activated")
-    return DsjsonCounts(decisions=decisions, others=others, not_activated=not_activated), most
+    return DsjsonCounts(decisions=decisions, others=others, not_activated=not_activated), most, complete
 
 
 def _decision(event: dict[str, Any]) -> _Decision:
@@ -191,6 +202,7 @@ def _decision(event: dict[str, Any]) -> _Decision:
         chosen=chosen - 1,
         reward=0.0 - number("_label_cost", event.get("_label_cost"), at_least=-LARGEST),  # a minus makes -0.0 of 0
         propensity=propensity,
+        probabilities=_probabilities(event, len(actions)),
         dropped=number("pdrop", event.get("pdrop", 0.0), at_least=0, at_most=1),
     )
 
@@ -200,7 +212,7 @@ def _check_ranking(event: dict[str, Any], actions: int, chosen: int, propensity:
     label, labelled = event.get("_label_Action"), event.get("_label_probability")
     if label is not None and chosen != label:
         raise InvalidInput(f"the chosen action must be the first of a, {chosen}; _label_Action says {label}")
-    if labelled is not None and not abs(propensity - number("_label_probability", labelled)) <= ROUNDING:
+    if labelled is not None and not abs(propensity - number("_label_probability", labelled)) <= SAME:
         raise InvalidInput(f"the propensity must be the first of p, {propensity}; _label_probability says {labelled}")
     ranked, probabilities = event.get("a"), event.get("p")
     if isinstance(ranked, list) and len(ranked) > actions:
@@ -209,6 +221,20 @@ def _check_ranking(event: dict[str, Any], actions: int, chosen: int, propensity:
         raise InvalidInput(
             f"p must have a probability for each of the {len(ranked)} actions of a; got {len(probabilities)}"
         )
+
+
+def _probabilities(event: dict[str, Any], actions: int) -> list[float] | None:
+    """The probability of each action, in their order; None unless `a` and `p` list all of them."""
+    ranked, listed = event.get("a"), event.get("p")
+    if not isinstance(ranked, list) or not isinstance(listed, list) or len(ranked) != actions:
+        return None
+    places = [whole("an action of a", place, at_least=1, at_most=actions) - 1 for place in ranked]
+    given = [number("a probability of p", probability, at_least=0, at_most=1) for probability in listed]
+    if len(set(places)) < actions:
+        raise InvalidInput(f"a must rank each of the {actions} actions once; got {ranked}")
+    if not abs(sum(given) - 1.0) <= ROUNDING:
+        raise InvalidInput(f"p must sum to 1 over the {actions} actions; got {listed}")
+    return [given[place] for place in np.argsort(places)]
 
 
 def _first(event: dict[str, Any], ranking: str, label: str) -> Any:

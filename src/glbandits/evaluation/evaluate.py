@@ -53,7 +53,8 @@ def evaluate(
         reward_range: lowest and highest reward that there can be, for the interval that holds for any number of rows;
             by default what the link says.
         least_propensity: the least probability that the log's policy gave to an arm that the target may choose, for the
-            same interval; by default the least in the log.
+            same interval, and for a warning if the largest weights have hardly been seen. By default the probabilities
+            of all arms tell the largest weight, or else the least propensity in the log does.
         seed: of the bootstrap, and of the draws of `replay`.
         progress: called with rows done and rows to do.
 
@@ -86,13 +87,9 @@ def evaluate(
     for block in log.blocks(size):
         work.add(block)
         report.add(len(block))
-    support = work.support.support(work.weights.moments().standard_error(np.ones(1)))
-    least = (
-        support.least_propensity
-        if least_propensity is None
-        else number("least_propensity", least_propensity, above=0, at_most=1)
-    )
-    known = Range(*bounds, max(1.0 / least, support.largest_weight))
+    least = None if least_propensity is None else number("least_propensity", least_propensity, above=0, at_most=1)
+    support = work.support.support(work.weights.moments().standard_error(np.ones(1)), least)
+    known = Range(*bounds, support.weight_bound(least))
     return _evaluation(work, support, known, level, seed, head, log.arm_names)
 
 
@@ -289,10 +286,10 @@ def _notes(
             f"no interval shows the bias that {', '.join(biased)} may have, from a model or from smaller weights"
         )
     flat = [one.estimator.name for one in estimates if one.standard_error == 0.0]
-    if flat and support.effective_rows > 0.0:
+    if flat and support.unused < 1.0:
         notes.append(
             f"all rows that count have the same reward, so that {', '.join(flat)} cannot tell how far it is off"
         )
-    if math.isclose(support.effective_rows, 0.0):
+    if support.unused == 1.0:
         notes.append("the target never does what the log did: there is nothing to go by")
     return notes

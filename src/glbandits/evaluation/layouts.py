@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.columns import Columns, check_columns, check_present, naturally
+from glbandits.evaluation.columns import ARM, Columns, check_present, columns_of, naturally
 from glbandits.evaluation.series import codes, is_number, is_text, numbers, one_hot, wrong
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats
@@ -18,6 +18,8 @@ MOST_LEVELS = 1000
 
 
 ONE_FOR_EACH = "Columns(per_arm=...) needs a column for every arm"
+PROBABILITY_FOR_EACH = "Columns(probabilities=...) needs a column for every arm"
+OTHER_PROBABILITIES = "If it holds something else, say Columns(probabilities=None)"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,7 +53,13 @@ class Layout:
     def wanted(self) -> list[str]:
         """All columns that are read, each once."""
         per_arm = [name for group in self.columns.of_arms(self.arm_names) for name in group]
-        return list(dict.fromkeys([*self.columns.single, *per_arm]))
+        return list(dict.fromkeys([*self.columns.single, *per_arm, *self.probability_columns]))
+
+    @property
+    def probability_columns(self) -> list[str]:
+        """The columns with the probability of each arm, in the order of `arm_names`; none if one column has all."""
+        pattern = self.columns.probability_of_arm
+        return [] if pattern is None else columns_of(pattern, self.arm_names)
 
     @property
     def mend_unknown_arm(self) -> str:
@@ -70,7 +78,6 @@ class Layout:
 
 def prepared(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
     """The table with few types: names of arms as text, lists as lists. Checked as far as types tell."""
-    check_columns(columns)
     schema = table.collect_schema()
     check_present(columns.single, schema.names())
     changes = []
@@ -88,6 +95,7 @@ def prepared(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
                 wanted = "names" if kind == pl.List(pl.String) else "lists of numbers, one for each arm"
                 raise InvalidInput(f"column {name!r} must hold a list of {wanted} in each row; got {schema[name]}")
             changes.append(pl.col(name).cast(kind))
+    changes += _probability_lists(columns, schema)
     for name in columns.context:
         if not (is_text(schema[name]) or is_number(schema[name])):
             raise InvalidInput(
@@ -95,6 +103,27 @@ def prepared(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
                 "a number of it (hours since a date, say), or text"
             )
     return table.with_columns(changes)
+
+
+def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:
+    """The change to a column of lists of probabilities; an error if they cannot be told apart by arm."""
+    name = columns.probabilities
+    if name is None or columns.probability_of_arm is not None:
+        return []
+    kind = schema[name]
+    if columns.arms is None and columns.features is None:
+        if not (isinstance(kind, pl.Struct) and all(is_number(field.dtype) for field in kind.fields)):  # type: ignore[arg-type]
+            raise InvalidInput(
+                f"column {name!r} must hold a struct with a number for each arm, by the names of the arms; got {kind}. "
+                f"Or give each arm a column of its own, such as Columns(probabilities='p_{ARM}'). {OTHER_PROBABILITIES}"
+            )
+        return []
+    depth, leaf = _lists(kind)
+    if depth != 1 or not is_number(leaf):
+        raise InvalidInput(
+            f"column {name!r} must hold a list with a number for each arm of the row; got {kind}. {OTHER_PROBABILITIES}"
+        )
+    return [pl.col(name).cast(pl.List(pl.Float64))]
 
 
 def _lists(kind: Any) -> tuple[int, pl.DataType]:
@@ -123,9 +152,13 @@ def look_at(
     found = _first_look(table, columns, texts, named=arm_table is None)
     if not found["rows"]:
         raise InvalidInput("the table has no rows; a log needs at least one decision")
-    names, features = _named_arms(columns, arm_table, arm_id, found.get("names", []))
+    kind = schema.get(columns.probabilities or "")
+    struct_names = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
+    names, features = _named_arms(columns, arm_table, arm_id, list({*found.get("names", []), *struct_names}))
     per_arm = [name for group in columns.of_arms(names) for name in group]
     check_present(per_arm, schema.names(), mend=ONE_FOR_EACH)
+    if columns.probability_of_arm is not None:
+        check_present(columns_of(columns.probability_of_arm, names), schema.names(), mend=PROBABILITY_FOR_EACH)
     return Layout(
         columns=columns,
         link=link,

@@ -1,4 +1,4 @@
-"""LoggedData: what was decided, with what chance, and what came of it. One record, checked once."""
+"""LoggedData: what was decided, with what probabilities, and what came of it. One record, checked once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,13 +9,15 @@ from numpy.typing import ArrayLike
 
 from glbandits.errors import InvalidInput, whole
 from glbandits.evaluation.arm_features import ArmFeatures, FixedArms, Rows, checked, part_of
+from glbandits.evaluation.logging_probabilities import check_probabilities
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats, Ints, set_validated
 
 BLOCK = 65_536
 """Rows that are looked at together: enough for NumPy, and 60 MB of features at 20 arms and 6 features."""
 BLOCK_NUMBERS = 2**25
-"""Features that are looked at together, at most: 270 MB. Where rows have many arms or features, blocks are shorter."""
+"""Features and probabilities that are looked at together, at most: 270 MB. Blocks of rows with many
+arms or features are shorter."""
 
 
 @runtime_checkable
@@ -39,7 +41,7 @@ class Log(Protocol):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoggedData:
-    """Rows of a log: the arms there were, the one that was chosen, its reward, and the chance it had.
+    """Rows of a log: the arms there were, the one that was chosen, its reward, and the probabilities of the arms.
 
     >>> import numpy as np
     >>> from glbandits.evaluation import FixedArms, LoggedData
@@ -48,17 +50,22 @@ class LoggedData:
     ... )
     >>> len(log), log.dim
     (3, 2)
+    >>> LoggedData(
+    ...     chosen=[0, 1], rewards=[0, 1], probabilities=[[0.75, 0.25], [0.5, 0.5]], arms=FixedArms(np.eye(2), rows=2)
+    ... ).propensities.tolist()
+    [0.75, 0.5]
     >>> LoggedData(chosen=[0, 2], rewards=[0, 1], propensities=[0.5, 0.5], arms=FixedArms(np.eye(2), rows=2))
     Traceback (most recent call last):
-    glbandits.errors.InvalidInput: chosen must be the place of an arm in its row, 0 to 1 in row 1; got 2
+    glbandits.errors.InvalidInput: chosen must be the index of an arm in its row, 0 to 1 in row 1; got 2
     """
 
     chosen: Ints
     """Which of its arms each row chose, (n,): 0 is the first."""
     rewards: Floats
     """(n,)."""
-    propensities: Floats | None
-    """The chance that the log's policy gave to the chosen arm, (n,); None if it is not known."""
+    propensities: Floats | None = None
+    """The probability that the log's policy gave to the chosen arm, (n,); None if it is not known. Taken from
+    `probabilities` if those are given alone."""
     arms: ArmFeatures
     clusters: Ints | None = None
     """Rows with the same number were decided together, by one draw for a block of decisions, say: (n,)."""
@@ -68,6 +75,9 @@ class LoggedData:
     """Names of the arms, where all rows have the same."""
     estimated: bool = False
     """Whether the propensities were estimated from the log itself."""
+    probabilities: Floats | None = None
+    """The probability that the log's policy gave to each arm of the row, (n, most), and 0 beyond its arms; None if only
+    those of the chosen arms are known."""
     _features: Floats | None = field(default=None, init=False, repr=False)
     """What was made once, for those who ask again."""
 
@@ -78,14 +88,17 @@ class LoggedData:
         set_validated(self, chosen=whole_numbers("chosen", self.chosen), rewards=checked("rewards", self.rewards, 1))
         if self.propensities is not None:
             set_validated(self, propensities=checked("propensities", self.propensities, 1))
+        if self.probabilities is not None:
+            set_validated(self, probabilities=checked("probabilities", self.probabilities, 2))
         if self.clusters is not None:
             set_validated(self, clusters=whole_numbers("clusters", self.clusters))
-        for name in ("chosen", "rewards", "propensities", "clusters"):
+        for name in ("chosen", "rewards", "propensities", "probabilities", "clusters"):
             values = getattr(self, name)
             if values is not None and len(values) != n:
                 raise InvalidInput(f"{name} must have one entry for each of the {n} rows; got {len(values)}")
         self._check_chosen()
         self._check_propensities()
+        self._check_probabilities()
         self._check_rewards()
         if self.arm_names is not None:
             set_validated(self, arm_names=tuple(map(str, self.arm_names)))
@@ -98,7 +111,7 @@ class LoggedData:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InvalidInput(
-                f"chosen must be the place of an arm in its row, 0 to {counts[row] - 1} in row {row}; "
+                f"chosen must be the index of an arm in its row, 0 to {counts[row] - 1} in row {row}; "
                 f"got {self.chosen[row]}"
             )
 
@@ -109,10 +122,16 @@ class LoggedData:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InvalidInput(
-                f"propensities must be chances above 0 and at most 1; got {self.propensities[row]} in row {row}, and "
-                f"{int(wrong.sum())} such in all. An arm that was chosen had a chance; if it is not known, leave "
+                f"propensities must be above 0 and at most 1; got {self.propensities[row]} in row {row}, and "
+                f"{int(wrong.sum())} such in all. An arm that was chosen had a probability; if it is not known, leave "
                 "propensities out and have them estimated"
             )
+
+    def _check_probabilities(self) -> None:
+        if self.probabilities is not None:
+            check_probabilities(self.probabilities, self.arms, self.chosen, self.propensities)
+            if self.propensities is None:
+                set_validated(self, propensities=self.probabilities[np.arange(len(self)), self.chosen])
 
     def _check_rewards(self) -> None:
         link = find_link(self.link)
@@ -134,6 +153,7 @@ class LoggedData:
             chosen=self.chosen[rows],
             rewards=self.rewards[rows],
             propensities=None if self.propensities is None else self.propensities[rows],
+            probabilities=None if self.probabilities is None else self.probabilities[rows],
             clusters=None if self.clusters is None else self.clusters[rows],
             arms=self.arms[rows],
             _features=None,
@@ -164,8 +184,8 @@ class LoggedData:
 
 
 def rows_together(size: int, most: int, dim: int) -> int:
-    """The rows of a block: so many, or fewer if their features would be more than `BLOCK_NUMBERS`."""
-    return max(1, min(whole("size", size, at_least=1), BLOCK_NUMBERS // max(1, most * dim)))
+    """The rows of a block: so many, or fewer if their features and probabilities were more than `BLOCK_NUMBERS`."""
+    return max(1, min(whole("size", size, at_least=1), BLOCK_NUMBERS // max(1, most * (dim + 1))))
 
 
 def whole_numbers(name: str, values: ArrayLike) -> Ints:

@@ -1,5 +1,6 @@
 """The Open Bandit format: recommendations of fashion items, with their propensities (Saito et al., 2021)."""
 
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -38,7 +39,14 @@ def read_open_bandit(
         cross: multiply user features with item features. All are text, so that is thousands of features.
     """
     rows, items = _files(Path(folder))
-    columns = Columns(arm="item_id", reward="click", propensity="propensity_score", context=USER, per_arm=(AFFINITY,))
+    columns = Columns(
+        arm="item_id",
+        reward="click",
+        propensity="propensity_score",
+        context=USER,
+        per_arm=(AFFINITY,),
+        probabilities=None,
+    )
     table, arms = scan_csv(rows, columns), pl.read_csv(items, infer_schema_length=None)
     names = table.collect_schema().names()
     mend = "Other tables are read by read_csv, which is told the names of columns"
@@ -47,7 +55,7 @@ def read_open_bandit(
     if position is not None:
         table = table.filter(pl.col("position") == whole("position", position, at_least=1, at_most=POSITIONS))
     if not any(name.startswith(AFFINITY.removesuffix(ARM)) for name in names):
-        columns = Columns(arm="item_id", reward="click", propensity="propensity_score", context=USER)
+        columns = replace(columns, per_arm=())
     features = arms.select("item_id", "^item_feature_.*$")
     return TableLog(table, columns, arm_table=features, link=link, cross=cross)
 

@@ -27,6 +27,10 @@ class Overlap:
     """The share of rows below 0.01."""
     never_chosen: tuple[str, ...]
     """Arms of which the log tells nothing, where all rows have the same arms."""
+    least_possible: float | None = None
+    """The least probability above 0 of any arm of a row, chosen or not; None if the log has only propensities."""
+    impossible: float | None = None
+    """The share of the rows' arms that could not be chosen, because their probability was 0."""
 
     def warnings(self) -> list[str]:
         """What is wrong with it, in sentences."""
@@ -36,6 +40,13 @@ class Overlap:
                 f"{self.below:.1%} of rows chose an arm with a propensity below {SMALL}, {self.least:.2g} at the least"
                 ": few rows will decide what is estimated"
             )
+        if self.least_possible is not None and self.least_possible < min(SMALL, self.least / 2):
+            said.append(
+                f"some arms had a probability of {self.least_possible:.2g}, and none with less than {self.least:.2g} "
+                "was chosen: the largest weights that a target can have were never seen"
+            )
+        if self.impossible:
+            said.append(f"{self.impossible:.1%} of the arms of rows had probability 0: nothing is known of them there")
         if self.never_chosen:
             few = ", ".join(self.never_chosen[:10]) + (", ..." if len(self.never_chosen) > 10 else "")
             said.append(f"{len(self.never_chosen)} arms were never chosen, and nothing is known of them: {few}")
@@ -51,11 +62,17 @@ def overlap_of(log: Log) -> Overlap:
     ['50.0% of rows chose an arm with a propensity below 0.01, 0.005 at the least: few rows will decide what is ...']
     """
     parts, counts, estimated = [], np.zeros(0, dtype=np.int64), False
+    least, impossible, offered = None, 0, 0
     for block in log.blocks():
         if block.propensities is None:
             raise InvalidInput("the log has no propensities; have them estimated by estimate_propensities first")
         parts.append(block.propensities)
         estimated = block.estimated
+        if block.probabilities is not None:
+            possible = block.probabilities > 0.0
+            least = float(block.probabilities.min(where=possible, initial=1.0 if least is None else least))
+            offered += int(block.arms.counts.sum())
+            impossible += int(block.arms.counts.sum() - possible.sum())
         if not isinstance(block.arms, RowArms):
             chosen = np.bincount(block.chosen, minlength=block.arms.most)
             counts = chosen if not len(counts) else counts + chosen
@@ -67,5 +84,7 @@ def overlap_of(log: Log) -> Overlap:
         least=float(propensities.min()),
         quantiles=tuple(np.quantile(propensities, SHARES).tolist()),
         below=float(np.mean(propensities < SMALL)),
+        least_possible=least,
+        impossible=impossible / offered if offered else None,
         never_chosen=tuple(name for name, count in zip(names, counts.tolist(), strict=True) if not count),
     )

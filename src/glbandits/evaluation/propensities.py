@@ -40,7 +40,7 @@ def estimate_propensities(log: Log, *, folds: int = 5, most_rows: int = 200_000)
 
     Args:
         log: with the same arms in every row. A streamed log stays so: it is read once here, and its blocks get their
-            probabilities when they are read.
+            probabilities when they are read. One in memory gets an array of rows x arms.
         folds: as many models are learned.
         most_rows: a model learns from at most so many rows, evenly taken.
     """
@@ -48,7 +48,7 @@ def estimate_propensities(log: Log, *, folds: int = 5, most_rows: int = 200_000)
     model = _learned(log, folds, most_rows)
     estimated = _completed(log, model, 0) if isinstance(log, LoggedData) else _EstimatedLog(log, model)
     said = [
-        f"the probabilities of the {len(log)} chosen arms were estimated by {model.name}, because the log has none: "
+        f"the propensities of the {len(log)} chosen arms were estimated by {model.name}, because the log has none: "
         "what is evaluated with them is right only if the log's policy looked at nothing but the context",
         *overlap_of(estimated).warnings(),
     ]
@@ -63,8 +63,8 @@ class _Shares:
     name: str = "the share of rows that chose each arm"
 
     def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002
-        """Of the chosen arms, (n,). `first` is the number of the first row in the log."""
-        return self.shares[block.chosen]
+        """Of all arms, (n, K). `first` is the number of the first row in the log."""
+        return np.tile(self.shares, (len(block), 1))
 
 
 @dataclass(frozen=True)
@@ -77,17 +77,15 @@ class _Regressions:
     name: str = "a multinomial logistic regression"
 
     def probabilities(self, block: LoggedData, first: int) -> Floats:
-        """Of the chosen arms, (n,). `first` is the number of the first row in the log."""
+        """Of all arms, (n, K). `first` is the number of the first row in the log."""
         inputs, folds = _inputs(block), fold_of(_units(block, first), len(self.fitted))
-        out = np.empty(len(block))
+        out = np.zeros((len(block), block.arms.most))
         for fold, (fitted, learned) in enumerate(zip(self.fitted, self.rows, strict=True)):
             here = np.flatnonzero(folds == fold)
             if len(here):
-                probabilities = np.zeros((len(here), block.arms.most))
-                probabilities[:, fitted.classes_] = fitted.predict_proba(inputs[here])
+                out[np.ix_(here, fitted.classes_)] = fitted.predict_proba(inputs[here])
                 # An arm that only this fold chose must keep some probability: all arms share one row more.
-                probabilities = (probabilities * learned + 1 / block.arms.most) / (learned + 1)
-                out[here] = probabilities[np.arange(len(here)), block.chosen[here]]
+                out[here] = (out[here] * learned + 1 / block.arms.most) / (learned + 1)
         return out
 
 
@@ -116,7 +114,7 @@ def _completed(log: LoggedData, model: _Model, first: int) -> LoggedData:
     for block in log.blocks():
         parts.append(model.probabilities(block, first))
         first += len(block)
-    return replace(log, propensities=np.concatenate(parts), estimated=True)
+    return replace(log, probabilities=np.concatenate(parts), estimated=True)
 
 
 def _learned(log: Log, folds: int, most_rows: int) -> _Model:

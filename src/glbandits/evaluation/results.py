@@ -27,7 +27,7 @@ class Estimate:
     support: Support
 
     def __repr__(self) -> str:
-        rests_on = f"worth {self.support.effective_rows:.0f} rows, largest weight {self.support.largest_weight:.3g}"
+        rests_on = f"{self.support.in_words()}, largest weight {self.support.largest_weight:.3g}"
         return f"<{self.name} {self.value:.5f}, {_text(self.normal)}; {rests_on}>"
 
     @property
@@ -72,7 +72,7 @@ class Evaluation:
         lines.append(f"{'the log':12s} {self.logged:10.5f} {self.logged_error:9.5f}")
         support = self.support
         lines.append(
-            f"{support.rows} rows, worth {support.effective_rows:.0f} of the target's own; weights: mean "
+            f"{support.rows} rows, {support.in_words()}; weights: mean "
             f"{support.mean_weight:.3f}, largest {support.largest_weight:.3g}; {support.unused:.1%} of rows unused; "
             f"{support.unsupported:.1%} of decisions without support"
         )

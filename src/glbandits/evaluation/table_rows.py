@@ -5,8 +5,9 @@ import polars as pl
 
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms, crossed
-from glbandits.evaluation.layouts import Layout
+from glbandits.evaluation.layouts import OTHER_PROBABILITIES, Layout
 from glbandits.evaluation.logged_data import LoggedData
+from glbandits.evaluation.logging_probabilities import check_probabilities
 from glbandits.evaluation.series import cluster_numbers, codes, numbers, one_hot, whole_numbers, wrong
 from glbandits.maths.links import find_link
 from glbandits.records import Floats, Ints
@@ -18,10 +19,18 @@ def read_rows(rows: pl.DataFrame, layout: Layout, first: int = 0) -> LoggedData:
     """All that the rows say. `first` is the number of the first one in the whole table, for errors."""
     columns = layout.columns
     arms, chosen = _fixed_arms(rows, layout, first) if layout.fixed else _row_arms(rows, layout, first)
+    propensities = None if columns.propensity is None else _propensities(rows[columns.propensity], first)
+    probabilities = None if columns.probabilities is None else _probabilities(rows, layout, arms, first)
+    if probabilities is not None:
+        name, mend = f"column {columns.probabilities!r}", f". {OTHER_PROBABILITIES}"
+        if columns.probability_of_arm:
+            mend = ". Name all arms in arm_table if some were never chosen"
+        check_probabilities(probabilities, arms, chosen, propensities, name=name, first=first, mend=mend)
     return LoggedData(
         chosen=chosen,
         rewards=_rewards(rows[columns.reward], layout, first),
-        propensities=None if columns.propensity is None else _propensities(rows[columns.propensity], first),
+        propensities=propensities,
+        probabilities=probabilities,
         clusters=None if columns.cluster is None else cluster_numbers(rows[columns.cluster], first),
         arms=arms,
         link=layout.link,
@@ -47,6 +56,26 @@ def _propensities(series: pl.Series, first: int) -> Floats:
     if outside.any():
         raise wrong(series, int(np.argmax(outside)), first, "must be a probability above 0 and at most 1", NOT_KNOWN)
     return propensities
+
+
+def _probabilities(rows: pl.DataFrame, layout: Layout, arms: ArmFeatures, first: int) -> Floats:
+    """Of all arms of all rows, (n, most)."""
+    if not layout.fixed:
+        series = rows[layout.columns.probabilities or ""]
+        different = arms.counts != series.list.len().fill_null(0).to_numpy()
+        if different.any():
+            row = int(np.argmax(different))
+            raise wrong(series, row, first, f"must have a number for each of the {arms.counts[row]} arms of the row")
+        lists = np.zeros((len(rows), arms.most))
+        row_numbers = first + np.repeat(np.arange(len(rows)), arms.counts)
+        lists[np.arange(arms.most) < arms.counts[:, np.newaxis]] = numbers(series.explode(), row_numbers)
+        return lists
+    names, table = layout.probability_columns, rows
+    if not names:  # a struct: an arm that it does not name has no probability
+        none = pl.DataFrame({name: np.zeros(len(rows)) for name in layout.arm_names})
+        table = none.update(rows[layout.columns.probabilities or ""].struct.unnest())
+        names = list(layout.arm_names)
+    return np.stack([numbers(table[name], first) for name in names], axis=1)
 
 
 def _fixed_arms(rows: pl.DataFrame, layout: Layout, first: int) -> tuple[ArmFeatures, Ints]:
@@ -123,7 +152,7 @@ def _chosen_place(series: pl.Series, counts: Ints, first: int) -> Ints:
     outside = (chosen < 0) | (chosen >= counts)
     if outside.any():
         row = int(np.argmax(outside))
-        raise wrong(series, row, first, f"must be the place of an arm of its row, 0 to {counts[row] - 1}")
+        raise wrong(series, row, first, f"must be the index of an arm of its row, 0 to {counts[row] - 1}")
     return chosen
 
 

@@ -36,6 +36,7 @@ class TableLog:
     ) -> None:
         arms = None if arm_table is None else as_frame(arm_table)
         with explained():
+            columns = check_columns(columns).found_in(table.collect_schema().names())
             table = prepared(table, columns)
             self._layout = look_at(table, columns, arm_table=arms, arm_id=arm_id, link=link, cross=cross)
         self._table = table.select(self._layout.wanted)

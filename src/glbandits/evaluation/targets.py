@@ -141,9 +141,10 @@ def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 def as_target(target: AnyTarget, arm_names: tuple[str, ...] | None = None) -> Target:
     """A target from what a user may write: a Bandit, an array, a function, "uniform", or the name of an arm."""
+    given: object = target
     if isinstance(target, Bandit):
         return FrozenTarget(target)
-    if isinstance(target, Target) and not isinstance(target, Policy | LoggedData):  # these have probabilities too
+    if isinstance(target, Target) and not isinstance(given, Policy | LoggedData):  # which have probabilities too
         return target
     if isinstance(target, str):
         names = {"uniform": -1} | {name: place for place, name in enumerate(arm_names or ())}

@@ -13,7 +13,7 @@ import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.records import Floats
-from glbandits.serving.domain.events import Decision, SettledDecision
+from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.reward_aggregates import baseline_of
 from glbandits.serving.storage.event_store import EventStore
 
@@ -63,6 +63,7 @@ class _Row(NamedTuple):
     arm: int
     propensity: float
     reward: float
+    probabilities: Floats
     features: Floats
 
 
@@ -155,7 +156,7 @@ def _row(settled: SettledDecision, features: Floats, reward: float) -> _Row:
     decision, baseline = settled.decision, baseline_of(settled.decision)
     # What could not be chosen is no arm of the row: another policy could not have chosen it either.
     allowed = [i for i in range(len(decision.actions)) if i not in decision.excluded or i == decision.shown]
-    allowed.sort(key=lambda place: place != baseline)
+    allowed.sort(key=lambda index: index != baseline)
     return _Row(
         sequence=settled.sequence,
         event_id=decision.event_id,
@@ -167,8 +168,16 @@ def _row(settled: SettledDecision, features: Floats, reward: float) -> _Row:
         arm=allowed.index(decision.shown),
         propensity=decision.probability,
         reward=reward,
+        probabilities=_probabilities(decision)[allowed],
         features=features[allowed],
     )
+
+
+def _probabilities(decision: Decision) -> Floats:
+    """The probability that each action had to be shown, (K,). Modes other than Online always show the baseline."""
+    if decision.mode is Mode.ONLINE:
+        return np.array(decision.probabilities)
+    return np.array([float(index == decision.shown) for index in range(len(decision.actions))])
 
 
 def _write_rows(folder: Path, rows: list[_Row]) -> ExportedFile:
@@ -182,7 +191,7 @@ def _frame(rows: list[_Row]) -> "pl.DataFrame":
     import polars as pl
 
     plain = pl.DataFrame(
-        [row[:-1] for row in rows],
+        [row[:-2] for row in rows],
         schema={
             "number": pl.Int64,
             "event_id": pl.String,
@@ -201,11 +210,12 @@ def _frame(rows: list[_Row]) -> "pl.DataFrame":
     arms = pl.DataFrame(
         {
             "row": np.repeat(np.arange(len(rows)), [len(row.features) for row in rows]),
+            "probabilities": np.concatenate([row.probabilities for row in rows]),
             "features": np.concatenate([row.features for row in rows]),
         }
     )
-    lists = arms.group_by("row", maintain_order=True).agg(pl.col("features").cast(pl.List(pl.Float64)))
-    return plain.with_columns(lists["features"])
+    lists = arms.group_by("row", maintain_order=True).agg("probabilities", pl.col("features").cast(pl.List(pl.Float64)))
+    return plain.with_columns(lists["probabilities"], lists["features"])
 
 
 def _put_in_place(path: Path, write: Callable[[Path], Any]) -> str:

@@ -92,7 +92,10 @@ def _support(study: LogStudy, styles: SeriesStyles) -> str:
         "A row counts with the weight pi / p: the probability that the policy gives to what was done, over its "
         "propensity, the probability that the log gave to it. A few large weights mean that a few rows decide the "
         "estimate. Rows of weight 0 tell nothing about this policy. Decisions without support are those that the log "
-        "never made: no estimate knows what they would have earned."
+        "never made: no estimate knows what they would have earned. The effective sample size says how many decisions "
+        "of the policy's own would tell as much. The expected one counts the weights of all arms, drawn or not; it "
+        "needs the probabilities of all arms in the log. The realised one counts the drawn rows alone, and is too "
+        "large if large weights are rare."
     )
     chart = _figure(charts.weights_chart(study, styles), "weights")
     return "\n".join([paragraph(about), tables.support_table(study), chart])

@@ -74,7 +74,9 @@ def _support(support: Support) -> Plain:
     arms: ArmSupport | None = support.arms
     return {
         "rows": support.rows,
-        "effective_rows": support.effective_rows,
+        "effective_sample_size": support.effective_sample_size,
+        "effective_sample_size_kind": "expected" if support.expected else "realised",
+        "large_weights": None if support.large_weights is None else asdict(support.large_weights),
         "largest_weight": support.largest_weight,
         "mean_weight": support.mean_weight,
         "unused_share": support.unused,
