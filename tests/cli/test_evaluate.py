@@ -49,7 +49,7 @@ def test_propensities_that_nobody_wrote_down_are_guessed_and_that_is_said(folder
     words = ("--arm", "item", "--reward", "click", "--policy", "uniform", "--estimate-propensities")
     run = glb("evaluate", "log.parquet", *words, folder=folder)
     assert run.returncode == 0, run.stderr
-    assert "Note: the probabilities of the 600 chosen arms were estimated by the share of rows" in run.stdout
+    assert "Note: the propensities of the 600 chosen arms were estimated by the share of rows" in run.stdout
     assert "Note: propensities were estimated from the log" in run.stdout
 
 

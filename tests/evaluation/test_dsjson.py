@@ -58,6 +58,8 @@ def test_decisions_are_read(tmp_path: Path) -> None:
     assert not np.signbit(block.rewards).any()
     assert block.propensities is not None
     assert block.propensities.tolist() == [0.8, 1.0]
+    assert block.probabilities is not None
+    assert block.probabilities.tolist() == [[0.1, 0.8, 0.1], [1.0, 0.0, 0.0]]
     assert block.arms.counts.tolist() == [3, 1]
     shared, actions = (
         {"User": {"tier": "pro", "age": 31}},
@@ -74,6 +76,13 @@ def test_blocks_are_the_same_rows_again_and_again(tmp_path: Path) -> None:
         assert {block.arms.most for block in blocks} == {3}
         assert np.concatenate([block.chosen for block in blocks]).tolist() == [1, 0, 1] * 4
         assert max(map(len, blocks)) <= size
+
+
+def test_a_line_without_all_probabilities_leaves_them_out(tmp_path: Path) -> None:
+    (block,) = read_dsjson(written(tmp_path, EVENT, EVENT | {"a": [2, 1], "p": [0.8, 0.1]})).blocks()
+    assert block.probabilities is None
+    assert block.propensities is not None
+    assert block.propensities.tolist() == [0.8, 0.8]
 
 
 def test_labels_do_where_there_is_no_ranking(tmp_path: Path) -> None:
@@ -100,6 +109,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"a": [1, 2]}, "the chosen action must be the first of a, 1; _label_Action says 2"),
     ({"p": [0.0, 1.0]}, "the propensity, the first of p, must be a finite number above 0 and at most 1; got 0.0"),
     ({"p": [0.8, 0.2]}, "p must have a probability for each of the 3 actions of a; got 2"),
+    ({"p": [0.8, 0.1, 0.2]}, r"p must sum to 1 over the 3 actions; got .0.8, 0.1, 0.2."),
+    ({"a": [2, 1, 1]}, "a must rank each of the 3 actions once"),
     ({"c": {"_multi": [{}, {}]}}, "a must rank the 2 actions of _multi; got 3 of them"),
     ({"_label_probability": 0.80001}, "the propensity must be the first of p, 0.8; _label_probability says 0.80001"),
     ({"_label_probability": "0.8"}, "_label_probability must be a finite number ?; got '0.8'"),

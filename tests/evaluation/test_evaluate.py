@@ -25,7 +25,7 @@ ALL = [name for name in ESTIMATORS if name != "replay"]
 
 def test_what_is_printed_says_what_it_rests_on() -> None:
     printed = str(evaluate(small_log(), "b"))
-    for needed in ("ips", "snips", "dr", "the log", "of the target's own", "largest", "unused", "without support"):
+    for needed in ("ips", "snips", "dr", "the log", "effective sample size", "largest", "unused", "without support"):
         assert needed in printed
 
 
@@ -74,7 +74,7 @@ def test_a_bandit_without_exact_probabilities_is_drawn_from() -> None:
     bandit = Bandit(LaplaceTs(), dim=3, seed=1)
     support = evaluate(log, bandit, ["snips"]).support
     assert support.unused > 0.3
-    assert abs(support.mean_weight - 1.0) <= 5 / np.sqrt(support.effective_rows)
+    assert abs(support.mean_weight - 1.0) <= 5 / np.sqrt(support.effective_sample_size)
 
 
 def test_fixed_arms_give_the_same_as_the_same_arms_in_every_row() -> None:

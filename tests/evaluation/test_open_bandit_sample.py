@@ -34,7 +34,7 @@ def test_a_random_target_on_the_log_of_bernoulli_ts(campaign: str, items: int) -
     top = math.fsum(w * c for w, c in zip(weights, clicks, strict=True))
     assert found["ips"].value == pytest.approx(top / len(clicks), abs=1e-10)
     assert found["snips"].value == pytest.approx(top / math.fsum(weights), abs=1e-10)
-    assert found.support.effective_rows == pytest.approx(
+    assert found.support.effective_sample_size == pytest.approx(
         math.fsum(weights) ** 2 / math.fsum(w * w for w in weights), rel=1e-10
     )
     random_clicks = [click for _, _, click, _ in plain_rows(sample("random", campaign))]

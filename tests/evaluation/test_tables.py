@@ -199,7 +199,7 @@ WRONG = [
     (
         {**TABLE, "arm": [0, 1, 0], "z": [[[1]]] * 3},
         {"features": "z"},
-        "'arm', row 1: it must be the place of an arm of its row",
+        "'arm', row 1: it must be the index of an arm of its row",
     ),
     (
         {**TABLE, "arm": [0, 0, 0], "z": [[[1]], [[1, 2]], [[1]]]},

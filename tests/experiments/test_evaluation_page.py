@@ -54,7 +54,9 @@ def test_no_number_stands_without_what_it_rests_on(written: tuple[Path, Path]) -
     text = own_words(written[0])
     for one in tiny_study().judged:
         support, label = one.evaluation.support, one.label.replace("<", "&lt;").replace(">", "&gt;")
-        assert re.search(rf">{label}</th>.*<td>{support.effective_rows:,.0f}</td>.*{support.unused:.1%}", text), label
+        assert re.search(
+            rf">{label}</th>.*<td>{support.effective_sample_size:,.0f} .realised.</td>.*{support.unused:.1%}", text
+        ), label
         assert all(note.replace("'", "&#x27;") in text for note in one.evaluation.notes)
     assert "no interval shows the bias that dm may have" in text
 

@@ -34,7 +34,16 @@ def store_fixture(tmp_path: Path) -> Iterator[SqliteStore]:
     store.append_blocking(
         [
             decision("10", timestamp=1),
-            decision("20", timestamp=2, actions=("a", "b"), excluded=(0,), chosen=1, shown=1, probability=1.0),
+            decision(
+                "20",
+                timestamp=2,
+                actions=("a", "b"),
+                excluded=(0,),
+                chosen=1,
+                shown=1,
+                probability=1.0,
+                probabilities=(0.0, 1.0),
+            ),
             decision("30", timestamp=3, deferred=True),
             decision("40", timestamp=4, slot="top", shown=2, model=3),
             decision("50", timestamp=2 * WAIT),
@@ -63,19 +72,23 @@ def test_a_row_for_each_settled_decision(store: SqliteStore, tmp_path: Path) -> 
         "arm": [1, 0, 2],
         "propensity": [0.25, 1.0, 0.25],
         "reward": [0.75, 0.0, 0.0],
+        "probabilities": [[0.5, 0.25, 0.25], [1.0], [0.5, 0.25, 0.25]],
     }
     assert table.schema["features"] == pl.List(pl.List(pl.Float64))
     assert table["features"].to_list()[1] == [[23.0, 24.0, 25.0]]
 
 
 def test_the_baseline_is_the_first_arm_of_a_row(store: SqliteStore, tmp_path: Path) -> None:
-    slot = decision("60", timestamp=5, loop="slots", actions=("a", "b", "c"), excluded=(0,), shown=1, baseline=2)
+    slot = decision(
+        "60", timestamp=5, loop="slots", excluded=(0,), shown=1, baseline=2, probabilities=(0.0, 0.25, 0.75)
+    )
     store.append_blocking([slot, decision("70", timestamp=5, loop="slots", mode=Mode.APPRENTICE, shown=1)])
     folder = tmp_path / "out"
     manifest = export_parquet(store, "slots", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
     table = pl.read_parquet(folder / manifest.files[0].name)
     assert table["actions"].to_list() == [["c", "b"], ["b", "a", "c"]]
     assert table["arm"].to_list() == [1, 0]
+    assert table["probabilities"].to_list() == [[0.75, 0.25], [1.0, 0.0, 0.0]]
     assert table["features"].to_list()[0] == [[66.0, 67.0, 68.0], [63.0, 64.0, 65.0]]
 
 
@@ -91,6 +104,8 @@ def test_the_off_policy_reader_reads_it(store: SqliteStore, tmp_path: Path, monk
     np.testing.assert_array_equal(log.rewards, [0.75, 0.0, 0.0])
     assert log.propensities is not None
     np.testing.assert_array_equal(log.propensities, [0.25, 1.0, 0.25])
+    assert log.probabilities is not None
+    np.testing.assert_array_equal(log.probabilities, [[0.5, 0.25, 0.25], [1, 0, 0], [0.5, 0.25, 0.25]])
 
 
 def test_the_manifest_tells_of_every_file(store: SqliteStore, tmp_path: Path) -> None:
