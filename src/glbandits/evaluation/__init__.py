@@ -1,5 +1,6 @@
 """What another policy would have earned, from the log of one that decided."""
 
+from glbandits.evaluation.anytime import AnytimeInterval, AnytimeIntervals
 from glbandits.evaluation.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.columns import Columns
 from glbandits.evaluation.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
@@ -17,6 +18,7 @@ from glbandits.evaluation.estimators import (
     SwitchDr,
 )
 from glbandits.evaluation.evaluate import evaluate
+from glbandits.evaluation.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.large_weights import LargeWeights
 from glbandits.evaluation.learning_curve import LearningCurve
@@ -26,6 +28,7 @@ from glbandits.evaluation.open_bandit import read_open_bandit
 from glbandits.evaluation.opening import open_log
 from glbandits.evaluation.overlap import Overlap, overlap_of
 from glbandits.evaluation.progressive import play_log
+from glbandits.evaluation.promotion import Promotion, Verdict, promotion
 from glbandits.evaluation.propensities import EstimatedPropensities, estimate_propensities
 from glbandits.evaluation.results import Estimate, Evaluation
 from glbandits.evaluation.reward_models import GlmReward, RewardModel, SklearnReward
@@ -37,6 +40,8 @@ from glbandits.evaluation.tuning import Played, Tuned, tune
 
 __all__ = [
     "ESTIMATORS",
+    "AnytimeInterval",
+    "AnytimeIntervals",
     "ArmFeatures",
     "ArmSupport",
     "ClippedIps",
@@ -44,6 +49,7 @@ __all__ = [
     "CrossedArms",
     "DirectMethod",
     "DoublyRobust",
+    "DoublyRobustEstimate",
     "DrOptimisticShrinkage",
     "DsjsonCounts",
     "DsjsonLog",
@@ -53,6 +59,7 @@ __all__ = [
     "Evaluation",
     "FixedArms",
     "GlmReward",
+    "Headline",
     "Interval",
     "Ips",
     "LargeWeights",
@@ -62,6 +69,7 @@ __all__ = [
     "LoggedData",
     "Overlap",
     "Played",
+    "Promotion",
     "Replay",
     "RewardModel",
     "RowArms",
@@ -73,11 +81,13 @@ __all__ = [
     "TableLog",
     "Target",
     "Tuned",
+    "Verdict",
     "estimate_propensities",
     "evaluate",
     "open_log",
     "overlap_of",
     "play_log",
+    "promotion",
     "read_csv",
     "read_dsjson",
     "read_open_bandit",

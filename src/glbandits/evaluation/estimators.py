@@ -40,14 +40,6 @@ class Rows(NamedTuple):
     """q of the chosen arm; 0 without a model."""
 
 
-class Range(NamedTuple):
-    """What is known before looking: bounds of a reward, and the largest weight that there can be."""
-
-    lowest: float
-    highest: float
-    weight: float
-
-
 @runtime_checkable
 class Estimator(Protocol):
     """One way to estimate a value."""
@@ -71,9 +63,6 @@ class Estimator(Protocol):
     def gradient(self, mean: Floats) -> Floats:
         """How the estimate changes with each of the means."""
 
-    def bounds(self, known: Range) -> tuple[float, float] | None:
-        """Between which numbers a row's term lies, if the estimate is their plain mean and has no bias."""
-
 
 class Usual:
     """What holds for an estimator unless it says otherwise."""
@@ -85,10 +74,6 @@ class Usual:
     def used(self, moments: Moments) -> slice:  # noqa: ARG002
         """All of them."""
         return slice(None)
-
-    def bounds(self, known: Range) -> tuple[float, float] | None:  # noqa: ARG002
-        """None are known."""
-        return None
 
 
 class Mean(Usual):
@@ -136,9 +121,6 @@ class Ips(Mean):
 
     def terms(self, rows: Rows) -> Floats:  # noqa: D102
         return (rows.weights * rows.rewards)[:, np.newaxis]
-
-    def bounds(self, known: Range) -> tuple[float, float] | None:  # noqa: D102
-        return min(0.0, known.weight * known.lowest), max(0.0, known.weight * known.highest)
 
 
 @dataclass(frozen=True)
@@ -196,10 +178,6 @@ class DoublyRobust(Mean):
 
     def terms(self, rows: Rows) -> Floats:  # noqa: D102
         return (rows.expected + rows.weights * (rows.rewards - rows.predicted))[:, np.newaxis]
-
-    def bounds(self, known: Range) -> tuple[float, float] | None:  # noqa: D102
-        reach = known.weight * (known.highest - known.lowest)
-        return known.lowest - reach, known.highest + reach
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import numpy as np
 from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.evaluation.anytime import AnytimeIntervals, why_none
 from glbandits.evaluation.arm_features import FixedArms, RowArms
-from glbandits.evaluation.estimators import ESTIMATORS, Estimator, Range, Rows
+from glbandits.evaluation.estimators import ESTIMATORS, Estimator, Rows
 from glbandits.evaluation.headline import HeadlineSums
-from glbandits.evaluation.intervals import UNKNOWN, bernstein_interval, bootstrap_interval, normal_interval
+from glbandits.evaluation.intervals import UNKNOWN, normal_interval
 from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData
 from glbandits.evaluation.moments import Moments, MomentSums, Units
 from glbandits.evaluation.results import Estimate, Evaluation
@@ -52,12 +52,12 @@ def evaluate(
         estimators: names from `ESTIMATORS`, or estimators with settings of their own.
         model: of the reward, for those that need one; a GLM with the log's link by default.
         level: of the intervals.
-        reward_range: lowest and highest reward that there can be, for the interval that holds for any number of rows;
-            by default what the link says.
-        least_propensity: the least probability that the log's policy gave to an arm that the target may choose, for the
-            same interval, and for a warning if the largest weights have hardly been seen. By default the probabilities
-            of all arms tell the largest weight, or else the least propensity in the log does.
-        seed: of the bootstrap, and of the draws of `replay`.
+        reward_range: lowest and highest reward that there can be, for anytime-valid intervals; by default what the link
+            says.
+        least_propensity: the least probability that the log's policy gave to an arm that the target may choose. Give it
+            if you know it and the log does not have the probabilities of all arms: anytime-valid intervals get
+            narrower, and you are warned if the largest weights have hardly been seen.
+        seed: of the draws of `replay`.
         progress: called with rows done and rows to do.
 
     >>> import numpy as np
@@ -92,8 +92,7 @@ def evaluate(
         work.add(block)
         report.add(len(block))
     support = work.support.support(work.weights.moments().standard_error(np.ones(1)), least)
-    known = Range(*bounds, support.weight_bound(least))
-    return _evaluation(work, support, known, level, seed, head, log.arm_names)
+    return _evaluation(work, support, level, head, log.arm_names)
 
 
 def _first_rows(log: Log) -> LoggedData:
@@ -231,9 +230,7 @@ class _Pass:
 def _evaluation(
     work: _Pass,
     support: Support,
-    known: Range,
     level: float,
-    seed: int,
     head: LoggedData,
     arm_names: tuple[str, ...] | None,
 ) -> Evaluation:
@@ -247,9 +244,6 @@ def _evaluation(
         moments, table = sums.moments(), running.table()
         used = estimator.used(moments)
         kept = moments.only(used)
-        any_n = (
-            "none: propensities were estimated" if head.estimated else bernstein_interval(estimator, kept, level, known)
-        )
         certain = estimator.spread_known
         estimates.append(
             Estimate(
@@ -257,8 +251,7 @@ def _evaluation(
                 value=float(estimator.combine(kept.mean)),
                 standard_error=kept.standard_error(estimator.gradient(kept.mean)) if certain else math.nan,
                 normal=normal_interval(estimator, kept, level) if certain else UNKNOWN,
-                bootstrap=bootstrap_interval(estimator, kept, level, seed) if certain else UNKNOWN,
-                bernstein=any_n,
+                moments=kept,
                 running=estimator.combine((table[1:][used] / table[0]).T),
                 support=support,
             )

@@ -114,12 +114,6 @@ class Support:
         kind = "expected" if self.expected else "realised; too large if large weights are rare"
         return f"effective sample size {self.effective_sample_size:,.0f} ({kind})"
 
-    def weight_bound(self, least_propensity: float | None) -> float:
-        """The largest weight that there can be, as far as the log tells."""
-        if least_propensity is None and self.expected and self.large_weights is not None:
-            return max(self.large_weights.largest, self.largest_weight)
-        return max(1.0 / (least_propensity or self.least_propensity), self.largest_weight)
-
 
 class SupportSums:
     """Where blocks are added up."""

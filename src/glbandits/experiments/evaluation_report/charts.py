@@ -7,9 +7,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from glbandits.evaluation import ArmSupport, Evaluation
+from glbandits.evaluation.intervals import UNKNOWN
 from glbandits.evaluation.learning_curve import LearningCurve
 from glbandits.evaluation.support import WEIGHT_EDGES
-from glbandits.experiments.evaluation_report.numbers import logged_interval, shown
+from glbandits.experiments.evaluation_report.numbers import checks, logged_interval, shown
 from glbandits.experiments.log_study import LogStudy
 from glbandits.experiments.report.chart_data import Curve
 from glbandits.experiments.report.plotly_helpers import SMALL, Chart, band, base_layout, line, plain, short
@@ -28,7 +29,7 @@ SETTLED = 20
 
 def forest_chart(study: LogStudy, styles: SeriesStyles) -> Chart:
     """Each estimate with its interval: a block of rows for the log itself, and one for each policy."""
-    layout = base_layout("Mean reward of a decision", f"{study.questions.level:.0%} intervals (normal)")
+    layout = base_layout("Mean reward of a decision", f"{study.questions.level:.0%} intervals")
     ticks: dict[int, str] = {}
     traces, notes, place = [], [], 0
     blocks = [("the log itself", GREY, _logged_rows(study))]
@@ -49,7 +50,7 @@ def forest_chart(study: LogStudy, styles: SeriesStyles) -> Chart:
 
 def forest_height(study: LogStudy) -> float:
     """Of the chart, in rem: the same for every row."""
-    rows = 1 + len(study.parts) + len(study.judged) * (1 + len(study.questions.estimators))
+    rows = 1 + len(study.parts) + sum(1 + len(_estimated_rows(one.evaluation)) for one in study.judged)
     return 8.5 + 1.7 * rows
 
 
@@ -59,7 +60,15 @@ def _logged_rows(study: LogStudy) -> list[tuple[str, float, float, float]]:
 
 
 def _estimated_rows(evaluation: Evaluation) -> list[tuple[str, float, float, float]]:
-    return [(one.name, one.value, *one.normal) for one in evaluation.estimates]
+    rows = [(f"{one.name}, normal", one.value, *one.normal) for one in checks(evaluation)]
+    if evaluation.headline is None:
+        return rows
+    value = evaluation.headline.value
+    fixed = UNKNOWN if isinstance(value.fixed_n, str) else value.fixed_n
+    headline = [("dr, at this n only", value.value, *fixed)]
+    if not isinstance(value.anytime, str):
+        headline.insert(0, ("dr, at every n", value.value, *value.anytime.interval))
+    return headline + rows
 
 
 def _heading(label: str, colour: str, place: int) -> Chart:

@@ -32,12 +32,18 @@ def between(interval: Interval | str) -> str:
     return f"{shown(interval.low)} to {shown(interval.high)}" if math.isfinite(interval.low) else UNKNOWN
 
 
-def against_the_log(estimate: Estimate, evaluation: Evaluation) -> str:
-    """How much more than the log's own policy the target earns, on the same rows."""
-    more = estimate.value - evaluation.logged
-    if not math.isfinite(more) or evaluation.logged <= 0.0:
-        return shown(more, sign=True)
-    return f"{shown(more, sign=True)} ({more / evaluation.logged:+.0%})"
+def gain_on_log(evaluation: Evaluation) -> str:
+    """How much more than the log's own policy the target earns, with the interval that holds at every n."""
+    if evaluation.headline is None:
+        return ""
+    gain = evaluation.headline.gain
+    share = f" ({gain.value / evaluation.logged:+.0%})" if evaluation.logged > 0.0 else ""
+    return f"{shown(gain.value, sign=True)}{share}, {between(gain.interval)}"
+
+
+def checks(evaluation: Evaluation) -> list[Estimate]:
+    """The estimates that a headline is checked with: all but the same once more."""
+    return [one for one in evaluation.estimates if evaluation.headline is None or one.name != "dr"]
 
 
 def logged_interval(evaluation: Evaluation) -> Interval:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from glbandits.evaluation import ArmSupport, Estimate, Evaluation, Interval
+from glbandits.evaluation import ArmSupport, Estimate, Evaluation
 from glbandits.evaluation.learning_curve import LearningCurve
 from glbandits.evaluation.support import WEIGHT_EDGES, Support
 from glbandits.experiments.log_study import Judged, LogStudy
@@ -48,6 +48,7 @@ def _judged(one: Judged) -> Plain:
         "first_row": one.first_row,
         "log_mean": evaluation.logged,
         "log_standard_error": evaluation.logged_error,
+        "headline": None if evaluation.headline is None else asdict(evaluation.headline),
         "estimates": [_estimate(estimate, evaluation) for estimate in evaluation.estimates],
         "running_at_rows": evaluation.at_rows.tolist(),
         "support": _support(evaluation.support),
@@ -63,9 +64,6 @@ def _estimate(estimate: Estimate, evaluation: Evaluation) -> Plain:
         "standard_error": estimate.standard_error,
         "more_than_log": estimate.value - evaluation.logged,
         "normal": estimate.normal,
-        "bootstrap": estimate.bootstrap,
-        "for_any_number_of_rows": estimate.bernstein if isinstance(estimate.bernstein, Interval) else None,
-        "why_none": estimate.bernstein if isinstance(estimate.bernstein, str) else None,
         "running": estimate.running.tolist(),
     }
 
