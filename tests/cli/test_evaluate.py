@@ -32,9 +32,9 @@ def test_a_table_a_page_and_a_file(folder: Path) -> None:
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert re.search(r"arm:new\s+│ snips\s+│\s+0\.\d{5} │\s+0\.\d{5} to 0\.\d{5} │\s+\+0\.\d{5}", run.stdout)
-    assert "optimist: learned 300 rows; evaluated on rows 301 to 600, worth" in run.stdout
-    assert "mine.safetensors: evaluated on all 600 rows, worth" in run.stdout
-    assert "arm:new: evaluated on rows 301 to 600, worth" in run.stdout
+    assert "optimist: learned 300 rows; evaluated on rows 301 to 600, effective sample size" in run.stdout
+    assert "mine.safetensors: evaluated on all 600 rows, effective sample size" in run.stdout
+    assert "arm:new: evaluated on rows 301 to 600, effective sample size" in run.stdout
     assert run.stdout.count("of decisions without support") == 3
     assert "Another question: while learning, from the first row on" in run.stdout
     assert (folder / "found/evaluation.html").is_file()
@@ -53,6 +53,21 @@ def test_propensities_that_nobody_wrote_down_are_guessed_and_that_is_said(folder
     assert "Note: propensities were estimated from the log" in run.stdout
 
 
+def test_probabilities_of_all_arms_give_the_expected_sample_size(folder: Path) -> None:
+    """Uniform on a uniform log of 600 rows is worth 600 rows."""
+    table = pl.read_parquet(folder / "log.parquet").with_columns(p_old=0.5, p_new=0.5)
+    table.drop("p").write_parquet(folder / "log.parquet")
+    words = ("--arm", "item", "--reward", "click", "--policy", "uniform", "--estimator", "ips")
+    run = glb("evaluate", "log.parquet", *words, "--probabilities", "p_{arm}", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "effective sample size 600 (expected)" in run.stdout
+    (support,) = (
+        one["support"] for one in json.loads((folder / "out/evaluate/evaluation.json").read_text())["policies"]
+    )
+    assert (support["effective_sample_size"], support["effective_sample_size_kind"]) == (600.0, "expected")
+    assert support["large_weights"] == {"largest": 1.0, "rows": 600.0, "share": 1.0}
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -67,6 +82,8 @@ def test_propensities_that_nobody_wrote_down_are_guessed_and_that_is_said(folder
         (("log.parquet", *NAMES, "--reward-range", "1,-1"), "must name the lowest reward first"),
         (("log.parquet", *NAMES, "--learn", "some"), "unknown way to learn 'some'"),
         (("log.parquet", *NAMES, "--arm-table", "none.csv"), "--arm-table must be a Parquet or CSV file"),
+        (("log.parquet", *NAMES, "--probabilities", "p_{arm}"), "--probabilities needs a column for every arm"),
+        (("log.parquet", *NAMES, "--probabilities", "p"), "such as --probabilities 'p_{arm}'"),
         (("none.parquet", *NAMES), "none.parquet is no file"),
         (("log.parquet", *NAMES, "--format", "dsjson"), "knows its columns and arms"),
     ],

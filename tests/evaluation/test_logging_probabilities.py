@@ -29,13 +29,19 @@ P = np.array([[0.5, 0.25, 0.25], [0.1, 0.9, 0.0]])
 
 
 def log_with(**fields: Any) -> LoggedData:
-    settings = {"chosen": [0, 1], "rewards": [0.0, 1.0], "probabilities": P, "arms": FixedArms(np.eye(3), rows=2)}
+    settings: dict[str, Any] = {
+        "chosen": [0, 1],
+        "rewards": [0.0, 1.0],
+        "probabilities": P,
+        "arms": FixedArms(np.eye(3), rows=2),
+    }
     return LoggedData(**settings | fields)
 
 
 def of(log: LoggedData) -> list[list[float]]:
     assert log.probabilities is not None
-    return log.probabilities.tolist()
+    rows: list[list[float]] = log.probabilities.tolist()
+    return rows
 
 
 def test_propensities_are_those_of_the_chosen_arms() -> None:
@@ -54,7 +60,10 @@ def test_parts_of_a_log_carry_their_probabilities() -> None:
 
 @pytest.mark.parametrize(
     "rounded",
-    [np.float32([[1 / 3, 1 / 3, 1 / 3], [0.7, 0.2, 0.1]]), np.array([[0.333333, 0.333333, 0.333333], [0.7, 0.2, 0.1]])],
+    [
+        np.array([[1 / 3, 1 / 3, 1 / 3], [0.7, 0.2, 0.1]], dtype=np.float32),
+        np.array([[0.333333, 0.333333, 0.333333], [0.7, 0.2, 0.1]]),
+    ],
 )
 def test_single_precision_and_six_digits_are_enough(rounded: Floats) -> None:
     assert of(log_with(probabilities=rounded, propensities=[1 / 3, 0.2])) == rounded.astype(np.float64).tolist()
@@ -69,7 +78,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"probabilities": [[0.0, 0.5, 0.5], [0.5, 0.5, 0.0]]}, "row 0: they must be above 0 for the chosen arm"),
     ({"propensities": [0.5, 0.8]}, "row 1: they must equal the propensity .* arm 1 was chosen with propensity 0.8"),
     (
-        {"arms": RowArms(np.ones((2, 3, 1)), [2, 3])},
+        {"arms": RowArms(np.ones((2, 3, 1)), np.array([2, 3]))},
         "row 0: they must be at least 0, and 0 beyond the arms of the row",
     ),
 ]
@@ -161,8 +170,7 @@ def test_estimated_propensities_come_with_those_of_all_arms() -> None:
 
 
 def test_overlap_counts_arms_that_were_not_chosen() -> None:
-    arms = FixedArms(np.eye(3), rows=2)
-    overlap = overlap_of(LoggedData(chosen=[0, 0], rewards=[0, 0], probabilities=[[0.999, 0.001, 0]] * 2, arms=arms))
+    overlap = overlap_of(log_with(chosen=[0, 0], probabilities=[[0.999, 0.001, 0.0]] * 2))
     assert (overlap.least, overlap.least_possible) == (0.999, 0.001)
     assert overlap.impossible == pytest.approx(1 / 3)
     assert [said.split(":")[0] for said in overlap.warnings()] == [
