@@ -1,0 +1,61 @@
+"""Logs of a policy that learns, with the probabilities of all arms, and targets whose value is known."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from glbandits import Bandit, Optimist
+from glbandits.evaluation import LoggedData, RowArms
+from glbandits.records import Floats
+
+ARMS, DIM = 5, 5
+
+
+class LearningLog(NamedTuple):
+    """A log and what is true of it."""
+
+    log: LoggedData
+    targets: dict[str, Floats]
+    """Probabilities of the arms, (rows, arms)."""
+    values: dict[str, float]
+    """The mean reward of a decision of each target, over all contexts."""
+
+
+def learning_log(seed: int, rows: int, *, floor: float = 0.05, varying: bool = True) -> LearningLog:
+    """Simulate `Optimist` with logistic rewards; arms have new features in every row, or the same in all."""
+    rng = np.random.default_rng(seed)
+    theta, intercept = rng.normal(size=DIM), -0.5 + 0.3 * rng.normal()
+    theta *= 1.5 / np.linalg.norm(theta)
+    shift = 0.3 * rng.normal(size=DIM)  # the good and the bad target know theta with this error
+    fixed = rng.normal(size=(ARMS, DIM))
+    features = rng.normal(size=(rows, ARMS, DIM)) if varying else np.broadcast_to(fixed, (rows, ARMS, DIM)).copy()
+    means = expit(features @ theta + intercept)
+    bandit = Bandit(Optimist(link="logistic", floor=floor), DIM, seed=seed)
+    probabilities, chosen, rewards = np.empty((rows, ARMS)), np.empty(rows, dtype=np.int64), np.empty(rows)
+    for row, uniform in enumerate(rng.random(rows)):
+        probabilities[row] = bandit.probabilities(features[row])
+        arm = chosen[row] = bandit.choose(features[row])
+        rewards[row] = uniform < means[row, arm]
+        bandit.learn(features[row, arm], rewards[row])
+    contexts = rng.normal(size=(20_000, ARMS, DIM)) if varying else fixed[np.newaxis]
+    log = LoggedData(
+        chosen=chosen,
+        rewards=rewards,
+        probabilities=probabilities,
+        arms=RowArms(features, np.full(rows, ARMS)),
+        link="logistic",
+    )
+    targets, values = {}, {}
+    for name, sign in (("uniform", 0.0), ("good", 1.0), ("bad", -1.0)):
+        targets[name] = _probabilities(sign * features @ (theta + shift))
+        truth = _probabilities(sign * contexts @ (theta + shift)) * expit(contexts @ theta + intercept)
+        values[name] = float(truth.sum(axis=1).mean())
+    return LearningLog(log, targets, values)
+
+
+def _probabilities(scores: Floats) -> Floats:
+    """All probability on the largest score, shared where several are equal."""
+    best = scores >= scores.max(axis=1, keepdims=True)
+    probabilities: Floats = best / best.sum(axis=1, keepdims=True)
+    return probabilities
