@@ -41,7 +41,7 @@ def finished(site: Site, asked: dict[str, Any]) -> Any:
 
 @pytest.fixture(scope="module", name="lived")
 def lived_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, list[float]]]:
-    """A loop that decided 2000 events by chance, and what they earned."""
+    """A loop that decided 2000 events uniformly at random, and what they earned."""
     with Site(tmp_path_factory.mktemp("lived"), evaluate_log=evaluate_log) as site:
         site.ask("PUT", f"{PREVIEW}/configurations/service", {"explorationPercentage": 1.0})
         luck = random.Random(5)

@@ -55,7 +55,7 @@ def read_csv(
     It may be larger than memory, but is slower than Parquet: it is read once to find out which columns hold numbers,
     and again for the names of arms. Files may be packed, .csv.gz. Where all else in a column is a number, NA, null and
     the like are missing numbers, and refused as such; elsewhere they are text. CSV has no lists: `arms` and `features`
-    need Parquet. The arguments are those of `read_table`.
+    need Parquet, and `probabilities` a column for each arm. The arguments are those of `read_table`.
     """
     table = scan_csv(source, check_columns(columns))
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, cross=cross)
