@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from glbandits import InvalidInput
 from glbandits.features import Hashing
 from glbandits.serving.domain.request_features import DENSE, JSON, arms_of, described_request
-from glbandits.serving.http.personalizer.schemas import RankRequest, decode
+from glbandits.serving.http.personalizer.calls import decode
+from glbandits.serving.http.personalizer.schemas import RankRequest
 
 ODD = [
     '{"whole": 9007199254740993, "more": 18446744073709551616, "less": -9223372036854775809}',

@@ -1,13 +1,15 @@
 """All endpoints of the service in one table. Routes, scopes and the OpenAPI document are made from it."""
 
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 from glbandits.serving.http import health
 from glbandits.serving.http.auth import OPEN
 from glbandits.serving.http.dashboard import handlers as dashboard
 from glbandits.serving.http.dashboard.schemas import Statistics
-from glbandits.serving.http.endpoint import Endpoint, Handler, Parameter
+from glbandits.serving.http.endpoint import Endpoint, Parameter
 from glbandits.serving.http.http_messages import Request, Response
 from glbandits.serving.http.openapi import openapi_json
 from glbandits.serving.http.personalizer import (
@@ -15,12 +17,11 @@ from glbandits.serving.http.personalizer import (
     config_schemas,
     evaluations,
     model_log_handlers,
-    multi_slot,
     rank_handlers,
     schemas,
 )
+from glbandits.serving.http.personalizer.calls import PREVIEW, STABLE, personalizer_handler
 from glbandits.serving.http.personalizer.errors import personalizer_response
-from glbandits.serving.http.personalizer.versions import PREVIEW, STABLE, with_api_version
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1 import admin_handlers, decision_handlers, explanation_handler, reward_handlers
 from glbandits.serving.http.v1 import schemas as v1
@@ -114,7 +115,7 @@ def _call(
     method: str,
     path: str,
     scope: str,
-    handler: Handler,
+    handler: Callable[..., Awaitable[Any]],
     status: int,
     request: object = None,
     response: object = None,
@@ -127,7 +128,7 @@ def _call(
         method,
         f"/personalizer{versions}{path}",
         scope,
-        with_api_version(handler),
+        personalizer_handler(handler, request, status),
         request,
         response,
         status,
@@ -163,7 +164,7 @@ PERSONALIZER = (
     _call("GET", "/configurations/policy", READ, config_handlers.get_policy, 200, None, POLICY),
     _call("PUT", "/configurations/policy", ADMIN, config_handlers.put_policy, 200, POLICY, POLICY, code=BAD_POLICY),
     _call("DELETE", "/configurations/policy", ADMIN, config_handlers.delete_policy, 200, None, POLICY),
-    _call("GET", "/model", READ, model_log_handlers.get_model, 200, None, bytes),
+    _call("GET", "/model", READ, admin_handlers.model, 200, None, bytes),
     _call("DELETE", "/model", ADMIN, model_log_handlers.delete_model, 204),
     _call(
         "GET", "/model/properties", READ, model_log_handlers.model_properties, 200, None, config_schemas.ModelProperties
@@ -180,7 +181,7 @@ PERSONALIZER = (
         "POST",
         "/multislot/rank",
         RANK,
-        multi_slot.rank,
+        rank_handlers.rank_slots,
         201,
         schemas.MultiSlotRankRequest,
         schemas.MultiSlotRankResponse,
@@ -191,7 +192,7 @@ PERSONALIZER = (
         "POST",
         "/multislot/events/{event:event}/reward",
         REWARD,
-        multi_slot.reward,
+        rank_handlers.reward_slots,
         204,
         schemas.MultiSlotRewardRequest,
         code=BAD_REWARD,
