@@ -4,11 +4,15 @@ const LEFT = 52, RIGHT = 10, TOP = 8, BOTTOM = 24;
 
 /** What charts over time share: the axes, and the cursor that follows the pointer. Subclasses draw `marks`. */
 class TimeChart {
-  /** @param scale sets `y` with `spread`, for values of the points between two, and returns ticks [value, text]. */
-  constructor(id, { height = 220, label, scale }) {
+  /**
+   * @param scale the ends of the axis for values between two.
+   * @param ticks [value, text] of each tick of such an axis.
+   * @param along where a value is on the axis: on a logarithmic one, its logarithm.
+   */
+  constructor(id, { height = 220, label, scale, ticks, along = (value) => value }) {
     this.figure = part(id);
     this.plot = this.figure.querySelector(".plot");
-    Object.assign(this, { height, label, scale, points: [], pointer: null });
+    Object.assign(this, { height, label, scale, ticks, along, points: [], pointer: null });
     const follow = (pointer) => { this.pointer = pointer; this.draw(); };
     this.plot.addEventListener("pointermove", (event) => follow(event.clientX - this.plot.getBoundingClientRect().left));
     this.plot.addEventListener("pointerleave", () => follow(null));
@@ -33,10 +37,11 @@ class TimeChart {
     const first = points[0].at, last = points.at(-1).at + this.width;
     this.x = (at) => LEFT + ((at - first) / (last - first)) * (room - LEFT - RIGHT);
     this.middle = (point) => this.x(point.at + this.width / 2);
-    const ticks = this.scale(this, ...this.range());
+    const [low, high] = this.scale(...this.range()), bottom = this.along(low), top = this.along(high);
+    this.y = (value) => TOP + ((top - Math.min(top, Math.max(bottom, this.along(value)))) / (top - bottom)) * (height - TOP - BOTTOM);
     const cursor = this.pointer === null ? null : line("cursor", this.middle(this.current), this.middle(this.current), TOP, height - BOTTOM);
     this.plot.replaceChildren(shape("svg", { viewBox: `0 0 ${room} ${height}`, height, role: "img", "aria-label": this.label(points) },
-      ...this.grid(ticks, roundTimes(first, last, Math.max(2, Math.min(8, room / 110))), room), ...this.marks(), cursor));
+      ...this.grid(this.ticks(low, high), roundTimes(first, last, Math.max(2, Math.min(8, room / 110))), room), ...this.marks(), cursor));
     this.tell();
   }
 
@@ -51,12 +56,6 @@ class TimeChart {
       return shape("text", { x: this.x(at), y: this.height - 6, "text-anchor": anchor }, text);
     });
     return [...rows, line("axis", LEFT, right, bottom, bottom), ...columns];
-  }
-
-  /** Heights in the picture for values between two. */
-  spread(low, high, along = (value) => value) {
-    const top = along(high), bottom = along(low), space = this.height - TOP - BOTTOM;
-    this.y = (value) => TOP + ((top - Math.min(top, Math.max(bottom, along(value)))) / (top - bottom)) * space;
   }
 }
 
@@ -126,7 +125,7 @@ class LineChart extends TimeChart {
 
 /** Shares that fill the height, a column for each bucket. Points have the upper end of each share, of `looks`. */
 class ShareChart extends TimeChart {
-  range() { return [0, 1]; }
+  range() { return []; }
 
   marks() {
     return this.looks.map((look, level) => shape("path", { class: look, d: this.points.map((point) => this.column(point, level)).join("") }));

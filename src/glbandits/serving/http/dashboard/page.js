@@ -39,37 +39,30 @@ const charts = {
       { name: "Shown", look: "model", ...estimated("reward") },
       { name: "Baseline (estimated)", look: "baseline", dashed: true, ...estimated("baseline") },
     ],
-    scale: (chart, low, high) => {
+    scale: (low, high) => {
       const margin = 0.08 * (high - low) || 0.5;
-      chart.spread(low - margin, high + margin);
-      return roundNumbers(low - margin, high + margin, 5);
+      return [low - margin, high + margin];
     },
+    ticks: (low, high) => roundNumbers(low, high, 5),
   }),
   actions: new ShareChart("actions", {
     height: 240,
     label: () => "Shares of actions over time; the list has them for the whole time",
-    scale: (chart) => {
-      chart.spread(0, 1);
-      return [0, 0.25, 0.5, 0.75, 1].map((tick) => [tick, `${100 * tick} %`]);
-    },
+    scale: () => [0, 1],
+    ticks: () => [0, 0.25, 0.5, 0.75, 1].map((value) => [value, `${100 * value} %`]),
   }),
   exploration: new LineChart("exploration", {
     label: (points) => `Share of exploring decisions over time, ${points.length} points; the table below has them`,
     series: [{ name: "Explored", look: "model", value: share, half: (point) => Z95 * Math.sqrt(share(point) * (1 - share(point)) / point.decisions), text: (point) => percent(share(point)) }],
-    scale: (chart, low, high) => {
-      const top = Math.min(1, Math.max(0.1, 1.15 * high));
-      chart.spread(0, top);
-      return roundNumbers(0, top, 5).map(([value]) => [value, `${Math.round(100 * value)} %`]);
-    },
+    scale: (low, high) => [0, Math.min(1, Math.max(0.1, 1.15 * high))],
+    ticks: (low, high) => roundNumbers(low, high, 5).map(([value]) => [value, `${Math.round(100 * value)} %`]),
   }),
   delay: new LineChart("delay", {
     label: (points) => `Delay of rewards over time, ${points.length} points; the table below has them`,
     series: [{ name: "Median", look: "model", ...delayed("median") }, { name: "90 % within", look: "baseline", dashed: true, ...delayed("p90") }],
-    scale: (chart, low, high) => {
-      const bottom = Math.max(0.001, low) / 2, top = Math.max(0.002, high) * 2;
-      chart.spread(bottom, top, (value) => Math.log(Math.max(0.001, value)));
-      return roundDurations(bottom, top);
-    },
+    scale: (low, high) => [Math.max(0.001, low) / 2, Math.max(0.002, high) * 2],
+    ticks: roundDurations,
+    along: (value) => Math.log(Math.max(0.001, value)),
   }),
 };
 

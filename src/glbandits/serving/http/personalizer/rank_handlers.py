@@ -5,8 +5,7 @@ are excluded. It is learned from its own reward.
 """
 
 import asyncio
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
@@ -15,7 +14,6 @@ from glbandits.serving.domain.events import Decision, DecisionRequest, EventStat
 from glbandits.serving.domain.request_features import JSON, described_request
 from glbandits.serving.http.http_messages import HttpError, Request
 from glbandits.serving.http.personalizer.schemas import (
-    Features,
     MultiSlotRankRequest,
     MultiSlotRankResponse,
     MultiSlotRewardRequest,
@@ -40,8 +38,8 @@ REWARD_RANGE = (-1.0, 1.0)
 async def rank(site: Site, request: Request, asked: RankRequest) -> RankResponse:
     """Choose one of the actions."""
     _check_count(asked.actions, site.settings.max_actions)
-    event_id, excluded = asked.event_id or new_event_id(), _indices_of(asked.actions, asked.excluded_actions or ())
-    question = _question(asked, event_id, excluded=tuple(excluded))
+    event_id = asked.event_id or new_event_id()
+    question = _question(asked, event_id, asked.excluded_actions)
     decision, degraded = await site.service.decide(request.loop_name, question)
     version = model_version(decision.epoch, decision.model)
     return RankResponse(ranking_of(decision), event_id, decision.actions[decision.shown], version, degraded)
@@ -57,7 +55,8 @@ async def rank_slots(site: Site, request: Request, asked: MultiSlotRankRequest) 
     _check_slots(asked, site.service.loop(request.loop_name).published.hashing)
     event_id, taken, results = asked.event_id or new_event_id(), list[int](), list[DecisionResult]()
     for slot in asked.slots:
-        result = await site.service.decide(request.loop_name, _slot_question(asked, slot, event_id, taken))
+        question = _question(asked, event_id, slot.excluded_actions, slot, taken)
+        result = await site.service.decide(request.loop_name, question)
         taken.append(result.decision.shown)
         results.append(result)
     first, shown = results[0].decision, [asked.actions[index].id for index in taken]
@@ -69,34 +68,32 @@ async def rank_slots(site: Site, request: Request, asked: MultiSlotRankRequest) 
     )
 
 
-def _slot_question(asked: MultiSlotRankRequest, slot: SlotRequest, event_id: str, taken: list[int]) -> DecisionRequest:
-    excluded = sorted({*taken, *_indices_of(asked.actions, slot.excluded_actions or ())})
-    (baseline,) = _indices_of(asked.actions, [slot.baseline_action])
-    return _question(
-        asked,
-        event_id,
-        slot.features,
-        slot=slot.id,
-        excluded=tuple(excluded),
-        # An earlier slot may have got it: then the first action that is left is the baseline.
-        baseline=None if baseline in excluded else baseline,
-    )
-
-
 def _question(
-    asked: RankRequest | MultiSlotRankRequest, event_id: str, slot_features: Features = None, **more: Any
+    asked: RankRequest | MultiSlotRankRequest,
+    event_id: str,
+    excluded_ids: Sequence[str] | None,
+    slot: SlotRequest | None = None,
+    taken: Sequence[int] = (),
 ) -> DecisionRequest:
+    """The decision of an event, or of a slot. Excluded ids that no action has are ignored."""
+    ids = [action.id for action in asked.actions]
+    excluded = {*taken, *(ids.index(name) for name in excluded_ids or () if name in ids)}
+    baseline = None if slot is None else ids.index(slot.baseline_action)
+    context = feature_objects(asked.context_features)
     return DecisionRequest(
         event_id=event_id,
+        slot="" if slot is None else slot.id,
         request=described_request(
-            feature_objects(asked.context_features) + feature_objects(slot_features),
+            context if slot is None else context + feature_objects(slot.features),
             [feature_objects(action.features) for action in asked.actions],
         ),
         encoding=JSON,
-        actions=tuple([action.id for action in asked.actions]),
+        actions=tuple(ids),
+        excluded=tuple(sorted(excluded)),
+        # An earlier slot may have got it: then the first action that is left is the baseline.
+        baseline=None if baseline in excluded else baseline,
         deferred=bool(asked.defer_activation),
         reward_range=REWARD_RANGE,
-        **more,
     )
 
 
@@ -150,11 +147,6 @@ def _check_slots(asked: MultiSlotRankRequest, hashing: Hashing) -> None:
                 "earlier slots may take one of them. Send more actions, or exclude fewer."
             )
         hashing.vectors(feature_objects(slot.features), [])
-
-
-def _indices_of(actions: Sequence[RankableAction], ids: Collection[str]) -> list[int]:
-    """The indices of the actions with these ids. Ids that no action has are ignored."""
-    return [index for index, action in enumerate(actions) if action.id in ids] if ids else []
 
 
 def ranking_of(decision: Decision) -> list[RankedAction]:
