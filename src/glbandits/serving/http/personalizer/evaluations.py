@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 
 EVALUATION = "evaluation"
 """The kind of the documents."""
+NO_ESTIMATORS = "this server was started without estimators; export the log and run `glb evaluate`"
 ABANDONED = "the server ended before the evaluation did; begin it again"
 
 
@@ -46,12 +47,8 @@ class Worker(msgspec.Struct, frozen=True):
             return isinstance(error, ProcessLookupError)  # else it runs, and is somebody else's
         return False
 
-    def is_another(self) -> bool:
-        """Whether it runs on this machine, and is not this process, whose number it may have had before a restart."""
-        return self.machine == gethostname() and self.process != os.getpid() and not self.gone()
 
-
-class Kept(msgspec.Struct, frozen=True):
+class StoredEvaluation(msgspec.Struct, frozen=True):
     """A version of an evaluation. Documents are only ever added, so a deleted one is a version that says so."""
 
     id: str
@@ -75,11 +72,7 @@ async def create_named(site: Site, request: Request, asked: EvaluationContract) 
 async def _begin(site: Site, request: Request, asked: EvaluationContract, evaluation_id: str) -> Evaluation:
     loop = site.service.loop(request.loop_name).name
     if site.evaluate_log is None:
-        raise HttpError(
-            503,
-            "OperationNotAllowed",
-            "this server was started without estimators; export the log and run `glb evaluate`",
-        )
+        raise HttpError(503, "OperationNotAllowed", NO_ESTIMATORS)
     check_ids("Evaluation", [evaluation_id])
     if not evaluation_id.isprintable():
         raise InvalidInput(f"Evaluation ids must have no control characters; got {evaluation_id[:40]!r}.")
@@ -94,7 +87,7 @@ async def _begin(site: Site, request: Request, asked: EvaluationContract, evalua
         status="pending",
         creation_time=as_time(site.service.clock()),
     )
-    await _save(site, loop, Kept(evaluation_id, evaluation, Worker(gethostname(), os.getpid())))
+    await _save(site, loop, StoredEvaluation(evaluation_id, evaluation, Worker(gethostname(), os.getpid())))
     running = asyncio.create_task(_finish(site, site.evaluate_log, loop, evaluation, asked.policies))
     site.tasks.add(running)  # the event loop itself would let go of it
     running.add_done_callback(site.tasks.discard)
@@ -118,7 +111,7 @@ async def _finish(
         done = msgspec.structs.replace(
             evaluation, status="completed", policy_results=results, optimal_policy=best.name if best else None
         )
-    await _save(site, loop, Kept(evaluation.id, done))
+    await _save(site, loop, StoredEvaluation(evaluation.id, done))
 
 
 async def get(site: Site, request: Request) -> Evaluation:
@@ -135,7 +128,7 @@ async def list_all(site: Site, request: Request) -> list[Evaluation]:
 async def delete(site: Site, request: Request) -> None:
     """Forget an evaluation."""
     evaluation = await _find(site, request, request.values["evaluation"])
-    await _save(site, request.loop_name, Kept(evaluation.id, None))
+    await _save(site, request.loop_name, StoredEvaluation(evaluation.id, None))
 
 
 async def apply(site: Site, request: Request, wanted: PolicyReference) -> None:
@@ -147,8 +140,8 @@ async def apply(site: Site, request: Request, wanted: PolicyReference) -> None:
     await run_policy(site.service.loop(request.loop_name), *parse_arguments(arguments[0]))
 
 
-async def _save(site: Site, loop: str, kept: Kept) -> None:
-    body = msgspec.json.encode(kept)
+async def _save(site: Site, loop: str, stored: StoredEvaluation) -> None:
+    body = msgspec.json.encode(stored)
     await asyncio.to_thread(site.service.store.save_document, loop, EVALUATION, site.service.clock(), body)
 
 
@@ -170,21 +163,24 @@ def stored_evaluations(
 ) -> list[Evaluation]:
     """The evaluations of a loop, the oldest first. Those that nobody works on any more fail when they are read."""
     documents = store.documents(loop, EVALUATION)
-    latest = {kept.id: kept for kept in (msgspec.json.decode(document.body, type=Kept) for document in documents)}
+    versions = [msgspec.json.decode(document.body, type=StoredEvaluation) for document in documents]
+    latest = {stored.id: stored for stored in versions}
     version = documents[-1].version if documents else 0
-    for kept in list(latest.values()):
-        if kept.evaluation is not None and _is_abandoned(kept.evaluation, kept.worker, starting):
-            failed = Kept(kept.id, msgspec.structs.replace(kept.evaluation, status="failed", failure=ABANDONED))
+    for stored in list(latest.values()):
+        pending = stored.evaluation
+        if pending is not None and pending.status == "pending" and _is_abandoned(stored.worker, starting):
+            failed = StoredEvaluation(stored.id, msgspec.structs.replace(pending, status="failed", failure=ABANDONED))
             body = {EVALUATION: msgspec.json.encode(failed)}
             # The last deed of the worker may have been to finish: then there is a newer version, and nothing is saved.
             if store.save_documents(loop, clock(), body, after={EVALUATION: version}):
-                version, latest[kept.id] = version + 1, failed
-    return [kept.evaluation for kept in latest.values() if kept.evaluation is not None]
+                version, latest[stored.id] = version + 1, failed
+    return [stored.evaluation for stored in latest.values() if stored.evaluation is not None]
 
 
-def _is_abandoned(evaluation: Evaluation, worker: Worker | None, starting: bool) -> bool:
-    if evaluation.status != "pending":
-        return False
-    if starting:
-        return worker is None or not worker.is_another()
-    return worker is not None and worker.gone()
+def _is_abandoned(worker: Worker | None, starting: bool) -> bool:
+    if worker is None:
+        return starting
+    if not starting:
+        return worker.gone()
+    # The number of this process may have been that of the worker before a restart.
+    return worker.machine != gethostname() or worker.process == os.getpid() or worker.gone()
