@@ -3,8 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from glbandits.serving.http.http_messages import HttpError, Request, Response
-from glbandits.serving.http.problem_details import problem_response
+from glbandits.serving.http.http_messages import HttpError, Request, Response, problem_response
 from glbandits.serving.http.site import Site
 
 Handler: TypeAlias = Callable[[Site, Request], Awaitable[Response]]

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -32,6 +33,8 @@ class Request(msgspec.Struct):
     """The parameters of the path, decoded."""
     loop_name: str = DEFAULT_LOOP
     """The loop that the path names, or the default loop."""
+    key_name: str = "none"
+    """The name of the key, once it was checked."""
     body: bytes = b""
 
     def parameters(self) -> dict[str, str]:
@@ -78,3 +81,25 @@ def as_http_error(error: Exception, request: Request) -> HttpError:
         return HttpError(503, "StoreError", "the store could not do it; send it again later", RETRY_SOON)
     log.error("%s %s failed", request.method, request.path, exc_info=error, extra={"request": request.id})
     return HttpError(500, "InternalServerError", "the server failed; its log says why")
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """What was wrong."""
+
+    type: str = "about:blank"
+    title: str
+    """What the status means."""
+    status: int
+    code: str
+    """A name for what was wrong, which does not change: for programs."""
+    detail: str
+    """What was needed, what came, and how to mend it: for people."""
+    request: str
+    """The x-request-id, which the server's log has too."""
+
+
+def problem_response(error: HttpError, request: Request, code: str) -> Response:  # noqa: ARG001 - as all formats
+    """An error as problem details (RFC 9457): the format of all endpoints except Personalizer's."""
+    title = HTTPStatus(error.status).phrase
+    problem = Problem(title=title, status=error.status, code=error.code, detail=error.message, request=request.id)
+    return Response(error.status, msgspec.json.encode(problem), b"application/problem+json", error.headers)

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from glbandits.serving.http.endpoint import LOOP_PREFIX, Endpoint
-from glbandits.serving.http.problem_details import Problem, problem_response
+from glbandits.serving.http.http_messages import Problem, problem_response
 from glbandits.version import __version__
 
 VERSION, CONVERTOR = re.compile(r"\{version:\w+\}"), re.compile(r":\w+\}")
