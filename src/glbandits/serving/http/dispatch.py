@@ -16,15 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from glbandits.errors import InvalidInput, look_up
 from glbandits.serving.http.auth import OPEN
 from glbandits.serving.http.endpoint import Endpoint
-from glbandits.serving.http.http_messages import (
-    DEFAULT_LOOP,
-    RETRY_SOON,
-    HttpError,
-    Request,
-    Response,
-    as_http_error,
-    problem_response,
-)
+from glbandits.serving.http.http_messages import HttpError, Request, Response, as_http_error, problem_response
 from glbandits.serving.http.personalizer.errors import personalizer_response
 from glbandits.serving.http.site import Site
 
@@ -89,10 +81,7 @@ class EndpointApp:
             response = await self._respond(request, scope, receive)
         except ClientDisconnect:  # nobody waits for a response
             return
-        except asyncio.CancelledError:  # the server cancels what is left when its grace is over
-            stopped = HttpError(503, "Stopped", "The server is stopping. Send the request again.", RETRY_SOON)
-            response = endpoint.error_format(stopped, request, endpoint.error_code)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             response = endpoint.error_format(as_http_error(error, request), request, endpoint.error_code)
         await _send(response, request, send)
         seconds = time.perf_counter() - began
@@ -106,7 +95,7 @@ class EndpointApp:
             request.values = {
                 name: unquote(value, errors="strict") if "%" in value else value for name, value in values.items()
             }
-            request.loop_name = request.values.get("loop", DEFAULT_LOOP)
+            request.loop_name = request.values.get("loop", request.loop_name)
         _check_headers(request, scope)
         if endpoint.scope != OPEN:
             request.key_name = site.authenticator.admit(request, endpoint.scope)

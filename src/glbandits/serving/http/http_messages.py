@@ -1,6 +1,7 @@
 """Requests, responses and errors, as the handlers of all endpoints use them."""
 
 import logging
+from asyncio import CancelledError
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import NamedTuple
@@ -13,8 +14,6 @@ from glbandits.serving.domain.errors import QueueFull, StoreError, UnknownLoop
 
 log = logging.getLogger(__name__)
 
-JSON_TYPE = b"application/json"
-DEFAULT_LOOP = "default"
 RETRY_SOON = ((b"retry-after", b"1"),)
 
 
@@ -31,7 +30,7 @@ class Request(msgspec.Struct):
     """The x-request-id of the client, or a random one. The log and the response have the same."""
     values: Mapping[str, str] = {}
     """The parameters of the path, decoded."""
-    loop_name: str = DEFAULT_LOOP
+    loop_name: str = "default"
     """The loop that the path names, or the default loop."""
     key_name: str = "none"
     """The name of the key, once it was checked."""
@@ -47,7 +46,7 @@ class Response(NamedTuple):
 
     status: int
     body: bytes = b""
-    content_type: bytes = JSON_TYPE
+    content_type: bytes = b"application/json"
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
@@ -62,10 +61,12 @@ class HttpError(GlbanditsError):
         self.status, self.code, self.message, self.headers = status, code, message, headers
 
 
-def as_http_error(error: Exception, request: Request) -> HttpError:
+def as_http_error(error: BaseException, request: Request) -> HttpError:
     """Map an exception to an error response. Unexpected exceptions are logged, and the client learns no details."""
     if isinstance(error, HttpError):
         return error
+    if isinstance(error, CancelledError):  # the server cancels what is left when its grace is over
+        return HttpError(503, "Stopped", "The server is stopping. Send the request again.", RETRY_SOON)
     if isinstance(error, UnicodeDecodeError):
         return HttpError(400, "BadRequest", "the path or the query is not UTF-8")
     if isinstance(error, RecursionError):  # only parsers of the request recurse

@@ -237,19 +237,15 @@ class Loops(Wire, frozen=True, kw_only=True):
     loops: list[str]
 
 
-def _default(field: msgspec.structs.FieldInfo) -> Any:
-    if field.default_factory is msgspec.NODEFAULT:
-        return field.default
-    return msgspec.field(default_factory=field.default_factory)
-
-
 LoopConfiguration: Any = msgspec.defstruct(
     "LoopConfiguration",
-    [(field.name, field.type, _default(field)) for field in msgspec.structs.fields(LoopConfig)],
+    [
+        (field.name, field.type, msgspec.field(default=field.default, default_factory=field.default_factory))  # type: ignore[call-overload]
+        for field in msgspec.structs.fields(LoopConfig)
+    ],
+    bases=(Wire,),
     namespace={"__doc__": "Settings of a loop. What is left out of a whole configuration has its default."},
     frozen=True,
     kw_only=True,
-    rename="camel",
-    forbid_unknown_fields=True,
 )
 """`LoopConfig` in camelCase, so that no setting has two homes."""
