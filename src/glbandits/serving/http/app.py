@@ -1,8 +1,7 @@
 """`create_app`: the service as a Starlette application."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -16,8 +15,6 @@ from glbandits.serving.http.personalizer.evaluations import end_abandoned
 from glbandits.serving.http.site import EvaluateLog, Site
 from glbandits.serving.server_settings import Settings
 
-Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[None]]
-
 
 def create_app(settings: Settings, *, evaluate_log: EvaluateLog | None = None) -> Starlette:
     """The service as an ASGI application.
@@ -29,22 +26,21 @@ def create_app(settings: Settings, *, evaluate_log: EvaluateLog | None = None) -
         settings: of the server. Those about sockets and processes are for `glb serve` alone.
         evaluate_log: runs the evaluations of Personalizer's API; without it they are refused.
     """
-    site = Site(settings, evaluate_log=evaluate_log)
+    return app_of(Site(settings, evaluate_log=evaluate_log))
+
+
+def app_of(site: Site, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:
+    """An application of a site and endpoints."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        await site.start()
         try:
-            end_abandoned(site.service.store, settings.loops, site.service.clock)
+            await site.start()
+            end_abandoned(site.service.store, site.settings.loops, site.service.clock)
             yield
         finally:
             await site.close()
 
-    return app_of(site, lifespan)
-
-
-def app_of(site: Site, lifespan: Lifespan | None = None, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:
-    """An application of a site and endpoints."""
     routes = [
         Route(prefix + endpoint.path, EndpointApp(endpoint, site), methods=[endpoint.method])
         for endpoint in endpoints

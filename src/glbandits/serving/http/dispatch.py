@@ -6,9 +6,12 @@ import re
 import time
 from collections.abc import Sequence
 from functools import lru_cache
+from inspect import iscoroutinefunction
 from random import getrandbits
+from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -29,6 +32,7 @@ ONCE = (b"host", b"ocp-apim-subscription-key", b"authorization", b"content-type"
 LONGEST_CACHED = 256
 """Characters of paths that are cached."""
 PERSONALIZER_PATH = re.compile(r"(/loops/[^/]+)?/personalizer(/|$)")
+encode_json = msgspec.json.Encoder().encode
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 
 
@@ -72,6 +76,7 @@ class EndpointApp:
         self._endpoint, self._site = endpoint, site
         self._max_body = site.settings.max_body if endpoint.max_body is None else endpoint.max_body
         self._known = None if endpoint.parameters is None else tuple(one.name for one in endpoint.parameters)
+        self._is_async = iscoroutinefunction(endpoint.handler)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -102,7 +107,9 @@ class EndpointApp:
         if request.query and self._known is not None:
             _check_query(request.query, self._known)
         request.body = await _read_body(receive, self._max_body, request)
-        return await endpoint.handler(site, request)
+        if self._is_async:
+            return _as_response(await endpoint.handler(site, request), endpoint.status)
+        return await asyncio.to_thread(lambda: _as_response(endpoint.handler(site, request), endpoint.status))
 
 
 class NoEndpointApp(EndpointApp):
@@ -121,6 +128,10 @@ class NoEndpointApp(EndpointApp):
             raise HttpError(404, "NotFound", f"there is nothing at {request.path}")
         message = f"{request.path} takes {self._allowed}; got {request.method}"
         raise HttpError(405, "MethodNotAllowed", message, ((b"allow", self._allowed.encode()),))
+
+
+def _as_response(content: Any, status: int) -> Response:
+    return content if isinstance(content, Response) else Response(status, encode_json(content))
 
 
 def _request_of(scope: Scope) -> Request:
@@ -161,23 +172,17 @@ def _check_query(query: str, known: tuple[str, ...]) -> None:
 async def _read_body(receive: Receive, limit: int, request: Request) -> bytes:
     """Read the whole body. Stops reading and raises a 413 as soon as it is larger than `limit`."""
     length = request.headers.get(b"content-length", b"0")
-    if length.isdigit() and int(length) > limit:
-        raise _too_large(limit)
-    parts, size, more = list[bytes](), 0, True
-    while more:
+    parts, size, more = list[bytes](), int(length) if length.isdigit() and int(length) > limit else 0, True
+    while more and size <= limit:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        if size > limit:
-            raise _too_large(limit)
         more = message.get("more_body", False)
+    if size > limit:
+        raise HttpError(413, "PayloadSizeExceeded", f"a body may have {limit} bytes; send less")
     return b"".join(parts)
-
-
-def _too_large(limit: int) -> HttpError:
-    return HttpError(413, "PayloadSizeExceeded", f"a body may have {limit} bytes; send less")
 
 
 async def _send(response: Response, request: Request, send: Send) -> None:

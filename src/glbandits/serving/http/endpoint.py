@@ -26,8 +26,10 @@ class Endpoint(NamedTuple):
     """With {parameters}, without the prefix of a loop."""
     scope: str
     """The scope that a key needs; `OPEN` if no key is needed."""
-    handler: Handler
-    """The first line of its docstring is the summary."""
+    handler: Callable[[Site, Request], Any]
+    """Returns what is sent as JSON, or a `Response`. It runs in a thread, unless it is a coroutine function.
+
+    The first line of its docstring is the summary."""
     request: Any = None
     """The type of the JSON body; bytes for any body; a union if either may be sent; None if there is none."""
     response: Any = None

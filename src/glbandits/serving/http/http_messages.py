@@ -14,6 +14,7 @@ from glbandits.serving.domain.errors import QueueFull, StoreError, UnknownLoop
 
 log = logging.getLogger(__name__)
 
+BYTES_TYPE = b"application/octet-stream"
 RETRY_SOON = ((b"retry-after", b"1"),)
 
 

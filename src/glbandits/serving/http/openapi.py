@@ -30,10 +30,6 @@ ABOUT = (
 @cache
 def openapi_json(endpoints: tuple[Endpoint, ...]) -> bytes:
     """The document as JSON."""
-    return msgspec.json.format(msgspec.json.encode(_document(endpoints)), indent=2) + b"\n"
-
-
-def _document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     operations = list(_operations(endpoints))
     types = [kind for one in operations for kind in (*_types(one.request), *_types(one.response)) if kind is not bytes]
     references, components = msgspec.json.schema_components([*types, Problem], ref_template=REFERENCE)
@@ -41,19 +37,18 @@ def _document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas)
-    return {
+    security = {
+        "bearer": {"type": "http", "scheme": "bearer"},
+        "key": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"},
+    }
+    document = {
         "openapi": "3.1.0",
         "info": {"title": "glbandits", "version": __version__, "description": ABOUT},
-        "security": [{"bearer": []}, {"key": []}],
+        "security": [{name: []} for name in security],
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer"},
-                "key": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"},
-            },
-        },
+        "components": {"schemas": components, "securitySchemes": security},
     }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def _operations(endpoints: Sequence[Endpoint]) -> Iterator[Endpoint]:

@@ -15,17 +15,15 @@ from glbandits.errors import InvalidInput
 from glbandits.serving.domain.event_ids import new_event_id
 from glbandits.serving.domain.events import Decision, DecisionRequest
 from glbandits.serving.domain.request_features import DENSE
-from glbandits.serving.http.http_messages import HttpError, Request, Response
+from glbandits.serving.http.http_messages import BYTES_TYPE, HttpError, Request
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1.schemas import LONGEST_ID, Decided, DecideRequest
 from glbandits.serving.server_settings import Settings
 
-FLOATS_TYPE = b"application/octet-stream"
 FLOAT32 = np.dtype("<f4")
 
 Content = TypeVar("Content")
 
-_encode = msgspec.json.Encoder().encode
 _decide_request = msgspec.json.Decoder(DecideRequest).decode
 
 
@@ -37,13 +35,13 @@ def parse_json(decode: Callable[[bytes], Content], body: bytes) -> Content:
         raise HttpError(400, "BadRequest", f"the body cannot be used: {error}") from None
 
 
-async def decide(site: Site, request: Request) -> Response:
+async def decide(site: Site, request: Request) -> Decided:
     """Choose an arm: from JSON, or from a body of float32 numbers."""
-    if request.headers.get(b"content-type") == FLOATS_TYPE:
+    if request.headers.get(b"content-type") == BYTES_TYPE:
         question = _floats_request(request, site.settings)
     else:
         question = decision_request(parse_json(_decide_request, request.body), site.settings)
-    return Response(200, _encode(decided(*await site.service.decide(request.loop_name, question))))
+    return decided(*await site.service.decide(request.loop_name, question))
 
 
 def model_version(epoch: int, number: int) -> str:

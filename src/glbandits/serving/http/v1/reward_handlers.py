@@ -8,7 +8,7 @@ import msgspec
 from glbandits.errors import LARGEST, InvalidInput, number
 from glbandits.maths.links import find_link
 from glbandits.serving.domain.events import Aggregation, EventStatus
-from glbandits.serving.http.http_messages import Request, Response, as_http_error
+from glbandits.serving.http.http_messages import Request, as_http_error
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1 import schemas
 from glbandits.serving.http.v1.decision_handlers import Content, decided, decision_request, parse_json, unknown_event
@@ -21,20 +21,18 @@ _activate_request = msgspec.json.Decoder(schemas.ActivateRequest).decode
 _batch_request = msgspec.json.Decoder(schemas.BatchRequest).decode
 
 
-async def reward(site: Site, request: Request) -> Response:
+async def reward(site: Site, request: Request) -> schemas.Rewarded:
     """Tell what came of a decision."""
-    sent = parse_json(_reward_request, request.body)
-    return Response(200, msgspec.json.encode(await _rewarded(site, request.loop_name, sent)))
+    return await _rewarded(site, request.loop_name, parse_json(_reward_request, request.body))
 
 
-async def activate(site: Site, request: Request) -> Response:
+async def activate(site: Site, request: Request) -> schemas.Rewarded:
     """Let a deferred decision count."""
     event_id = parse_json(_activate_request, request.body).event_id
-    status = await site.service.activate(request.loop_name, event_id)
-    return Response(200, msgspec.json.encode(_known(event_id, status)))
+    return _known(event_id, await site.service.activate(request.loop_name, event_id))
 
 
-async def batch(site: Site, request: Request) -> Response:
+async def batch(site: Site, request: Request) -> schemas.BatchReply:
     """Many of both, each with an outcome of its own."""
     sent = parse_json(_batch_request, request.body)
     size, loop = len(sent.decide) + len(sent.reward), request.loop_name
@@ -47,11 +45,10 @@ async def batch(site: Site, request: Request) -> Response:
     rewards = [_rewarded(site, loop, item) for item in sent.reward]
     # All begin in this order, so the log has the decisions before the rewards.
     done = await asyncio.gather(*decisions, *rewards, return_exceptions=True)
-    reply = schemas.BatchReply(
+    return schemas.BatchReply(
         decide=[_outcome(schemas.DecideOutcome, "decided", item, request) for item in done[: len(decisions)]],
         reward=[_outcome(schemas.RewardOutcome, "rewarded", item, request) for item in done[len(decisions) :]],
     )
-    return Response(200, msgspec.json.encode(reply))
 
 
 def _outcome(kind: Callable[..., Content], name: str, done: object, request: Request) -> Content:
