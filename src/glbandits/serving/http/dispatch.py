@@ -131,17 +131,16 @@ class NoEndpointApp(EndpointApp):
 
 
 def _as_response(content: Any, status: int) -> Response:
-    return content if isinstance(content, Response) else Response(status, encode_json(content))
+    if isinstance(content, Response):
+        return content
+    return Response(status, b"" if content is None else encode_json(content))
 
 
 def _request_of(scope: Scope) -> Request:
     headers = dict(scope["headers"])
-    request_id = headers.get(b"x-request-id")
-    if request_id is not None and _REQUEST_ID.fullmatch(request_id):
-        name = request_id.decode()
-    else:
-        name = f"{getrandbits(64):016x}"
-    return Request(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), headers, name)
+    match = _REQUEST_ID.fullmatch(headers.get(b"x-request-id", b""))
+    request_id = match[0].decode() if match else f"{getrandbits(64):016x}"
+    return Request(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), headers, request_id)
 
 
 def _check_headers(request: Request, scope: Scope) -> None:

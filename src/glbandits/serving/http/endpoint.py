@@ -27,9 +27,8 @@ class Endpoint(NamedTuple):
     scope: str
     """The scope that a key needs; `OPEN` if no key is needed."""
     handler: Callable[[Site, Request], Any]
-    """Returns what is sent as JSON, or a `Response`. It runs in a thread, unless it is a coroutine function.
-
-    The first line of its docstring is the summary."""
+    """Returns what is sent as JSON, None for no content, or a `Response`. It runs in a thread, unless it is a coroutine
+    function. The first line of its docstring is the summary."""
     request: Any = None
     """The type of the JSON body; bytes for any body; a union if either may be sent; None if there is none."""
     response: Any = None

@@ -102,9 +102,9 @@ class LimitedProtocol(HttpToolsProtocol):
         except httptools.HttpParserError as error:
             log.info("Invalid HTTP request from %s: %s", self.client[0] if self.client else "unknown", error)
             self._refuse(400)
-        else:
-            if self._unprogressed > MAX_HEAD:
-                self._refuse(431)
+            return
+        if self._unprogressed > MAX_HEAD:
+            self._refuse(431)
 
     def _feed(self, data: bytes) -> None:
         """Let the parser read. The parser skips the body of a request to upgrade, so parse it without the upgrade."""

@@ -126,9 +126,10 @@ def _limit(parameters: dict[str, str], default: int, most: int) -> int:
     return limit
 
 
-def model(site: Site, request: Request) -> Response:
+async def model(site: Site, request: Request) -> Response:
     """The model that decides now, as a safetensors file that `Bandit.load` reads."""
-    return Response(200, site.service.loop(request.loop_name).export_model(), BYTES_TYPE)
+    content = await asyncio.to_thread(site.service.loop(request.loop_name).export_model)
+    return Response(200, content, BYTES_TYPE)
 
 
 def moment(at: int) -> datetime:
@@ -144,6 +145,7 @@ def record_of(logged: LoggedDecision) -> schemas.EventRecord:
         schemas.EventReward(number=one.sequence, at=moment(one.timestamp), value=one.value, key=one.key, late=one.late)
         for one in logged.rewards
     ]
+    request, is_dense = decision.request, decision.encoding == DENSE
     return schemas.EventRecord(
         **same | {"seed": str(decision.seed)},
         number=logged.sequence,
@@ -152,14 +154,10 @@ def record_of(logged: LoggedDecision) -> schemas.EventRecord:
         activated_at=None if logged.activated_at is None else moment(logged.activated_at),
         rewards=rewards,
         wait=decision.reward_window / SECOND,
-        features=_features(decision),
+        features=np.frombuffer(request).reshape(len(decision.actions), -1).tolist()
+        if is_dense
+        else msgspec.Raw(request),
     )
-
-
-def _features(decision: Decision) -> Any:
-    if decision.encoding != DENSE:
-        return msgspec.Raw(decision.request)
-    return np.frombuffer(decision.request).reshape(len(decision.actions), -1).tolist()
 
 
 async def explanation(site: Site, request: Request) -> Response:
