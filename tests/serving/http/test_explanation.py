@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.http.v1 import explanation_handler
+from glbandits.serving.http.v1 import admin_handlers
 from tests.serving.http import personalizer
 from tests.serving.http.native import ARMS, Site
 from tests.serving.http.test_personalizer_multi_slot import RANK, asked
@@ -94,9 +94,9 @@ def test_too_many_decisions_are_not_learned_again(site: Site, monkeypatch: pytes
     exact = explanation(site, "e")
     for _ in range(4):
         teach(site)
-    monkeypatch.setattr(explanation_handler, "MOST_RELEARNED", 10)
+    monkeypatch.setattr(admin_handlers, "MOST_RELEARNED", 10)
     assert explanation(site, "e") == exact
-    monkeypatch.setattr(explanation_handler, "MOST_RELEARNED", most)
+    monkeypatch.setattr(admin_handlers, "MOST_RELEARNED", most)
     other = explanation(site, "e")
     check_sums(other)
     assert (other["exact"], other["modelVersion"]) == (False, exact["modelVersion"])

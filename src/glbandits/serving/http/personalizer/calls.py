@@ -1,15 +1,15 @@
 """What all calls of Personalizer's API share: versions in paths, bodies that are decoded, results that are encoded."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import wraps
+from inspect import iscoroutinefunction
 from typing import Any, TypeVar
 
 import msgspec
 from starlette.convertors import StringConvertor, register_url_convertor
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.http.endpoint import Handler
-from glbandits.serving.http.http_messages import NO_CONTENT, HttpError, Request, Response
+from glbandits.serving.http.http_messages import HttpError, Request
 from glbandits.serving.http.site import Site
 
 DATED = "2022-09-01-preview"
@@ -26,33 +26,31 @@ for name, regex in CONVERTORS.items():
     register_url_convertor(name, type(name, (StringConvertor,), {"regex": regex})())
 
 Sent = TypeVar("Sent")
-_encode = msgspec.json.Encoder().encode
 
 
-def personalizer_handler(call: Callable[..., Awaitable[Any]], sent: Any, status: int) -> Handler:
-    """Make a handler of a function that takes the site, the request and, if it has a type, the decoded body.
+def personalizer_handler(call: Callable[..., Any], sent: Any) -> Callable[[Site, Request], Any]:
+    """Make a handler of a function that takes the site, the request and, if `sent` is its type, the decoded body.
 
     Requests that name a known version neither in the path nor in the query are refused.
-
-    Args:
-        call: returns the content of the response, None for no content, or a `Response`.
-        sent: the type of the body; None and bytes are not decoded.
-        status: of a response with content.
     """
     decoder = None if sent in (None, bytes) else msgspec.json.Decoder(sent)
 
-    @wraps(call)
-    async def handle(site: Site, request: Request) -> Response:
+    def body_of(request: Request) -> tuple[Any, ...]:
         if not request.values["version"]:
             version = request.parameters().get("api-version")
             if version not in KNOWN:
                 raise HttpError(400, "BadRequest", f"api-version should be one of {', '.join(KNOWN)}; got {version!r}")
-        result = await (call(site, request, decode(request.body, decoder)) if decoder else call(site, request))
-        if result is None:
-            return NO_CONTENT
-        return result if isinstance(result, Response) else Response(status, _encode(result))
+        return () if decoder is None else (decode(request.body, decoder),)
 
-    return handle
+    @wraps(call)
+    async def handle_on_event_loop(site: Site, request: Request) -> Any:
+        return await call(site, request, *body_of(request))
+
+    @wraps(call)
+    def handle_in_thread(site: Site, request: Request) -> Any:
+        return call(site, request, *body_of(request))
+
+    return handle_on_event_loop if iscoroutinefunction(call) else handle_in_thread
 
 
 def decode(body: bytes, decoder: "msgspec.json.Decoder[Sent]") -> Sent:

@@ -1,6 +1,5 @@
 """Service configuration and policy: the contract's words for what a loop can be told."""
 
-import asyncio
 import json
 import logging
 from dataclasses import fields
@@ -35,20 +34,20 @@ NOT_OFFERED = {
 """Fields that are refused if they are set, because the sender would believe that it happens."""
 
 
-async def get_service(site: Site, request: Request) -> ServiceConfiguration:
+def get_service(site: Site, request: Request) -> ServiceConfiguration:
     """The configuration of the loop."""
-    return await _described(site, site.service.loop(request.loop_name))
+    return _described(site, site.service.loop(request.loop_name))
 
 
-async def put_service(site: Site, request: Request, sent: ServiceConfiguration) -> ServiceConfiguration:
+def put_service(site: Site, request: Request, sent: ServiceConfiguration) -> ServiceConfiguration:
     """Tell the loop something else. What is left out stays as it is."""
     loop = site.service.loop(request.loop_name)
-    await asyncio.to_thread(loop.reconfigure, lambda current: _configured(current, sent))
-    return await _described(site, loop)
+    loop.reconfigure(lambda current: _configured(current, sent))
+    return _described(site, loop)
 
 
-async def _described(site: Site, loop: Loop) -> ServiceConfiguration:
-    document = await asyncio.to_thread(site.service.store.latest_document, loop.name, CONFIGURATION)
+def _described(site: Site, loop: Loop) -> ServiceConfiguration:
+    document = site.service.store.latest_document(loop.name, CONFIGURATION)
     settings = {name: getattr(loop.configuration, name) for name in SHARED}
     return ServiceConfiguration(
         **settings | {name: duration_text(settings[name]) for name in DURATIONS},
@@ -75,12 +74,12 @@ def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopCo
         raise InvalidInput(f"{NAMES.get(field, field)} {rest}") from None
 
 
-async def get_policy(site: Site, request: Request) -> PolicyContract:
+def get_policy(site: Site, request: Request) -> PolicyContract:
     """The policy that the loop runs."""
     return policy_contract(site.service.loop(request.loop_name).configuration)
 
 
-async def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyContract:
+def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyContract:
     """Run another policy, with a new model.
 
     A Vowpal Wabbit command line cannot be run. It changes nothing, and the answer is the policy that is run in its
@@ -90,20 +89,18 @@ async def put_policy(site: Site, request: Request, sent: PolicyContract) -> Poli
     if sent.arguments.lstrip().startswith(VW_ARGUMENT):
         log.warning("loop %s goes on with its policy: it was sent the Vowpal Wabbit one %r", loop.name, sent.name)
         return policy_contract(loop.configuration)
-    return await run_policy(loop, *parse_arguments(sent.arguments))
+    return run_policy(loop, *parse_arguments(sent.arguments))
 
 
-async def delete_policy(site: Site, request: Request) -> PolicyContract:
+def delete_policy(site: Site, request: Request) -> PolicyContract:
     """Run the default policy."""
     default = LoopConfig()
-    return await run_policy(site.service.loop(request.loop_name), default.policy, default.settings)
+    return run_policy(site.service.loop(request.loop_name), default.policy, default.settings)
 
 
-async def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> PolicyContract:
+def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> PolicyContract:
     """Run another policy, with a new model."""
-    changed = await asyncio.to_thread(
-        loop.reconfigure, lambda current: msgspec.structs.replace(current, policy=policy, settings=settings)
-    )
+    changed = loop.reconfigure(lambda current: msgspec.structs.replace(current, policy=policy, settings=settings))
     return policy_contract(changed)
 
 

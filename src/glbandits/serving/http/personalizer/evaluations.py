@@ -87,7 +87,8 @@ async def _begin(site: Site, request: Request, asked: EvaluationContract, evalua
         status="pending",
         creation_time=as_time(site.service.clock()),
     )
-    await _save(site, loop, StoredEvaluation(evaluation_id, evaluation, Worker(gethostname(), os.getpid())))
+    pending = StoredEvaluation(evaluation_id, evaluation, Worker(gethostname(), os.getpid()))
+    await asyncio.to_thread(_save, site, loop, pending)
     running = asyncio.create_task(_finish(site, site.evaluate_log, loop, evaluation, asked.policies))
     site.tasks.add(running)  # the event loop itself would let go of it
     running.add_done_callback(site.tasks.discard)
@@ -111,42 +112,41 @@ async def _finish(
         done = msgspec.structs.replace(
             evaluation, status="completed", policy_results=results, optimal_policy=best.name if best else None
         )
-    await _save(site, loop, StoredEvaluation(evaluation.id, done))
+    await asyncio.to_thread(_save, site, loop, StoredEvaluation(evaluation.id, done))
 
 
-async def get(site: Site, request: Request) -> Evaluation:
+def get(site: Site, request: Request) -> Evaluation:
     """An evaluation, and its results when they are there."""
-    return await _find(site, request, request.values["evaluation"])
+    return _find(site, request, request.values["evaluation"])
 
 
-async def list_all(site: Site, request: Request) -> list[Evaluation]:
+def list_all(site: Site, request: Request) -> list[Evaluation]:
     """All evaluations, the oldest first."""
     loop = site.service.loop(request.loop_name).name
-    return await asyncio.to_thread(stored_evaluations, site.service.store, loop, site.service.clock)
+    return stored_evaluations(site.service.store, loop, site.service.clock)
 
 
-async def delete(site: Site, request: Request) -> None:
+def delete(site: Site, request: Request) -> None:
     """Forget an evaluation."""
-    evaluation = await _find(site, request, request.values["evaluation"])
-    await _save(site, request.loop_name, StoredEvaluation(evaluation.id, None))
+    evaluation = _find(site, request, request.values["evaluation"])
+    _save(site, request.loop_name, StoredEvaluation(evaluation.id, None))
 
 
-async def apply(site: Site, request: Request, wanted: PolicyReference) -> None:
+def apply(site: Site, request: Request, wanted: PolicyReference) -> None:
     """Run a policy that was evaluated."""
-    results = (await _find(site, request, wanted.evaluation_id)).policy_results
+    results = _find(site, request, wanted.evaluation_id).policy_results
     arguments = [result.arguments for result in results if result.name == wanted.policy_name]
     if not arguments:
         raise HttpError(404, "LearningSettingsNotFound", f"the evaluation has no policy {wanted.policy_name!r}")
-    await run_policy(site.service.loop(request.loop_name), *parse_arguments(arguments[0]))
+    run_policy(site.service.loop(request.loop_name), *parse_arguments(arguments[0]))
 
 
-async def _save(site: Site, loop: str, stored: StoredEvaluation) -> None:
-    body = msgspec.json.encode(stored)
-    await asyncio.to_thread(site.service.store.save_document, loop, EVALUATION, site.service.clock(), body)
+def _save(site: Site, loop: str, stored: StoredEvaluation) -> None:
+    site.service.store.save_document(loop, EVALUATION, site.service.clock(), msgspec.json.encode(stored))
 
 
-async def _find(site: Site, request: Request, evaluation_id: str) -> Evaluation:
-    for evaluation in await list_all(site, request):
+def _find(site: Site, request: Request, evaluation_id: str) -> Evaluation:
+    for evaluation in list_all(site, request):
         if evaluation.id == evaluation_id:
             return evaluation
     raise HttpError(404, "EvaluationNotFound", f"there is no evaluation {evaluation_id!r}")
