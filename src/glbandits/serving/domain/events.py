@@ -155,6 +155,32 @@ class SettledDecision(msgspec.Struct, frozen=True):
     activated: bool
 
 
+class LoggedReward(msgspec.Struct, frozen=True):
+    """A reward as it is in the log."""
+
+    sequence: int
+    timestamp: int
+    value: float
+    key: str
+    late: bool
+
+
+class LoggedDecision(msgspec.Struct, frozen=True):
+    """A decision as it is in the log, with all that came of it so far."""
+
+    sequence: int
+    decision: Decision
+    rewards: tuple[LoggedReward, ...]
+    """Late ones too, in the order in which they came."""
+    activated_at: int | None
+    """When it was activated in time; None if it was not."""
+
+    def settled(self) -> SettledDecision:
+        """The same with only what came in time."""
+        rewards = tuple((reward.timestamp, reward.value) for reward in self.rewards if not reward.late)
+        return SettledDecision(self.sequence, self.decision, rewards, self.activated_at is not None)
+
+
 ACTION_SIZE = 128
 """Approximate bytes of an action in memory beside its features: its id and its probability."""
 

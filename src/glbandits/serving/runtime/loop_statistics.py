@@ -12,7 +12,7 @@ from typing import NamedTuple
 from glbandits.serving.domain.events import SettledDecision
 from glbandits.serving.domain.loop_config import SECOND
 from glbandits.serving.domain.reward_aggregates import Observation, Tally, observation_of
-from glbandits.serving.storage.event_store import EventStore, LoggedDecision
+from glbandits.serving.storage.event_store import EventStore
 
 MOST_RECALLED, PAGE = 20_000, 500
 """Decisions of the log that are counted after a start, and so many at a time."""
@@ -144,7 +144,7 @@ class LoopStatistics:
         """
         while self._left:  # the newest first, so that those which are left out are the oldest
             page = self._store.search(self._loop, "", min(PAGE, self._left), self._before)
-            self._count(map(_settled, page))
+            self._count(logged.settled() for logged in page)
             self._left = self._left - len(page) if len(page) == PAGE else 0
             self._before = page[-1].sequence if page else 0
 
@@ -178,8 +178,3 @@ def _empty_timelines() -> dict[Window, Timeline]:
         Window.DAY: Timeline(5 * MINUTE, 288, forgets=True),
         Window.ALL: Timeline(SECOND, 500, forgets=False),
     }
-
-
-def _settled(logged: LoggedDecision) -> SettledDecision:
-    rewards = tuple((reward.timestamp, reward.value) for reward in logged.rewards if not reward.late)
-    return SettledDecision(logged.sequence, logged.decision, rewards, logged.activated_at is not None)

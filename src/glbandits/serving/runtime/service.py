@@ -10,12 +10,20 @@ from typing import NamedTuple
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError, UnknownLoop
-from glbandits.serving.domain.events import Activation, Decision, DecisionRequest, EventStatus, Receipt, Reward
+from glbandits.serving.domain.events import (
+    Activation,
+    Decision,
+    DecisionRequest,
+    EventStatus,
+    LoggedDecision,
+    Receipt,
+    Reward,
+)
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.runtime.batch_writer import QUEUE_BYTES, BatchWriter, WriterState
 from glbandits.serving.runtime.failure_log import FailureLog
 from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.storage.event_store import EventStore, LoggedDecision
+from glbandits.serving.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
 

@@ -6,17 +6,15 @@ At every row that SQLite returns Python's lock may change hands, and a busy even
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from itertools import chain, groupby
+from itertools import chain
 from typing import Any
 
 import msgspec
 
-from glbandits.serving.domain.event_rules import EventClassifier, Kind, Known, Mark, Name
-from glbandits.serving.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward, SettledDecision
-from glbandits.serving.storage.event_store import LoggedDecision, LoggedReward, LogSummary
+from glbandits.serving.domain.event_rules import EventClassifier, Known, Mark, Name
+from glbandits.serving.domain.events import Activation, Decision, Event, Receipt, Reward
+from glbandits.serving.storage.event_store import Rows, encode_body
 
-encode_body = msgspec.msgpack.Encoder().encode
-decode_body = msgspec.msgpack.Decoder(Decision).decode
 encode_json = msgspec.json.Encoder().encode
 decode_json = msgspec.json.Decoder().decode
 
@@ -177,143 +175,16 @@ def _json(value: object) -> str:
     return encode_json(value).decode()
 
 
-def last_settled(
-    connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int, made_before: int, logged_through: int
-) -> int:
-    """The number of the last decision that can be closed, see `EventStore.seal`; 0 if there is none."""
-    last, closable = 0, max(_sealed(connection, loop), logged_through)
-    for number, at, deadline in connection.execute(
-        "SELECT number, at, deadline FROM decisions WHERE loop = ? AND number > ? ORDER BY number LIMIT ?",
-        (loop, after, limit),
-    ):
-        if deadline >= now and at >= made_before and number > closable:
-            break
-        last = number
-    return last
-
-
-def _sealed(connection: sqlite3.Connection, loop: str) -> int:
-    row = connection.execute("SELECT number FROM seals WHERE loop = ?", (loop,)).fetchone()
-    return 0 if row is None else int(row[0])
-
-
-def settled(connection: sqlite3.Connection, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
-    """See `EventStore.settled`. Three ranges, merged."""
-    found: list[tuple[int, bytes]] = []
-    sealed = _sealed(connection, loop)
-    for number, deadline, body in connection.execute(
-        "SELECT number, deadline, body FROM decisions WHERE loop = ? AND number > ? ORDER BY number LIMIT ?",
-        (loop, after, limit),
-    ):
-        if deadline >= now and number > sealed:
-            break
-        found.append((number, body))
-    if not found:
-        return []
-    span = (loop, found[0][0], found[-1][0])
-    rewards: dict[int, list[tuple[int, float]]] = {}
-    for decision, at, value in connection.execute(
-        "SELECT decision, at, value FROM rewards"
-        " WHERE loop = ? AND decision BETWEEN ? AND ? AND late = 0 ORDER BY decision, number",
-        span,
-    ):
-        rewards.setdefault(decision, []).append((at, value))
-    activated = {
-        decision
-        for (decision,) in connection.execute(
-            "SELECT decision FROM activations WHERE loop = ? AND decision BETWEEN ? AND ? AND late = 0", span
-        )
-    }
-    return [
-        SettledDecision(number, decode_body(body), tuple(rewards.get(number, ())), number in activated)
-        for number, body in found
-    ]
-
-
-def look_up(connection: sqlite3.Connection, loop: str, numbers: Sequence[int]) -> list[LoggedDecision]:
-    """The decisions of these numbers, in this order, with all that came of them."""
-    asked = (loop, msgspec.json.encode(numbers).decode())
-    bodies = dict(
-        connection.execute(
-            "SELECT number, body FROM decisions WHERE loop = ? AND number IN (SELECT value FROM json_each(?))", asked
-        )
+def entries(connection: sqlite3.Connection, loop: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
+    """Read the rows of decisions, of their rewards, and of their activations."""
+    asked, among = (loop, _json(sequences)), "IN (SELECT value FROM json_each(?))"
+    rewards = "SELECT decision, number, at, value, key, late FROM rewards"
+    activations = "SELECT decision, at FROM activations"
+    return (
+        connection.execute(f"SELECT number, body FROM decisions WHERE loop = ? AND number {among}", asked),
+        connection.execute(f"{rewards} WHERE loop = ? AND decision {among} ORDER BY decision, number", asked),
+        connection.execute(f"{activations} WHERE loop = ? AND decision {among} AND late = 0", asked),
     )
-    rows = connection.execute(
-        "SELECT decision, number, at, value, key, late FROM rewards"
-        " WHERE loop = ? AND decision IN (SELECT value FROM json_each(?)) ORDER BY decision, number",
-        asked,
-    )
-    rewards: dict[int, tuple[LoggedReward, ...]] = {
-        decision: tuple(LoggedReward(number, at, value, key, bool(late)) for _, number, at, value, key, late in group)
-        for decision, group in groupby(rows, key=lambda row: row[0])
-    }
-    activated = dict(
-        connection.execute(
-            "SELECT decision, at FROM activations"
-            " WHERE loop = ? AND decision IN (SELECT value FROM json_each(?)) AND late = 0",
-            asked,
-        )
-    )
-    return [
-        LoggedDecision(number, decode_body(bodies[number]), rewards.get(number, ()), activated.get(number))
-        for number in numbers
-        if number in bodies
-    ]
-
-
-def find(connection: sqlite3.Connection, loop: str, event_id: str, slot: str | None = None) -> list[int]:
-    """The number of the decision of this name, if there is one; without a slot, of all decisions of the event."""
-    found = connection.execute(
-        "SELECT number FROM decisions WHERE loop = ? AND event_id = ? AND slot = coalesce(?, slot) ORDER BY number",
-        (loop, event_id, slot),
-    )
-    return [number for (number,) in found]
-
-
-def newest(connection: sqlite3.Connection, loop: str, prefix: str, limit: int, before: int) -> list[int]:
-    """Numbers of the newest decisions whose event_id begins so."""
-    if not prefix:
-        found = connection.execute(
-            "SELECT number FROM decisions WHERE loop = ? AND number < ? ORDER BY number DESC LIMIT ?",
-            (loop, before, limit),
-        )
-    else:
-        # The plus keeps SQLite from going through all numbers in order: few names begin so. The end of the range has
-        # the last character there is: whatever begins with the prefix is not greater.
-        found = connection.execute(
-            "SELECT number FROM decisions WHERE loop = ? AND event_id BETWEEN ? AND ? AND +number < ?"
-            " ORDER BY +number DESC LIMIT ?",
-            (loop, prefix, prefix + chr(0x10FFFF), before, limit),
-        )
-    return [number for (number,) in found]
-
-
-def summary(connection: sqlite3.Connection, loop: str) -> LogSummary:
-    """See `EventStore.summary`."""
-    first, last = (
-        connection.execute(
-            f"SELECT at FROM decisions WHERE loop = ? ORDER BY number {order} LIMIT 1", (loop,)
-        ).fetchone()
-        for order in ("ASC", "DESC")
-    )
-    counts: dict[Kind, dict[EventStatus, int]] = {
-        kind: dict.fromkeys(EventStatus, 0) for kind in ("decision", "reward", "activation")
-    }
-    found = "SELECT kind, status, count FROM event_counts WHERE loop = ? AND kind <> 'event'"
-    for kind, status, count in connection.execute(found, (loop,)):
-        counts[kind][EventStatus(status)] = count
-    return LogSummary(
-        first_at=first and first[0],
-        last_at=last and last[0],
-        decisions=counts["decision"],
-        rewards=counts["reward"],
-        activations=counts["activation"],
-    )
-
-
-def begin_anew(connection: sqlite3.Connection, loop: str) -> None:
-    """Count the events of a loop from 0 again. Their numbers go on."""
-    connection.execute("DELETE FROM event_counts WHERE loop = ? AND kind <> 'event'", (loop,))
 
 
 def delete_oldest(connection: sqlite3.Connection, loop: str, up_to: int, limit: int) -> int:
@@ -328,13 +199,3 @@ def delete_oldest(connection: sqlite3.Connection, loop: str, up_to: int, limit: 
     connection.execute("DELETE FROM activations WHERE loop = ? AND decision BETWEEN ? AND ?", span)
     connection.execute("DELETE FROM decisions WHERE loop = ? AND number BETWEEN ? AND ?", span)
     return len(found)
-
-
-def last_sequence(connection: sqlite3.Connection, loop: str, before: int | None, up_to: int) -> int:
-    """See `EventStore.last_sequence`."""
-    numbers = "SELECT number FROM decisions WHERE loop = ?"
-    if before is not None:
-        first = connection.execute(f"{numbers} AND at >= ? ORDER BY number LIMIT 1", (loop, before)).fetchone()
-        up_to = up_to if first is None else min(up_to, first[0] - 1)
-    last = connection.execute(f"{numbers} AND number <= ? ORDER BY number DESC LIMIT 1", (loop, up_to)).fetchone()
-    return 0 if last is None else int(last[0])

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.events import Decision
+from glbandits.serving.domain.events import Decision, LoggedDecision
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.http.http_messages import HttpError, Request, Response
@@ -24,7 +24,7 @@ from glbandits.serving.http.v1.schemas import (
     Loops,
     Status,
 )
-from glbandits.serving.storage.event_store import EventStore, LoggedDecision
+from glbandits.serving.storage.event_store import EventStore
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 PAGE, LARGEST_PAGE = 50, 500
