@@ -422,6 +422,8 @@ def test_no_question_goes_through_a_whole_table(tmp_path: Path, opened: list[sql
     store.last_sequence("shop", before=1)
     store.delete_log("shop", up_to=1)
     questions = [question for question in asked if question.split()[0] in ("SELECT", "DELETE")]
+    (by_name,) = [question for question in questions if "event_id = 'a'" in question]
+    assert "event_id=?" in str(opened[0].execute(f"EXPLAIN QUERY PLAN {by_name}").fetchall())
     steps = [step for question in questions for *_, step in opened[0].execute(f"EXPLAIN QUERY PLAN {question}")]
     store.close()
     assert len(questions) >= 15

@@ -205,7 +205,7 @@ class EventStore(ABC):
 
     def decisions_of(self, loop: str, event_id: str) -> list[LoggedDecision]:
         """Return all decisions of an event, one for each slot, in the order of their sequence numbers."""
-        return self._select(loop, "event_id = %s ORDER BY sequence", event_id)
+        return self._select(loop, "event_id = %s ORDER BY +sequence", event_id)
 
     def search(self, loop: str, prefix: str, limit: int, before: int | None = None) -> list[LoggedDecision]:
         """Return decisions whose event_id begins with the prefix, the newest first.
@@ -216,12 +216,12 @@ class EventStore(ABC):
         whole("limit", limit, at_least=1)
         if not prefix:
             return self._select(loop, "sequence < %s ORDER BY sequence DESC LIMIT %s", end, limit)
-        # The plus keeps the database from reading all decisions in order: few names begin with the prefix. The end of
-        # the range has the last character there is: whatever begins with the prefix is not greater.
+        # The end of the range has the last character there is: whatever begins with the prefix is not greater.
         names = "event_id BETWEEN %s AND %s AND +sequence < %s ORDER BY +sequence DESC LIMIT %s"
         return self._select(loop, names, prefix, prefix + chr(0x10FFFF), end, limit)
 
     def _select(self, loop: str, condition: str, *parameters: object) -> list[LoggedDecision]:
+        # A condition on names sorts by +sequence: by sequence the database would read all decisions in order.
         query = f"SELECT sequence FROM decisions WHERE loop_name = %s AND {condition}"
         with self._reading() as connection:
             rows = self._execute(connection, query, loop, *parameters)

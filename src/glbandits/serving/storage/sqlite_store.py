@@ -213,9 +213,11 @@ class SqliteStore(EventStore):
         try:
             with self._transaction(connection):
                 return sqlite_log.append(connection, events, trust=True)
-        except sqlite_log.KnownName:
-            with self._transaction(connection):
-                return sqlite_log.append(connection, events, trust=False)
+        except StoreError as error:
+            if not isinstance(error.__cause__, sqlite3.IntegrityError):
+                raise
+        with self._transaction(connection):
+            return sqlite_log.append(connection, events, trust=False)
 
     def _execute(self, connection: sqlite3.Connection, statement: str, *parameters: object) -> sqlite3.Cursor:
         return connection.execute(_translated(statement), parameters)
