@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from glbandits.features import Hashing
 from glbandits.records import Floats
 from glbandits.service_logs.parquet_export import Manifest, export_parquet
+from glbandits.serving.domain.action_selection import DENSE, decision_arms
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.request_features import DENSE, decision_arms
 from glbandits.serving.domain.reward_aggregation import reward_of
 from glbandits.serving.runtime.learning_loop import CONFIGURATION
 from glbandits.serving.runtime.service import microseconds

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from glbandits import Bandit, Coefficients, InvalidInput, Optimist, Policy, Uniform
 from glbandits.features import Hashing
 from glbandits.records import Floats
+from glbandits.serving.domain.action_selection import DENSE, JSON, decision_arms, described_request
 from glbandits.serving.domain.events import Decision
 from glbandits.serving.domain.explanation import ActionExplanation, explain
-from glbandits.serving.domain.request_features import DENSE, JSON, decision_arms, described_request
 from tests.serving.domain.test_request_features import OBJECTS
 from tests.serving.makers import decision
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from glbandits import InvalidInput
 from glbandits.features import Hashing
-from glbandits.serving.domain.request_features import DENSE, JSON, arms_of, described_request
+from glbandits.serving.domain.action_selection import DENSE, JSON, arms_of, described_request
 from glbandits.serving.http.personalizer.schemas import RankRequest, decode
 
 ODD = [

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime import maintenance
 from glbandits.serving.runtime.maintenance import DAY, Maintenance, forget_old
 from glbandits.serving.runtime.service import Service

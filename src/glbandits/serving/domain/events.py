@@ -179,12 +179,3 @@ class LoggedDecision(msgspec.Struct, frozen=True):
         """The same with only what came in time."""
         rewards = tuple((reward.timestamp, reward.value) for reward in self.rewards if not reward.late)
         return SettledDecision(self.sequence, self.decision, rewards, self.activated_at is not None)
-
-
-ACTION_SIZE = 128
-"""Approximate bytes of an action in memory beside its features: its id and its probability."""
-
-
-def size_of(event: Event) -> int:
-    """Return the approximate size of a decision in memory, in bytes; 0 for other events, which are small."""
-    return len(event.request) + ACTION_SIZE * len(event.actions) if isinstance(event, Decision) else 0

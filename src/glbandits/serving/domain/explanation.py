@@ -18,8 +18,8 @@ from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, whole
 from glbandits.features import Hashing
 from glbandits.records import Floats
+from glbandits.serving.domain.action_selection import JSON, Described, decision_arms
 from glbandits.serving.domain.events import Decision
-from glbandits.serving.domain.request_features import JSON, Described, decision_arms
 from glbandits.serving.domain.reward_aggregation import fits
 
 INTERCEPT = "intercept"

@@ -10,8 +10,8 @@ from glbandits.bandit import Bandit
 from glbandits.errors import LARGEST
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
+from glbandits.serving.domain.action_selection import decision_arms
 from glbandits.serving.domain.events import Aggregation, Decision, Mode, SettledDecision
-from glbandits.serving.domain.request_features import decision_arms
 
 UNLEARNABLE = (ValueError, ArithmeticError, LookupError, msgspec.MsgspecError)
 """Errors that learning the same decision raises every time. InvalidInput is a ValueError."""

@@ -13,8 +13,8 @@ from typing import Protocol, TypeAlias
 
 from glbandits.errors import GlbanditsError, whole
 from glbandits.serving.domain.errors import QueueFull, StoreError
-from glbandits.serving.domain.event_rules import Name
-from glbandits.serving.domain.events import Decision, Event, Receipt, size_of
+from glbandits.serving.domain.event_rules import Name, size_of
+from glbandits.serving.domain.events import Decision, Event, Receipt
 from glbandits.serving.runtime.failure_log import FailureLog
 
 log = logging.getLogger(__name__)

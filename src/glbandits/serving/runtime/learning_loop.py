@@ -12,7 +12,7 @@ import msgspec
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
-from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
+from glbandits.serving.domain.action_selection import allowed_indices, arms_of, decide, seed_of
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.model_snapshots import (
@@ -23,7 +23,6 @@ from glbandits.serving.domain.model_snapshots import (
     encode_snapshot,
     fresh_model,
 )
-from glbandits.serving.domain.request_features import arms_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.log_marks import LogMarks
 from glbandits.serving.runtime.loop_statistics import LoopStatistics

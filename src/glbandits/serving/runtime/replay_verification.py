@@ -8,10 +8,9 @@ import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.features import Hashing
-from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
+from glbandits.serving.domain.action_selection import allowed_indices, decide, decision_arms, seed_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.model_snapshots import Identity, decode_snapshot
-from glbandits.serving.domain.request_features import decision_arms
 from glbandits.serving.domain.reward_aggregates import baseline_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome
 from glbandits.serving.runtime.learning_loop import BASE, IDENTITY

@@ -16,8 +16,8 @@ from threading import Lock
 
 from glbandits.errors import InvalidInput, look_up
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.event_rules import check_events
-from glbandits.serving.domain.events import Event, Receipt, size_of
+from glbandits.serving.domain.event_rules import check_events, size_of
+from glbandits.serving.domain.events import Event, Receipt
 from glbandits.serving.storage import sqlite_log
 from glbandits.serving.storage.event_store import EventStore, Rows
 from glbandits.serving.storage.learner_lock import FileLearnerLock

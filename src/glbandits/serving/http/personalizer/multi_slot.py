@@ -10,9 +10,9 @@ import msgspec
 
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
-from glbandits.serving.domain.event_ids import new_event_id
+from glbandits.serving.domain.action_selection import JSON, described_request
+from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.domain.events import DecisionRequest, EventStatus
-from glbandits.serving.domain.request_features import JSON, described_request
 from glbandits.serving.http.http_messages import NO_CONTENT, Request, Response
 from glbandits.serving.http.personalizer.rank_handlers import (
     REWARD_RANGE,

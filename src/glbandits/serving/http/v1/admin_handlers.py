@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from glbandits.errors import InvalidInput
+from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import Decision, LoggedDecision
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
-from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.http.http_messages import HttpError, Request, Response
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1.decision_handlers import FLOATS_TYPE, model_version, parse_json, whole_number
