@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import Event, EventStatus, Receipt, Reward
+from glbandits.serving.storage import event_store
 from glbandits.serving.storage.event_store import Document, EventStore, SavedModel
 from glbandits.serving.storage.open_store import open_store
 from tests.serving.makers import WAIT, activation, decision, reward
@@ -395,6 +396,15 @@ def test_models_by_number(store: EventStore) -> None:
     assert store.latest_model("shop") == SavedModel(50, 51, b"newer")
     with pytest.raises(InvalidInput, match="keep must be a whole number of at least 1; got 0"):
         store.save_model("shop", 60, timestamp=0, body=b"", keep=0)
+
+
+def test_older_models_stay_at_intervals(store: EventStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_store, "SNAPSHOT_SPACING", 10)
+    monkeypatch.setattr(event_store, "MOST_SNAPSHOTS", 3)
+    for number in range(1, 100, 3):
+        store.save_model("shop", number, timestamp=0, body=b"m", keep=2)
+    found = {model.sequence for n in range(1, 100) if (model := store.model_at_most("shop", n))}
+    assert sorted(found) == [1, 70, 82, 91, 94, 97]
 
 
 def test_everything_is_there_when_it_is_opened_again(opened: Callable[[], EventStore]) -> None:

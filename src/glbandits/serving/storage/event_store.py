@@ -24,6 +24,8 @@ from glbandits.serving.domain.events import (
 
 Rows: TypeAlias = Iterable[tuple[Any, ...]]
 MAX_SEQUENCE = 2**63 - 1
+SNAPSHOT_SPACING, MOST_SNAPSHOTS, SNAPSHOT_BYTES = 10_000, 32, 64 * 1024 * 1024
+"""Sequence numbers between older models that `save_model` keeps, how many of them, and how large they are together."""
 encode_body = msgspec.msgpack.Encoder().encode
 decode_body = msgspec.msgpack.Decoder(Decision).decode
 
@@ -323,9 +325,13 @@ class EventStore(ABC):
             return [Document(*row) for row in self._execute(connection, query + order, loop, kind)]
 
     def save_model(self, loop: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None) -> None:
-        """Save a model, in place of one of the same number. With `keep`, only the first and the last so many stay."""
+        """Save a model, in place of one of the same sequence number.
+
+        With `keep`, only the first and the last so many stay, and one in each `SNAPSHOT_SPACING` sequence numbers.
+        """
         if keep is not None:
             whole("keep", keep, at_least=1)
+        spaced_since = sequence - SNAPSHOT_SPACING * min(MOST_SNAPSHOTS, SNAPSHOT_BYTES // max(1, len(body)))
         with self._changing("models") as connection:
             self._execute(
                 connection,
@@ -338,8 +344,10 @@ class EventStore(ABC):
                     connection,
                     "DELETE FROM models WHERE loop_name = %s"
                     " AND sequence > (SELECT min(sequence) FROM models WHERE loop_name = %s) AND sequence NOT IN"
-                    " (SELECT sequence FROM models WHERE loop_name = %s ORDER BY sequence DESC LIMIT %s)",
-                    *(loop, loop, loop, keep),
+                    " (SELECT sequence FROM models WHERE loop_name = %s ORDER BY sequence DESC LIMIT %s)"
+                    " AND (sequence < %s OR sequence NOT IN"
+                    " (SELECT min(sequence) FROM models WHERE loop_name = %s GROUP BY sequence / %s))",
+                    *(loop, loop, loop, keep, spaced_since, loop, SNAPSHOT_SPACING),
                 )
 
     def latest_model(self, loop: str) -> SavedModel | None:
