@@ -10,7 +10,7 @@ from glbandits.bandit import Bandit
 from glbandits.errors import LARGEST
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
-from glbandits.serving.domain.action_selection import decision_arms
+from glbandits.serving.domain.action_selection import arms_of
 from glbandits.serving.domain.events import Aggregation, Decision, Mode, SettledDecision
 
 UNLEARNABLE = (ValueError, ArithmeticError, LookupError, msgspec.MsgspecError)
@@ -76,7 +76,7 @@ def learn(model: Bandit, settled: SettledDecision, hashing: Hashing) -> Learning
         if not is_usable(reward):
             return LearningOutcome.SET_ASIDE
         link = find_link(model.policy.link)
-        arms = decision_arms(settled.decision, hashing)
+        arms = arms_of(settled.decision, hashing)
         model.learn(arms[settled.decision.shown], min(max(reward, link.lowest_reward), link.highest_reward))
     except UNLEARNABLE:
         return LearningOutcome.SET_ASIDE

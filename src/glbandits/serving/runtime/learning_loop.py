@@ -146,7 +146,7 @@ class Loop:
         """Choose an action. Nothing is kept yet: the decision holds only when the store has it."""
         configuration, model = self.configuration, self.published
         request, actions, excluded = question.request, question.actions, question.excluded
-        arms = arms_of(request, question.encoding, len(actions), model.hashing)
+        arms = arms_of(question, model.hashing)
         if arms.shape[1] != model.bandit.dim:
             raise InvalidInput(
                 f"the loop takes {model.bandit.dim} features for each action; got {arms.shape[1]}. Send as many, or "

@@ -7,7 +7,7 @@ import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.features import Hashing
-from glbandits.serving.domain.action_selection import allowed_indices, decide, decision_arms, seed_of
+from glbandits.serving.domain.action_selection import allowed_indices, arms_of, decide, seed_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.model_snapshots import Identity, decode_snapshot
 from glbandits.serving.domain.reward_aggregates import baseline_of
@@ -97,7 +97,7 @@ def _difference_of(decision: Decision, bandit: Bandit, hashing: Hashing, salt: s
     if seed != decision.seed:
         return f"the seed is {seed}, and was {decision.seed}"
     allowed = allowed_indices(len(decision.actions), decision.excluded)
-    choice = decide(bandit, decision_arms(decision, hashing), allowed, decision.exploration, seed)
+    choice = decide(bandit, arms_of(decision, hashing), allowed, decision.exploration, seed)
     if tuple(choice.probabilities.tolist()) != decision.probabilities:
         return f"the chances are {choice.probabilities.tolist()}, and were {list(decision.probabilities)}"
     if choice.chosen != decision.chosen:
