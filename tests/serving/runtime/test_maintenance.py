@@ -91,7 +91,7 @@ def test_what_fails_is_logged_and_tried_again(
 ) -> None:
     monkeypatch.setattr(maintenance, "KEYS_EVERY", 0.01)
     keys = Failing()
-    housekeeper = Maintenance(service, keys)
+    housekeeper = Maintenance(service, keys.refresh)
     with caplog.at_level(logging.ERROR):
         housekeeper.start()
         assert keys.again.wait(10)
@@ -100,7 +100,7 @@ def test_what_fails_is_logged_and_tried_again(
 
 
 def test_one_that_never_began_can_be_closed(service: Service) -> None:
-    Maintenance(service, Failing()).close()
+    Maintenance(service, Failing().refresh).close()
 
 
 def test_keys_are_read_while_a_log_is_being_deleted(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_keys_are_read_while_a_log_is_being_deleted(service: Service, monkeypatc
     monkeypatch.setattr(maintenance, "KEYS_EVERY", 0.01)
     monkeypatch.setattr(maintenance, "forget_old", lambda _: done.wait(20))
     keys = Failing()
-    housekeeper = Maintenance(service, keys)
+    housekeeper = Maintenance(service, keys.refresh)
     housekeeper.start()
     assert keys.again.wait(10)
     done.set()
@@ -119,7 +119,7 @@ def test_the_store_is_tidied(service: Service, monkeypatch: pytest.MonkeyPatch) 
     tidied = threading.Event()
     monkeypatch.setattr(maintenance, "TIDY_EVERY", 0.01)
     monkeypatch.setattr(service.store, "tidy", tidied.set)
-    housekeeper = Maintenance(service, Failing())
+    housekeeper = Maintenance(service, Failing().refresh)
     housekeeper.start()
     assert tidied.wait(10)
     housekeeper.close()

@@ -26,13 +26,7 @@ NewActivation: TypeAlias = tuple[int, int, bool, Activation]
 """An activation to be written, in place of a late one if there is one: as of a reward."""
 
 # Python looks up the members of an enum slowly: too slowly for each event.
-ACCEPTED, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = (
-    EventStatus.ACCEPTED,
-    EventStatus.DUPLICATE,
-    EventStatus.LATE,
-    EventStatus.UNKNOWN,
-    EventStatus.OUT_OF_RANGE,
-)
+ACCEPTED, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = EventStatus
 
 
 ACTION_SIZE = 128

@@ -79,7 +79,7 @@ class Site:
         except BaseException:
             await self._opened.aclose()
             raise
-        maintenance = Maintenance(self.service, self.authenticator)
+        maintenance = Maintenance(self.service, self.authenticator.refresh)
         self._opened.push_async_callback(asyncio.to_thread, maintenance.close)
         self.service.start()
         maintenance.start()
