@@ -88,13 +88,13 @@ class Loop:
         self.statistics = LoopStatistics(store, name, self.published.sequence)
 
     def _document(self, kind: str, first: Callable[[], bytes]) -> Document:
-        """The newest one. If there is none, it is made; of several processes that try, one does."""
-        while (kept := self._store.latest_document(self.name, kind)) is None:
+        """The newest version. If there is none, it is created; of several processes that try, one does."""
+        while (document := self._store.latest_document(self.name, kind)) is None:
             self._store.save_documents(self.name, self._clock(), {kind: first()}, after={kind: 0})
-        return kept
+        return document
 
     def _read(self) -> Snapshot:
-        """Take the configuration that is kept, and give the model; remember their versions for `_commit`."""
+        """Take the saved configuration, and return the saved model; remember their versions for `_commit`."""
         configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(self._first_configuration))
         self.configuration = msgspec.json.decode(configuration.body, type=LoopConfig)
         if configuration.version != self._versions.get(CONFIGURATION):
@@ -104,9 +104,9 @@ class Loop:
             self._wait_since = since
         base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, fresh_model(self.configuration).to_bytes())))
         self._versions = {CONFIGURATION: configuration.version, BASE: base.version}
-        snapshot, kept = decode_snapshot(base.body), self._store.latest_model(self.name)
-        later = snapshot if kept is None else decode_snapshot(kept.body)
-        return later if later.epoch == snapshot.epoch else snapshot
+        snapshot, saved = decode_snapshot(base.body), self._store.latest_model(self.name)
+        latest = snapshot if saved is None else decode_snapshot(saved.body)
+        return latest if latest.epoch == snapshot.epoch else snapshot
 
     def _when_the_wait_changed(self) -> int:
         """To what it is now."""

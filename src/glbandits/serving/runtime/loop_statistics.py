@@ -21,11 +21,11 @@ MOST_POINTS, FEW_POINTS, THIN = 100, 12, 20
 baseline, on average: what is said of it would be noise."""
 MINUTE = 60 * SECOND
 END_OF_TIME = 2**62
-"""When the wait of every decision is over, in microseconds."""
+"""When the reward windows of all decisions are over, in microseconds."""
 
 
 class Window(StrEnum):
-    """How far back one looks: from the newest decision that the learner has passed."""
+    """How far back one looks: from the newest decision that was learned."""
 
     HOUR = "hour"
     DAY = "day"
@@ -91,17 +91,18 @@ def _joined(buckets: dict[int, Tally], several: int) -> dict[int, Tally]:
 
 
 class LoopStatistics:
-    """Counts the decisions that the model of a loop has passed. One thread counts, any may look.
+    """Counts the decisions that the model of a loop has learned. One thread counts, any may look.
 
     Args:
         store: has the log.
         loop: the name of the loop.
-        passed: the number of the last decision that the model has passed. What is before it is counted by `look_back`.
+        learned_through: sequence number of the last decision that the model has learned. `look_back` counts those up
+            to it.
     """
 
-    def __init__(self, store: EventStore, loop: str, passed: int) -> None:
+    def __init__(self, store: EventStore, loop: str, learned_through: int) -> None:
         self._store, self._loop, self._lock = store, loop, Lock()
-        self._last, self._before, self._left = passed, passed + 1, MOST_RECALLED
+        self._last, self._before, self._left = learned_through, learned_through + 1, MOST_RECALLED
         self._first: int | None = None  # of those that were counted
         self._timelines = _empty_timelines()
 
@@ -110,27 +111,27 @@ class LoopStatistics:
         with self._lock:
             return self._timelines[window].view()
 
-    def add(self, passed: Sequence[SettledDecision]) -> None:
-        """Count decisions that the model has passed just now.
+    def add(self, batch: Sequence[SettledDecision]) -> None:
+        """Count decisions that the model has just learned.
 
-        A model that another process has put in place of ours may pass some again: they are counted once.
+        A model that another process has put in place of ours may learn some again: they are counted once.
         """
-        self._count(settled for settled in passed if settled.sequence > self._last)
-        self._last = max(self._last, passed[-1].sequence)
+        self._count(settled for settled in batch if settled.sequence > self._last)
+        self._last = max(self._last, batch[-1].sequence)
 
-    def follow(self, passed: int, now: int) -> None:
-        """Count from the log what the model has passed in another process, and forget what was deleted from it.
+    def follow(self, learned_through: int, now: int) -> None:
+        """Count from the log what the model has learned in another process, and forget what was deleted from it.
 
         If the store fails, the next call goes on from there.
         """
         self._forget_deleted()
-        while self._last < passed:
+        while self._last < learned_through:
             batch = self._store.settled(self._loop, self._last, now, PAGE)
-            self._count([settled for settled in batch if settled.sequence <= passed])
-            self._last = min(passed, batch[-1].sequence) if batch else passed
+            self._count(settled for settled in batch if settled.sequence <= learned_through)
+            self._last = min(learned_through, batch[-1].sequence) if batch else learned_through
 
     def look_back(self) -> None:
-        """Count from the log what the model had passed before the start. It takes long, once.
+        """Count from the log what the model had learned before the start. It takes long, once.
 
         If the store fails, the next call goes on from there.
         """
@@ -155,8 +156,8 @@ class LoopStatistics:
             for timeline in self._timelines.values():
                 timeline.forget_before(oldest[0].decision.timestamp)
 
-    def _count(self, passed: Iterable[SettledDecision]) -> None:
-        for settled in passed:
+    def _count(self, decisions: Iterable[SettledDecision]) -> None:
+        for settled in decisions:
             tally = tally_of(settled)
             self._first = settled.sequence if self._first is None else min(self._first, settled.sequence)
             with self._lock:  # for each, so that who looks need not wait long
