@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.errors import GlbanditsError, InvalidInput
-from glbandits.serving.domain.event_ids import new_event_id
+from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.http.v1.schemas import (
     ActivateRequest,
     BatchReply,

@@ -11,6 +11,7 @@ import pytest
 
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.http.v1 import admin_handlers
+from glbandits.serving.storage import event_store
 from tests.serving.http import personalizer
 from tests.serving.http.native import ARMS, Site
 from tests.serving.http.test_personalizer_multi_slot import RANK, asked
@@ -101,6 +102,18 @@ def test_too_many_decisions_are_not_learned_again(site: Site, monkeypatch: pytes
     check_sums(other)
     assert (other["exact"], other["modelVersion"]) == (False, exact["modelVersion"])
     assert other["slots"][0]["explainedBy"] == site.ask("GET", "/v1/status").json()["modelVersion"]
+
+
+def test_old_decision_is_explained_from_a_nearby_model(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_store, "SNAPSHOT_SPACING", 40)
+    for _ in range(6):
+        teach(site, 10)
+    site.decide(eventId="e")
+    exact = explanation(site, "e")
+    for _ in range(6):
+        teach(site, 10)
+    monkeypatch.setattr(admin_handlers, "MOST_RELEARNED", 20)  # of the 60 since the first model
+    assert explanation(site, "e") == exact
 
 
 def test_model_of_a_deleted_log_is_not_exact(site: Site) -> None:

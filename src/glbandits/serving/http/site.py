@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.http.auth import Authenticator
 from glbandits.serving.http.http_messages import RETRY_SOON, HttpError
 from glbandits.serving.runtime.maintenance import Maintenance
@@ -70,7 +70,7 @@ class Site:
     async def start(self) -> None:
         """Open the store, load the models, and start learning and maintenance. Raises StoreError; then call `close`."""
         await asyncio.to_thread(self._open)
-        maintenance = Maintenance(self.service, self.authenticator)
+        maintenance = Maintenance(self.service, self.authenticator.refresh)
         self._opened.push_async_callback(asyncio.to_thread, maintenance.close)
         self.service.start()
         maintenance.start()

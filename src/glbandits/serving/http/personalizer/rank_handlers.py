@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
-from glbandits.serving.domain.event_ids import new_event_id
+from glbandits.serving.domain.action_selection import JSON, described_request
+from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.domain.events import Decision, DecisionRequest, EventStatus, Mode
-from glbandits.serving.domain.request_features import JSON, described_request
 from glbandits.serving.http.http_messages import HttpError, Request
 from glbandits.serving.http.personalizer.schemas import (
     MultiSlotRankRequest,

@@ -9,17 +9,16 @@ import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
-from glbandits.serving.domain.events import Decision
+from glbandits.serving.domain.action_selection import DENSE
+from glbandits.serving.domain.events import Decision, LoggedDecision
 from glbandits.serving.domain.explanation import explain
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
-from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.http.http_messages import BYTES_TYPE, Request, Response
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1 import schemas
 from glbandits.serving.http.v1.decision_handlers import model_version, parse_json, unknown_event, whole_number
 from glbandits.serving.runtime.learning_loop import Published
 from glbandits.serving.runtime.relearning import model_that_decided
-from glbandits.serving.storage.event_store import LoggedDecision
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 PAGE, LARGEST_PAGE = 50, 500

@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.event_ids import new_event_id
+from glbandits.serving.domain.action_selection import DENSE
+from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.domain.events import Decision, DecisionRequest
-from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.http.http_messages import BYTES_TYPE, HttpError, Request
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1.schemas import LONGEST_ID, Decided, DecideRequest
