@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from glbandits.features import Hashing
 from glbandits.records import Floats
 from glbandits.service_logs.parquet_export import Manifest, export_parquet
+from glbandits.serving.domain.action_selection import DENSE, arms_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.request_features import DENSE, decision_arms
 from glbandits.serving.domain.reward_aggregation import reward_of
 from glbandits.serving.runtime.learning_loop import CONFIGURATION
 from glbandits.serving.runtime.service import microseconds
@@ -42,7 +42,7 @@ def export_loop(
         of_another_width = decision.encoding == DENSE and len(decision.request) != 8 * len(decision.actions) * width
         if of_another_width or decision.mode not in modes or not span[0] <= decision.timestamp < span[1]:
             return None
-        return decision_arms(decision, hashing)
+        return arms_of(decision, hashing)
 
     return export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=_earned)
 

@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Sequence
 from threading import Lock
-from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.errors import GlbanditsError, InvalidInput
-from glbandits.serving.domain.event_ids import new_event_id
+from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.http.v1.schemas import (
     ActivateRequest,
     BatchReply,
@@ -94,12 +93,13 @@ class Client:
         """
         name = event_id or new_event_id()
         if isinstance(arms, np.ndarray) and arms.dtype == np.float32 and arms.ndim == 2 and ids is None:
-            told = {"arms": len(arms), "eventId": name, "deferred": str(deferred).lower()}
-            places = {"excluded": ",".join(map(str, excluded))} if excluded else {}
-            body = np.ascontiguousarray(arms, dtype="<f4").tobytes()
-            return self._ask("POST", f"/decide?{urlencode(told | places)}", Decided, body, FLOATS)
-        asked = question(arms, event_id=name, ids=ids, excluded=excluded, deferred=deferred)
-        return self._ask("POST", "/decide", Decided, msgspec.json.encode(asked))
+            query = {"arms": str(len(arms)), "eventId": name, "deferred": str(deferred).lower()}
+            if excluded:
+                query["excluded"] = ",".join(map(str, excluded))
+            return self._ask(f"/decide?{urlencode(query)}", Decided, np.ascontiguousarray(arms, dtype="<f4").tobytes())
+        return self._ask(
+            "/decide", Decided, question(arms, event_id=name, ids=ids, excluded=excluded, deferred=deferred)
+        )
 
     def reward(self, event_id: str, value: float, *, key: str | None = None) -> Rewarded:
         """Tell what came of a decision.
@@ -109,12 +109,11 @@ class Client:
             value: of the reward.
             key: a name for this reward: sent twice under the same name it counts once. Without one, a new one is made.
         """
-        sent = EventRewardRequest(event_id=event_id, value=_finite(value), key=key or new_event_id())
-        return self._ask("POST", "/reward", Rewarded, msgspec.json.encode(sent))
+        return self._ask("/reward", Rewarded, _reward(event_id, value, key))
 
     def activate(self, event_id: str) -> Rewarded:
         """Let a deferred decision count."""
-        return self._ask("POST", "/activate", Rewarded, msgspec.json.encode(ActivateRequest(event_id=event_id)))
+        return self._ask("/activate", Rewarded, ActivateRequest(event_id=event_id))
 
     def batch(self, decide: Sequence[DecideRequest] = (), reward: Sequence[tuple[str, float]] = ()) -> BatchReply:
         """Many of both in one request, each with an outcome of its own.
@@ -123,12 +122,8 @@ class Client:
             decide: questions, as `question` makes them.
             reward: event ids and values. They may be of decisions in the same batch.
         """
-        rewards = [
-            EventRewardRequest(event_id=event_id, value=_finite(value), key=new_event_id())
-            for event_id, value in reward
-        ]
-        sent = BatchRequest(decide=list(decide), reward=rewards)
-        return self._ask("POST", "/batch", BatchReply, msgspec.json.encode(sent))
+        rewards = [_reward(event_id, value) for event_id, value in reward]
+        return self._ask("/batch", BatchReply, BatchRequest(decide=list(decide), reward=rewards))
 
     def explanation(self, event_id: str, *, limit: int = 20) -> Explanation:
         """Return what each feature contributed to the scores of an event's actions. Needs a key with the scope read.
@@ -137,11 +132,11 @@ class Client:
             event_id: of the decision.
             limit: the number of features listed for each action.
         """
-        return self._ask("GET", f"/events/{quote(event_id, safe='')}/explanation?limit={limit}", Explanation)
+        return self._ask(f"/events/{quote(event_id, safe='')}/explanation?limit={limit}", Explanation)
 
     def status(self) -> Status:
         """How the loop is doing. Needs a key that may read."""
-        return self._ask("GET", "/status", Status)
+        return self._ask("/status", Status)
 
     def close(self) -> None:
         """Close the connection."""
@@ -151,36 +146,34 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, method: str, path: str, reply: type[Reply], body: bytes | None = None, kind: str = JSON) -> Reply:
-        headers = self._headers | ({"Content-Type": kind} if body is not None else {})
+    def _ask(self, path: str, reply: type[Reply], sent: msgspec.Struct | bytes | None = None) -> Reply:
+        body = msgspec.json.encode(sent) if isinstance(sent, msgspec.Struct) else sent
+        headers = self._headers | ({} if body is None else {"Content-Type": FLOATS if body is sent else JSON})
         for again in range(self._tries - 1, -1, -1):
             try:
-                status, told, content = self._send(method, self._prefix + path, body, headers)
+                response, content = self._send(path, body, headers)
             except (http.client.HTTPException, OSError) as error:
                 if not again:
                     raise ServiceError(0, "Unreachable", f"the service gave no reply: {error!r}") from error
                 time.sleep(0.1)
                 continue
-            if status == 200:
+            if response.status == 200:
                 return msgspec.json.decode(content, type=reply)
-            if status not in BUSY or not again:
+            if response.status not in BUSY or not again:
                 break
-            time.sleep(_pause(told))
-        raise _error(status, content)
+            pause = response.getheader("Retry-After", "")
+            time.sleep(min(float(pause), LONGEST_PAUSE) if pause.isdigit() else 1.0)
+        raise _error(response.status, content)
 
-    def _send(
-        self, method: str, path: str, body: bytes | None, headers: dict[str, str]
-    ) -> tuple[int, str | None, bytes]:
+    def _send(self, path: str, body: bytes | None, headers: dict[str, str]) -> tuple[http.client.HTTPResponse, bytes]:
         with self._lock:
             try:
-                self._connection.request(method, path, body, headers)
-                reply = self._connection.getresponse()
-                return reply.status, reply.getheader("Retry-After"), reply.read()
+                self._connection.request("GET" if body is None else "POST", self._prefix + path, body, headers)
+                response = self._connection.getresponse()
+                return response, response.read()
             except (http.client.HTTPException, OSError):
                 self._connection.close()  # the next request opens another one
                 raise
@@ -202,20 +195,15 @@ def question(
         event_id=event_id or new_event_id(),
         arms=rows.tolist(),
         ids=None if ids is None else list(ids),
-        excluded=[int(place) for place in excluded],
+        excluded=[int(index) for index in excluded],
         deferred=deferred,
     )
 
 
-def _finite(value: Any) -> float:
+def _reward(event_id: str, value: Any, key: str | None = None) -> EventRewardRequest:
     if not math.isfinite(value):
         raise InvalidInput(f"a reward must be a finite number; got {value!r}")
-    return float(value)
-
-
-def _pause(told: str | None) -> float:
-    """Seconds until the next try."""
-    return min(float(told), LONGEST_PAUSE) if told is not None and told.isdigit() else 1.0
+    return EventRewardRequest(event_id=event_id, value=float(value), key=key or new_event_id())
 
 
 def _error(status: int, content: bytes) -> ServiceError:

@@ -2,7 +2,7 @@
 
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -115,11 +115,14 @@ def read_settings(
     """
     environment = dict(environment or {})
     path = file or environment.pop(PREFIX + FILE.upper(), None)
-    values: dict[str, Any] = {}
-    for source in (_of_file(path), _of_environment(environment), _of_flags(flags or {})):
-        for where, name, value in source:
-            values[name] = _checked(where, name, value)
-    return Settings(**values)
+    given = [(f"{path}: {name}", name, value) for name, value in _table(path).items()]
+    given += [
+        (variable, variable.removeprefix(PREFIX).lower(), value)
+        for variable, value in environment.items()
+        if variable.startswith(PREFIX)
+    ]
+    given += [("--" + name.replace("_", "-"), name, value) for name, value in (flags or {}).items()]
+    return Settings(**{name: _checked(source, name, value) for source, name, value in given})
 
 
 def environment_of(settings: Settings) -> dict[str, str]:
@@ -130,38 +133,22 @@ def environment_of(settings: Settings) -> dict[str, str]:
     }
 
 
-def _of_flags(flags: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
-    return (("--" + name.replace("_", "-"), name, value) for name, value in flags.items())
-
-
-def _of_environment(environment: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
-    return (
-        (name, name.removeprefix(PREFIX).lower(), value)
-        for name, value in environment.items()
-        if name.startswith(PREFIX)
-    )
-
-
-def _of_file(path: str | os.PathLike[str] | None) -> Iterator[tuple[str, str, Any]]:
-    if path is None:
-        return
+def _table(path: str | os.PathLike[str] | None) -> dict[str, Any]:
     try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        return {} if path is None else tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} must be a TOML file with a line like port = 8711; {error}") from None
-    for name, value in table.items():
-        yield f"{path}: {name}", name, value
 
 
-def _checked(where: str, name: str, value: Any) -> Any:
+def _checked(source: str, name: str, value: Any) -> Any:
     """The value as the setting's kind has it. What comes as text, from flags and the environment, is read as such."""
     try:
         kind = look_up("setting", name, KINDS)
     except UnknownName as error:
-        raise UnknownName(f"{where}: {error}") from None
+        raise UnknownName(f"{source}: {error}") from None
     if isinstance(value, str) and isinstance(DEFAULTS[name], tuple):
         value = [part.strip() for part in value.split(",") if part.strip()]
     try:
         return msgspec.convert(value, kind, strict=not isinstance(value, str))
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{where} cannot be {value!r}: {error}. {description(name)}") from None
+        raise InvalidInput(f"{source} cannot be {value!r}: {error}. {description(name)}") from None

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from glbandits.serving.domain.event_ids import new_event_id
+from glbandits.serving.domain.event_rules import new_event_id
 
 
 def test_are_hexadecimal_and_in_the_order_of_time() -> None:

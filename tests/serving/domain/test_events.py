@@ -1,6 +1,6 @@
 import msgspec
 
-from glbandits.serving.storage.sqlite_log import decode_body, encode_body
+from glbandits.serving.storage.event_store import decode_body, encode_body
 from tests.serving.makers import decision
 
 

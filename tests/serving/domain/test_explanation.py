@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from glbandits import Bandit, Coefficients, InvalidInput, Optimist, Policy, Uniform
 from glbandits.features import Hashing
 from glbandits.records import Floats
+from glbandits.serving.domain.action_selection import DENSE, JSON, arms_of, described_request
 from glbandits.serving.domain.events import Decision
 from glbandits.serving.domain.explanation import ActionExplanation, explain
-from glbandits.serving.domain.request_features import DENSE, JSON, decision_arms, described_request
 from tests.serving.domain.test_request_features import OBJECTS
 from tests.serving.makers import decision
 
@@ -48,7 +48,7 @@ def check_sums(made: Decision, explanations: list[ActionExplanation], limit: int
     assert tuple(explanation.id for explanation in explanations) == made.actions
     assert tuple(explanation.probability for explanation in explanations) == made.probabilities
     every = explain(made, MODEL, Hashing(WIDTH), limit=10_000)
-    for explanation, whole, x in zip(explanations, every, decision_arms(made, Hashing(WIDTH)), strict=True):
+    for explanation, whole, x in zip(explanations, every, arms_of(made, Hashing(WIDTH)), strict=True):
         margin = 1e-9 * sum(abs(term.contribution) for term in whole.contributions)
         assert sum(term.contribution for term in explanation.contributions) == pytest.approx(
             explanation.score, rel=0, abs=margin

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from glbandits import InvalidInput
 from glbandits.features import Hashing
-from glbandits.serving.domain.request_features import DENSE, JSON, arms_of, described_request
-from glbandits.serving.http.personalizer.schemas import RankRequest, decode
+from glbandits.records import Floats
+from glbandits.serving.domain.action_selection import DENSE, JSON, arms_of, described_request
+from glbandits.serving.domain.events import DecisionRequest
+from glbandits.serving.http.personalizer.calls import decode
+from glbandits.serving.http.personalizer.schemas import RankRequest
 
 ODD = [
     '{"whole": 9007199254740993, "more": 18446744073709551616, "less": -9223372036854775809}',
@@ -28,6 +31,11 @@ ODD = [
 ]
 
 
+def vectors(request: bytes, encoding: str, actions: int, hashing: Hashing) -> Floats:
+    names = tuple(str(index) for index in range(actions))
+    return arms_of(DecisionRequest(event_id="e", request=request, encoding=encoding, actions=names), hashing)
+
+
 def bits_of(text: str) -> bytes:
     """The vectors of the features as they are read from the request, without anything kept."""
     return Hashing(64).vectors(msgspec.json.decode(text), [msgspec.json.decode(text), {}]).tobytes()
@@ -39,7 +47,7 @@ def test_odd_features_give_the_same_vectors_from_the_kept_text(text: str) -> Non
     objects = sent if isinstance(sent, list) else [sent]
     kept, hashing = described_request(objects, [objects, []]), Hashing(64)
     for _ in range(2):  # the second time from what is at hand
-        assert arms_of(kept, JSON, 2, hashing).tobytes() == bits_of(text)
+        assert vectors(kept, JSON, 2, hashing).tobytes() == bits_of(text)
 
 
 VALUES = st.integers(-(10**20), 10**20) | st.floats(-1e20, 1e20) | st.booleans() | st.none()
@@ -53,7 +61,7 @@ OBJECTS = st.lists(st.dictionaries(TEXTS, VALUES | TEXTS | FLAT, max_size=4), ma
 def test_any_features_give_the_same_vectors_from_the_kept_text(shared: Any, actions: list[Any]) -> None:
     sent = msgspec.json.decode(json.dumps([shared, actions]))
     kept = described_request(*sent)
-    assert arms_of(kept, JSON, len(actions), Hashing(64)).tobytes() == Hashing(64).vectors(*sent).tobytes()
+    assert vectors(kept, JSON, len(actions), Hashing(64)).tobytes() == Hashing(64).vectors(*sent).tobytes()
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
@@ -66,14 +74,14 @@ def test_what_is_no_number_is_not_read(number: str) -> None:
 def test_numbers_that_are_too_large_are_refused_before_anything_is_decided() -> None:
     kept = described_request([], [[{"a": 10**400}]])
     with pytest.raises(InvalidInput, match="features of action 0: a must be a finite number"):
-        arms_of(kept, JSON, 1, Hashing(64))
+        vectors(kept, JSON, 1, Hashing(64))
 
 
 def test_dense_arms_are_the_numbers_that_are_kept() -> None:
     arms = np.array([[1.0, -0.0, 5e-324], [1e100, 2.0, 3.0]])
-    np.testing.assert_array_equal(arms_of(arms.tobytes(), DENSE, 2, Hashing(64)), arms)
+    np.testing.assert_array_equal(vectors(arms.tobytes(), DENSE, 2, Hashing(64)), arms)
 
 
 def test_an_unknown_encoding_is_refused() -> None:
     with pytest.raises(InvalidInput, match="kept as json or dense; got 'yaml'"):
-        arms_of(b"", "yaml", 1, Hashing(64))
+        vectors(b"", "yaml", 1, Hashing(64))

@@ -46,7 +46,8 @@ class ServedSite:
         keys = Keys(store, clock=lambda: self.now)
         self.key, self.narrow_key = keys.create("all", tuple(SCOPES)).text, keys.create("narrow", narrow).text
         self.site = Site(Settings(store=str(folder / "events.db"), **settings), evaluate_log=evaluate_log)
-        self.site.open(self.service, Authenticator(keys.live, rate_limit=RateLimit(self.site.settings.rate_limit)))
+        self.site.service = self.service
+        self.site.authenticator = Authenticator(keys.live, rate_limit=RateLimit(self.site.settings.rate_limit))
         self.app = app_of(self.site, endpoints=endpoints)
         self._runner = asyncio.Runner()
         self._client = httpx.AsyncClient(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import DecisionRequest, Event, Mode, Reward
-from glbandits.serving.domain.request_features import DENSE
-from glbandits.serving.http.dashboard.schemas import FEWEST, MOST_ACTIONS
+from glbandits.serving.http.dashboard.handlers import FEWEST, MOST_ACTIONS
 from tests.serving.http.native import ARMS, Site
 
 

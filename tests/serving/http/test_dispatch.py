@@ -1,6 +1,7 @@
 """What all endpoints have in common: headers, errors, authentication, limits, CORS and the log."""
 
 import logging
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,13 @@ async def answer(_: Site, request: Request) -> Response:
     return Response(200, request.body or b"{}")
 
 
+def plain(_: Site, request: Request) -> dict[str, str] | None:
+    return {"thread": threading.current_thread().name} if request.method == "GET" else None
+
+
 THING = (
+    Endpoint("GET", "/plain", "read", plain),
+    Endpoint("DELETE", "/plain", "admin", plain, status=204),
     Endpoint("GET", "/thing", "read", answer, parameters=None),
     Endpoint("POST", "/thing", "admin", answer, parameters=None),
     Endpoint("DELETE", "/personalizer/thing", "admin", answer, parameters=None, error_format=personalizer_response),
@@ -40,6 +47,17 @@ def site(tmp_path: Path) -> Iterator[ServedSite]:
 
 def ask(site: ServedSite, method: str, path: str, content: Any = None, **headers: str) -> httpx.Response:
     return site.ask(method, path, content, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def test_plain_handler_runs_in_a_thread(site: ServedSite) -> None:
+    reply = ask(site, "GET", "/plain")
+    assert (reply.status_code, reply.headers["content-type"]) == (200, "application/json")
+    assert reply.json()["thread"] != threading.current_thread().name
+
+
+def test_nothing_returned_is_no_content(site: ServedSite) -> None:
+    reply = ask(site, "DELETE", "/plain")
+    assert (reply.status_code, reply.content) == (204, b"")
 
 
 def test_response_has_the_request_id(site: ServedSite) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.http.v1 import explanation_handler
+from glbandits.serving.http.v1 import admin_handlers
+from glbandits.serving.storage import event_store
 from tests.serving.http import personalizer
 from tests.serving.http.native import ARMS, Site
 from tests.serving.http.test_personalizer_multi_slot import RANK, asked
@@ -94,13 +95,25 @@ def test_too_many_decisions_are_not_learned_again(site: Site, monkeypatch: pytes
     exact = explanation(site, "e")
     for _ in range(4):
         teach(site)
-    monkeypatch.setattr(explanation_handler, "MOST_RELEARNED", 10)
+    monkeypatch.setattr(admin_handlers, "MOST_RELEARNED", 10)
     assert explanation(site, "e") == exact
-    monkeypatch.setattr(explanation_handler, "MOST_RELEARNED", most)
+    monkeypatch.setattr(admin_handlers, "MOST_RELEARNED", most)
     other = explanation(site, "e")
     check_sums(other)
     assert (other["exact"], other["modelVersion"]) == (False, exact["modelVersion"])
     assert other["slots"][0]["explainedBy"] == site.ask("GET", "/v1/status").json()["modelVersion"]
+
+
+def test_old_decision_is_explained_from_a_nearby_model(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_store, "SNAPSHOT_SPACING", 40)
+    for _ in range(6):
+        teach(site, 10)
+    site.decide(eventId="e")
+    exact = explanation(site, "e")
+    for _ in range(6):
+        teach(site, 10)
+    monkeypatch.setattr(admin_handlers, "MOST_RELEARNED", 20)  # of the 60 since the first model
+    assert explanation(site, "e") == exact
 
 
 def test_model_of_a_deleted_log_is_not_exact(site: Site) -> None:

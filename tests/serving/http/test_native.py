@@ -10,10 +10,9 @@ import pytest
 
 from glbandits import Bandit
 from glbandits.serving.domain.errors import QueueFull, StoreError
-from glbandits.serving.domain.events import DecisionRequest, Mode
+from glbandits.serving.domain.events import DecisionRequest, LoggedDecision, Mode
 from glbandits.serving.http.v1 import admin_handlers
 from glbandits.serving.http.v1.schemas import EventRecord
-from glbandits.serving.storage.event_store import LoggedDecision
 from tests.serving.http.native import ARMS, Site
 
 

@@ -20,7 +20,13 @@ from glbandits.serving.http.personalizer.config_schemas import (
     PolicyResult,
     PolicyResultSummary,
 )
-from glbandits.serving.http.personalizer.evaluations import ABANDONED, EVALUATION, Kept, Worker, end_abandoned
+from glbandits.serving.http.personalizer.evaluations import (
+    ABANDONED,
+    EVALUATION,
+    StoredEvaluation,
+    Worker,
+    end_abandoned,
+)
 from glbandits.serving.http.personalizer.iso8601 import as_time
 from glbandits.serving.storage.event_store import EventStore
 from tests.serving.http.personalizer import PREVIEW, V1, Site
@@ -159,7 +165,7 @@ class TestAWorkerThatWasKilled:
             status="pending",
             creation_time=as_time(0),
         )
-        body = msgspec.json.encode(Kept("theirs", pending, worker))
+        body = msgspec.json.encode(StoredEvaluation("theirs", pending, worker))
         site.service.store.save_document("default", EVALUATION, 0, body)
         return pending
 
@@ -188,7 +194,8 @@ class TestAWorkerThatWasKilled:
 
         def finish_and_end(_: Worker) -> bool:
             done = msgspec.structs.replace(pending, status="completed")
-            site.service.store.save_document("default", EVALUATION, 0, msgspec.json.encode(Kept("theirs", done)))
+            body = msgspec.json.encode(StoredEvaluation("theirs", done))
+            site.service.store.save_document("default", EVALUATION, 0, body)
             return True
 
         monkeypatch.setattr(Worker, "gone", finish_and_end)
@@ -199,8 +206,9 @@ class TestAWorkerThatWasKilled:
 def test_what_is_begun_here_is_told_to_be_at_work_here(tmp_path: Path) -> None:
     with Site(tmp_path, evaluate_log=Estimators()) as site:
         finished(site, site.ask("POST", PATH, ASKED).headers["location"])
-        kept = [msgspec.json.decode(one.body, type=Kept) for one in site.service.store.documents("default", EVALUATION)]
-        assert [one.worker for one in kept] == [Worker(gethostname(), os.getpid()), None]
+        documents = site.service.store.documents("default", EVALUATION)
+        workers = [msgspec.json.decode(document.body, type=StoredEvaluation).worker for document in documents]
+        assert workers == [Worker(gethostname(), os.getpid()), None]
 
 
 def test_what_cannot_be_evaluated_is_refused(tmp_path: Path) -> None:

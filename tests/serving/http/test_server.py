@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from glbandits.serving.http.personalizer.config_schemas import Evaluation
-from glbandits.serving.http.personalizer.evaluations import EVALUATION, Kept
+from glbandits.serving.http.personalizer.evaluations import EVALUATION, StoredEvaluation
 from glbandits.serving.http.personalizer.iso8601 import as_time
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.http.server_process import ACTIONS, GLB, Running, ask, running
@@ -216,7 +216,7 @@ def test_an_evaluation_that_a_killed_server_left_is_not_pending_for_ever(tmp_pat
         id="e", name="e", start_time=began, end_time=began, job_id="e", status="pending", creation_time=began
     )
     with closing(SqliteStore(tmp_path / "store.db")) as store:
-        store.save_document("default", EVALUATION, 0, msgspec.json.encode(Kept("e", left)))
+        store.save_document("default", EVALUATION, 0, msgspec.json.encode(StoredEvaluation("e", left)))
     with running(tmp_path) as server:
         assert server.ask("GET", "/personalizer/v1.0/evaluations/e").json["status"] == "failed"
 

@@ -90,7 +90,7 @@ def test_failing_maintenance_is_logged_once(
     monkeypatch.setattr(maintenance, "TIDY_EVERY", 0.005)
     monkeypatch.setattr(service.store, "tidy", fail)
     with caplog.at_level(logging.INFO):
-        threads = Maintenance(service, Keys())
+        threads = Maintenance(service, Keys().refresh)
         threads.start()
         wait_until(lambda: len(attempts) > 5)
         threads.close()

@@ -7,7 +7,7 @@ import pytest
 
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import Mode, Reward, SettledDecision
-from glbandits.serving.domain.reward_aggregates import NAMES, Tally, Verdict, baseline_of, observation_of
+from glbandits.serving.domain.reward_aggregates import NAMES, Tally, Verdict, baseline_of, tally_of
 from glbandits.serving.runtime.learning_loop import Loop
 from glbandits.serving.runtime.loop_statistics import LoopStatistics, Timeline, View, Window
 from glbandits.serving.storage.sqlite_store import SqliteStore
@@ -23,11 +23,11 @@ def passed(
     return SettledDecision(sequence, decision(f"e{sequence}", timestamp, **changed), rewards, activated=False)
 
 
-def tally_of(*settled: SettledDecision) -> Tally:
-    tally = Tally()
-    for one in settled:
-        tally.add(observation_of(one))
-    return tally
+def total_of(*decisions: SettledDecision) -> Tally:
+    total = Tally()
+    for settled in decisions:
+        total.add(tally_of(settled))
+    return total
 
 
 def shown(place: int, chance: float, reward: float) -> SettledDecision:
@@ -40,15 +40,15 @@ FOUR = (shown(0, 0.5, 1.0), shown(0, 0.25, 0.0), shown(1, 0.5, 1.0), shown(2, 0.
 
 class TestTally:
     def test_the_mean_reward_and_its_error(self) -> None:
-        reward = tally_of(*FOUR).reward
+        reward = total_of(*FOUR).reward
         assert reward == pytest.approx((0.75, math.sqrt(3 * 0.25**2 + 0.75**2) / 4))
 
     def test_the_baselines_reward_by_weights(self) -> None:
         """Weights 2 and 4 on rewards 1 and 0: a third, with the error sqrt((2 * 2/3)^2 + (4 * 1/3)^2) / 6."""
-        assert tally_of(*FOUR).baseline == pytest.approx((1 / 3, math.sqrt(32) / 18))
+        assert total_of(*FOUR).baseline == pytest.approx((1 / 3, math.sqrt(32) / 18))
 
     def test_how_many_equal_weights_are_worth_as_much(self) -> None:
-        assert tally_of(*FOUR).baseline_worth == 6**2 / (2**2 + 4**2)
+        assert total_of(*FOUR).baseline_worth == 6**2 / (2**2 + 4**2)
         assert Tally().baseline_worth == 0.0
 
     def test_the_difference_and_its_error_by_each_decisions_influence(self) -> None:
@@ -58,58 +58,58 @@ class TestTally:
             (1 - 0.75) / 4,
             (1 - 0.75) / 4,
         ]
-        assert tally_of(*FOUR).difference == pytest.approx((0.75 - 1 / 3, math.hypot(*influence)))
+        assert total_of(*FOUR).difference == pytest.approx((0.75 - 1 / 3, math.hypot(*influence)))
 
     def test_says_nothing_of_what_it_has_not_seen(self) -> None:
         nothing = Tally()
         assert (nothing.reward, nothing.baseline, nothing.difference, nothing.delay(0.5)) == (None, None, None, None)
-        assert tally_of(FOUR[2]).difference is None
+        assert total_of(FOUR[2]).difference is None
 
     def test_counts_shares(self) -> None:
         likely: dict[str, Any] = {"probabilities": (0.25, 0.5, 0.25)}
-        tally = tally_of(passed(**likely), passed(chosen=0, shown=0, **likely), passed(chosen=2, shown=2, **likely))
+        tally = total_of(passed(**likely), passed(chosen=0, shown=0, **likely), passed(chosen=2, shown=2, **likely))
         assert (tally.decisions, tally.explored, tally.agreed) == (3, 2, 1)
         assert tally.frequent() == [("a", 1), ("b", 1), ("c", 1)]
 
     def test_of_two_equally_likely_actions_neither_is_exploration(self) -> None:
         assert (
-            tally_of(passed(probabilities=(0.4, 0.4, 0.2)), passed(chosen=0, probabilities=(0.4, 0.4, 0.2))).explored
+            total_of(passed(probabilities=(0.4, 0.4, 0.2)), passed(chosen=0, probabilities=(0.4, 0.4, 0.2))).explored
             == 0
         )
 
     def test_a_decision_that_is_not_learned_has_no_reward(self) -> None:
-        tally = tally_of(passed(mode=Mode.LOGGING), passed(deferred=True, rewards=((3, 1.0),)))
+        tally = total_of(passed(mode=Mode.LOGGING), passed(deferred=True, rewards=((3, 1.0),)))
         assert (tally.decisions, tally.learned, tally.reward) == (2, 0, None)
 
     def test_counts_rewards_that_are_missing(self) -> None:
-        tally = tally_of(passed(default_reward=0.25), passed(rewards=((1, 0.75),)))
+        tally = total_of(passed(default_reward=0.25), passed(rewards=((1, 0.75),)))
         assert tally.missing == 1
         assert tally.reward is not None
         assert tally.reward.value == 0.5
 
     def test_counts_decisions_that_say_nothing_of_the_baseline(self) -> None:
-        assert tally_of(passed(probabilities=(0.0, 0.5, 0.5)), passed()).unsupported == 1
+        assert total_of(passed(probabilities=(0.0, 0.5, 0.5)), passed()).unsupported == 1
 
     def test_quantiles_of_the_delay_of_the_first_reward(self) -> None:
         """The scale has steps of 9 %, so a quantile is within 5 %."""
         delays = [1000 * step for step in range(1, 101)]
-        tally = tally_of(*(passed(timestamp=7, rewards=((7 + 900_000, 0.0), (7 + delay, 1.0))) for delay in delays))
+        tally = total_of(*(passed(timestamp=7, rewards=((7 + 900_000, 0.0), (7 + delay, 1.0))) for delay in delays))
         assert tally.delay(0.5) == pytest.approx(50_000, rel=0.05)
         assert tally.delay(0.99) == pytest.approx(99_000, rel=0.05)
 
     def test_a_reward_from_before_its_decision_has_no_delay(self) -> None:
-        assert tally_of(passed(timestamp=100, rewards=((40, 1.0),))).delay(0.5) == 0.0
+        assert total_of(passed(timestamp=100, rewards=((40, 1.0),))).delay(0.5) == 0.0
 
     def test_joined_it_is_as_if_it_had_counted_all(self) -> None:
         rows = [*FOUR, passed(), passed(mode=Mode.LOGGING)]
-        one, other = tally_of(*rows[:3]), tally_of(*rows[3:])
-        one.join(other)
-        assert one == tally_of(*rows)
+        one, other = total_of(*rows[:3]), total_of(*rows[3:])
+        one.add(other)
+        assert one == total_of(*rows)
 
     def test_the_rarest_names_are_forgotten_and_still_counted(self) -> None:
         often = [passed(actions=("often",), shown=0, chosen=0, probabilities=(1.0,)) for _ in range(3)]
         rare = [passed(actions=(f"{n}",), shown=0, chosen=0, probabilities=(1.0,)) for n in range(5 * NAMES)]
-        tally = tally_of(*often, *rare)
+        tally = total_of(*often, *rare)
         assert len(tally.actions) <= 2 * NAMES
         assert tally.frequent()[0] == ("often", 3)
         assert sum(tally.actions.values()) + tally.others == 3 + 5 * NAMES
@@ -122,7 +122,7 @@ def test_the_baseline_is_the_first_action_that_is_allowed() -> None:
 
 def test_the_baseline_is_the_action_that_a_slot_names() -> None:
     assert baseline_of(decision("e", slot="top", baseline=2)) == 2
-    tally = tally_of(passed(rewards=((5, 1.0),), baseline=1), passed(rewards=((5, 0.0),), baseline=0))
+    tally = total_of(passed(rewards=((5, 1.0),), baseline=1), passed(rewards=((5, 0.0),), baseline=0))
     assert (tally.agreed, tally.baseline_shown, tally.baseline) == (1, 1, (1.0, 0.0))
 
 
@@ -142,7 +142,7 @@ class TestVerdict:
         ],
     )
     def test_by_the_interval_of_the_difference(self, rows: list[SettledDecision], verdict: Verdict) -> None:
-        assert tally_of(*rows).verdict == verdict
+        assert total_of(*rows).verdict == verdict
 
     def test_errors_are_right_in_simulation(self) -> None:
         """400 logs of 500 decisions. Intervals should hold the truth in 95 %: below 91 % once in 3000 times."""
@@ -152,7 +152,7 @@ class TestVerdict:
                 shown(int(b), 0.4 if b else 0.6, float(rng.random() < (0.5 if b else 0.3)))
                 for b in rng.random(500) < 0.4
             ]
-            difference = tally_of(*log).difference
+            difference = total_of(*log).difference
             assert difference is not None
             held += abs(difference.value - truth) <= 1.96 * difference.error
         assert held >= 0.91 * 400
@@ -162,7 +162,7 @@ class TestTimeline:
     def test_stretches_become_wider_when_there_are_too_many(self) -> None:
         timeline = Timeline(SECOND, 4, forgets=False)
         for second in (0, 1, 2, 3, 100):
-            timeline.add(second * SECOND, observation_of(passed()))
+            timeline.add(second * SECOND, tally_of(passed()))
         assert timeline.width == 2 * SECOND
         assert {at: tally.decisions for at, tally in timeline.view().points.items()} == {
             0: 2,
@@ -173,20 +173,20 @@ class TestTimeline:
     def test_memory_is_bounded_and_nothing_is_lost(self) -> None:
         timeline = Timeline(SECOND, 50, forgets=False)
         for second in np.random.default_rng(0).integers(0, 10**6, 2000).tolist():
-            timeline.add(second * SECOND, observation_of(passed()))
-            assert len(timeline.stretches) <= 50
+            timeline.add(second * SECOND, tally_of(passed()))
+            assert len(timeline.buckets) <= 50
         assert timeline.view().whole.decisions == 2000
 
     def test_a_window_forgets_what_is_before_it(self) -> None:
         timeline = Timeline(SECOND, 3, forgets=True)
         for second in (5, 1, 6, 7, 8, 2):
-            timeline.add(second * SECOND, observation_of(passed()))
+            timeline.add(second * SECOND, tally_of(passed()))
         assert list(timeline.view().points) == [6 * SECOND, 7 * SECOND, 8 * SECOND]
 
     @pytest.mark.parametrize(("each", "width", "points"), [(3, 8, 57), (2, 16, 29)])
     def test_a_view_has_few_points_and_stays_as_it_is(self, each: int, width: int, points: int) -> None:
         """At most 100; and at most 12 while they are worth less than 20 decisions of the baseline each."""
-        timeline, baseline = Timeline(SECOND, 500, forgets=False), observation_of(shown(0, 0.5, 1.0))
+        timeline, baseline = Timeline(SECOND, 500, forgets=False), tally_of(shown(0, 0.5, 1.0))
         for second in range(450):
             for _ in range(each):
                 timeline.add(second * SECOND, baseline)
@@ -198,7 +198,7 @@ class TestTimeline:
     def test_points_stay_apart_that_are_far_apart(self) -> None:
         timeline = Timeline(SECOND, 500, forgets=False)
         for day in range(12):
-            timeline.add(day * 86400 * SECOND, observation_of(passed()))
+            timeline.add(day * 86400 * SECOND, tally_of(passed()))
         assert len(timeline.view().points) == 12
 
     def test_without_a_decision_it_is_empty(self) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime import maintenance
 from glbandits.serving.runtime.maintenance import DAY, Maintenance, forget_old
 from glbandits.serving.runtime.service import Service
@@ -91,7 +91,7 @@ def test_what_fails_is_logged_and_tried_again(
 ) -> None:
     monkeypatch.setattr(maintenance, "KEYS_EVERY", 0.01)
     keys = Failing()
-    housekeeper = Maintenance(service, keys)
+    housekeeper = Maintenance(service, keys.refresh)
     with caplog.at_level(logging.ERROR):
         housekeeper.start()
         assert keys.again.wait(10)
@@ -100,7 +100,7 @@ def test_what_fails_is_logged_and_tried_again(
 
 
 def test_one_that_never_began_can_be_closed(service: Service) -> None:
-    Maintenance(service, Failing()).close()
+    Maintenance(service, Failing().refresh).close()
 
 
 def test_keys_are_read_while_a_log_is_being_deleted(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,7 +108,7 @@ def test_keys_are_read_while_a_log_is_being_deleted(service: Service, monkeypatc
     monkeypatch.setattr(maintenance, "KEYS_EVERY", 0.01)
     monkeypatch.setattr(maintenance, "forget_old", lambda _: done.wait(20))
     keys = Failing()
-    housekeeper = Maintenance(service, keys)
+    housekeeper = Maintenance(service, keys.refresh)
     housekeeper.start()
     assert keys.again.wait(10)
     done.set()
@@ -119,7 +119,7 @@ def test_the_store_is_tidied(service: Service, monkeypatch: pytest.MonkeyPatch) 
     tidied = threading.Event()
     monkeypatch.setattr(maintenance, "TIDY_EVERY", 0.01)
     monkeypatch.setattr(service.store, "tidy", tidied.set)
-    housekeeper = Maintenance(service, Failing())
+    housekeeper = Maintenance(service, Failing().refresh)
     housekeeper.start()
     assert tidied.wait(10)
     housekeeper.close()

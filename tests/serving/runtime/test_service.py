@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from glbandits.errors import InvalidInput
+from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import DecisionRequest, Event, EventStatus, Receipt
-from glbandits.serving.domain.request_features import DENSE
+from glbandits.serving.domain.events import DecisionRequest, Event, EventStatus, LoggedDecision, Receipt
 from glbandits.serving.runtime.service import DEFAULT_LOOP, DecisionResult, Service
-from glbandits.serving.storage.event_store import LoggedDecision
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import run
 

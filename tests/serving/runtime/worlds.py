@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from glbandits.serving.domain.action_selection import described_request
 from glbandits.serving.domain.events import Decision, DecisionRequest, Reward
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import Identity
-from glbandits.serving.domain.request_features import described_request
 from glbandits.serving.runtime.learning_loop import IDENTITY, Loop
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.sqlite_store import SqliteStore

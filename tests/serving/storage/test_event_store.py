@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import Event, EventStatus, Receipt, Reward
-from glbandits.serving.storage.event_store import Document, EventStore, ModelEntry, SavedModel
+from glbandits.serving.storage import event_store
+from glbandits.serving.storage.event_store import Document, EventStore, SavedModel
 from glbandits.serving.storage.open_store import open_store
 from tests.serving.makers import WAIT, activation, decision, reward
 from tests.serving.storage.postgres_server import PostgresServer
@@ -362,8 +363,10 @@ def test_deletion_frees_names_and_keeps_numbers_growing(store: EventStore) -> No
 
 def test_documents_keep_their_history(store: EventStore) -> None:
     assert store.latest_document("shop", "policy") is None
-    assert [store.save_document("shop", "policy", at, b"%d" % at) for at in (5, 4)] == [1, 2]
-    assert store.save_document("shop", "keys", 6, b"") == 1
+    for at in (5, 4):
+        store.save_document("shop", "policy", at, b"%d" % at)
+    store.save_document("shop", "keys", 6, b"")
+    assert store.documents("shop", "keys") == [Document(1, 6, b"")]
     assert store.documents("shop", "policy") == [Document(1, 5, b"5"), Document(2, 4, b"4")]
     assert store.latest_document("shop", "policy") == Document(2, 4, b"4")
     assert store.documents("other", "policy") == []
@@ -387,11 +390,21 @@ def test_models_by_number(store: EventStore) -> None:
     assert store.model_at_most("shop", 29) == SavedModel(20, 20, b"x" * 20)
     assert store.model_at_most("shop", 9) is None
     store.save_model("shop", 50, timestamp=50, body=b"new", keep=2)
-    assert store.models("shop") == [ModelEntry(10, 10, 10), ModelEntry(40, 40, 40), ModelEntry(50, 50, 3)]
+    found = (store.model_at_most("shop", number) for number in (10, 39, 40, 50))
+    assert [model and model.sequence for model in found] == [10, 10, 40, 50]
     store.save_model("shop", 50, timestamp=51, body=b"newer")
     assert store.latest_model("shop") == SavedModel(50, 51, b"newer")
     with pytest.raises(InvalidInput, match="keep must be a whole number of at least 1; got 0"):
         store.save_model("shop", 60, timestamp=0, body=b"", keep=0)
+
+
+def test_older_models_stay_at_intervals(store: EventStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_store, "SNAPSHOT_SPACING", 10)
+    monkeypatch.setattr(event_store, "MOST_SNAPSHOTS", 3)
+    for number in range(1, 100, 3):
+        store.save_model("shop", number, timestamp=0, body=b"m", keep=2)
+    found = {model.sequence for n in range(1, 100) if (model := store.model_at_most("shop", n))}
+    assert sorted(found) == [1, 70, 82, 91, 94, 97]
 
 
 def test_everything_is_there_when_it_is_opened_again(opened: Callable[[], EventStore]) -> None:

@@ -23,6 +23,7 @@ from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import Event as LogEvent
 from glbandits.serving.domain.events import EventStatus, Receipt
 from glbandits.serving.storage import sqlite_log, sqlite_schema, sqlite_store
+from glbandits.serving.storage.event_store import encode_body
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import WAIT, activation, decision, reward
 
@@ -147,7 +148,7 @@ def test_a_store_of_version_1_keeps_its_numbers_counts_and_seals(tmp_path: Path)
             old.execute(step)
         old.execute(f"PRAGMA application_id = {sqlite_schema.APPLICATION}")
         old.execute("PRAGMA user_version = 1")
-        row = (7, "shop", "a", "", 5, 5 + WAIT, sqlite_log.encode_body(kept))
+        row = (7, "shop", "a", "", 5, 5 + WAIT, encode_body(kept))
         old.execute("INSERT INTO decisions VALUES (?, ?, ?, ?, ?, ?, ?)", row)
         old.execute("INSERT INTO rewards VALUES ('shop', 7, 8, 6, 0.5, 'k', 0)")
         old.execute("INSERT INTO seals VALUES ('shop', 7)")
@@ -172,7 +173,7 @@ def test_a_store_of_version_1_keeps_its_numbers_counts_and_seals(tmp_path: Path)
 
 
 def test_a_store_of_version_2_accepts_all_rewards_of_old_decisions(tmp_path: Path) -> None:
-    body = msgspec.msgpack.decode(sqlite_log.encode_body(decision("a", timestamp=5)))
+    body = msgspec.msgpack.decode(encode_body(decision("a", timestamp=5)))
     del body["reward_range"]
     with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as old:
         for step in (step for steps in sqlite_schema.UPGRADES[:2] for step in steps):
@@ -421,6 +422,8 @@ def test_no_question_goes_through_a_whole_table(tmp_path: Path, opened: list[sql
     store.last_sequence("shop", before=1)
     store.delete_log("shop", up_to=1)
     questions = [question for question in asked if question.split()[0] in ("SELECT", "DELETE")]
+    (by_name,) = [question for question in questions if "event_id = 'a'" in question]
+    assert "event_id=?" in str(opened[0].execute(f"EXPLAIN QUERY PLAN {by_name}").fetchall())
     steps = [step for question in questions for *_, step in opened[0].execute(f"EXPLAIN QUERY PLAN {question}")]
     store.close()
     assert len(questions) >= 15

@@ -1,8 +1,9 @@
-"""Select an action: the probability of each one, and the draw. Nothing here reads a clock or a file."""
+"""Select an action: its features, the probability of each one, and the draw. Nothing here reads a clock or a file."""
 
 from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -11,8 +12,47 @@ from numba import types
 from glbandits.bandit import Bandit
 from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput
+from glbandits.features import Hashing
 from glbandits.numba_support import READ_INTS, READ_VECTOR, VECTOR, jittable
 from glbandits.records import Floats, Ints
+from glbandits.serving.domain.events import Decision, DecisionRequest
+
+JSON, DENSE = "json", "dense"
+
+
+class Described(msgspec.Struct, frozen=True):
+    """A request whose features are JSON objects."""
+
+    shared: list[Any]
+    actions: list[Any]
+
+
+class Texts(msgspec.Struct, frozen=True):
+    """Such a request as it is kept, with the text of each object."""
+
+    shared: msgspec.Raw
+    actions: list[msgspec.Raw]
+
+
+_texts = msgspec.json.Decoder(Texts).decode
+_read = msgspec.json.Decoder().decode
+
+
+def described_request(shared: Sequence[Any], actions: Sequence[Any]) -> bytes:
+    """What is kept of such a request."""
+    return msgspec.json.encode(Described(list(shared), list(actions)))
+
+
+def arms_of(decision: Decision | DecisionRequest, hashing: Hashing) -> Floats:
+    """Return the features of the actions, (K, width)."""
+    encoding = decision.encoding
+    if encoding == DENSE:
+        return np.frombuffer(decision.request).reshape(len(decision.actions), -1)
+    if encoding != JSON:
+        raise InvalidInput(f"a request is kept as {JSON} or {DENSE}; got {encoding!r}. Upgrade glbandits to read it")
+    # Always from the text in the log: what is decided with is what can be read again.
+    texts = _texts(decision.request)
+    return hashing.vectors_of_texts(bytes(texts.shared), [bytes(text) for text in texts.actions], _read)
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -53,7 +93,10 @@ def decide(model: Bandit, arms: Floats, allowed: Ints, exploration: float, seed:
     With probability `exploration` each allowed action is equally likely, otherwise the model decides. Raises
     InvalidInput if the policy has no exact probabilities.
     """
-    own = _model_probabilities(model, arms, allowed)
+    # Of all actions first: the features of excluded actions are logged too, so the model must accept them.
+    own = model.exact_probabilities(arms)
+    if len(allowed) < len(arms):
+        own = model.exact_probabilities(arms[allowed])
     if own is None:
         raise InvalidInput(
             f"{model.policy.name} has no exact probabilities of actions, which a service must log. Use optimist."
@@ -61,13 +104,6 @@ def decide(model: Bandit, arms: Floats, allowed: Ints, exploration: float, seed:
     probabilities = np.zeros(len(arms))
     chosen: int = entry_point(draw_recipe).call(own, allowed, exploration, share_of(seed), probabilities)
     return Choice(chosen, probabilities)
-
-
-def _model_probabilities(model: Bandit, arms: Floats, allowed: Ints) -> Floats | None:
-    """The model's own probabilities of the allowed actions."""
-    # Of all actions first: the features of excluded actions are logged too, so the model must accept them.
-    probabilities = model.exact_probabilities(arms)
-    return probabilities if len(allowed) == len(arms) else model.exact_probabilities(arms[allowed])
 
 
 def share_of(seed: int) -> float:

@@ -4,6 +4,9 @@ A store finds what it has of the decisions that are named (`Known`), hands over 
 """
 
 import math
+import os
+import random
+import time
 from collections.abc import Iterable
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -23,13 +26,29 @@ NewActivation: TypeAlias = tuple[int, int, bool, Activation]
 """An activation to be written, in place of a late one if there is one: as of a reward."""
 
 # Python looks up the members of an enum slowly: too slowly for each event.
-ACCEPTED, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = (
-    EventStatus.ACCEPTED,
-    EventStatus.DUPLICATE,
-    EventStatus.LATE,
-    EventStatus.UNKNOWN,
-    EventStatus.OUT_OF_RANGE,
-)
+ACCEPTED, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = EventStatus
+
+
+ACTION_SIZE = 128
+"""Approximate bytes of an action in memory beside its features: its id and its probability."""
+# Not `os.urandom`, which releases the GIL at every call. The ids need not be secret: a reward needs an API key.
+_random = random.Random()
+if hasattr(os, "register_at_fork"):  # Windows has no forks
+    os.register_at_fork(after_in_child=_random.seed)
+
+
+def new_event_id() -> str:
+    """Return a unique id of 32 hexadecimal digits: the milliseconds since 1970, and 80 random bits.
+
+    The time goes first because the log is sorted by these names as well: new ones then lie side by side on the disk,
+    and a write touches few of its pages however large the log is.
+    """
+    return (time.time_ns() // 1_000_000 << 80 | _random.getrandbits(80)).to_bytes(16, "big").hex()
+
+
+def size_of(event: Event) -> int:
+    """Return the approximate size of a decision in memory, in bytes; 0 for other events, which are small."""
+    return len(event.request) + ACTION_SIZE * len(event.actions) if isinstance(event, Decision) else 0
 
 
 class Mark(NamedTuple):

@@ -155,10 +155,27 @@ class SettledDecision(msgspec.Struct, frozen=True):
     activated: bool
 
 
-ACTION_SIZE = 128
-"""Approximate bytes of an action in memory beside its features: its id and its probability."""
+class LoggedReward(msgspec.Struct, frozen=True):
+    """A reward as it is in the log."""
+
+    sequence: int
+    timestamp: int
+    value: float
+    key: str
+    late: bool
 
 
-def size_of(event: Event) -> int:
-    """Return the approximate size of a decision in memory, in bytes; 0 for other events, which are small."""
-    return len(event.request) + ACTION_SIZE * len(event.actions) if isinstance(event, Decision) else 0
+class LoggedDecision(msgspec.Struct, frozen=True):
+    """A decision as it is in the log, with all that came of it so far."""
+
+    sequence: int
+    decision: Decision
+    rewards: tuple[LoggedReward, ...]
+    """Late ones too, in the order in which they came."""
+    activated_at: int | None
+    """When it was activated in time; None if it was not."""
+
+    def settled(self) -> SettledDecision:
+        """The same with only what came in time."""
+        rewards = tuple((reward.timestamp, reward.value) for reward in self.rewards if not reward.late)
+        return SettledDecision(self.sequence, self.decision, rewards, self.activated_at is not None)

@@ -18,8 +18,8 @@ from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, whole
 from glbandits.features import Hashing
 from glbandits.records import Floats
+from glbandits.serving.domain.action_selection import JSON, Described, arms_of
 from glbandits.serving.domain.events import Decision
-from glbandits.serving.domain.request_features import JSON, Described, decision_arms
 from glbandits.serving.domain.reward_aggregation import fits
 
 INTERCEPT = "intercept"
@@ -93,7 +93,7 @@ def _terms(decision: Decision, theta: Floats, hashing: Hashing) -> Iterator[_Ter
             weights = features.signs * theta[features.indices]
             yield _Terms(features.values, features.values * weights, features.name)
     else:
-        for x in decision_arms(decision, hashing):
+        for x in arms_of(decision, hashing):
             yield _Terms(x, x * theta, "x[{}]".format)
 
 

@@ -6,13 +6,14 @@ errors are those of the delta method.
 """
 
 import math
-from collections.abc import Iterator
+from collections import defaultdict
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from itertools import accumulate
+from typing import NamedTuple
 
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.reward_aggregation import has_unusable_rewards, reward_of
+from glbandits.serving.domain.reward_aggregation import aggregated_reward, is_usable
 
 NAMES = 64
 """Actions that a tally tells apart. It holds twice as many before it forgets the names of the rarest."""
@@ -24,8 +25,6 @@ MOST_UNSUPPORTED = 0.1
 """The share of decisions without any chance of the baseline, above which the rest does not speak for all."""
 Z95 = 1.96
 """Standard errors of a 95 % interval to each side."""
-
-Name = TypeVar("Name", int, str)
 
 
 class Estimate(NamedTuple):
@@ -52,50 +51,8 @@ class Verdict(StrEnum):
     WORSE = "worse"
 
 
-class Observation(NamedTuple):
-    """What is counted of a decision."""
-
-    action: str
-    """The one that was shown."""
-    explored: bool
-    agreed: bool
-    reward: float | None
-    """What was learned; None if it was not."""
-    missing: bool
-    online: bool
-    weight: float
-    """1 / probability if the baseline was shown, else 0."""
-    supported: bool
-    delay: int | None
-    """The step of the scale; None if no reward came in time."""
-    set_aside: bool = False
-    """The rewards aggregate to no number that can be learned."""
-
-
-def observation_of(settled: SettledDecision) -> Observation:
-    """What is counted of a decision that the learner has passed."""
-    decision, baseline = settled.decision, baseline_of(settled.decision)
-    chances, online = decision.probabilities, decision.mode is Mode.ONLINE
-    return Observation(
-        action=decision.actions[decision.shown],
-        explored=chances[decision.chosen] < max(chances),
-        agreed=decision.chosen == baseline,
-        reward=reward_of(settled),
-        missing=not settled.rewards,
-        online=online,
-        weight=1.0 / decision.probability if decision.shown == baseline else 0.0,
-        supported=not online or chances[baseline] > 0.0,
-        delay=_step(min(settled.rewards)[0] - decision.timestamp) if settled.rewards else None,
-        set_aside=has_unusable_rewards(settled),
-    )
-
-
-def _step(microseconds: int) -> int:
-    return round(STEPS * math.log2(1 + max(0, microseconds)))
-
-
 def baseline_of(decision: Decision) -> int:
-    """The place of the action that would be shown without a model: the one that a slot names, or the first allowed one.
+    """Return the index of the action to show without a model: the one that a slot names, or the first allowed one.
 
     In a mode that shows it, that is the shown one, whether or not the log has it.
     """
@@ -103,7 +60,7 @@ def baseline_of(decision: Decision) -> int:
         return decision.baseline
     if decision.mode is not Mode.ONLINE:
         return decision.shown
-    return next(place for place in range(len(decision.actions)) if place not in decision.excluded)
+    return next(index for index in range(len(decision.actions)) if index not in decision.excluded)
 
 
 @dataclass(slots=True)
@@ -137,56 +94,23 @@ class Tally:
     """Sums of products of the reward r and the weight w = 1{the baseline was shown} / probability."""
     others: int = 0
     """Decisions that showed actions whose names were forgotten."""
-    actions: dict[str, int] = field(default_factory=dict)
-    delays: dict[int, int] = field(default_factory=dict)
+    actions: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    delays: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     """Decisions by the delay of their first reward, on a logarithmic scale."""
 
-    def add(self, one: Observation) -> None:
-        """One more decision."""
-        self.decisions += 1
-        self.explored += one.explored
-        self.agreed += one.agreed
-        self.set_aside += one.set_aside
-        self.actions[one.action] = self.actions.get(one.action, 0) + 1
-        if len(self.actions) > 2 * NAMES:
-            self._forget_rare_names()
-        if one.delay is not None:
-            self.delays[one.delay] = self.delays.get(one.delay, 0) + 1
-        if one.reward is None:
-            return
-        self.learned += 1
-        self.online += one.online
-        self.missing += one.missing
-        self.unsupported += not one.supported
-        self.r += one.reward
-        self.rr += one.reward * one.reward
-        if one.weight:
-            self._add_baseline(one.weight, one.reward)
-
-    def _add_baseline(self, weight: float, reward: float) -> None:
-        self.baseline_shown += 1
-        weighted = weight * reward
-        self.w += weight
-        self.wr += weighted
-        self.wrr += weighted * reward
-        self.ww += weight * weight
-        self.wwr += weight * weighted
-        self.wwrr += weighted * weighted
-
-    def join(self, other: "Tally") -> None:
+    def add(self, other: "Tally") -> None:
         """Count what the other has counted as well."""
         for name in SUMS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        _join_counts(self.actions, other.actions)
-        _join_counts(self.delays, other.delays)
+            if value := getattr(other, name):
+                setattr(self, name, getattr(self, name) + value)
+        for action, count in other.actions.items():
+            self.actions[action] += count
+        for step, count in other.delays.items():
+            self.delays[step] += count
         if len(self.actions) > 2 * NAMES:
-            self._forget_rare_names()
-
-    def _forget_rare_names(self) -> None:
-        rare = self.frequent()[NAMES:]
-        self.others += sum(count for _, count in rare)
-        for name, _ in rare:
-            del self.actions[name]
+            for name, count in self.frequent()[NAMES:]:
+                self.others += count
+                del self.actions[name]
 
     def frequent(self) -> list[tuple[str, int]]:
         """Actions and how often each was shown, the most frequent first."""
@@ -251,26 +175,42 @@ class Tally:
 
     def delay(self, share: float) -> float | None:
         """Microseconds within which this share of the first rewards came; None if none has come."""
-        count = sum(self.delays.values())
-        for step, below in _running(self.delays):
-            if below >= share * count:
+        steps = sorted(self.delays)
+        for step, below in zip(steps, accumulate(self.delays[step] for step in steps), strict=True):
+            if below >= share * sum(self.delays.values()):
                 return math.exp2(step / STEPS) - 1.0
         return None
 
 
-SUMS = tuple(one.name for one in fields(Tally) if one.name not in ("actions", "delays"))
+SUMS = tuple(each.name for each in fields(Tally) if each.name not in ("actions", "delays"))
 
 
-def _join_counts(mine: dict[Name, int], theirs: dict[Name, int]) -> None:
-    for name, count in theirs.items():
-        mine[name] = mine.get(name, 0) + count
-
-
-def _running(counts: dict[int, int]) -> Iterator[tuple[int, int]]:
-    below = 0
-    for step in sorted(counts):
-        below += counts[step]
-        yield step, below
+def tally_of(settled: SettledDecision) -> Tally:
+    """The tally of one decision that the model has learned, or passed over."""
+    decision, baseline = settled.decision, baseline_of(settled.decision)
+    probabilities, online = decision.probabilities, decision.mode is Mode.ONLINE
+    tally = Tally(
+        decisions=1,
+        explored=probabilities[decision.chosen] < max(probabilities),
+        agreed=decision.chosen == baseline,
+    )
+    tally.actions[decision.actions[decision.shown]] = 1
+    if settled.rewards:
+        delay = max(0, min(settled.rewards)[0] - decision.timestamp)
+        tally.delays[round(STEPS * math.log2(1 + delay))] = 1
+    r = aggregated_reward(settled)
+    if r is None or not is_usable(r):
+        tally.set_aside = int(r is not None)
+        return tally
+    tally.learned, tally.online, tally.missing = 1, int(online), int(not settled.rewards)
+    tally.unsupported = int(online and probabilities[baseline] == 0.0)
+    tally.r, tally.rr = r, r * r
+    if decision.shown == baseline:
+        w = 1.0 / decision.probability
+        wr = w * r
+        tally.baseline_shown = 1
+        tally.w, tally.wr, tally.wrr, tally.ww, tally.wwr, tally.wwrr = w, wr, wr * r, w * w, w * wr, wr * wr
+    return tally
 
 
 def _root(square: float) -> float:

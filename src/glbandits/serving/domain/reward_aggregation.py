@@ -10,8 +10,8 @@ from glbandits.bandit import Bandit
 from glbandits.errors import LARGEST
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
+from glbandits.serving.domain.action_selection import arms_of
 from glbandits.serving.domain.events import Aggregation, Decision, Mode, SettledDecision
-from glbandits.serving.domain.request_features import decision_arms
 
 UNLEARNABLE = (ValueError, ArithmeticError, LookupError, msgspec.MsgspecError)
 """Errors that learning the same decision raises every time. InvalidInput is a ValueError."""
@@ -45,10 +45,12 @@ def aggregate(rewards: tuple[tuple[int, float], ...], how: Aggregation) -> float
     return total if how is Aggregation.SUM else total / len(values)
 
 
-def reward_of(settled: SettledDecision) -> float | None:
-    """The reward that a decision is learned with; None if it is not learned."""
-    reward = _aggregated(settled)
-    return None if reward is None or not is_usable(reward) else reward
+def aggregated_reward(settled: SettledDecision) -> float | None:
+    """Combine the rewards of a decision; None if it is not learned. The result may be too large to be learned."""
+    decision = settled.decision
+    if decision.mode is Mode.LOGGING or (decision.deferred and not settled.activated):
+        return None
+    return aggregate(settled.rewards, decision.aggregation) if settled.rewards else decision.default_reward
 
 
 def is_usable(reward: float) -> bool:
@@ -56,17 +58,10 @@ def is_usable(reward: float) -> bool:
     return abs(reward) <= LARGEST
 
 
-def has_unusable_rewards(settled: SettledDecision) -> bool:
-    """Whether the decision counts but its rewards aggregate to no number that can be learned."""
-    reward = _aggregated(settled)
-    return reward is not None and not is_usable(reward)
-
-
-def _aggregated(settled: SettledDecision) -> float | None:
-    decision = settled.decision
-    if decision.mode is Mode.LOGGING or (decision.deferred and not settled.activated):
-        return None
-    return aggregate(settled.rewards, decision.aggregation) if settled.rewards else decision.default_reward
+def reward_of(settled: SettledDecision) -> float | None:
+    """The reward that a decision is learned with; None if it is not learned."""
+    reward = aggregated_reward(settled)
+    return None if reward is None or not is_usable(reward) else reward
 
 
 def learn(model: Bandit, settled: SettledDecision, hashing: Hashing) -> LearningOutcome:
@@ -75,13 +70,13 @@ def learn(model: Bandit, settled: SettledDecision, hashing: Hashing) -> Learning
     A sum of rewards outside the range of the policy's link is learned as the nearest end of the range.
     """
     try:
-        reward = _aggregated(settled)
+        reward = aggregated_reward(settled)
         if reward is None or not fits(model, settled.decision, hashing):
             return LearningOutcome.SKIPPED
         if not is_usable(reward):
             return LearningOutcome.SET_ASIDE
         link = find_link(model.policy.link)
-        arms = decision_arms(settled.decision, hashing)
+        arms = arms_of(settled.decision, hashing)
         model.learn(arms[settled.decision.shown], min(max(reward, link.lowest_reward), link.highest_reward))
     except UNLEARNABLE:
         return LearningOutcome.SET_ASIDE

@@ -6,16 +6,21 @@ import re
 import time
 from collections.abc import Sequence
 from functools import lru_cache
+from inspect import iscoroutinefunction
 from random import getrandbits
+from typing import Any
 from urllib.parse import parse_qsl, unquote
 
+import msgspec
+from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from glbandits.errors import InvalidInput, look_up
 from glbandits.serving.http.auth import OPEN
-from glbandits.serving.http.endpoint import Endpoint, ErrorFormat
-from glbandits.serving.http.http_messages import DEFAULT_LOOP, RETRY_SOON, HttpError, Request, Response, as_http_error
+from glbandits.serving.http.endpoint import Endpoint
+from glbandits.serving.http.http_messages import HttpError, Request, Response, as_http_error, problem_response
+from glbandits.serving.http.personalizer.errors import personalizer_response
 from glbandits.serving.http.site import Site
 
 log = logging.getLogger(__name__)
@@ -25,44 +30,43 @@ NO_ROUTE = "none"
 ONCE = (b"host", b"ocp-apim-subscription-key", b"authorization", b"content-type", b"content-encoding")
 """Headers that a request may have once. A proxy might read another of two than we do."""
 LONGEST_CACHED = 256
-"""Characters of paths and queries that are cached."""
+"""Characters of paths that are cached."""
+PERSONALIZER_PATH = re.compile(r"(/loops/[^/]+)?/personalizer(/|$)")
+encode_json = msgspec.json.Encoder().encode
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
-
-
-class ClientDisconnected(Exception):
-    """The client is gone; nobody waits for a response."""
 
 
 class RouteCache:
     """Middleware that remembers the routes of paths, and calls their applications directly.
 
     Starlette tries one route after the other, and wraps each call five times, which showed in the CPU of a decision
-    (docs/decisions/0020-standard-web-stack.md). Requests without a route go on to Starlette's router. Paths stay
-    percent-encoded, because an event id may contain a slash.
+    (docs/decisions/0020-standard-web-stack.md). Paths stay percent-encoded, because an event id may contain a slash.
     """
 
-    def __init__(self, app: ASGIApp, routes: Sequence[Route]) -> None:
-        self._app, self._routes = app, routes
+    def __init__(self, app: ASGIApp, routes: Sequence[Route], site: Site) -> None:
+        self._app, self._routes, self._site = app, routes, site
         self._cached = lru_cache(maxsize=1024)(self._find)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] == "http":
-            path = scope["path"] = "/" + scope.get("raw_path", b"").decode("latin-1").strip("/")
-            local = path.removeprefix(scope.get("root_path", ""))
-            found = (self._cached if len(local) <= LONGEST_CACHED else self._find)(scope["method"], local)
-            if found is not None:
-                app, scope["path_params"] = found
-                await app(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path = scope["path"] = "/" + scope.get("raw_path", b"").decode("latin-1").strip("/")
+        local = path.removeprefix(scope.get("root_path", ""))
+        find = self._cached if len(local) <= LONGEST_CACHED else self._find
+        app, scope["path_params"] = find(scope["method"], local)
+        await app(scope, receive, send)
 
-    def _find(self, method: str, path: str) -> tuple[ASGIApp, dict[str, str]] | None:
+    def _find(self, method: str, path: str) -> tuple[ASGIApp, dict[str, str]]:
+        allowed = set[str]()
         for route in self._routes:
-            match = route.path_regex.match(path) if method in (route.methods or ()) else None
+            match = route.path_regex.match(path)
             if match is not None:
-                return route.app, match.groupdict()
-        return None
+                if method in (route.methods or ()):
+                    return route.app, match.groupdict()
+                allowed |= route.methods or set()
+        return NoEndpointApp(path, ", ".join(sorted(allowed)), self._site), {}
 
 
 class EndpointApp:
@@ -72,23 +76,21 @@ class EndpointApp:
         self._endpoint, self._site = endpoint, site
         self._max_body = site.settings.max_body if endpoint.max_body is None else endpoint.max_body
         self._known = None if endpoint.parameters is None else tuple(one.name for one in endpoint.parameters)
+        self._is_async = iscoroutinefunction(endpoint.handler)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        began, endpoint, site = time.perf_counter(), self._endpoint, self._site
-        request = request_of(scope)
+        began, endpoint = time.perf_counter(), self._endpoint
+        request = _request_of(scope)
         try:
             response = await self._respond(request, scope, receive)
-        except ClientDisconnected:
+        except ClientDisconnect:  # nobody waits for a response
             return
-        except asyncio.CancelledError:  # the server cancels what is left when its grace is over
-            stopped = HttpError(503, "Stopped", "The server is stopping. Send the request again.", RETRY_SOON)
-            response = endpoint.error_format(stopped, request, endpoint.error_code)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             response = endpoint.error_format(as_http_error(error, request), request, endpoint.error_code)
-        await send_response(response, request, send)
+        await _send(response, request, send)
         seconds = time.perf_counter() - began
-        site.requests.add(endpoint.scope or "open", response.status, seconds)
+        self._site.requests.add(endpoint.scope or "open", response.status, seconds)
         _log_request(request, response.status, seconds, scope, audited=endpoint.scope == "admin")
 
     async def _respond(self, request: Request, scope: Scope, receive: Receive) -> Response:
@@ -98,36 +100,47 @@ class EndpointApp:
             request.values = {
                 name: unquote(value, errors="strict") if "%" in value else value for name, value in values.items()
             }
-            request.loop_name = request.values.get("loop", DEFAULT_LOOP)
+            request.loop_name = request.values.get("loop", request.loop_name)
         _check_headers(request, scope)
         if endpoint.scope != OPEN:
-            scope["glb_key"] = site.authenticator.admit(request, endpoint.scope)
+            request.key_name = site.authenticator.admit(request, endpoint.scope)
         if request.query and self._known is not None:
             _check_query(request.query, self._known)
         request.body = await _read_body(receive, self._max_body, request)
-        return await endpoint.handler(site, request)
+        if self._is_async:
+            return _as_response(await endpoint.handler(site, request), endpoint.status)
+        return await asyncio.to_thread(lambda: _as_response(endpoint.handler(site, request), endpoint.status))
 
 
-class MethodsApp:
-    """Calls the application of a request's method. The application of GET serves HEAD too."""
+class NoEndpointApp(EndpointApp):
+    """Answers requests without an endpoint: 405 if the path has other methods, else 404."""
 
-    def __init__(self, apps: dict[str, EndpointApp]) -> None:
-        self._apps = apps | ({"HEAD": apps["GET"]} if "GET" in apps else {})
+    def __init__(self, path: str, allowed: str, site: Site) -> None:
+        error_format = personalizer_response if PERSONALIZER_PATH.match(path) else problem_response
+        super().__init__(Endpoint("", path, NO_ROUTE, self._refuse, error_format=error_format), site)
+        self._allowed = allowed
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        await self._apps[scope["method"]](scope, receive, send)
+    async def _respond(self, request: Request, scope: Scope, receive: Receive) -> Response:  # noqa: ARG002
+        return await self._refuse(self._site, request)
+
+    async def _refuse(self, _: Site, request: Request) -> Response:
+        if not self._allowed:
+            raise HttpError(404, "NotFound", f"there is nothing at {request.path}")
+        message = f"{request.path} takes {self._allowed}; got {request.method}"
+        raise HttpError(405, "MethodNotAllowed", message, ((b"allow", self._allowed.encode()),))
 
 
-def request_of(scope: Scope) -> Request:
-    """The request of an ASGI scope, without its body."""
+def _as_response(content: Any, status: int) -> Response:
+    if isinstance(content, Response):
+        return content
+    return Response(status, b"" if content is None else encode_json(content))
+
+
+def _request_of(scope: Scope) -> Request:
     headers = dict(scope["headers"])
-    request_id = headers.get(b"x-request-id")
-    if request_id is not None and _REQUEST_ID.fullmatch(request_id):
-        name = request_id.decode()
-    else:
-        name = f"{getrandbits(64):016x}"
-    return Request(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), headers, name)
+    match = _REQUEST_ID.fullmatch(headers.get(b"x-request-id", b""))
+    request_id = match[0].decode() if match else f"{getrandbits(64):016x}"
+    return Request(scope["method"], scope["path"], scope["query_string"].decode("latin-1"), headers, request_id)
 
 
 def _check_headers(request: Request, scope: Scope) -> None:
@@ -144,12 +157,8 @@ def _check_headers(request: Request, scope: Scope) -> None:
         raise HttpError(415, "BadRequest", f"content-encoding {encoding!r} is not supported; send the body as it is")
 
 
-def _check_query(query: str, known: tuple[str, ...]) -> None:
-    (_checked_query if len(query) <= LONGEST_CACHED else _checked_query.__wrapped__)(query, known)
-
-
 @lru_cache(maxsize=256)
-def _checked_query(query: str, known: tuple[str, ...]) -> None:
+def _check_query(query: str, known: tuple[str, ...]) -> None:
     names = [name for name, _ in parse_qsl(query, keep_blank_values=True, errors="strict")]
     for name in names:
         if not known:
@@ -161,40 +170,26 @@ def _checked_query(query: str, known: tuple[str, ...]) -> None:
 
 async def _read_body(receive: Receive, limit: int, request: Request) -> bytes:
     """Read the whole body. Stops reading and raises a 413 as soon as it is larger than `limit`."""
-    length = request.headers.get(b"content-length")
-    if length is not None and length.isdigit() and int(length) > limit:
-        raise _too_large(limit)
-    message = await receive()
-    if message["type"] == "http.disconnect":
-        raise ClientDisconnected
-    body: bytes = message.get("body", b"")
-    if message.get("more_body", False):
-        parts, size = [body], len(body)
-        while message.get("more_body", False):
-            if size > limit:
-                raise _too_large(limit)
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnected
-            parts.append(message.get("body", b""))
-            size += len(parts[-1])
-        body = b"".join(parts)
-    if len(body) > limit:
-        raise _too_large(limit)
-    return body
+    length = request.headers.get(b"content-length", b"0")
+    parts, size, more = list[bytes](), int(length) if length.isdigit() and int(length) > limit else 0, True
+    while more and size <= limit:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        more = message.get("more_body", False)
+    if size > limit:
+        raise HttpError(413, "PayloadSizeExceeded", f"a body may have {limit} bytes; send less")
+    return b"".join(parts)
 
 
-def _too_large(limit: int) -> HttpError:
-    return HttpError(413, "PayloadSizeExceeded", f"a body may have {limit} bytes; send less")
-
-
-async def send_response(response: Response, request: Request, send: Send) -> None:
+async def _send(response: Response, request: Request, send: Send) -> None:
     """Send a response with the headers that all responses have."""
     status, body, content_type, more = response
     headers = [(b"x-content-type-options", b"nosniff"), (b"x-request-id", request.id.encode())]
     if status != 204:
-        headers.append((b"content-length", b"%d" % len(body)))
-        headers.append((b"content-type", content_type))
+        headers += ((b"content-length", b"%d" % len(body)), (b"content-type", content_type))
     headers += more
     if status >= 400 and b"expect" in request.headers:
         # A client that waits for 100 Continue may leave out the body, so what comes next is ambiguous.
@@ -210,24 +205,6 @@ def _log_request(request: Request, status: int, seconds: float, scope: Scope, *,
     """
     level = logging.WARNING if status >= 500 else logging.INFO if audited or status in (401, 403) else logging.DEBUG
     if log.isEnabledFor(level):
-        client = scope.get("client")
-        log.log(
-            level,
-            "%s %s: %d in %.1f ms, key %s, client %s",
-            request.method,
-            request.path,
-            status,
-            1000 * seconds,
-            scope.get("glb_key", "none"),
-            client[0] if client else "unknown",
-            extra={"request": request.id},
-        )
-
-
-async def send_error(error: HttpError, error_format: ErrorFormat, site: Site, scope: Scope, send: Send) -> None:
-    """Answer a request that has no endpoint."""
-    request = request_of(scope)
-    response = error_format(error, request, "BadRequest")
-    await send_response(response, request, send)
-    site.requests.add(NO_ROUTE, response.status, 0.0)
-    _log_request(request, response.status, 0.0, scope, audited=False)
+        client = scope["client"][0] if scope.get("client") else "unknown"
+        values = (request.method, request.path, status, 1000 * seconds, request.key_name, client)
+        log.log(level, "%s %s: %d in %.1f ms, key %s, client %s", *values, extra={"request": request.id})

@@ -19,12 +19,11 @@ STORE_TIMEOUT = 2.0
 """Seconds that the store has to answer."""
 WRITE_TIMEOUT = 5.0
 """Seconds that an event may wait to be written, and that a failure to write is remembered."""
-MEBIBYTE = 1024 * 1024
 
 
-async def live(site: Site, request: Request) -> Response:  # noqa: ARG001 - as all handlers
+async def live(site: Site, request: Request) -> dict[str, str]:  # noqa: ARG001 - as all handlers
     """The process answers."""
-    return Response(200, b'{"status":"alive"}')
+    return {"status": "alive"}
 
 
 async def ready(site: Site, request: Request) -> Response:  # noqa: ARG001
@@ -32,25 +31,22 @@ async def ready(site: Site, request: Request) -> Response:  # noqa: ARG001
 
     A ready answer names loops with decisions that were set aside because they cannot be learned.
     """
-    reasons = _known_reasons(site)
-    try:
-        reasons += await asyncio.wait_for(asyncio.to_thread(_stored_reasons, site), STORE_TIMEOUT)
-    except (TimeoutError, StoreError, OSError):
-        reasons.append("the store does not answer")
-    if not reasons:
-        set_aside = {name: loop.published.set_aside for name, loop in site.service.loops.items()}
-        counts = {name: count for name, count in set_aside.items() if count}
-        return Response(200, msgspec.json.encode({"status": "ready"} | ({"setAside": counts} if counts else {})))
-    return Response(503, msgspec.json.encode({"status": "not ready", "reasons": reasons}))
-
-
-def _known_reasons(site: Site) -> list[str]:
     reasons = ["the server is stopping"] if site.draining else []
     reasons += [f"the store is damaged: {line}" for line in site.damage[:3]]
     if not site.service.learning:
         reasons.append("the learner does not run")
     problem = site.service.writer.problem(WRITE_TIMEOUT)
-    return reasons if problem is None else [*reasons, problem]
+    if problem is not None:
+        reasons.append(problem)
+    try:
+        reasons += await asyncio.wait_for(asyncio.to_thread(_stored_reasons, site), STORE_TIMEOUT)
+    except (TimeoutError, StoreError, OSError):
+        reasons.append("the store does not answer")
+    if reasons:
+        return Response(503, msgspec.json.encode({"status": "not ready", "reasons": reasons}))
+    loops = site.service.loops.items()
+    counts = {name: loop.published.set_aside for name, loop in loops if loop.published.set_aside}
+    return Response(200, msgspec.json.encode({"status": "ready"} | ({"setAside": counts} if counts else {})))
 
 
 def _stored_reasons(site: Site) -> list[str]:
@@ -58,12 +54,12 @@ def _stored_reasons(site: Site) -> list[str]:
     store, min_disk = site.settings.store, site.settings.min_disk
     if is_postgres(store):  # the disk of a database server is not ours
         return []
-    enough = shutil.disk_usage(Path(store).resolve().parent).free >= min_disk * MEBIBYTE
+    enough = shutil.disk_usage(Path(store).resolve().parent).free >= min_disk * 2**20
     return [] if enough else [f"less than {min_disk} MiB are free beside the store"]
 
 
-async def metrics(site: Site, request: Request) -> Response:  # noqa: ARG001
+def metrics(site: Site, request: Request) -> Response:  # noqa: ARG001
     """All metrics, in Prometheus' text format."""
     registry = CollectorRegistry()
     registry.register(ServiceMetrics(site.service, site.requests))
-    return Response(200, await asyncio.to_thread(generate_latest, registry), CONTENT_TYPE_PLAIN_0_0_4.encode())
+    return Response(200, generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4.encode())

@@ -1,7 +1,9 @@
 """Requests, responses and errors, as the handlers of all endpoints use them."""
 
 import logging
+from asyncio import CancelledError
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import parse_qsl
 
@@ -12,8 +14,7 @@ from glbandits.serving.domain.errors import QueueFull, StoreError, UnknownLoop
 
 log = logging.getLogger(__name__)
 
-JSON_TYPE = b"application/json"
-DEFAULT_LOOP = "default"
+BYTES_TYPE = b"application/octet-stream"
 RETRY_SOON = ((b"retry-after", b"1"),)
 
 
@@ -30,8 +31,10 @@ class Request(msgspec.Struct):
     """The x-request-id of the client, or a random one. The log and the response have the same."""
     values: Mapping[str, str] = {}
     """The parameters of the path, decoded."""
-    loop_name: str = DEFAULT_LOOP
+    loop_name: str = "default"
     """The loop that the path names, or the default loop."""
+    key_name: str = "none"
+    """The name of the key, once it was checked."""
     body: bytes = b""
 
     def parameters(self) -> dict[str, str]:
@@ -44,7 +47,7 @@ class Response(NamedTuple):
 
     status: int
     body: bytes = b""
-    content_type: bytes = JSON_TYPE
+    content_type: bytes = b"application/json"
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
@@ -59,10 +62,12 @@ class HttpError(GlbanditsError):
         self.status, self.code, self.message, self.headers = status, code, message, headers
 
 
-def as_http_error(error: Exception, request: Request) -> HttpError:
+def as_http_error(error: BaseException, request: Request) -> HttpError:
     """Map an exception to an error response. Unexpected exceptions are logged, and the client learns no details."""
     if isinstance(error, HttpError):
         return error
+    if isinstance(error, CancelledError):  # the server cancels what is left when its grace is over
+        return HttpError(503, "Stopped", "The server is stopping. Send the request again.", RETRY_SOON)
     if isinstance(error, UnicodeDecodeError):
         return HttpError(400, "BadRequest", "the path or the query is not UTF-8")
     if isinstance(error, RecursionError):  # only parsers of the request recurse
@@ -78,3 +83,25 @@ def as_http_error(error: Exception, request: Request) -> HttpError:
         return HttpError(503, "StoreError", "the store could not do it; send it again later", RETRY_SOON)
     log.error("%s %s failed", request.method, request.path, exc_info=error, extra={"request": request.id})
     return HttpError(500, "InternalServerError", "the server failed; its log says why")
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """What was wrong."""
+
+    type: str = "about:blank"
+    title: str
+    """What the status means."""
+    status: int
+    code: str
+    """A name for what was wrong, which does not change: for programs."""
+    detail: str
+    """What was needed, what came, and how to mend it: for people."""
+    request: str
+    """The x-request-id, which the server's log has too."""
+
+
+def problem_response(error: HttpError, request: Request, code: str) -> Response:  # noqa: ARG001 - as all formats
+    """An error as problem details (RFC 9457): the format of all endpoints except Personalizer's."""
+    title = HTTPStatus(error.status).phrase
+    problem = Problem(title=title, status=error.status, code=error.code, detail=error.message, request=request.id)
+    return Response(error.status, msgspec.json.encode(problem), b"application/problem+json", error.headers)

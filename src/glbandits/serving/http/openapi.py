@@ -4,19 +4,21 @@
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any
+from types import UnionType
+from typing import Any, get_args
 
 import msgspec
 
 from glbandits.serving.http.endpoint import LOOP_PREFIX, Endpoint
-from glbandits.serving.http.problem_details import Problem, problem_response
+from glbandits.serving.http.http_messages import Problem, problem_response
 from glbandits.version import __version__
 
 VERSION, CONVERTOR = re.compile(r"\{version:\w+\}"), re.compile(r":\w+\}")
 STABLE, PREVIEW = "/v1.0", "/v1.1-preview.3"
 JSON, BYTES, PROBLEM = "application/json", "application/octet-stream", "application/problem+json"
+REFERENCE = "#/components/schemas/{name}"
 ABOUT = (
     "Chooses actions and learns from what comes of them. Paths under /v1 take vectors of numbers; paths under "
     "/personalizer are those of Azure Personalizer, of which v1.0 and, for what only they have, the previews are "
@@ -28,79 +30,69 @@ ABOUT = (
 @cache
 def openapi_json(endpoints: tuple[Endpoint, ...]) -> bytes:
     """The document as JSON."""
-    return msgspec.json.format(msgspec.json.encode(_document(endpoints)), indent=2) + b"\n"
-
-
-def _document(endpoints: Sequence[Endpoint]) -> dict[str, Any]:
     operations = list(_operations(endpoints))
-    types = [kind for one in operations for kind in (one.request, one.response) if kind not in (None, bytes)]
-    schemas, components = msgspec.json.schema_components([*types, Problem], ref_template="#/components/schemas/{name}")
-    found = dict(zip(map(repr, [*types, Problem]), schemas, strict=True))
+    types = [kind for one in operations for kind in (*_types(one.request), *_types(one.response)) if kind is not bytes]
+    references, components = msgspec.json.schema_components([*types, Problem], ref_template=REFERENCE)
+    schemas = dict(zip(map(repr, [*types, Problem]), references, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for one in operations:
-        paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, lambda kind: found[repr(kind)])
-    return {
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, schemas)
+    security = {
+        "bearer": {"type": "http", "scheme": "bearer"},
+        "key": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"},
+    }
+    document = {
         "openapi": "3.1.0",
         "info": {"title": "glbandits", "version": __version__, "description": ABOUT},
-        "security": [{"bearer": []}, {"key": []}],
+        "security": [{name: []} for name in security],
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {
-                "bearer": {"type": "http", "scheme": "bearer"},
-                "key": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"},
-            },
-        },
+        "components": {"schemas": components, "securitySchemes": security},
     }
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def _operations(endpoints: Sequence[Endpoint]) -> Iterator[Endpoint]:
     """The endpoints with complete paths: v1 for each loop too, Personalizer's in the first version that has them."""
     for endpoint in endpoints:
-        if endpoint.documented and VERSION.search(endpoint.path):
+        if VERSION.search(endpoint.path):
             version = STABLE if "{version:personalizer}" in endpoint.path else PREVIEW
             yield endpoint._replace(path=CONVERTOR.sub("}", VERSION.sub(version, endpoint.path)))
-        elif endpoint.documented:
+        else:
             yield endpoint
             if endpoint.per_loop:
                 yield endpoint._replace(path=LOOP_PREFIX + endpoint.path)
 
 
-def _operation(one: Endpoint, schema: Callable[[Any], Any]) -> dict[str, Any]:
-    named = [
+def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
+    in_path = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
-        for name in re.findall(r"\{(\w+)\}", one.path)
+        for name in re.findall(r"\{(\w+)\}", endpoint.path)
     ]
-    asked = [
+    in_query = [
         {"name": name, "in": "query", "description": description, "schema": {"type": kind}}
-        for name, kind, description in one.parameters or ()
+        for name, kind, description in endpoint.parameters or ()
     ]
-    reply: dict[str, Any] = {"description": "Done."}
-    if one.response is not None:
-        reply["content"] = _content(one.response, schema)
+    success = {"description": "Done."} | _content(endpoint.response, schemas)
     error: dict[str, Any] = {"description": "Error response."}
-    if one.error_format is problem_response:
-        error["content"] = {PROBLEM: {"schema": schema(Problem)}}
+    if endpoint.error_format is problem_response:
+        error["content"] = {PROBLEM: {"schema": schemas[repr(Problem)]}}
     described = {
-        "operationId": _operation_id(one),
-        "summary": _first_line(one.handler),
-        "parameters": named + asked,
-        "responses": {str(one.status): reply, "default": error},
+        # GET /v1/events/{event} is get_v1_events_event
+        "operationId": re.sub(r"[\W_]+", "_", f"{endpoint.method.lower()}_{endpoint.path}").strip("_"),
+        "summary": (endpoint.handler.__doc__ or "").partition("\n")[0],
+        "parameters": in_path + in_query,
+        "responses": {str(endpoint.status): success, "default": error},
     }
-    if one.request is not None:
-        floats: dict[str, Any] = {BYTES: {}} if one.takes_floats else {}
-        described["requestBody"] = {"required": True, "content": _content(one.request, schema) | floats}
+    if endpoint.request is not None:
+        described["requestBody"] = {"required": True} | _content(endpoint.request, schemas)
     return described
 
 
-def _content(kind: Any, schema: Callable[[Any], Any]) -> dict[str, Any]:
-    return {BYTES: {}} if kind is bytes else {JSON: {"schema": schema(kind)}}
+def _content(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
+    parts = [(BYTES, {}) if one is bytes else (JSON, {"schema": schemas[repr(one)]}) for one in _types(kind)]
+    return {"content": dict(parts)} if parts else {}
 
 
-def _operation_id(one: Endpoint) -> str:
-    """From the method and the path: GET /v1/events/{event} is get_v1_events_event."""
-    return re.sub(r"\W+", "_", f"{one.method.lower()}_{one.path}").replace("__", "_").strip("_")
-
-
-def _first_line(handler: Callable[..., Any]) -> str:
-    return (handler.__doc__ or "").strip().partition("\n")[0]
+def _types(kind: Any) -> tuple[Any, ...]:
+    """The types of a body: several for a union, and none for None."""
+    return get_args(kind) if isinstance(kind, UnionType) else () if kind is None else (kind,)

@@ -31,19 +31,8 @@ class PausableFlow(FlowControl):
     held = False
 
     def resume_reading(self) -> None:
-        """Resume, unless held."""
         if not self.held:
             super().resume_reading()
-
-    def hold(self) -> None:
-        """Stop reading until `release`."""
-        self.held = True
-        self.pause_reading()
-
-    def release(self) -> None:
-        """Read again."""
-        self.held = False
-        self.resume_reading()
 
 
 class LimitedProtocol(HttpToolsProtocol):
@@ -59,7 +48,6 @@ class LimitedProtocol(HttpToolsProtocol):
         self._unparsed = b""
         """Received while pipelined requests wait."""
         self._in_head = True
-        self._progressed = False
         self._unprogressed = 0
         """Bytes since a head, a part of a body or a whole request was parsed."""
         self._deadline = self._write_deadline = 0.0
@@ -67,31 +55,24 @@ class LimitedProtocol(HttpToolsProtocol):
         self._ticker: TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Refuse the connection if there are too many."""
         super().connection_made(transport)
-        self.flow = PausableFlow(transport)
-        if self._max_connections is not None and len(self.connections) > self._max_connections:
-            self._log_refusal()
-            self._refuse(503)
+        self.flow, now, others = PausableFlow(transport), self.loop.time(), len(self.connections) - 1
+        if self._max_connections is None or others < self._max_connections:
+            self._deadline = now + HEAD_SECONDS
+            self._ticker = self.loop.call_later(TICK_SECONDS, self._tick)
             return
-        self._deadline = self.loop.time() + HEAD_SECONDS
-        self._ticker = self.loop.call_later(TICK_SECONDS, self._tick)
-
-    def _log_refusal(self) -> None:
-        """Log that there are too many connections, at most once in `LOG_SECONDS`."""
-        if self.loop.time() > LimitedProtocol.refusal_logged_at + LOG_SECONDS:
-            LimitedProtocol.refusal_logged_at = self.loop.time()
-            log.warning("Connections are refused: %d are open. Raise --max-connections.", len(self.connections) - 1)
+        if now > LimitedProtocol.refusal_logged_at + LOG_SECONDS:
+            LimitedProtocol.refusal_logged_at = now
+            log.warning("Connections are refused: %d are open. Raise --max-connections.", others)
+        self._refuse(503)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget what was not parsed."""
         if self._ticker is not None:
             self._ticker.cancel()
         self._unparsed = b""
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse, or keep the data while pipelined requests wait."""
         self._unset_keepalive_if_required()
         if not self._deadline:
             self._deadline = self.loop.time() + HEAD_SECONDS
@@ -108,19 +89,20 @@ class LimitedProtocol(HttpToolsProtocol):
             start += SLICE
         self._unparsed = data[start:]
         if self.pipeline or self._unparsed:
-            self.flow.hold()
+            self.flow.held = True
+            self.flow.pause_reading()
         elif self.flow.held:
-            self.flow.release()
+            self.flow.held = False
+            self.flow.resume_reading()
 
     def _parse(self, data: bytes) -> None:
-        self._progressed = False
+        self._unprogressed += len(data)
         try:
             self._feed(data)
         except httptools.HttpParserError as error:
             log.info("Invalid HTTP request from %s: %s", self.client[0] if self.client else "unknown", error)
             self._refuse(400)
             return
-        self._unprogressed = 0 if self._progressed else self._unprogressed + len(data)
         if self._unprogressed > MAX_HEAD:
             self._refuse(431)
 
@@ -138,15 +120,13 @@ class LimitedProtocol(HttpToolsProtocol):
             self.parser.feed_data(b"\r\n".join([*lines, b"", b""]) + data[upgrade.args[0] :])
 
     def on_message_begin(self) -> None:
-        """A request starts."""
         super().on_message_begin()
         self._in_head = True
         if not self._deadline:
             self._deadline = self.loop.time() + HEAD_SECONDS
 
     def on_headers_complete(self) -> None:
-        """The head of a request is complete."""
-        self._progressed = True
+        self._unprogressed = 0
         if self.parser.should_upgrade():
             return  # see `_feed`
         self._in_head = False
@@ -154,13 +134,11 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """A part of the body was received."""
-        self._progressed = True
+        self._unprogressed = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The whole request was received."""
-        self._progressed = True
+        self._unprogressed = 0
         if self._in_head:
             return  # an upgrade
         self._in_head, self._deadline = True, 0.0
@@ -169,18 +147,15 @@ class LimitedProtocol(HttpToolsProtocol):
             self._deadline = self.loop.time() + self.timeout_keep_alive
 
     def on_response_complete(self) -> None:
-        """Go on with requests that were pipelined."""
         super().on_response_complete()
-        if self.flow.held and not self.transport.is_closing():
+        if self.flow.held and not self.transport.is_closing():  # go on with pipelined requests
             self._parse_slices()
 
     def pause_writing(self) -> None:
-        """The write buffer is full."""
         self._write_deadline = self.loop.time() + WRITE_SECONDS
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """The client has read most of it."""
         self._write_deadline = 0.0
         super().resume_writing()
 

@@ -82,34 +82,25 @@ def run_server(factory: str, settings: Settings, listening: socket.socket, annou
     signal.signal(signal.SIGTERM, lambda *_: None)  # uvicorn raises it again after the shutdown; exit with 0
     with suppress(KeyboardInterrupt):
         if settings.processes == 1:
-            _Server(config, announce).run([listening])
+            config.callback_notify = lambda: asyncio.to_thread(announce)
+            config.timeout_notify = 10**9  # seconds: once
+            uvicorn.Server(config).run([listening])
         else:
             logging.getLogger("uvicorn").setLevel(settings.log_level.upper())  # it tells of workers that died
-            supervisor = _Supervisor(config, [listening], announce)
+            supervisor = _Supervisor(config, [listening])
+            supervisor.announce = announce
             supervisor.run()
             if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
                 raise StartFailed("a worker process did not start; its log says why")
 
 
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, announce: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._announce = announce
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._announce()
-
-
 class _Supervisor(Multiprocess):
-    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket], announce: Callable[[], None]) -> None:
-        super().__init__(config, sockets)
-        self._announce = announce
+    announce: Callable[[], None]
 
     def init_processes(self) -> None:
         super().init_processes()
         if all(process.wait_until_ready(START_SECONDS) for process in self.processes):
-            self._announce()
+            self.announce()
 
 
 def prepare_process(app: Starlette, settings: Settings) -> Starlette:
@@ -118,8 +109,7 @@ def prepare_process(app: Starlette, settings: Settings) -> Starlette:
     A worker shuts down when its supervisor has died. After SIGTERM, /readyz answers 503 and requests are accepted for
     `shutdown_delay` seconds before uvicorn shuts down; a second signal ends the delay.
     """
-    parent = multiprocessing.parent_process()
-    if parent is not None:
+    if parent := multiprocessing.parent_process():
         threading.Thread(target=_stop_after, args=(parent,), name="parent-watch", daemon=True).start()
     start_and_stop = app.router.lifespan_context
 
@@ -170,12 +160,10 @@ def raise_file_limit(max_connections: int) -> int:
     if hard == resource.RLIM_INFINITY or hard >= max_connections + SPARE_FILES:
         return max_connections
     possible = max(1, hard - SPARE_FILES)
-    log.warning(
-        "max_connections is %d instead of %d, because the limit of open files is %d. Raise LimitNOFILE or ulimit -n.",
-        possible,
-        max_connections,
-        hard,
+    message = (
+        "max_connections is %d instead of %d, because the limit of open files is %d. Raise LimitNOFILE or ulimit -n."
     )
+    log.warning(message, possible, max_connections, hard)
     return possible
 
 

@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.http.auth import Authenticator
 from glbandits.serving.http.http_messages import RETRY_SOON, HttpError
 from glbandits.serving.runtime.maintenance import Maintenance
@@ -30,14 +30,9 @@ class EvaluateLog(Protocol):
     """Estimates what policies would have earned, from the log of a loop. Called in a thread of its own."""
 
     def __call__(self, store: EventStore, loop: str, *, start: int, end: int, policies: Any) -> Any:
-        """Return a `PolicyResult` for each policy, and for Online, Baseline1 and BaselineRand.
+        """Return a `PolicyResult` for each `PolicyContract`, and for Online, Baseline1 and BaselineRand.
 
-        Args:
-            store: has the log.
-            loop: the name of the loop.
-            start: microseconds since 1970; decisions of this time and later count.
-            end: and those before this time.
-            policies: `PolicyContract`s.
+        Decisions from `start` until before `end` count, in microseconds since 1970.
         """
 
 
@@ -50,8 +45,8 @@ class Site:
     """
 
     service: Service
-    """Set when the site has started."""
     authenticator: Authenticator
+    """Both are set when the site has started."""
 
     def __init__(self, settings: Settings, *, evaluate_log: EvaluateLog | None = None) -> None:
         self.settings, self.evaluate_log = settings, evaluate_log
@@ -73,13 +68,9 @@ class Site:
         raise AttributeError(name)
 
     async def start(self) -> None:
-        """Open the store, load the models, and start learning and maintenance. Raises StoreError."""
-        try:
-            await asyncio.to_thread(self._open)
-        except BaseException:
-            await self._opened.aclose()
-            raise
-        maintenance = Maintenance(self.service, self.authenticator)
+        """Open the store, load the models, and start learning and maintenance. Raises StoreError; then call `close`."""
+        await asyncio.to_thread(self._open)
+        maintenance = Maintenance(self.service, self.authenticator.refresh)
         self._opened.push_async_callback(asyncio.to_thread, maintenance.close)
         self.service.start()
         maintenance.start()
@@ -90,15 +81,14 @@ class Site:
         if not self._lock.held():
             return
         try:
-            found = self.service.store.check()
+            self.damage = self.service.store.check()
         except StoreError as error:
             if self._closing:
                 return
             log.error("The store cannot be checked: %s", error)
-            found = ["it cannot be read completely"]
-        for line in found:
+            self.damage = ["it cannot be read completely"]
+        for line in self.damage:
             log.error("The store is damaged: %s. Restore a backup.", line)
-        self.damage = found
 
     def _open(self) -> None:
         settings = self.settings
@@ -117,11 +107,8 @@ class Site:
         self._opened.push_async_callback(service.close)
         warm_up(service)
         rate_limit = RateLimit(settings.rate_limit / settings.processes) if settings.rate_limit else None
-        self.open(service, Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit))
-
-    def open(self, service: Service, authenticator: Authenticator) -> None:
-        """Serve with these from now on. The caller starts and closes the service."""
-        self.service, self.authenticator = service, authenticator
+        self.service = service
+        self.authenticator = Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit)
 
     async def close(self) -> None:
         """Cancel evaluations, write the queue, save the models and close the store."""
@@ -134,8 +121,7 @@ class Site:
 def warm_up(service: Service) -> None:
     """Decide and learn once without storing anything, so that the code of each loop is loaded or compiled."""
     for loop in service.loops.values():
-        width = loop.published.bandit.dim
-        loop.decide(
-            DecisionRequest(event_id="", request=np.zeros((2, width)).tobytes(), encoding=DENSE, actions=("a", "b"))
-        )
-        loop.published.bandit.copy().learn(np.zeros(width), 0.0)
+        bandit = loop.published.bandit
+        features = np.zeros((2, bandit.dim)).tobytes()
+        loop.decide(DecisionRequest(event_id="", request=features, encoding=DENSE, actions=("a", "b")))
+        bandit.copy().learn(np.zeros(bandit.dim), 0.0)

@@ -13,8 +13,8 @@ from typing import Protocol, TypeAlias
 
 from glbandits.errors import GlbanditsError, whole
 from glbandits.serving.domain.errors import QueueFull, StoreError
-from glbandits.serving.domain.event_rules import Name
-from glbandits.serving.domain.events import Decision, Event, Receipt, size_of
+from glbandits.serving.domain.event_rules import Name, size_of
+from glbandits.serving.domain.events import Decision, Event, Receipt
 from glbandits.serving.runtime.failure_log import FailureLog
 
 log = logging.getLogger(__name__)
@@ -168,15 +168,12 @@ class BatchWriter:
             self._bytes += size_of(event)
             self._decisions.setdefault((event.loop, event.event_id, event.slot), event)
         self._queue[pending] = None
-        self._start_task(event_loop)
-        return pending.receipt
-
-    def _start_task(self, event_loop: asyncio.AbstractEventLoop) -> None:
         if self._task is None:
             self._wake = asyncio.Event()
             self._task = event_loop.create_task(self._run(), name="batch-writer")
         elif self.state is WriterState.IDLE:
             self._wake.set()
+        return pending.receipt
 
     def _check_room(self, event: Event) -> None:
         if self._closing:
@@ -289,7 +286,8 @@ class BatchWriter:
             if not isinstance(error, GlbanditsError):
                 log.error("the store cannot write event %s", events[0].event_id, exc_info=error)
             return [error]
-        self._failures.succeeded(WRITING)
+        if self._failures.failing:
+            self._failures.succeeded(WRITING)
         return receipts
 
     async def _append_halves(self, events: Sequence[Event]) -> Sequence[Outcome]:
@@ -308,16 +306,15 @@ class BatchWriter:
         for pending in events:
             if isinstance(pending.event, Decision):
                 self._forget_decision(pending.event, outcome)
+            waits = not pending.receipt.done() and not pending.receipt.get_loop().is_closed()
             if isinstance(outcome, Exception):
                 self.counts.refused += 1
+                if waits:
+                    pending.receipt.set_exception(outcome)
             else:
                 self.counts.events += 1
-            if pending.receipt.done() or pending.receipt.get_loop().is_closed():
-                continue
-            if isinstance(outcome, Exception):
-                pending.receipt.set_exception(outcome)
-            else:
-                pending.receipt.set_result(outcome)
+                if waits:
+                    pending.receipt.set_result(outcome)
 
     def _forget_decision(self, decision: Decision, outcome: Outcome) -> None:
         self._bytes -= size_of(decision)

@@ -16,25 +16,21 @@ class FailureLog:
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
-        self._failing: dict[str, str] = {}
-
-    @property
-    def failing(self) -> dict[str, str]:
+        self.failing: dict[str, str] = {}
         """The latest error of each activity that fails at the moment, by name."""
-        return dict(self._failing)
 
     def failed(self, name: str, error: BaseException) -> None:
         """Note a failure of the activity `name`, and log it if the last attempt did not fail.
 
         The record has a traceback unless the error is a `StoreError`, which says by itself what is wrong.
         """
-        if name not in self._failing:
+        if name not in self.failing:
             trace = None if isinstance(error, StoreError) else error
             self._log.error("%s failed and will be retried: %s", name, error, exc_info=trace)
-        self._failing[name] = str(error) or type(error).__name__
+        self.failing[name] = str(error) or type(error).__name__
 
     def succeeded(self, name: str) -> None:
         """Note a success of the activity `name`. Logs a line if the last attempt failed."""
-        if name in self._failing:
+        if name in self.failing:
             self._log.info("%s works again", name)
-            del self._failing[name]
+            del self.failing[name]

@@ -12,7 +12,7 @@ import msgspec
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
-from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
+from glbandits.serving.domain.action_selection import allowed_indices, arms_of, decide, seed_of
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.model_snapshots import (
@@ -23,7 +23,6 @@ from glbandits.serving.domain.model_snapshots import (
     encode_snapshot,
     fresh_model,
 )
-from glbandits.serving.domain.request_features import arms_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.log_marks import LogMarks
 from glbandits.serving.runtime.loop_statistics import LoopStatistics
@@ -47,6 +46,10 @@ class Published(NamedTuple):
     hashing: Hashing
     set_aside: int = 0
     """Decisions that could not be learned, since the log was begun."""
+
+    def encoded(self) -> bytes:
+        """The body of its document, or of its entry among the models."""
+        return encode_snapshot(Snapshot(self.epoch, self.sequence, self.bandit.to_bytes(), self.set_aside))
 
 
 class Loop:
@@ -81,17 +84,17 @@ class Loop:
         self.salt = msgspec.json.decode(identity.body, type=Identity).salt
         self._adopt(self._read())
         self.learned_at: int | None = None
-        """When the model last passed decisions; None since the start."""
-        self.statistics = LoopStatistics(store, name, self._number)
+        """When the model last learned decisions; None since the start."""
+        self.statistics = LoopStatistics(store, name, self.published.sequence)
 
     def _document(self, kind: str, first: Callable[[], bytes]) -> Document:
-        """The newest one. If there is none, it is made; of several processes that try, one does."""
-        while (kept := self._store.latest_document(self.name, kind)) is None:
+        """The newest version. If there is none, it is created; of several processes that try, one does."""
+        while (document := self._store.latest_document(self.name, kind)) is None:
             self._store.save_documents(self.name, self._clock(), {kind: first()}, after={kind: 0})
-        return kept
+        return document
 
     def _read(self) -> Snapshot:
-        """Take the configuration that is kept, and give the model; remember their versions for `_commit`."""
+        """Take the saved configuration, and return the saved model; remember their versions for `_commit`."""
         configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(self._first_configuration))
         self.configuration = msgspec.json.decode(configuration.body, type=LoopConfig)
         if configuration.version != self._versions.get(CONFIGURATION):
@@ -101,9 +104,9 @@ class Loop:
             self._wait_since = since
         base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, fresh_model(self.configuration).to_bytes())))
         self._versions = {CONFIGURATION: configuration.version, BASE: base.version}
-        snapshot, kept = decode_snapshot(base.body), self._store.latest_model(self.name)
-        later = snapshot if kept is None else decode_snapshot(kept.body)
-        return later if later.epoch == snapshot.epoch else snapshot
+        snapshot, saved = decode_snapshot(base.body), self._store.latest_model(self.name)
+        latest = snapshot if saved is None else decode_snapshot(saved.body)
+        return latest if latest.epoch == snapshot.epoch else snapshot
 
     def _when_the_wait_changed(self) -> int:
         """To what it is now."""
@@ -115,10 +118,14 @@ class Loop:
         return since
 
     def _adopt(self, snapshot: Snapshot) -> None:
-        self._learner = Bandit.from_bytes(snapshot.bandit)
-        self._epoch, self._number, self._kept = snapshot.epoch, snapshot.sequence, snapshot.sequence
-        self._set_aside = snapshot.set_aside
-        self.published = self._publish()
+        bandit = Bandit.from_bytes(snapshot.bandit)
+        self.published = self._model(snapshot.epoch, snapshot.sequence, bandit, snapshot.set_aside)
+        self._saved_through = snapshot.sequence
+
+    def _model(self, epoch: int, sequence: int, bandit: Bandit, set_aside: int) -> Published:
+        # The same hashing as long as the width is: it remembers what it has hashed.
+        hashing = self._hashings.setdefault(bandit.dim, Hashing(width=bandit.dim))
+        return Published(epoch, sequence, bandit, hashing, set_aside)
 
     def refresh(self) -> None:
         """Go on with the configuration and the model that another process has kept, if they are newer."""
@@ -128,24 +135,18 @@ class Loop:
 
     def _refresh(self) -> None:
         snapshot = self._read()
-        if (snapshot.epoch, snapshot.sequence) > (self._epoch, self._number):
+        if (snapshot.epoch, snapshot.sequence) > (self.published.epoch, self.published.sequence):
             self._adopt(snapshot)
             self.learned_at = self._clock()
-        self._marks.update(self._store.last_sequence(self.name), self._number, self.configuration.reward_wait)
-        self.statistics.follow(self._number, self._clock())
-
-    def _publish(self) -> Published:
-        return Published(self._epoch, self._number, self._learner.copy(), self._hashing(), self._set_aside)
-
-    def _hashing(self) -> Hashing:
-        """The same one as long as the width is: it remembers what it has hashed."""
-        return self._hashings.setdefault(self._learner.dim, Hashing(width=self._learner.dim))
+        learned_through = self.published.sequence
+        self._marks.update(self._store.last_sequence(self.name), learned_through, self.configuration.reward_wait)
+        self.statistics.follow(learned_through, self._clock())
 
     def decide(self, question: DecisionRequest) -> Decision:
         """Choose an action. Nothing is kept yet: the decision holds only when the store has it."""
         configuration, model = self.configuration, self.published
         request, actions, excluded = question.request, question.actions, question.excluded
-        arms = arms_of(request, question.encoding, len(actions), model.hashing)
+        arms = arms_of(question, model.hashing)
         if arms.shape[1] != model.bandit.dim:
             raise InvalidInput(
                 f"the loop takes {model.bandit.dim} features for each action; got {arms.shape[1]}. Send as many, or "
@@ -177,7 +178,7 @@ class Loop:
             model=model.sequence,
             mode=mode,
             deferred=question.deferred,
-            reward_window=configuration.reward_window,
+            reward_window=round(configuration.reward_wait * SECOND),
             default_reward=configuration.default_reward,
             aggregation=configuration.aggregation,
             exploration=configuration.exploration,
@@ -186,18 +187,18 @@ class Loop:
         )
 
     def learn(self) -> int:
-        """Learn every decision whose wait is over, and publish the model; says how many decisions it passed."""
+        """Learn every decision whose reward window is over, and publish the model. Returns how many decisions."""
         with self._lock:
             self._refresh()
-            now, passed = self._clock(), 0
+            now, learned = self._clock(), 0
             while batch := self._sealed(now):
-                self._pass(batch)
+                self._learn_batch(batch)
                 self.learned_at = now
-                passed += len(batch)
+                learned += len(batch)
                 self.statistics.add(batch)
-                self._keep_now()  # for the other processes, and for the next start
+                self._save_model()  # for the other processes, and for the next start
             self.statistics.look_back()  # last, because after a start it takes long
-            return passed
+            return learned
 
     def _sealed(self, now: int) -> list[SettledDecision]:
         """The next decisions whose reward window is over. They are closed before they are read.
@@ -209,31 +210,24 @@ class Loop:
         earliest = now - self.configuration.reward_window
         made_before = earliest if earliest > self._wait_since else 0
         logged = self._marks.logged_for(self.configuration.reward_wait)
-        up_to = self._store.seal(self.name, self._number, now, BATCH, made_before=made_before, logged_through=logged)
-        found = self._store.settled(self.name, self._number, now, BATCH) if up_to else []
-        return [settled for settled in found if settled.sequence <= up_to]
+        after = self.published.sequence
+        up_to = self._store.seal(self.name, after, now, BATCH, made_before=made_before, logged_through=logged)
+        batch = self._store.settled(self.name, after, now, BATCH) if up_to else []
+        return [settled for settled in batch if settled.sequence <= up_to]
 
-    def _pass(self, batch: Sequence[SettledDecision]) -> None:
+    def _learn_batch(self, batch: Sequence[SettledDecision]) -> None:
         """Learn a batch and publish the model: all of it, or nothing. Set aside what cannot be learned."""
-        try:
-            outcomes = [learn(self._learner, settled, self._hashing()) for settled in batch]
-            set_aside = [
-                settled for settled, out in zip(batch, outcomes, strict=True) if out is LearningOutcome.SET_ASIDE
-            ]
-            self._number, self._set_aside = batch[-1].sequence, self._set_aside + len(set_aside)
-            self.published = self._publish()
-        except BaseException:
-            # The next call reads this batch again, so nothing of it may stay learned.
-            before = self.published
-            self._learner, self._number, self._set_aside = before.bandit.copy(), before.sequence, before.set_aside
-            raise
+        model = self.published
+        bandit = model.bandit.copy()
+        outcomes = [learn(bandit, settled, model.hashing) for settled in batch]
+        set_aside = outcomes.count(LearningOutcome.SET_ASIDE)
+        self.published = self._model(model.epoch, batch[-1].sequence, bandit, model.set_aside + set_aside)
         if set_aside:
-            first = set_aside[0].decision.event_id
             log.warning(
                 "loop %s: %d decisions cannot be learned and are set aside, the first is event %r",
                 self.name,
-                len(set_aside),
-                first,
+                set_aside,
+                batch[outcomes.index(LearningOutcome.SET_ASIDE)].decision.event_id,
             )
 
     def learning_lag(self) -> float:
@@ -248,19 +242,19 @@ class Loop:
         )
         return max(0.0, by_clock, self._marks.age_after(learned) - self.configuration.reward_wait)
 
-    def _keep_now(self) -> None:
-        snapshot = Snapshot(self._epoch, self._number, self._learner.to_bytes(), self._set_aside)
-        self._store.save_model(self.name, self._number, self._clock(), encode_snapshot(snapshot), keep=2)
-        self._kept = self._number
+    def _save_model(self) -> None:
+        model = self.published
+        self._store.save_model(self.name, model.sequence, self._clock(), model.encoded(), keep=2)
+        self._saved_through = model.sequence
 
     def configure(self, configuration: LoopConfig) -> None:
-        """Go on under another configuration. Another policy or width begins with a new model."""
+        """Replace the configuration. Another policy or width begins with a new model."""
         self.reconfigure(lambda _: configuration)
 
     def reconfigure(self, change: Callable[[LoopConfig], LoopConfig]) -> LoopConfig:
-        """Go on under a configuration that is made of the one that is kept now; and say which it is.
+        """Replace the configuration by one that is made of the one in the store, and return it.
 
-        Nobody changes it in between: what two change at the same time is changed by both.
+        If another process changes the configuration at the same time, `change` is called again: no change is lost.
         """
         with self._lock:
             while True:
@@ -270,8 +264,9 @@ class Loop:
                     return changed
 
     def _model_for(self, configuration: LoopConfig) -> Bandit | None:
-        """A new model; None if the one that there is can go on."""
-        if self._learner.policy == configuration.policy_settings() and self._learner.dim == configuration.width:
+        """A new model; None if the present one can go on."""
+        bandit = self.published.bandit
+        if bandit.policy == configuration.policy_settings() and bandit.dim == configuration.width:
             return None
         check_exact(configuration)
         return fresh_model(configuration)
@@ -283,16 +278,17 @@ class Loop:
     def import_model(self, content: bytes) -> None:
         """Go on with a model that another loop has learned."""
         bandit = Bandit.from_bytes(content)
-        self._replace(lambda: self._fitting(bandit))
 
-    def _fitting(self, bandit: Bandit) -> Bandit:
-        runs = self._learner
-        if bandit.policy != runs.policy or bandit.dim != runs.dim:
-            raise InvalidInput(
-                f"the loop runs {runs.policy!r} of width {runs.dim}; the model is {bandit.policy!r} of width "
-                f"{bandit.dim}. Configure the loop for it first"
-            )
-        return bandit
+        def check_fit() -> Bandit:
+            present = self.published.bandit
+            if bandit.policy != present.policy or bandit.dim != present.dim:
+                raise InvalidInput(
+                    f"the loop runs {present.policy!r} of width {present.dim}; the model is {bandit.policy!r} of width "
+                    f"{bandit.dim}. Configure the loop for it first"
+                )
+            return bandit
+
+        self._replace(check_fit)
 
     def _replace(self, make: Callable[[], Bandit]) -> None:
         with self._lock:
@@ -305,65 +301,66 @@ class Loop:
         bandit: Bandit | None,
         *,
         configuration: LoopConfig | None = None,
-        passed: int | None = None,
-        alone: bool = False,
+        learned_through: int = 0,
+        forgets: bool = False,
         anew: bool = False,
     ) -> bool:
-        """Keep a model that begins a new epoch, or a configuration, or both at once; and go on with them.
+        """Save a model that begins a new epoch, or a configuration, or both at once; and go on with them.
 
-        If another process has changed either since they were read, nothing is kept, and the answer is False: two
-        that take the same epoch for theirs would leave decisions of which nobody knows the model.
+        If another process has changed either since they were read, nothing is saved, and the answer is False: if two
+        processes began the same epoch, nobody would know which model made a decision.
 
         Args:
             bandit: begins the epoch.
-            configuration: is put in place of the one that there is.
-            passed: the decision after which the epoch goes on; the last that was passed, unless it is said.
-            alone: whether the models with which older epochs began go.
+            configuration: replaces the present one.
+            learned_through: the decision after which the epoch goes on, if it is later than the last one learned.
+            forgets: whether the models with which older epochs began are deleted.
             anew: whether decisions that are set aside are counted from 0 again.
         """
-        number = self._number if passed is None else passed
-        set_aside = 0 if anew else self._set_aside
-        begun = None if bandit is None else Snapshot(self._epoch + 1, number, bandit.to_bytes(), set_aside)
-        bodies = {BASE: encode_snapshot(begun)} if begun else {}
+        bodies, model = dict[str, bytes](), self.published
+        if bandit is not None:
+            sequence, set_aside = max(model.sequence, learned_through), 0 if anew else model.set_aside
+            model = self._model(model.epoch + 1, sequence, bandit, set_aside)
+            bodies[BASE] = model.encoded()
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
-        older = [BASE] if alone else []
+        older = [BASE] if forgets else []
         if not self._store.save_documents(self.name, self._clock(), bodies, after=self._versions, alone=older):
             return False
         self.configuration = configuration or self.configuration
-        if begun:
-            self._adopt(begun)
+        if bandit is not None:
+            self.published, self._saved_through = model, model.sequence
         return True
 
     def forget(self, before: int | None = None) -> int:
-        """Delete decisions made before a time, with what came of them; or all. How many that were.
+        """Delete decisions made before a time, with what came of them; or all. Returns how many.
 
-        Of those before a time, what the model has not passed stays. The model itself stays, as the base of a new
-        epoch: the log cannot give it again.
+        Of those before a time, decisions that the model has not learned stay. The model itself stays, as the base of a
+        new epoch: the log cannot give it again.
         """
         with self._lock:
             self._refresh()
             while up_to := self._forgettable(before):
                 # First the epoch, then the deletion: wherever it ends, the log since the oldest epoch is whole.
-                if self._commit(self._learner, passed=max(self._number, up_to), alone=True, anew=before is None):
+                if self._commit(self.published.bandit, learned_through=up_to, forgets=True, anew=before is None):
                     deleted = self._store.delete_log(self.name, up_to, anew=before is None)
-                    self.statistics.follow(self._number, self._clock())
+                    self.statistics.follow(self.published.sequence, self._clock())
                     return deleted
                 self._refresh()
             return 0
 
     def _forgettable(self, before: int | None) -> int:
-        """The number of the last decision to be forgotten; 0 if there is none."""
+        """The sequence number of the last decision to be forgotten; 0 if there is none."""
         if before is None:
             return self._store.last_sequence(self.name)
-        return self._store.last_sequence(self.name, before=before, up_to=self._number)
+        return self._store.last_sequence(self.name, before=before, up_to=self.published.sequence)
 
     def export_model(self) -> bytes:
         """The model that decides now, as `Bandit.load` reads it."""
         return self.published.bandit.to_bytes()
 
     def close(self) -> None:
-        """Keep the model, so that the next start has nothing to learn again."""
+        """Save the model, so that the next start has nothing to learn again."""
         with self._lock:
-            if self._number > self._kept:
-                self._keep_now()
+            if self.published.sequence > self._saved_through:
+                self._save_model()

@@ -15,8 +15,8 @@ class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line, and a traceback below it if there is one."""
         request = getattr(record, "request", "")
-        told = f"{_at(record)} {record.levelname} {record.getMessage()}{f' [{request}]' if request else ''}"
-        return told if record.exc_info is None else f"{told}\n{self.formatException(record.exc_info)}"
+        line = f"{_timestamp(record)} {record.levelname} {record.getMessage()}{f' [{request}]' if request else ''}"
+        return line if record.exc_info is None else f"{line}\n{self.formatException(record.exc_info)}"
 
 
 class JsonLines(logging.Formatter):
@@ -24,17 +24,17 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        told = {
-            "at": _at(record),
+        fields = {
+            "at": _timestamp(record),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
         }
         if request := getattr(record, "request", ""):
-            told["request"] = request
+            fields["request"] = request
         if record.exc_info is not None:
-            told["error"] = self.formatException(record.exc_info)
-        return msgspec.json.encode(told).decode()
+            fields["error"] = self.formatException(record.exc_info)
+        return msgspec.json.encode(fields).decode()
 
 
 FORMATS: dict[str, type[logging.Formatter]] = {"text": TextLines, "json": JsonLines}
@@ -55,5 +55,5 @@ def set_up_logging(settings: Settings) -> None:
         logging.getLogger("psycopg").setLevel(logging.ERROR)
 
 
-def _at(record: logging.LogRecord) -> str:
+def _timestamp(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

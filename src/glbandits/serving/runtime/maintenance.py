@@ -4,7 +4,6 @@ import logging
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from glbandits.serving.domain.loop_config import SECOND
 from glbandits.serving.runtime.failure_log import FailureLog
@@ -17,28 +16,21 @@ TIDY_EVERY, KEYS_EVERY, FORGET_EVERY = 0.5, 2.0, 3600.0
 DAY = 24 * 60 * 60 * SECOND
 
 
-class Refreshed(Protocol):
-    """A cache of part of the store."""
-
-    def refresh(self) -> None:
-        """Read the store again."""
-
-
 class Maintenance:
     """Threads that repeat the tasks, each at its own interval. A task that fails is retried at the next interval.
 
     Args:
         service: its store is maintained, and its logs are shortened by `retention_days` of each loop.
-        keys: its `refresh` reads the API keys again.
+        refresh_keys: reads the API keys again.
     """
 
-    def __init__(self, service: Service, keys: Refreshed) -> None:
+    def __init__(self, service: Service, refresh_keys: Callable[[], object]) -> None:
         self._stop = threading.Event()
         self._failures = FailureLog(log)
         # One thread per task: a revoked key must be refused, and the WAL be checkpointed, while a long log is deleted.
         tasks: list[tuple[str, float, Callable[[], object]]] = [
             ("store maintenance", TIDY_EVERY, service.store.tidy),
-            ("reading API keys", KEYS_EVERY, keys.refresh),
+            ("reading API keys", KEYS_EVERY, refresh_keys),
             ("deleting old events", FORGET_EVERY, partial(forget_old, service)),
         ]
         self._threads = [threading.Thread(target=self._repeat, args=task, name=task[0], daemon=True) for task in tasks]

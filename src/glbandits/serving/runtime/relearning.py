@@ -7,12 +7,9 @@ from glbandits.features import Hashing
 from glbandits.serving.domain.events import Decision, SettledDecision
 from glbandits.serving.domain.model_snapshots import Snapshot, decode_snapshot
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
-from glbandits.serving.runtime.learning_loop import BASE
+from glbandits.serving.runtime.learning_loop import BASE, BATCH
+from glbandits.serving.runtime.loop_statistics import END_OF_TIME
 from glbandits.serving.storage.event_store import EventStore
-
-BATCH = 1000
-END_OF_TIME = 2**62
-"""When the reward windows of all decisions are over, in microseconds."""
 
 EVENTS_PER_DECISION = 10
 """Events in the store, of all loops, for each decision of a loop. Above that a model is not learned again: the number

@@ -1,6 +1,5 @@
 """Verify: make every decision of a log again, learn every model again, and see that all is the same, bit for bit."""
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -8,10 +7,9 @@ import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.features import Hashing
-from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
+from glbandits.serving.domain.action_selection import allowed_indices, arms_of, decide, seed_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.model_snapshots import Identity, decode_snapshot
-from glbandits.serving.domain.request_features import decision_arms
 from glbandits.serving.domain.reward_aggregates import baseline_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome
 from glbandits.serving.runtime.learning_loop import BASE, IDENTITY
@@ -24,28 +22,33 @@ MOST_SAID = 20
 """Differences that are told one by one."""
 
 
-class Verified(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it."""
+class Verified(msgspec.Struct, kw_only=True):
+    """The result of a verification."""
 
-    decisions: int
-    """That were made again."""
-    unchecked: int
+    decisions: int = 0
+    """Decisions that were made again."""
+    unchecked: int = 0
     """Decisions of models that the log cannot give again, because a part of it was deleted."""
-    learned: int
+    learned: int = 0
     """Decisions that were learned again."""
-    set_aside: int
+    set_aside: int = 0
     """Decisions that cannot be learned: their rewards or features are unusable. The loop set aside the same ones."""
-    models: int
+    models: int = 0
     """Models that decided."""
-    different: int
+    different: int = 0
     """Decisions that came out otherwise."""
-    sentences: tuple[str, ...]
+    sentences: tuple[str, ...] = ()
     """What was different, the first few."""
 
     @property
     def sound(self) -> bool:
         """Whether all is as the log says."""
         return self.different == 0
+
+    def add_differences(self, sentences: Sequence[str]) -> None:
+        """Count differences."""
+        self.different += len(sentences)
+        self.sentences = (*self.sentences, *sentences)[:MOST_SAID]
 
 
 def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None = None) -> Verified:
@@ -58,43 +61,35 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
         loop: its name.
         progress: called with the number of decisions made again so far.
     """
-    # In this order: whatever is kept or decided by now is of an epoch whose base is read afterwards, or was deleted.
-    kept, last = store.latest_model(loop), store.last_sequence(loop)
+    # In this order: whatever is saved or decided by now is of an epoch whose base is read afterwards, or was deleted.
+    saved, last = store.latest_model(loop), store.last_sequence(loop)
     identity, bases = store.documents(loop, IDENTITY), store.documents(loop, BASE)
+    result = Verified()
     if not identity or not bases:  # nothing was decided yet
-        return Verified(decisions=0, unchecked=0, learned=0, set_aside=0, models=0, different=0, sentences=())
+        return result
     salt = msgspec.json.decode(identity[0].body, type=Identity).salt
-    models, whole, decisions, unchecked = _Models(store, loop, bases), True, 0, 0
-    different, sentences = 0, list[str]()
+    models, whole = _Models(store, loop, bases, result), True
     for batch in settled_batches(store, loop, 0, last):
-        made = [settled for settled in batch if settled.decision.epoch >= models.since] if whole else []
-        found = [sentence for settled in made if (sentence := _difference(settled, models, salt))]
+        checked = [settled for settled in batch if settled.decision.epoch >= models.since] if whole else []
+        differences = [sentence for settled in checked if (sentence := _difference(settled, models, salt))]
         whole = whole and models.log_is_whole()
         if not whole:  # what they were made from may have been deleted
-            made, found = [], []
-        decisions, unchecked = decisions + len(made), unchecked + len(batch) - len(made)
-        different, sentences = different + len(found), [*sentences, *found][:MOST_SAID]
+            checked, differences = [], []
+        result.decisions += len(checked)
+        result.unchecked += len(batch) - len(checked)
+        result.add_differences(differences)
         if progress is not None:
-            progress(decisions)
-    wrong = models.difference_to(kept) if whole and kept is not None else ""
-    if wrong and models.log_is_whole():
-        different, sentences = different + 1, [*sentences, wrong]
-    return Verified(
-        decisions=decisions,
-        unchecked=unchecked,
-        learned=models.learned,
-        set_aside=models.set_aside,
-        models=models.count,
-        different=different,
-        sentences=tuple(sentences),
-    )
+            progress(result.decisions)
+    if whole and saved is not None and (sentence := models.difference_to(saved)) and models.log_is_whole():
+        result.add_differences([sentence])
+    return result
 
 
 def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
-    """What is not as it was, as a sentence; nothing if all is."""
+    """A sentence that says what is not as it was; empty if all is."""
     decision, bandit = settled.decision, models.at(settled.decision.epoch, settled.decision.model)
-    found = _difference_of(decision, bandit, models.hashing(bandit.dim), salt)
-    return f"decision {settled.sequence} ({decision.event_id}): {found}" if found else ""
+    difference = _difference_of(decision, bandit, models.hashing(bandit.dim), salt)
+    return f"decision {settled.sequence} ({decision.event_id}): {difference}" if difference else ""
 
 
 def _difference_of(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str) -> str:
@@ -102,7 +97,7 @@ def _difference_of(decision: Decision, bandit: Bandit, hashing: Hashing, salt: s
     if seed != decision.seed:
         return f"the seed is {seed}, and was {decision.seed}"
     allowed = allowed_indices(len(decision.actions), decision.excluded)
-    choice = decide(bandit, decision_arms(decision, hashing), allowed, decision.exploration, seed)
+    choice = decide(bandit, arms_of(decision, hashing), allowed, decision.exploration, seed)
     if tuple(choice.probabilities.tolist()) != decision.probabilities:
         return f"the chances are {choice.probabilities.tolist()}, and were {list(decision.probabilities)}"
     if choice.chosen != decision.chosen:
@@ -116,22 +111,20 @@ def _difference_of(decision: Decision, bandit: Bandit, hashing: Hashing, salt: s
 
 
 class _Models:
-    """Models of a loop at any number, learned again from the beginning of their epoch."""
+    """Models of a loop at any sequence number, learned again from the beginning of their epoch."""
 
-    def __init__(self, store: EventStore, loop: str, bases: Sequence[Document]) -> None:
-        self._store, self._loop, self._oldest = store, loop, bases[0].version
-        snapshots = (decode_snapshot(one.body) for one in bases)
-        self._bases = {base.epoch: base for base in snapshots}
-        self._recent: OrderedDict[tuple[int, int], Bandit] = OrderedDict()
+    def __init__(self, store: EventStore, loop: str, bases: Sequence[Document], result: Verified) -> None:
+        self._store, self._loop, self._oldest, self._result = store, loop, bases[0].version, result
+        self._bases = {base.epoch: base for base in (decode_snapshot(document.body) for document in bases)}
+        self._recent: dict[tuple[int, int], Bandit] = {}
         self._hashings: dict[int, Hashing] = {}
         self.since = min(self._bases)
         """The oldest epoch since which the log is whole."""
         self._begin(self.since)
-        self.learned, self.set_aside, self.count = 0, 0, 0
 
     def _begin(self, epoch: int) -> None:
         base = self._bases[epoch]
-        self._epoch, self._number, self._bandit = epoch, base.sequence, Bandit.from_bytes(base.bandit)
+        self._epoch, self._sequence, self._bandit = epoch, base.sequence, Bandit.from_bytes(base.bandit)
 
     def log_is_whole(self) -> bool:
         """Whether nothing was deleted of the log since the oldest epoch: its base would have gone before."""
@@ -142,34 +135,26 @@ class _Models:
         return self._hashings.setdefault(width, Hashing(width=width))
 
     def at(self, epoch: int, sequence: int) -> Bandit:
-        """The model that had passed this decision."""
-        found = self._recent.get((epoch, sequence))
-        if found is not None:
-            return found
-        if epoch != self._epoch or sequence < self._number:
+        """The model that had learned the decisions up to this one."""
+        if (epoch, sequence) in self._recent:
+            return self._recent[epoch, sequence]
+        if epoch != self._epoch or sequence < self._sequence:
             self._begin(epoch)
-        self._advance(sequence)
-        self.count += 1
-        self._recent[epoch, sequence] = self._bandit.copy()
-        if len(self._recent) > REMEMBERED:
-            self._recent.popitem(last=False)
-        return self._recent[epoch, sequence]
-
-    def _advance(self, sequence: int) -> None:
-        if self._number >= sequence:
-            return
         hashing = self.hashing(self._bandit.dim)
-        for outcome in relearn(self._store, self._loop, self._bandit, hashing, self._number, sequence):
-            self.learned += outcome is LearningOutcome.LEARNED
-            self.set_aside += outcome is LearningOutcome.SET_ASIDE
-        self._number = sequence
+        for outcome in relearn(self._store, self._loop, self._bandit, hashing, self._sequence, sequence):
+            self._result.learned += outcome is LearningOutcome.LEARNED
+            self._result.set_aside += outcome is LearningOutcome.SET_ASIDE
+        self._sequence = max(self._sequence, sequence)
+        self._result.models += 1
+        if len(self._recent) == REMEMBERED:
+            del self._recent[next(iter(self._recent))]
+        return self._recent.setdefault((epoch, sequence), self._bandit.copy())
 
-    def difference_to(self, kept: SavedModel) -> str:
-        """What is not as it was in a model that the loop has kept."""
-        snapshot = decode_snapshot(kept.body)
+    def difference_to(self, saved: SavedModel) -> str:
+        """A sentence that says whether a saved model comes out otherwise; empty if not."""
+        snapshot = decode_snapshot(saved.body)
         if snapshot.epoch < self.since:
             return ""
         again, was = self.at(snapshot.epoch, snapshot.sequence), Bandit.from_bytes(snapshot.bandit)
-        return (
-            "" if np.array_equal(again.state, was.state) else f"the kept model {snapshot.sequence} comes out otherwise"
-        )
+        same = np.array_equal(again.state, was.state)
+        return "" if same else f"the kept model {snapshot.sequence} comes out otherwise"

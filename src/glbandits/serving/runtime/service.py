@@ -10,12 +10,20 @@ from typing import NamedTuple
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError, UnknownLoop
-from glbandits.serving.domain.events import Activation, Decision, DecisionRequest, EventStatus, Receipt, Reward
+from glbandits.serving.domain.events import (
+    Activation,
+    Decision,
+    DecisionRequest,
+    EventStatus,
+    LoggedDecision,
+    Receipt,
+    Reward,
+)
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.runtime.batch_writer import QUEUE_BYTES, BatchWriter, WriterState
 from glbandits.serving.runtime.failure_log import FailureLog
 from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.storage.event_store import EventStore, LoggedDecision
+from glbandits.serving.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
 
@@ -26,13 +34,15 @@ REWARD_TIMEOUT = 10.0
 """Seconds that a reward waits for its commit. After that it is refused, and not written."""
 
 
+LEARNER_TICK = 0.05
+"""Seconds between two looks of the learner at what is due."""
+QUESTION = ("request", "encoding", "actions", "excluded", "baseline")
+"""Fields of a decision that must be the same when its event is sent again."""
+
+
 def microseconds() -> int:
     """Since 1970."""
     return time.time_ns() // 1000
-
-
-LEARNER_TICK = 0.05
-"""Seconds between two looks of the learner at what is due."""
 
 
 class DecisionResult(NamedTuple):
@@ -85,7 +95,7 @@ class Service:
     @property
     def learning_failed(self) -> str | None:
         """Why learning fails at the moment: the latest error of each loop that fails. None if all loops learn."""
-        return "; ".join(f"{name}: {error}" for name, error in self._failures.failing.items()) or None
+        return "; ".join(f"{name}: {error}" for name, error in self._failures.failing.copy().items()) or None
 
     @property
     def learning(self) -> bool:
@@ -109,7 +119,12 @@ class Service:
         except TimeoutError:
             return await self._unconfirmed(decision)
         if receipt.status is EventStatus.DUPLICATE:
-            return DecisionResult(await asyncio.to_thread(self._first, decision), degraded=False)
+            logged = await asyncio.to_thread(self._logged, decision)
+            if logged is None:
+                raise StoreError(
+                    f"event {decision.event_id!r} was decided before, and deleted at this moment; send it again"
+                )
+            decision = _same(logged.decision, decision)
         return DecisionResult(decision, degraded=False)
 
     async def _unconfirmed(self, decision: Decision) -> DecisionResult:
@@ -126,12 +141,6 @@ class Service:
         self.degraded += 1
         return result
 
-    def _first(self, again: Decision) -> Decision:
-        kept = self._logged(again)
-        if kept is None:
-            raise StoreError(f"event {again.event_id!r} was decided before, and deleted at this moment; send it again")
-        return _same(kept.decision, again)
-
     def _logged(self, decision: Decision) -> LoggedDecision | None:
         return self.store.decision(decision.loop, decision.event_id, decision.slot)
 
@@ -142,18 +151,17 @@ class Service:
         """
         name = self.loop(loop).name
         reward = Reward(loop=name, event_id=event_id, slot=slot, timestamp=self.clock(), value=value, key=key)
-        receipt = await self._kept(reward)
+        receipt = await self._write(reward)
         if receipt.status is EventStatus.OUT_OF_RANGE:
             raise InvalidInput(receipt.message)
         return receipt.status
 
     async def activate(self, loop: str, event_id: str) -> EventStatus:
         """Let a deferred decision count."""
-        return (
-            await self._kept(Activation(loop=self.loop(loop).name, event_id=event_id, timestamp=self.clock()))
-        ).status
+        activation = Activation(loop=self.loop(loop).name, event_id=event_id, timestamp=self.clock())
+        return (await self._write(activation)).status
 
-    async def _kept(self, event: Reward | Activation) -> Receipt:
+    async def _write(self, event: Reward | Activation) -> Receipt:
         try:
             return await self.writer.submit(event, REWARD_TIMEOUT)
         except TimeoutError:
@@ -195,8 +203,8 @@ class Service:
 
 
 def _same(first: Decision, again: Decision) -> Decision:
-    """The first decision of an event, if it is asked again with the same question."""
-    if _question(first) != _question(again):
+    """Return the first decision of an event. Raises InvalidInput if the request is not the same again."""
+    if any(getattr(first, name) != getattr(again, name) for name in QUESTION):
         raise InvalidInput(f"event {again.event_id!r} was decided before, with other actions or features")
     if first.deferred != again.deferred:
         raise InvalidInput(
@@ -204,7 +212,3 @@ def _same(first: Decision, again: Decision) -> Decision:
             "or under another event id"
         )
     return first
-
-
-def _question(decision: Decision) -> tuple[object, ...]:
-    return decision.request, decision.encoding, decision.actions, decision.excluded, decision.baseline

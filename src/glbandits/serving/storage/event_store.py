@@ -1,44 +1,43 @@
-"""The interface of event stores. Every store passes tests/serving/storage/test_event_store.py."""
+"""The base of event stores. Every store passes tests/serving/storage/test_event_store.py."""
 
-from collections.abc import Collection, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from itertools import groupby, takewhile
+from operator import itemgetter
 from os import PathLike
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
-from glbandits.serving.domain.events import Decision, Event, EventStatus, Receipt, SettledDecision
+from glbandits.errors import whole
+from glbandits.serving.domain.event_rules import Kind
+from glbandits.serving.domain.events import (
+    Decision,
+    Event,
+    EventStatus,
+    LoggedDecision,
+    LoggedReward,
+    Receipt,
+    SettledDecision,
+)
 
-
-class LoggedReward(msgspec.Struct, frozen=True):
-    """A reward as it is in the log."""
-
-    sequence: int
-    timestamp: int
-    value: float
-    key: str
-    late: bool
-
-
-class LoggedDecision(msgspec.Struct, frozen=True):
-    """A decision as it is in the log, with all that came of it so far."""
-
-    sequence: int
-    decision: Decision
-    rewards: tuple[LoggedReward, ...]
-    """Late ones too, in the order in which they came."""
-    activated_at: int | None
-    """When it was activated in time; None if it was not."""
+Rows: TypeAlias = Iterable[tuple[Any, ...]]
+MAX_SEQUENCE = 2**63 - 1
+SNAPSHOT_SPACING, MOST_SNAPSHOTS, SNAPSHOT_BYTES = 10_000, 32, 64 * 1024 * 1024
+"""Sequence numbers between older models that `save_model` keeps, how many of them, and how large they are together."""
+encode_body = msgspec.msgpack.Encoder().encode
+decode_body = msgspec.msgpack.Decoder(Decision).decode
 
 
 class LogSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What there is in the log of a loop."""
 
     first_at: int | None
-    """Of the oldest decision; None if there is none."""
+    """Timestamp of the oldest decision; None if there is none."""
     last_at: int | None
     decisions: dict[EventStatus, int]
-    """How many came, of each status, since the log was begun, or deleted to begin anew. Kept and late ones were written
-    to it; the others were only counted."""
+    """The number of submitted decisions by status, since the log was begun, or deleted to begin anew."""
     rewards: dict[EventStatus, int]
     activations: dict[EventStatus, int]
 
@@ -53,21 +52,12 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class SavedModel(msgspec.Struct, frozen=True):
-    """A model as it was when it had passed the decision of this number."""
+    """A model that has learned the decisions up to a sequence number."""
 
     sequence: int
     timestamp: int
     body: bytes
     """The content of a model file."""
-
-
-class ModelEntry(msgspec.Struct, frozen=True):
-    """That there is a saved model, without its content."""
-
-    sequence: int
-    timestamp: int
-    size: int
-    """Bytes."""
 
 
 class LearnerLock(Protocol):
@@ -80,24 +70,50 @@ class LearnerLock(Protocol):
         """Release the lock."""
 
 
-class EventStore(Protocol):
+class EventStore(ABC):
     """The log of decisions, activations and rewards; documents; and models. Of any number of loops.
 
-    **Threads.** Every method may be called from any thread at any time. Writes happen one after another; reads see
+    **Threads.** Every method may be called from any thread at any time. Writes happen one after another. Reads see
     what was written before they began, all of a transaction or nothing of it, and do not wait for writes.
 
-    **Ownership.** What is handed in and out is immutable or bytes, and nobody's afterwards. The store owns its files
-    until it is closed. Other processes may read and write the same files meanwhile.
+    **Ownership.** Arguments and results are immutable. Other processes may read and write the same store.
 
-    **Safety.** A method that writes returns when what it wrote is safe, in the sense that the store was opened with
-    (it outlives the process, or a power failure). If it raises, nothing of it was written, but for deletions.
+    **Safety.** A method that writes returns when the data is durable: it survives the process, or a power failure,
+    depending on how the store was opened. If it raises, it wrote nothing, except for deletions.
 
-    **Numbers.** Every event that is kept gets a number. Numbers grow in the order in which events are committed and
-    are never used twice, not even for those of deleted events.
+    **Sequence numbers.** Every event in the log has one. They grow in the order of commits and are never used twice,
+    not even those of deleted events.
 
     **Time** is in microseconds since 1970 and comes from the caller: a store has no clock.
+
+    The SQL in this class is that of PostgreSQL. `_execute` of a store translates it.
     """
 
+    @abstractmethod
+    def _reading(self) -> AbstractContextManager[Any]:
+        """A connection in a transaction that reads. All its statements see the same moment."""
+
+    @abstractmethod
+    def _changing(self, table: str, /) -> AbstractContextManager[Any]:
+        """A connection in a transaction that writes: all of it, or nothing. Others wait to write to the table."""
+
+    @abstractmethod
+    def _execute(self, connection: Any, statement: str, *parameters: object) -> Rows:
+        """Execute a statement of this class. The rows must be read before the transaction ends."""
+
+    @abstractmethod
+    def _entries(self, connection: Any, loop: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
+        """Read decisions by sequence number.
+
+        Returns rows of (sequence, body); of (decision, sequence, timestamp, value, key, late) for rewards, in order;
+        and of (decision, timestamp) for activations in time.
+        """
+
+    @abstractmethod
+    def _delete_through(self, loop: str, last: int) -> int:
+        """Delete decisions up to a sequence number, in many small transactions. Returns how many."""
+
+    @abstractmethod
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
         """Write events in this order in one transaction, and return the receipt of each. Does not block the event loop.
 
@@ -107,6 +123,7 @@ class EventStore(Protocol):
         duplicate. An activation applies to all slots of its event.
         """
 
+    @abstractmethod
     def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
         """Do the same from a thread without an event loop. Blocks until the events are durable."""
 
@@ -127,43 +144,141 @@ class EventStore(Protocol):
         accepted, the log could not give the same model again. So a learner seals first, then reads `settled`, and
         learns the decisions that are sealed.
         """
+        with self._reading() as connection:
+            closed = self._closable(connection, loop, after, now, limit, made_before, logged_through)
+        if not closed:
+            return 0
+        with self._changing("loops") as connection:
+            self._execute(
+                connection,
+                "INSERT INTO loops VALUES (%s, %s) ON CONFLICT (loop_name) DO UPDATE"
+                " SET sealed_through = excluded.sealed_through WHERE loops.sealed_through < excluded.sealed_through",
+                *(loop, closed[-1]),
+            )
+        return closed[-1]
+
+    def _closable(
+        self, connection: Any, loop: str, after: int, now: int, limit: int, made_before: int, logged_through: int
+    ) -> list[int]:
+        """The sequence numbers of the next decisions that are closed, or can be, see `seal`."""
+        whole("limit", limit, at_least=1)
+        seals = self._execute(connection, "SELECT sealed_through FROM loops WHERE loop_name = %s", loop)
+        through = max([logged_through, *(number for (number,) in seals)])
+        query = (
+            "SELECT sequence, decided_at, deadline FROM decisions"
+            " WHERE loop_name = %s AND sequence > %s ORDER BY sequence LIMIT %s"
+        )
+        rows = self._execute(connection, query, loop, after, limit)
+        closed = takewhile(lambda row: row[0] <= through or row[1] < made_before or row[2] < now, rows)
+        return [sequence for sequence, *_ in closed]
 
     def settled(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
-        """Decisions with greater numbers than `after` that are closed, or whose wait was over at `now`.
+        """Return decisions after a sequence number that are closed, or whose reward window was over at `now`.
 
-        With what came in time, in the order of their numbers, and no further than the first of another kind: none
-        overtakes another.
+        In the order of their sequence numbers, up to the first one that is open, with what came in time.
         """
+        with self._reading() as connection:
+            closed = self._closable(connection, loop, after, now, limit, 0, 0)
+            return [logged.settled() for logged in self._look_up(connection, loop, closed)]
+
+    def _look_up(self, connection: Any, loop: str, sequences: Sequence[int]) -> list[LoggedDecision]:
+        """The decisions with these sequence numbers, in this order."""
+        if not sequences:
+            return []
+        bodies, rewards, activations = map(list, self._entries(connection, loop, sequences))
+        body_of: dict[int, bytes] = dict(bodies)
+        activated_at: dict[int, int] = dict(activations)
+        rewards_of = {
+            decision: tuple(
+                LoggedReward(sequence, timestamp, value, key, bool(late))
+                for _, sequence, timestamp, value, key, late in group
+            )
+            for decision, group in groupby(rewards, key=itemgetter(0))
+        }
+        return [
+            LoggedDecision(number, decode_body(body_of[number]), rewards_of.get(number, ()), activated_at.get(number))
+            for number in sequences
+            if number in body_of
+        ]
 
     def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
-        """The decision of this name, with all that came of it."""
+        """Return the decision of this name, with its rewards."""
+        return next((logged for logged in self.decisions_of(loop, event_id) if logged.decision.slot == slot), None)
 
     def decisions_of(self, loop: str, event_id: str) -> list[LoggedDecision]:
-        """All decisions of an event, one for each slot, in the order of their numbers."""
+        """Return all decisions of an event, one for each slot, in the order of their sequence numbers."""
+        return self._select(loop, "event_id = %s ORDER BY +sequence", event_id)
 
     def search(self, loop: str, prefix: str, limit: int, before: int | None = None) -> list[LoggedDecision]:
-        """Decisions whose event_id begins so, the newest first; only those with numbers below `before`, if given."""
+        """Return decisions whose event_id begins with the prefix, the newest first.
+
+        With `before`, only those with smaller sequence numbers.
+        """
+        end = MAX_SEQUENCE if before is None else before
+        whole("limit", limit, at_least=1)
+        if not prefix:
+            return self._select(loop, "sequence < %s ORDER BY sequence DESC LIMIT %s", end, limit)
+        # The end of the range has the last character there is: whatever begins with the prefix is not greater.
+        names = "event_id BETWEEN %s AND %s AND +sequence < %s ORDER BY +sequence DESC LIMIT %s"
+        return self._select(loop, names, prefix, prefix + chr(0x10FFFF), end, limit)
+
+    def _select(self, loop: str, condition: str, *parameters: object) -> list[LoggedDecision]:
+        # A condition on names sorts by +sequence: by sequence the database would read all decisions in order.
+        query = f"SELECT sequence FROM decisions WHERE loop_name = %s AND {condition}"
+        with self._reading() as connection:
+            rows = self._execute(connection, query, loop, *parameters)
+            return self._look_up(connection, loop, [sequence for (sequence,) in rows])
 
     def summary(self, loop: str) -> LogSummary:
-        """What there is in the log."""
+        """Return the times of the first and the last decision, and the counts of events."""
+        timestamp = "(SELECT decided_at FROM decisions WHERE loop_name = %s ORDER BY sequence {} LIMIT 1)"
+        counts: dict[Kind, dict[EventStatus, int]] = {
+            kind: dict.fromkeys(EventStatus, 0) for kind in ("decision", "reward", "activation")
+        }
+        with self._reading() as connection:
+            ends = f"SELECT {timestamp.format('ASC')}, {timestamp.format('DESC')}"
+            ((first_at, last_at),) = self._execute(connection, ends, loop, loop)
+            query = "SELECT kind, status, count FROM event_counts WHERE loop_name = %s AND kind <> 'event'"
+            for kind, status, count in self._execute(connection, query, loop):
+                counts[kind][EventStatus(status)] = count
+        return LogSummary(
+            first_at=first_at,
+            last_at=last_at,
+            decisions=counts["decision"],
+            rewards=counts["reward"],
+            activations=counts["activation"],
+        )
 
-    def last_sequence(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
-        """The number of the last decision; 0 if there is none.
+    def last_sequence(self, loop: str, *, before: int | None = None, up_to: int = MAX_SEQUENCE) -> int:
+        """Return the sequence number of the last decision, at most `up_to`; 0 if there is none.
 
-        With `before`, of those that are older than the first that was made at this time or later; with `up_to`, of
-        those whose numbers are not above this.
+        With `before`, of those that are older than the first that was made at this time or later.
         """
+        query = "SELECT sequence FROM decisions WHERE loop_name = %s AND"
+        with self._reading() as connection:
+            if before is not None:
+                later = f"{query} decided_at >= %s ORDER BY sequence LIMIT 1"
+                for (sequence,) in self._execute(connection, later, loop, before):
+                    up_to = min(up_to, sequence - 1)
+            last = f"{query} sequence <= %s ORDER BY sequence DESC LIMIT 1"
+            return next((int(sequence) for (sequence,) in self._execute(connection, last, loop, up_to)), 0)
 
     def delete_log(self, loop: str, up_to: int | None = None, *, anew: bool = False) -> int:
-        """Forget decisions up to this number, with what came of them. How many decisions that were.
+        """Delete decisions up to a sequence number, with their rewards and activations. Returns how many.
 
-        Without `up_to` those that are there when it is called, not those that come meanwhile. Their names are free
-        again. With `anew`, events are counted from 0 again. If it raises, a part may be gone: it is done in many small
-        steps, so that others can write meanwhile.
+        Without `up_to`, those that are there when it is called. Their names are free again. With `anew`, events are
+        counted from 0 again. If it raises, a part may be gone: it works in small transactions, so that others can
+        write meanwhile.
         """
+        last = self.last_sequence(loop) if up_to is None else up_to
+        if anew:
+            with self._changing("event_counts") as connection:
+                self._execute(connection, "DELETE FROM event_counts WHERE loop_name = %s AND kind <> 'event'", loop)
+        return self._delete_through(loop, last)
 
-    def save_document(self, loop: str, kind: str, timestamp: int, body: bytes) -> int:
-        """Keep a new version of a document, and say which it is. Older versions stay."""
+    def save_document(self, loop: str, kind: str, timestamp: int, body: bytes) -> None:
+        """Save a new version of a document. Older versions stay."""
+        self.save_documents(loop, timestamp, {kind: body}, after={})
 
     def save_documents(
         self,
@@ -174,51 +289,103 @@ class EventStore(Protocol):
         after: Mapping[str, int],
         alone: Collection[str] = (),
     ) -> bool:
-        """Keep new versions of documents, by kind: all at once, if nobody else was faster.
+        """Save new versions of documents, by kind, in one transaction, if no other process was faster.
 
-        `after` has the newest versions that the caller knows, of these kinds or others; 0 where there is none. If
-        any of them is not the newest, nothing is written, and the answer is False. Of the kinds in `alone`, older
-        versions go.
+        `after` has the newest versions that the caller knows, of these kinds or others; 0 where there is none. If any
+        of them is not the newest, nothing is written, and the answer is False. Of the kinds in `alone`, older versions
+        are deleted.
         """
+        with self._changing("documents") as connection:
+            newest = {kind: self._newest_version(connection, loop, kind) for kind in {*after, *bodies}}
+            if any(newest[kind] != version for kind, version in after.items()):
+                return False
+            for kind, body in bodies.items():
+                if kind in alone:
+                    self._execute(connection, "DELETE FROM documents WHERE loop_name = %s AND kind = %s", loop, kind)
+                row = (loop, kind, newest[kind] + 1, timestamp, body)
+                self._execute(connection, "INSERT INTO documents VALUES (%s, %s, %s, %s, %s)", *row)
+        return True
+
+    def _newest_version(self, connection: Any, loop: str, kind: str) -> int:
+        query = "SELECT coalesce(max(version), 0) FROM documents WHERE loop_name = %s AND kind = %s"
+        ((version,),) = self._execute(connection, query, loop, kind)
+        return int(version)
 
     def documents(self, loop: str, kind: str) -> list[Document]:
-        """All versions, the oldest first."""
+        """Return all versions of a document, the oldest first."""
+        return self._documents(loop, kind, "")
 
     def latest_document(self, loop: str, kind: str) -> Document | None:
-        """The newest version."""
+        """Return the newest version of a document."""
+        return next(iter(self._documents(loop, kind, "DESC LIMIT 1")), None)
+
+    def _documents(self, loop: str, kind: str, order: str) -> list[Document]:
+        query = "SELECT version, saved_at, body FROM documents WHERE loop_name = %s AND kind = %s ORDER BY version "
+        with self._reading() as connection:
+            return [Document(*row) for row in self._execute(connection, query + order, loop, kind)]
 
     def save_model(self, loop: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None) -> None:
-        """Keep a model, in place of one of the same number. With `keep`, only the first and the last so many stay."""
+        """Save a model, in place of one of the same sequence number.
 
-    def models(self, loop: str) -> list[ModelEntry]:
-        """What models there are, in the order of their numbers."""
+        With `keep`, only the first and the last so many stay, and one in each `SNAPSHOT_SPACING` sequence numbers.
+        """
+        if keep is not None:
+            whole("keep", keep, at_least=1)
+        spaced_since = sequence - SNAPSHOT_SPACING * min(MOST_SNAPSHOTS, SNAPSHOT_BYTES // max(1, len(body)))
+        with self._changing("models") as connection:
+            self._execute(
+                connection,
+                "INSERT INTO models VALUES (%s, %s, %s, %s) ON CONFLICT (loop_name, sequence)"
+                " DO UPDATE SET saved_at = excluded.saved_at, body = excluded.body",
+                *(loop, sequence, timestamp, body),
+            )
+            if keep is not None:
+                self._execute(
+                    connection,
+                    "DELETE FROM models WHERE loop_name = %s"
+                    " AND sequence > (SELECT min(sequence) FROM models WHERE loop_name = %s) AND sequence NOT IN"
+                    " (SELECT sequence FROM models WHERE loop_name = %s ORDER BY sequence DESC LIMIT %s)"
+                    " AND (sequence < %s OR sequence NOT IN"
+                    " (SELECT min(sequence) FROM models WHERE loop_name = %s GROUP BY sequence / %s))",
+                    *(loop, loop, loop, keep, spaced_since, loop, SNAPSHOT_SPACING),
+                )
 
     def latest_model(self, loop: str) -> SavedModel | None:
-        """The model with the greatest number."""
+        """Return the model with the greatest sequence number."""
+        return self.model_at_most(loop, MAX_SEQUENCE)
 
     def model_at_most(self, loop: str, sequence: int) -> SavedModel | None:
-        """The model with the greatest number that is not above this."""
+        """Return the model with the greatest sequence number that is not above this."""
+        query = (
+            "SELECT sequence, saved_at, body FROM models WHERE loop_name = %s AND sequence <= %s"
+            " ORDER BY sequence DESC LIMIT 1"
+        )
+        with self._reading() as connection:
+            return next((SavedModel(*row) for row in self._execute(connection, query, loop, sequence)), None)
 
+    @abstractmethod
     def learner_lock(self) -> LearnerLock:
         """Return this process's handle of the learner lock. The system releases the lock when the process ends."""
 
+    @abstractmethod
     def wait_for_change(self, timeout: float) -> bool:
         """Block until another process saves a document or a model, at most `timeout` seconds.
 
         Returns whether one did. A store without notifications sleeps and returns False, so callers must poll.
         """
 
+    @abstractmethod
     def backup(self, path: str | PathLike[str]) -> None:
         """Write a copy of the whole store, as it is at one moment, to a new file. Others may write meanwhile."""
 
+    @abstractmethod
     def tidy(self) -> None:
-        """Do what a write would otherwise have to wait for now and then. Call it often, from a thread of its own.
+        """Do what some writes would otherwise have to wait for. Call it often, from a thread of its own."""
 
-        A store that is never tidied is as safe, and writes as much, but some of its writes take long.
-        """
-
+    @abstractmethod
     def check(self) -> list[str]:
-        """What is wrong with the files; nothing if all is sound. Reads everything."""
+        """Read everything, and return what is wrong with the store; nothing if all is sound."""
 
+    @abstractmethod
     def close(self) -> None:
-        """Bring everything to its place and let go of the files. A second time does nothing."""
+        """Release all files and connections. Idempotent."""

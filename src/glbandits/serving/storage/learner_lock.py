@@ -24,20 +24,17 @@ class FileLearnerLock:
         self._held = False
 
     def held(self) -> bool:
-        """Whether this process is the one that learns: from the first time that nobody else was."""
+        """Take the lock if it is free, and return whether this process holds it."""
         if not self._held:
-            self._held = self._try()
+            if sys.platform != "win32":
+                try:
+                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return False
+            os.truncate(self._file, 0)
+            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)  # for people who wonder which process it is
+            self._held = True
         return self._held
-
-    def _try(self) -> bool:
-        if sys.platform != "win32":
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return False
-        os.truncate(self._file, 0)
-        os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)  # for people who wonder which process it is
-        return True
 
     def close(self) -> None:
         """Let another process learn."""

@@ -6,18 +6,15 @@ LATERAL with OFFSET 0 makes PostgreSQL look up each name by index, whatever its 
 """
 
 from collections.abc import Sequence
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
 
-from glbandits.serving.domain.event_rules import EventClassifier, Kind, Known, Mark, Name
-from glbandits.serving.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward, SettledDecision
-from glbandits.serving.storage.event_store import LoggedDecision, LoggedReward, LogSummary
+from glbandits.serving.domain.event_rules import EventClassifier, Known, Mark, Name
+from glbandits.serving.domain.events import Activation, Event, Receipt, Reward
+from glbandits.serving.storage.event_store import Rows, encode_body
 from glbandits.serving.storage.postgres_schema import Connection, add_partition
 
-encode_body = msgspec.msgpack.Encoder().encode
-decode_body = msgspec.msgpack.Decoder(Decision).decode
 encode_json = msgspec.json.Encoder().encode
 
 LOCK = "SELECT last_sequence, partitions_end FROM log_counter FOR UPDATE"
@@ -176,145 +173,25 @@ def _records(columns: Sequence[str], rows: Any) -> str:
     return encode_json([dict(zip(columns, row, strict=True)) for row in rows]).decode()
 
 
-def sealed_through(connection: Connection, loop: str) -> int:
-    """The last sequence number that `seal` has closed."""
-    rows = connection.execute("SELECT sealed_through FROM loops WHERE loop_name = %s", (loop,)).fetchall()
-    return int(rows[0][0]) if rows else 0
-
-
-def last_closable(
-    connection: Connection, loop: str, after: int, now: int, limit: int, made_before: int, logged_through: int
-) -> int:
-    """The sequence number of the last decision that can be closed, see `EventStore.seal`; 0 if there is none."""
-    last, closable = 0, max(sealed_through(connection, loop), logged_through)
-    for sequence, at, deadline in connection.execute(
-        "SELECT sequence, decided_at, deadline FROM decisions"
-        " WHERE loop_name = %s AND sequence > %s ORDER BY sequence LIMIT %s",
-        (loop, after, limit),
-    ):
-        if deadline >= now and at >= made_before and sequence > closable:
-            break
-        last = sequence
-    return last
-
-
-def settled(connection: Connection, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
-    """See `EventStore.settled`."""
-    found, sealed = [], sealed_through(connection, loop)
-    for sequence, deadline in connection.execute(
-        "SELECT sequence, deadline FROM decisions WHERE loop_name = %s AND sequence > %s ORDER BY sequence LIMIT %s",
-        (loop, after, limit),
-    ):
-        if deadline >= now and sequence > sealed:
-            break
-        found.append(sequence)
-    return [
-        SettledDecision(
-            logged.sequence,
-            logged.decision,
-            tuple((reward.timestamp, reward.value) for reward in logged.rewards if not reward.late),
-            logged.activated_at is not None,
-        )
-        for logged in look_up(connection, found)
-    ]
-
-
-def look_up(connection: Connection, sequences: Sequence[int]) -> list[LoggedDecision]:
-    """The decisions with these sequence numbers, in this order, with their rewards and activations."""
-    if not sequences:
-        return []
+def entries(connection: Connection, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
+    """Read the rows of decisions, of their rewards, and of their activations."""
     # PostgreSQL skips partitions by the range, and finds rows by the list.
     asked = (min(sequences), max(sequences), list(sequences))
-    bodies: dict[int, bytes] = dict(
+    return (
         connection.execute(
             "SELECT sequence, body FROM decision_bodies WHERE sequence BETWEEN %s AND %s AND sequence = ANY(%s)", asked
-        ).fetchall()
-    )
-    rows = connection.execute(
-        "SELECT decision, sequence, received_at, value, key, late FROM rewards"
-        " WHERE decision BETWEEN %s AND %s AND decision = ANY(%s) ORDER BY decision, sequence",
-        asked,
-    )
-    rewards = {
-        decision: tuple(LoggedReward(*row[1:]) for row in group)
-        for decision, group in groupby(rows, key=lambda row: row[0])
-    }
-    activated: dict[int, int] = dict(
+        ),
+        connection.execute(
+            "SELECT decision, sequence, received_at, value, key, late FROM rewards"
+            " WHERE decision BETWEEN %s AND %s AND decision = ANY(%s) ORDER BY decision, sequence",
+            asked,
+        ),
         connection.execute(
             "SELECT decision, received_at FROM activations"
             " WHERE decision BETWEEN %s AND %s AND decision = ANY(%s) AND NOT late",
             asked,
-        ).fetchall()
+        ),
     )
-    return [
-        LoggedDecision(sequence, decode_body(bodies[sequence]), rewards.get(sequence, ()), activated.get(sequence))
-        for sequence in sequences
-        if sequence in bodies
-    ]
-
-
-def find(connection: Connection, loop: str, event_id: str, slot: str | None = None) -> list[int]:
-    """The sequence number of the decision with this name, if there is one; without a slot, of all of the event."""
-    found = (
-        "SELECT sequence FROM decisions WHERE loop_name = %s AND event_id = %s AND slot = coalesce(%s, slot)"
-        " ORDER BY sequence"
-    )
-    return [sequence for (sequence,) in connection.execute(found, (loop, event_id, slot))]
-
-
-def newest(connection: Connection, loop: str, prefix: str, limit: int, before: int) -> list[int]:
-    """Sequence numbers of the newest decisions whose event_id begins with the prefix."""
-    if not prefix:
-        rows = connection.execute(
-            "SELECT sequence FROM decisions WHERE loop_name = %s AND sequence < %s ORDER BY sequence DESC LIMIT %s",
-            (loop, before, limit),
-        )
-    else:
-        # The sum keeps PostgreSQL from reading all decisions in order: few names begin with the prefix.
-        rows = connection.execute(
-            "SELECT sequence FROM decisions WHERE loop_name = %s AND event_id BETWEEN %s AND %s AND sequence + 0 < %s"
-            " ORDER BY sequence + 0 DESC LIMIT %s",
-            (loop, prefix, prefix + chr(0x10FFFF), before, limit),
-        )
-    return [sequence for (sequence,) in rows]
-
-
-def summary(connection: Connection, loop: str) -> LogSummary:
-    """See `EventStore.summary`."""
-    first, last = connection.execute(
-        "SELECT (SELECT decided_at FROM decisions WHERE loop_name = %(loop)s ORDER BY sequence LIMIT 1),"
-        " (SELECT decided_at FROM decisions WHERE loop_name = %(loop)s ORDER BY sequence DESC LIMIT 1)",
-        {"loop": loop},
-    ).fetchall()[0]
-    counts: dict[Kind, dict[EventStatus, int]] = {
-        kind: dict.fromkeys(EventStatus, 0) for kind in ("decision", "reward", "activation")
-    }
-    for kind, status, count in connection.execute(
-        "SELECT kind, status, count FROM event_counts WHERE loop_name = %s", (loop,)
-    ):
-        counts[kind][EventStatus(status)] = count
-    return LogSummary(
-        first_at=first,
-        last_at=last,
-        decisions=counts["decision"],
-        rewards=counts["reward"],
-        activations=counts["activation"],
-    )
-
-
-def last_sequence(connection: Connection, loop: str, before: int | None, up_to: int) -> int:
-    """See `EventStore.last_sequence`."""
-    if before is not None:
-        later = connection.execute(
-            "SELECT sequence FROM decisions WHERE loop_name = %s AND decided_at >= %s ORDER BY sequence LIMIT 1",
-            (loop, before),
-        ).fetchall()
-        up_to = min(up_to, later[0][0] - 1) if later else up_to
-    last = connection.execute(
-        "SELECT sequence FROM decisions WHERE loop_name = %s AND sequence <= %s ORDER BY sequence DESC LIMIT 1",
-        (loop, up_to),
-    ).fetchall()
-    return int(last[0][0]) if last else 0
 
 
 def check(connection: Connection) -> list[str]:

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from os import PathLike
@@ -11,12 +11,12 @@ from os import PathLike
 import psycopg
 from psycopg_pool import ConnectionPool
 
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.event_rules import check_events
-from glbandits.serving.domain.events import Event, Receipt, SettledDecision
+from glbandits.serving.domain.events import Event, Receipt
 from glbandits.serving.storage import postgres_log, postgres_retention
-from glbandits.serving.storage.event_store import Document, LoggedDecision, LogSummary, ModelEntry, SavedModel
+from glbandits.serving.storage.event_store import EventStore, Rows
 from glbandits.serving.storage.postgres_connections import (
     ChangeListener,
     PostgresLearnerLock,
@@ -33,7 +33,12 @@ WRITERS, READERS = 2, 4
 OUTCOME_SECONDS = 8.0
 """Time to find out whether a batch was committed, if the connection was lost during the commit. It is longer than
 `idle_in_transaction_session_timeout`, after which the server ends the transaction of a connection that broke."""
-MAX_SEQUENCE = 2**63 - 1
+LOCKS = {
+    "loops": postgres_log.LOCK,  # no batch may be in progress that has read the old seal and is not committed
+    "event_counts": postgres_log.LOCK,
+    "documents": "LOCK TABLE documents IN SHARE ROW EXCLUSIVE MODE",  # others must not choose the same version
+}
+"""Statements that make other processes wait before they write to a table. Readers go on."""
 
 
 class _UnknownOutcome(Exception):
@@ -43,7 +48,7 @@ class _UnknownOutcome(Exception):
         self.batch = batch
 
 
-class PostgresStore:
+class PostgresStore(EventStore):
     """An `EventStore` in PostgreSQL 14 or newer.
 
     An acknowledged event is on the disk of the database server, whatever `durability` is. Errors of the driver become
@@ -133,168 +138,29 @@ class PostgresStore:
             f"{self._name} was lost during a commit. It is unknown whether {len(batch.receipts)} events were written"
         )
 
-    def seal(
-        self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0, logged_through: int = 0
-    ) -> int:
-        """See `EventStore.seal`."""
-        whole("limit", limit, at_least=1)
-        with self._reading() as connection:
-            last = postgres_log.last_closable(connection, loop, after, now, limit, made_before, logged_through)
-        if last:
-            with self._writing() as connection:
-                # No batch may be in progress that has read the old seal and has not been committed.
-                postgres_log.lock_log(connection)
-                connection.execute(
-                    "INSERT INTO loops AS l VALUES (%s, %s) ON CONFLICT (loop_name)"
-                    " DO UPDATE SET sealed_through = greatest(l.sealed_through, excluded.sealed_through)",
-                    (loop, last),
-                )
-        return last
+    @contextmanager
+    def _changing(self, table: str, /) -> Iterator[Connection]:
+        """See `EventStore._changing`. Tells other processes of new documents and models."""
+        with self._writing() as connection:
+            if table in LOCKS:
+                connection.execute(LOCKS[table])
+            yield connection
+            if table in ("documents", "models"):
+                connection.execute("SELECT pg_notify(%s, %s)", (self._channel, self._id))
 
-    def settled(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
-        """See `EventStore.settled`."""
-        with self._reading() as connection:
-            return postgres_log.settled(connection, loop, after, now, whole("limit", limit, at_least=1))
+    def _execute(self, connection: Connection, statement: str, *parameters: object) -> Rows:
+        return connection.execute(statement.encode(), parameters)
 
-    def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
-        """See `EventStore.decision`."""
-        with self._reading() as connection:
-            found = postgres_log.look_up(connection, postgres_log.find(connection, loop, event_id, slot))
-        return found[0] if found else None
+    def _entries(self, connection: Connection, _loop: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
+        return postgres_log.entries(connection, sequences)
 
-    def decisions_of(self, loop: str, event_id: str) -> list[LoggedDecision]:
-        """See `EventStore.decisions_of`."""
-        with self._reading() as connection:
-            return postgres_log.look_up(connection, postgres_log.find(connection, loop, event_id))
-
-    def search(self, loop: str, prefix: str, limit: int, before: int | None = None) -> list[LoggedDecision]:
-        """See `EventStore.search`."""
-        end = MAX_SEQUENCE if before is None else before
-        with self._reading() as connection:
-            numbers = postgres_log.newest(connection, loop, prefix, whole("limit", limit, at_least=1), end)
-            return postgres_log.look_up(connection, numbers)
-
-    def summary(self, loop: str) -> LogSummary:
-        """See `EventStore.summary`."""
-        with self._reading() as connection:
-            return postgres_log.summary(connection, loop)
-
-    def last_sequence(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
-        """See `EventStore.last_sequence`."""
-        with self._reading() as connection:
-            return postgres_log.last_sequence(connection, loop, before, MAX_SEQUENCE if up_to is None else up_to)
-
-    def delete_log(self, loop: str, up_to: int | None = None, *, anew: bool = False) -> int:
-        """See `EventStore.delete_log`. Drops partitions that have only decisions to be deleted."""
-        last = self.last_sequence(loop) if up_to is None else up_to
-        if anew:
-            with self._writing() as connection:
-                postgres_log.lock_log(connection)
-                connection.execute("DELETE FROM event_counts WHERE loop_name = %s", (loop,))
+    def _delete_through(self, loop: str, last: int) -> int:
+        """Drop partitions that have only decisions to be deleted, and delete rows of the others."""
         return postgres_retention.delete_log(self._writing, loop, last)
-
-    def save_document(self, loop: str, kind: str, timestamp: int, body: bytes) -> int:
-        """See `EventStore.save_document`."""
-        with self._writing() as connection:
-            _lock_documents(connection)
-            version = _newest_version(connection, loop, kind) + 1
-            connection.execute(
-                "INSERT INTO documents VALUES (%s, %s, %s, %s, %s)", (loop, kind, version, timestamp, body)
-            )
-            self._notify(connection)
-        return version
-
-    def save_documents(
-        self,
-        loop: str,
-        timestamp: int,
-        bodies: Mapping[str, bytes],
-        *,
-        after: Mapping[str, int],
-        alone: Collection[str] = (),
-    ) -> bool:
-        """See `EventStore.save_documents`."""
-        with self._writing() as connection:
-            _lock_documents(connection)
-            if any(_newest_version(connection, loop, kind) != version for kind, version in after.items()):
-                return False
-            for kind, body in bodies.items():
-                version = _newest_version(connection, loop, kind) + 1
-                if kind in alone:
-                    connection.execute("DELETE FROM documents WHERE loop_name = %s AND kind = %s", (loop, kind))
-                connection.execute(
-                    "INSERT INTO documents VALUES (%s, %s, %s, %s, %s)", (loop, kind, version, timestamp, body)
-                )
-            self._notify(connection)
-        return True
-
-    def documents(self, loop: str, kind: str) -> list[Document]:
-        """See `EventStore.documents`."""
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT version, saved_at, body FROM documents WHERE loop_name = %s AND kind = %s ORDER BY version",
-                (loop, kind),
-            )
-            return [Document(*row) for row in rows]
-
-    def latest_document(self, loop: str, kind: str) -> Document | None:
-        """See `EventStore.latest_document`."""
-        with self._reading() as connection:
-            row = connection.execute(
-                "SELECT version, saved_at, body FROM documents WHERE loop_name = %s AND kind = %s"
-                " ORDER BY version DESC LIMIT 1",
-                (loop, kind),
-            ).fetchone()
-        return None if row is None else Document(*row)
-
-    def save_model(self, loop: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None) -> None:
-        """See `EventStore.save_model`."""
-        if keep is not None:
-            whole("keep", keep, at_least=1)
-        with self._writing() as connection:
-            connection.execute(
-                "INSERT INTO models VALUES (%s, %s, %s, %s) ON CONFLICT (loop_name, sequence)"
-                " DO UPDATE SET saved_at = excluded.saved_at, body = excluded.body",
-                (loop, sequence, timestamp, body),
-            )
-            if keep is not None:
-                connection.execute(
-                    "DELETE FROM models WHERE loop_name = %(loop)s"
-                    " AND sequence > (SELECT min(sequence) FROM models WHERE loop_name = %(loop)s)"
-                    " AND sequence NOT IN (SELECT sequence FROM models WHERE loop_name = %(loop)s"
-                    " ORDER BY sequence DESC LIMIT %(keep)s)",
-                    {"loop": loop, "keep": keep},
-                )
-            self._notify(connection)
-
-    def models(self, loop: str) -> list[ModelEntry]:
-        """See `EventStore.models`."""
-        with self._reading() as connection:
-            rows = connection.execute(
-                "SELECT sequence, saved_at, length(body) FROM models WHERE loop_name = %s ORDER BY sequence", (loop,)
-            )
-            return [ModelEntry(*row) for row in rows]
-
-    def latest_model(self, loop: str) -> SavedModel | None:
-        """See `EventStore.latest_model`."""
-        return self.model_at_most(loop, MAX_SEQUENCE)
-
-    def model_at_most(self, loop: str, sequence: int) -> SavedModel | None:
-        """See `EventStore.model_at_most`."""
-        with self._reading() as connection:
-            row = connection.execute(
-                "SELECT sequence, saved_at, body FROM models WHERE loop_name = %s AND sequence <= %s"
-                " ORDER BY sequence DESC LIMIT 1",
-                (loop, sequence),
-            ).fetchone()
-        return None if row is None else SavedModel(*row)
 
     def learner_lock(self) -> PostgresLearnerLock:
         """See `EventStore.learner_lock`."""
         return PostgresLearnerLock(self._address)
-
-    def _notify(self, connection: Connection) -> None:
-        connection.execute("SELECT pg_notify(%s, %s)", (self._channel, self._id))
 
     def wait_for_change(self, timeout: float) -> bool:
         """See `EventStore.wait_for_change`. An attempt to connect again may take `CONNECT_TIMEOUT` longer."""
@@ -321,13 +187,3 @@ class PostgresStore:
             self._listener.close()
             self._writers.close()
             self._readers.close()
-
-
-def _lock_documents(connection: Connection) -> None:
-    """Make other processes wait until the transaction ends before they choose a version. Readers go on."""
-    connection.execute("LOCK TABLE documents IN SHARE ROW EXCLUSIVE MODE")
-
-
-def _newest_version(connection: Connection, loop: str, kind: str) -> int:
-    newest = "SELECT coalesce(max(version), 0) FROM documents WHERE loop_name = %s AND kind = %s"
-    return int(connection.execute(newest, (loop, kind)).fetchall()[0][0])

@@ -2,22 +2,24 @@
 
 import asyncio
 import os
+import re
 import secrets
 import sqlite3
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from threading import Lock
 
-from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.errors import InvalidInput, look_up
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.event_rules import check_events
-from glbandits.serving.domain.events import Event, Receipt, SettledDecision, size_of
+from glbandits.serving.domain.event_rules import check_events, size_of
+from glbandits.serving.domain.events import Event, Receipt
 from glbandits.serving.storage import sqlite_log
-from glbandits.serving.storage.event_store import Document, LoggedDecision, LogSummary, ModelEntry, SavedModel
+from glbandits.serving.storage.event_store import EventStore, Rows
 from glbandits.serving.storage.learner_lock import FileLearnerLock
 from glbandits.serving.storage.sqlite_schema import prepare
 
@@ -37,7 +39,19 @@ DELETED_AT_ONCE = 1_000
 """Decisions that a transaction deletes: writers wait for no more than these."""
 
 
-class SqliteStore:
+TRANSLATIONS = {
+    "%s": "?",
+    "loop_name": "loop",
+    "sequence": "number",
+    "decided_at": "at",
+    "saved_at": "at",
+    "sealed_through": "number",
+    "loops": "seals",
+}
+"""From statements of `EventStore` to SQLite."""
+
+
+class SqliteStore(EventStore):
     """An `EventStore` in a file, with one connection that writes and others that read.
 
     `durability` says what a kept event outlives: "process" the end of the process by any signal, "power" also a power
@@ -48,7 +62,6 @@ class SqliteStore:
     >>> folder = TemporaryDirectory()
     >>> store = SqliteStore(Path(folder.name) / "events.db")
     >>> store.save_document("loop", "configuration", timestamp=0, body=b"{}")
-    1
     >>> store.latest_document("loop", "configuration")
     Document(version=1, timestamp=0, body=b'{}')
     >>> store.close(), folder.cleanup()
@@ -100,9 +113,8 @@ class SqliteStore:
         return connection
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction of the one writer: all of it, or nothing."""
-        with self._write_lock, self._transaction(self._writer) as connection:
+    def _changing(self, _table: str, /) -> Iterator[sqlite3.Connection]:
+        with self._write_lock, self._transaction(self._writer) as connection:  # one writer for all tables
             yield connection
 
     @contextmanager
@@ -201,151 +213,26 @@ class SqliteStore:
         try:
             with self._transaction(connection):
                 return sqlite_log.append(connection, events, trust=True)
-        except sqlite_log.KnownName:
-            with self._transaction(connection):
-                return sqlite_log.append(connection, events, trust=False)
+        except StoreError as error:
+            if not isinstance(error.__cause__, sqlite3.IntegrityError):
+                raise
+        with self._transaction(connection):
+            return sqlite_log.append(connection, events, trust=False)
 
-    def seal(
-        self, loop: str, after: int, now: int, limit: int, *, made_before: int = 0, logged_through: int = 0
-    ) -> int:
-        """See `EventStore.seal`."""
-        whole("limit", limit, at_least=1)
-        with self._reading() as connection:
-            last = sqlite_log.last_settled(connection, loop, after, now, limit, made_before, logged_through)
-        if last:
-            with self._writing() as connection:
-                connection.execute(
-                    "INSERT INTO seals VALUES (?, ?) ON CONFLICT DO UPDATE SET number = max(number, excluded.number)",
-                    (loop, last),
-                )
-        return last
+    def _execute(self, connection: sqlite3.Connection, statement: str, *parameters: object) -> sqlite3.Cursor:
+        return connection.execute(_translated(statement), parameters)
 
-    def settled(self, loop: str, after: int, now: int, limit: int) -> list[SettledDecision]:
-        """See `EventStore.settled`."""
-        with self._reading() as connection:
-            return sqlite_log.settled(connection, loop, after, now, whole("limit", limit, at_least=1))
+    def _entries(self, connection: sqlite3.Connection, loop: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
+        return sqlite_log.entries(connection, loop, sequences)
 
-    def decision(self, loop: str, event_id: str, slot: str = "") -> LoggedDecision | None:
-        """See `EventStore.decision`."""
-        with self._reading() as connection:
-            found = sqlite_log.look_up(connection, loop, sqlite_log.find(connection, loop, event_id, slot))
-        return found[0] if found else None
-
-    def decisions_of(self, loop: str, event_id: str) -> list[LoggedDecision]:
-        """See `EventStore.decisions_of`."""
-        with self._reading() as connection:
-            return sqlite_log.look_up(connection, loop, sqlite_log.find(connection, loop, event_id))
-
-    def search(self, loop: str, prefix: str, limit: int, before: int | None = None) -> list[LoggedDecision]:
-        """See `EventStore.search`."""
-        end = 2**63 - 1 if before is None else before
-        with self._reading() as connection:
-            numbers = sqlite_log.newest(connection, loop, prefix, whole("limit", limit, at_least=1), end)
-            return sqlite_log.look_up(connection, loop, numbers)
-
-    def summary(self, loop: str) -> LogSummary:
-        """See `EventStore.summary`."""
-        with self._reading() as connection:
-            return sqlite_log.summary(connection, loop)
-
-    def last_sequence(self, loop: str, *, before: int | None = None, up_to: int | None = None) -> int:
-        """See `EventStore.last_sequence`."""
-        with self._reading() as connection:
-            return sqlite_log.last_sequence(connection, loop, before, 2**63 - 1 if up_to is None else up_to)
-
-    def delete_log(self, loop: str, up_to: int | None = None, *, anew: bool = False) -> int:
-        """See `EventStore.delete_log`."""
-        deleted, last = 0, self.last_sequence(loop) if up_to is None else up_to
-        if anew:
-            with self._writing() as connection:
-                sqlite_log.begin_anew(connection, loop)
+    def _delete_through(self, loop: str, last: int) -> int:
+        deleted = 0
         while True:
-            with self._writing() as connection:
+            with self._changing("decisions") as connection:
                 some = sqlite_log.delete_oldest(connection, loop, last, DELETED_AT_ONCE)
             if not some:
                 return deleted
             deleted += some
-
-    def save_document(self, loop: str, kind: str, timestamp: int, body: bytes) -> int:
-        """See `EventStore.save_document`."""
-        with self._writing() as connection:
-            version = _newest_version(connection, loop, kind) + 1
-            connection.execute("INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, timestamp, body))
-        return version
-
-    def save_documents(
-        self,
-        loop: str,
-        timestamp: int,
-        bodies: Mapping[str, bytes],
-        *,
-        after: Mapping[str, int],
-        alone: Collection[str] = (),
-    ) -> bool:
-        """See `EventStore.save_documents`."""
-        with self._writing() as connection:
-            if any(_newest_version(connection, loop, kind) != version for kind, version in after.items()):
-                return False
-            for kind, body in bodies.items():
-                version = _newest_version(connection, loop, kind) + 1
-                if kind in alone:
-                    connection.execute("DELETE FROM documents WHERE loop = ? AND kind = ?", (loop, kind))
-                connection.execute(
-                    "INSERT INTO documents VALUES (?, ?, ?, ?, ?)", (loop, kind, version, timestamp, body)
-                )
-        return True
-
-    def documents(self, loop: str, kind: str) -> list[Document]:
-        """See `EventStore.documents`."""
-        with self._reading() as connection:
-            found = connection.execute(
-                "SELECT version, at, body FROM documents WHERE loop = ? AND kind = ? ORDER BY version", (loop, kind)
-            )
-            return [Document(*row) for row in found]
-
-    def latest_document(self, loop: str, kind: str) -> Document | None:
-        """See `EventStore.latest_document`."""
-        with self._reading() as connection:
-            row = connection.execute(
-                "SELECT version, at, body FROM documents WHERE loop = ? AND kind = ? ORDER BY version DESC LIMIT 1",
-                (loop, kind),
-            ).fetchone()
-        return None if row is None else Document(*row)
-
-    def save_model(self, loop: str, sequence: int, timestamp: int, body: bytes, *, keep: int | None = None) -> None:
-        """See `EventStore.save_model`."""
-        if keep is not None:
-            whole("keep", keep, at_least=1)
-        with self._writing() as connection:
-            connection.execute("INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?)", (loop, sequence, timestamp, body))
-            if keep is not None:
-                connection.execute(
-                    "DELETE FROM models WHERE loop = :loop"
-                    " AND number > (SELECT min(number) FROM models WHERE loop = :loop) AND number NOT IN"
-                    " (SELECT number FROM models WHERE loop = :loop ORDER BY number DESC LIMIT :keep)",
-                    {"loop": loop, "keep": keep},
-                )
-
-    def models(self, loop: str) -> list[ModelEntry]:
-        """See `EventStore.models`."""
-        with self._reading() as connection:
-            found = connection.execute(
-                "SELECT number, at, length(body) FROM models WHERE loop = ? ORDER BY number", (loop,)
-            )
-            return [ModelEntry(*row) for row in found]
-
-    def latest_model(self, loop: str) -> SavedModel | None:
-        """See `EventStore.latest_model`."""
-        return self.model_at_most(loop, 2**63 - 1)
-
-    def model_at_most(self, loop: str, sequence: int) -> SavedModel | None:
-        """See `EventStore.model_at_most`."""
-        with self._reading() as connection:
-            row = connection.execute(
-                "SELECT number, at, body FROM models WHERE loop = ? AND number <= ? ORDER BY number DESC LIMIT 1",
-                (loop, sequence),
-            ).fetchone()
-        return None if row is None else SavedModel(*row)
 
     def learner_lock(self) -> FileLearnerLock:
         """See `EventStore.learner_lock`."""
@@ -421,9 +308,10 @@ def _bring_to_its_place(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
 
 
-def _newest_version(connection: sqlite3.Connection, loop: str, kind: str) -> int:
-    newest = "SELECT coalesce(max(version), 0) FROM documents WHERE loop = ? AND kind = ?"
-    return int(connection.execute(newest, (loop, kind)).fetchone()[0])
+@cache
+def _translated(statement: str) -> str:
+    """A statement of `EventStore` in SQLite's dialect, with the names that its tables have."""
+    return re.sub("|".join(TRANSLATIONS), lambda match: TRANSLATIONS[match[0]], statement)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -2,76 +2,60 @@
 
 const LEFT = 52, RIGHT = 10, TOP = 8, BOTTOM = 24;
 
-/** What charts over time share: the axes, the cursor that follows the pointer, and what is written below it. */
+/** What charts over time share: the axes, and the cursor that follows the pointer. Subclasses draw `marks`. */
 class TimeChart {
-  constructor(id, { height = 220, label }) {
-    this.figure = document.getElementById(id);
+  /**
+   * @param scale the ends of the axis for values between two.
+   * @param ticks [value, text] of each tick of such an axis.
+   * @param along where a value is on the axis: on a logarithmic one, its logarithm.
+   */
+  constructor(id, { height = 220, label, scale, ticks, along = (value) => value }) {
+    this.figure = part(id);
     this.plot = this.figure.querySelector(".plot");
-    this.height = height;
-    this.label = label;
-    this.points = [];
-    this.pointer = null;
-    this.plot.addEventListener("pointermove", (event) => this.point(event));
-    this.plot.addEventListener("pointerleave", () => { this.pointer = null; this.draw(); });
+    Object.assign(this, { height, label, scale, ticks, along, points: [], pointer: null });
+    const follow = (pointer) => { this.pointer = pointer; this.draw(); };
+    this.plot.addEventListener("pointermove", (event) => follow(event.clientX - this.plot.getBoundingClientRect().left));
+    this.plot.addEventListener("pointerleave", () => follow(null));
     new ResizeObserver(() => this.draw()).observe(this.plot);
   }
 
   show(points, width) {
-    this.points = points;
-    this.width = width;
+    Object.assign(this, { points, width });
     this.draw();
   }
 
-  point(event) {
-    this.pointer = event.clientX - this.plot.getBoundingClientRect().left;
-    this.draw();
-  }
-
-  /** The place of the point below the pointer, or of the newest. */
-  get place() {
-    if (this.pointer === null) return this.points.length - 1;
-    const away = this.points.map((point) => Math.abs(this.x(point.at + this.width / 2) - this.pointer));
-    return away.indexOf(Math.min(...away));
+  /** The point below the pointer, or the newest. */
+  get current() {
+    if (this.pointer === null) return this.points.at(-1);
+    const distances = this.points.map((point) => Math.abs(this.middle(point) - this.pointer));
+    return this.points[distances.indexOf(Math.min(...distances))];
   }
 
   draw() {
-    const room = this.plot.clientWidth;
-    if (!this.points.length || room < 100) {
-      this.plot.replaceChildren(element("p", {}, "Nothing yet"));
-      return;
-    }
-    const first = this.points[0].at, last = this.points.at(-1).at + this.width;
+    const room = this.plot.clientWidth, { points, height } = this;
+    if (!points.length || room < 100) return this.plot.replaceChildren(element("p", {}, "Nothing yet"));
+    const first = points[0].at, last = points.at(-1).at + this.width;
     this.x = (at) => LEFT + ((at - first) / (last - first)) * (room - LEFT - RIGHT);
-    this.right = room - RIGHT;
-    const picture = shape("svg", { viewBox: `0 0 ${room} ${this.height}`, height: this.height, role: "img", "aria-label": this.label(this.points) });
-    this.scaleY();
-    picture.append(...this.grid(first, last, room), ...this.marks());
-    if (this.pointer !== null) {
-      const at = this.x(this.points[this.place].at + this.width / 2);
-      picture.append(shape("line", { class: "cursor", x1: at, x2: at, y1: TOP, y2: this.height - BOTTOM }));
-    }
-    this.plot.replaceChildren(picture);
+    this.middle = (point) => this.x(point.at + this.width / 2);
+    const [low, high] = this.scale(...this.range()), bottom = this.along(low), top = this.along(high);
+    this.y = (value) => TOP + ((top - Math.min(top, Math.max(bottom, this.along(value)))) / (top - bottom)) * (height - TOP - BOTTOM);
+    const cursor = this.pointer === null ? null : line("cursor", this.middle(this.current), this.middle(this.current), TOP, height - BOTTOM);
+    this.plot.replaceChildren(shape("svg", { viewBox: `0 0 ${room} ${height}`, height, role: "img", "aria-label": this.label(points) },
+      ...this.grid(this.ticks(low, high), roundTimes(first, last, Math.max(2, Math.min(8, room / 110))), room), ...this.marks(), cursor));
     this.tell();
   }
 
-  grid(first, last, room) {
-    const bottom = this.height - BOTTOM;
-    const rows = this.ticks.flatMap(([value, text]) => [
-      shape("line", { class: "grid", x1: LEFT, x2: this.right, y1: this.y(value), y2: this.y(value) }),
+  grid(ticks, times, room) {
+    const right = room - RIGHT, bottom = this.height - BOTTOM;
+    const rows = ticks.flatMap(([value, text]) => [
+      line("grid", LEFT, right, this.y(value), this.y(value)),
       shape("text", { x: LEFT - 8, y: this.y(value) + 4, "text-anchor": "end" }, text),
     ]);
-    const times = roundTimes(first, last, Math.max(2, Math.min(8, room / 110)));
     const columns = times.map(([at, text]) => {
       const anchor = this.x(at) > room - 30 ? "end" : this.x(at) < LEFT + 20 ? "start" : "middle";
       return shape("text", { x: this.x(at), y: this.height - 6, "text-anchor": anchor }, text);
     });
-    return [...rows, shape("line", { class: "axis", x1: LEFT, x2: this.right, y1: bottom, y2: bottom }), ...columns];
-  }
-
-  /** Heights in the picture for values between two. */
-  spread(low, high, along = (value) => value) {
-    const top = along(high), bottom = along(low), space = this.height - TOP - BOTTOM;
-    this.y = (value) => TOP + ((top - Math.min(top, Math.max(bottom, along(value)))) / (top - bottom)) * space;
+    return [...rows, line("axis", LEFT, right, bottom, bottom), ...columns];
   }
 }
 
@@ -80,32 +64,33 @@ class LineChart extends TimeChart {
   constructor(id, options) {
     super(id, options);
     this.series = options.series;
-    this.scale = options.scale;
-    this.legend = this.figure.querySelector(".legend");
-    this.details = this.figure.querySelector("details");
-    this.details.addEventListener("toggle", () => this.fillTable());
+    this.legend = element("ul", { class: "legend" });
+    this.plot.before(this.legend);
+    this.table = element("div", { class: "scroll" });
+    this.details = element("details", {}, element("summary", {}, "As a table"), this.table);
+    this.details.addEventListener("toggle", () => this.draw());
+    this.figure.append(this.details);
   }
 
-  scaleY() {
-    const seen = this.series.flatMap((one) => this.points.map((point) => [one.value(point), one.half?.(point) ?? 0]));
-    const known = seen.filter(([value]) => value !== null);
+  range() {
+    const known = this.series.flatMap((item) => this.points.map((point) => [item.value(point), item.half?.(point) ?? 0]))
+      .filter(([value]) => value !== null);
+    if (!known.length) return [0, 1];
     const halves = known.map(([, half]) => half).sort((a, b) => a - b);
-    const usual = halves[Math.floor(halves.length / 2)] ?? 0; // a stretch with few decisions must not flatten the rest
-    const low = Math.min(...known.map(([value, half]) => value - Math.min(half, 2 * usual)));
-    const high = Math.max(...known.map(([value, half]) => value + Math.min(half, 2 * usual)));
-    this.ticks = this.scale(this, known.length ? low : 0, known.length ? high : 1);
+    const most = 2 * halves[Math.floor(halves.length / 2)]; // a bucket with few decisions must not flatten the rest
+    const ends = known.flatMap(([value, half]) => [value - Math.min(half, most), value + Math.min(half, most)]);
+    return [Math.min(...ends), Math.max(...ends)];
   }
 
   marks() {
-    return this.series.flatMap((one) => this.runs(one).flatMap((run) => this.drawRun(one, run)));
+    return this.series.flatMap((item) => this.runs(item).flatMap((run) => this.drawRun(item, run)));
   }
 
   /** Points that follow each other; where there was nothing for a while, the line is broken. */
-  runs(one) {
+  runs({ value }) {
     const runs = [];
     let before = -Infinity;
-    for (const point of this.points) {
-      if (one.value(point) === null) continue;
+    for (const point of this.points.filter((point) => value(point) !== null)) {
       if (point.at - before > 2.5 * this.width) runs.push([]);
       runs.at(-1).push(point);
       before = point.at;
@@ -113,70 +98,43 @@ class LineChart extends TimeChart {
     return runs;
   }
 
-  drawRun(one, run) {
-    const at = (point) => this.x(point.at + this.width / 2).toFixed(1);
-    const path = (points, value) => points.map((point) => `${at(point)} ${this.y(value(point)).toFixed(1)}`).join("L");
-    const drawn = [];
-    if (one.half && run.length > 1) {
-      const above = path(run, (point) => one.value(point) + one.half(point));
-      const below = path([...run].reverse(), (point) => one.value(point) - one.half(point));
-      drawn.push(shape("path", { class: `band ${one.look}`, d: `M${above}L${below}Z` }));
+  drawRun({ look, dashed, value, half }, run) {
+    if (run.length === 1) return [shape("circle", { class: `spot ${look}`, cx: this.middle(run[0]), cy: this.y(value(run[0])), r: 3.5 })];
+    const path = (points, height) => points.map((point) => `${this.middle(point).toFixed(1)} ${this.y(height(point)).toFixed(1)}`).join("L");
+    const drawn = [shape("path", { class: `line ${look} ${dashed ? "dashed" : ""}`, d: `M${path(run, value)}` })];
+    if (half) {
+      const above = path(run, (point) => value(point) + half(point));
+      const below = path([...run].reverse(), (point) => value(point) - half(point));
+      drawn.unshift(shape("path", { class: `band ${look}`, d: `M${above}L${below}Z` }));
     }
-    if (run.length > 1) drawn.push(shape("path", { class: `line ${one.look} ${one.dashed ? "dashed" : ""}`, d: `M${path(run, one.value)}` }));
-    else drawn.push(shape("circle", { class: `spot ${one.look}`, cx: at(run[0]), cy: this.y(one.value(run[0])), r: 3.5 }));
     return drawn;
   }
 
-  /** Names and values, at the pointer or of the newest point. */
+  /** Names and values, at the pointer or of the newest point; and of all points, if the table is open. */
   tell() {
-    const point = this.points[this.place];
-    const told = this.series.map((one) => element("li", {},
-      element("span", { class: `mark ${one.look}` }), `${one.name} `,
-      element("b", {}, one.value(point) === null ? "–" : one.text(point))));
-    this.legend.replaceChildren(...told, element("li", { class: "when" }, this.when(point)));
-    this.fillTable();
-  }
-
-  when(point) {
-    return `${moment(point.at, this.width < 60000)}, ${decisions(point.decisions)}`;
-  }
-
-  fillTable() {
+    const { current, series } = this, when = (point) => moment(point.at, this.width < 60000);
+    const text = (item, point) => (item.value(point) === null ? "–" : item.text(point));
+    this.legend.replaceChildren(
+      ...series.map((item) => element("li", {}, element("span", { class: `mark ${item.look}` }), `${item.name} `, element("b", {}, text(item, current)))),
+      element("li", { class: "when" }, `${when(current)}, ${decisions(current.decisions)}`));
     if (!this.details.open) return;
-    const rows = [...this.points].reverse().map((point) => [
-      moment(point.at, this.width < 60000), count(point.decisions),
-      ...this.series.map((one) => (one.value(point) === null ? "–" : one.text(point))),
-    ]);
-    const head = ["From", "Decisions", ...this.series.map((one) => one.name)];
-    this.details.querySelector(".scroll").replaceChildren(element("table", {}, ...table(head, rows)));
+    const rows = [...this.points].reverse().map((point) => [when(point), count(point.decisions), ...series.map((item) => text(item, point))]);
+    this.table.replaceChildren(table(["From", "Decisions", ...series.map((item) => item.name)], rows));
   }
 }
 
-/** Shares that fill the height, a column for each stretch of time. */
+/** Shares that fill the height, a column for each bucket. Points have the upper end of each share, of `looks`. */
 class ShareChart extends TimeChart {
-  scaleY() {
-    this.spread(0, 1);
-    this.ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => [share, `${100 * share} %`]);
-  }
+  range() { return []; }
 
   marks() {
-    const parts = this.points.map((point) => this.stacked(point));
-    return parts[0].map(([look], level) => shape("path", { class: look, d: parts.map((one, place) => this.column(this.points[place], one[level])).join("") }));
+    return this.looks.map((look, level) => shape("path", { class: look, d: this.points.map((point) => this.column(point, level)).join("") }));
   }
 
-  /** [look, from, to] of each part of a point. */
-  stacked(point) {
-    let below = 0;
-    return point.parts.map(([look, shown]) => {
-      const from = below;
-      below += point.decisions ? shown / point.decisions : 0;
-      return [look, from, below];
-    });
-  }
-
-  column(point, [, from, to]) {
-    const left = this.x(point.at), wide = Math.max(0.5, this.x(point.at + this.width) - left - 0.75);
-    return `M${left.toFixed(2)} ${this.y(from).toFixed(2)}h${wide.toFixed(2)}V${this.y(to).toFixed(2)}h-${wide.toFixed(2)}Z`;
+  column(point, level) {
+    const left = this.x(point.at), width = Math.max(0.5, this.x(point.at + this.width) - left - 0.75).toFixed(2);
+    const [low, high] = [point.ends[level - 1] ?? 0, point.ends[level]].map((end) => this.y(end).toFixed(2));
+    return `M${left.toFixed(2)} ${low}h${width}V${high}h-${width}Z`;
   }
 
   tell() {}
@@ -185,10 +143,7 @@ class ShareChart extends TimeChart {
 /** One number with its interval, and 0. */
 function drawInterval(plot, difference, look) {
   const room = plot.clientWidth, middle = 26;
-  if (difference === null || room < 100) {
-    plot.replaceChildren(element("p", {}, "Nothing yet"));
-    return;
-  }
+  if (difference === null || room < 100) return plot.replaceChildren(element("p", {}, "Nothing yet"));
   const half = Z95 * difference.error, low = difference.value - half, high = difference.value + half;
   const margin = 0.12 * (Math.max(0, high) - Math.min(0, low)) || 1;
   const from = Math.min(0, low) - margin, to = Math.max(0, high) + margin;
@@ -196,8 +151,6 @@ function drawInterval(plot, difference, look) {
   const text = `${plain(difference.value, decimals(half))}, from ${interval(difference)}`;
   plot.replaceChildren(shape("svg", { viewBox: `0 0 ${room} 66`, height: 66, role: "img", "aria-label": `Difference ${text}` },
     ...roundNumbers(from, to, 6).map(([value, label]) => shape("text", { x: x(value), y: 62, "text-anchor": "middle" }, label)),
-    shape("line", { class: "axis", x1: 0, x2: room, y1: 46, y2: 46 }),
-    shape("line", { class: "cursor", x1: x(0), x2: x(0), y1: 6, y2: 46 }),
-    shape("line", { class: `whisker ${look}`, x1: x(low), x2: x(high), y1: middle, y2: middle }),
+    line("axis", 0, room, 46, 46), line("cursor", x(0), x(0), 6, 46), line(`whisker ${look}`, x(low), x(high), middle, middle),
     shape("circle", { class: `spot ${look}`, cx: x(difference.value), cy: middle, r: 7 })));
 }

@@ -2,6 +2,7 @@
 // What every part of the page is made with. Data becomes text or numbers, never markup: ids are the users' own.
 
 const Z95 = 1.96;
+const part = (id) => document.getElementById(id);
 
 /** An element with attributes, and with children that are elements or text. */
 function element(name, attributes = {}, ...children) {
@@ -21,13 +22,12 @@ function filled(made, attributes, children) {
   return made;
 }
 
-/** A table of texts, the first row as its head. */
+const line = (look, x1, x2, y1, y2) => shape("line", { class: look, x1, x2, y1, y2 });
+
+/** A table. Cells are texts or elements. */
 function table(head, rows) {
-  const line = (cells, name) => element("tr", {}, ...cells.map((cell) => element(name, {}, cell)));
-  return [
-    element("thead", {}, line(head, "th")),
-    element("tbody", {}, ...rows.map((cells) => line(cells, "td"))),
-  ];
+  const row = (cells, name) => element("tr", {}, ...cells.map((cell) => element(name, {}, cell)));
+  return element("table", {}, element("thead", {}, row(head, "th")), element("tbody", {}, ...rows.map((cells) => row(cells, "td"))));
 }
 
 /** A text that may be long, cut off where there is no room; the whole is its title. */
@@ -54,17 +54,12 @@ function plain(number, digits) {
   return number.toFixed(digits).replace(/^-(?=[0.]+$)/, "").replace("-", "−");
 }
 
+/** Numbers with as many decimals as the half-width of a 95 % interval is worth. */
+const rounded = ({ error }, ...numbers) => numbers.map((number) => plain(number, decimals(Z95 * error)));
 /** The ends of a 95 % interval. */
-function interval({ value, error }) {
-  const half = Z95 * error;
-  return `${plain(value - half, decimals(half))} to ${plain(value + half, decimals(half))}`;
-}
-
+const interval = (of) => rounded(of, of.value - Z95 * of.error, of.value + Z95 * of.error).join(" to ");
 /** A number with its 95 % interval. */
-function estimate({ value, error }) {
-  const half = Z95 * error;
-  return `${plain(value, decimals(half))} ± ${plain(half, decimals(half))}`;
-}
+const estimate = (of) => rounded(of, of.value, Z95 * of.error).join(" ± ");
 
 function duration(seconds) {
   if (seconds < 0.001) return "0 ms";
@@ -83,24 +78,27 @@ function moment(milliseconds, precise = false) {
   return date.toLocaleString("en-GB", today ? time : { day: "numeric", month: "short", ...time });
 }
 
+function multiples(low, high, step) {
+  const first = Math.ceil(low / step - 1e-9), last = Math.floor(high / step + 1e-9);
+  return Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
+}
+
 /** About so many round numbers between two. */
 function roundNumbers(low, high, about) {
   const rough = (high - low) / about;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((times) => times * power).find((size) => size >= rough);
   const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
-  const found = [];
-  for (let at = Math.ceil(low / step - 1e-9); at * step <= high + 1e-9 * step; at += 1) found.push(at * step);
-  return found.map((value) => [value, plain(value, digits)]);
+  return multiples(low, high, step).map((value) => [value, plain(value, digits)]);
 }
 
 const DURATIONS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 1800, 3600, 7200, 18000, 43200, 86400, 172800, 604800, 1209600, 2592000, 5184000];
 
 /** At most six round durations between two. */
 function roundDurations(low, high) {
-  const found = DURATIONS.filter((value) => value >= low && value <= high);
-  const every = Math.ceil(found.length / 6);
-  return found.filter((_, place) => place % every === 0).map((value) => [value, duration(value)]);
+  const between = DURATIONS.filter((value) => value >= low && value <= high);
+  const every = Math.ceil(between.length / 6);
+  return between.filter((_, index) => index % every === 0).map((value) => [value, duration(value)]);
 }
 
 const TIME_STEPS = [1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000];
@@ -112,9 +110,5 @@ function roundTimes(low, high, about) {
   const shift = 60000 * new Date(high).getTimezoneOffset();
   const form = step >= 86400000 ? { day: "numeric", month: "short" } : { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
   if (step < 60000) form.second = "2-digit";
-  const found = [];
-  for (let at = Math.ceil((low - shift) / step) * step + shift; at <= high; at += step) {
-    found.push([at, new Date(at).toLocaleString("en-GB", form)]);
-  }
-  return found;
+  return multiples(low - shift, high - shift, step).map((at) => [at + shift, new Date(at + shift).toLocaleString("en-GB", form)]);
 }

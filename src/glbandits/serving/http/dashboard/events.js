@@ -6,42 +6,36 @@ class EventSearch {
   /** @param ask gives the JSON of a path of this loop. */
   constructor(ask) {
     this.ask = ask;
-    this.list = document.getElementById("events");
-    this.more = document.getElementById("more");
-    this.found = document.getElementById("found");
-    this.prefix = document.getElementById("prefix");
-    document.getElementById("search").addEventListener("submit", (event) => { event.preventDefault(); this.search(); });
-    this.prefix.addEventListener("input", () => { clearTimeout(this.soon); this.soon = setTimeout(() => this.search(), 300); });
-    this.more.addEventListener("click", () => this.page(this.before));
+    part("search").addEventListener("submit", (event) => { event.preventDefault(); this.search(); });
+    part("prefix").addEventListener("input", () => { clearTimeout(this.soon); this.soon = setTimeout(() => this.search(), 300); });
+    part("more").addEventListener("click", () => this.page({ before: this.before }));
   }
 
   search() {
     clearTimeout(this.soon);
-    return this.page(null);
+    return this.page({});
   }
 
-  async page(before) {
-    const asked = this.asked = {}; // an answer that was overtaken is dropped
-    const parameters = new URLSearchParams({ prefix: this.prefix.value, limit: PAGE });
-    if (before !== null) parameters.set("before", before);
+  async page(where) {
+    const latest = this.latest = {}; // an answer that was overtaken is dropped
     try {
-      const answer = await this.ask(`/v1/events?${parameters}`);
-      if (asked !== this.asked) return;
-      if (before === null) this.list.replaceChildren();
-      this.list.append(...answer.events.map((event) => eventDetails(event, this.ask)));
-      this.before = answer.before;
-      this.more.hidden = this.before === null;
-      const shown = this.list.childElementCount;
-      this.found.textContent = shown ? `The newest ${shown}${this.more.hidden ? ", which are all" : ""}` : "No event begins so";
+      const { events, before } = await this.ask(`/v1/events?${new URLSearchParams({ prefix: part("prefix").value, limit: PAGE, ...where })}`);
+      if (latest !== this.latest) return;
+      if (!("before" in where)) part("events").replaceChildren();
+      part("events").append(...events.map((event) => eventDetails(event, this.ask)));
+      this.before = before;
+      part("more").hidden = before === null;
+      const shown = part("events").childElementCount;
+      part("found").textContent = shown ? `The newest ${shown}${before === null ? ", which are all" : ""}` : "No event begins so";
     } catch (problem) {
-      if (asked === this.asked) this.found.textContent = problem.message;
+      if (latest === this.latest) part("found").textContent = problem.message;
     }
   }
 }
 
 /** A line for an event, which opens to all that is known of it. */
 function eventDetails(event, ask) {
-  const rewards = event.rewards.length ? `reward ${event.rewards.map((one) => plain(one.value, 3) * 1).join(", ")}` : "no reward";
+  const rewards = event.rewards.length ? `reward ${event.rewards.map(({ value }) => plain(value, 3) * 1).join(", ")}` : "no reward";
   const details = element("details", { class: "event" },
     element("summary", {},
       element("span", { class: "id" }, event.slot ? `${event.eventId} / ${event.slot}` : event.eventId),
@@ -68,21 +62,20 @@ function eventParts(event, ask) {
 }
 
 function actionTable(event) {
-  const rows = event.actions.map((action, place) => {
-    const roles = [place === event.shown && "shown", place === event.chosen && "drawn", event.excluded.includes(place) && "excluded"];
-    return element("tr", { class: place === event.shown ? "shown" : null },
-      element("td", {}, clipped(action)), element("td", {}, roles.filter(Boolean).join(", ")),
-      element("td", { class: "chance" }, bar(event.probabilities[place], place === event.shown ? "c0" : "rest")),
-      element("td", {}, percent(event.probabilities[place])));
+  const rows = event.actions.map((action, index) => {
+    const roles = [index === event.shown && "shown", index === event.chosen && "drawn", event.excluded.includes(index) && "excluded"];
+    const probability = event.probabilities[index];
+    return [clipped(action), roles.filter(Boolean).join(", "), bar(probability, index === event.shown ? "c0" : "rest"), percent(probability)];
   });
-  const head = element("tr", {}, ...["Action", "", "", "Probability"].map((text) => element("th", {}, text)));
-  return element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+  const actions = table(["Action", "", "", "Probability"], rows);
+  actions.tBodies[0].rows[event.shown].className = "shown";
+  return actions;
 }
 
 function rewardTable(event) {
   if (!event.rewards.length) return element("p", { class: "muted" }, "None has come.");
-  const rows = event.rewards.map((one) => [
-    moment(Date.parse(one.at), true), duration((Date.parse(one.at) - Date.parse(event.at)) / 1000), `${one.value}`, clipped(one.key), one.late ? "late" : "in time",
+  const rows = event.rewards.map(({ at, value, key, late }) => [
+    moment(Date.parse(at), true), duration((Date.parse(at) - Date.parse(event.at)) / 1000), `${value}`, clipped(key), late ? "late" : "in time",
   ]);
-  return element("div", { class: "scroll" }, element("table", {}, ...table(["At", "After", "Value", "Key", ""], rows)));
+  return element("div", { class: "scroll" }, table(["At", "After", "Value", "Key", ""], rows));
 }

@@ -4,7 +4,6 @@ const EVERY = 2000, PATIENCE = 10000, COLOURS = 7;
 const KEY = "glbandits.key"; // in this tab only, and gone with it
 const HERE = location.pathname.replace(/\/dashboard\/?$/, "");
 const ROOT = HERE.replace(/\/loops\/[^/]+$/, "");
-const part = (id) => document.getElementById(id);
 
 /** Put a text in its place, if it is another: what is said again would be read out again. */
 function say(id, text) {
@@ -29,42 +28,41 @@ async function fetched(address) {
   return body;
 }
 
-const share = (point) => point.decisions ? point.explored / point.decisions : null;
+const share = (point) => point.explored / point.decisions;
+const estimated = (key) => ({ value: (point) => point[key]?.value ?? null, half: (point) => Z95 * (point[key]?.error ?? 0), text: (point) => estimate(point[key]) });
+const delayed = (key) => ({ value: (point) => point.delays?.[key] ?? null, text: (point) => duration(point.delays[key]) });
 const charts = {
   rewards: new LineChart("rewards", {
     height: 260,
     label: (points) => `Reward and the baseline's over time, ${points.length} points; the table below has them`,
     series: [
-      { name: "Shown", look: "model", value: (p) => p.reward?.value ?? null, half: (p) => Z95 * (p.reward?.error ?? 0), text: (p) => estimate(p.reward) },
-      { name: "Baseline (estimated)", look: "baseline", dashed: true, value: (p) => p.baseline?.value ?? null, half: (p) => Z95 * (p.baseline?.error ?? 0), text: (p) => estimate(p.baseline) },
+      { name: "Shown", look: "model", ...estimated("reward") },
+      { name: "Baseline (estimated)", look: "baseline", dashed: true, ...estimated("baseline") },
     ],
-    scale: (chart, low, high) => {
+    scale: (low, high) => {
       const margin = 0.08 * (high - low) || 0.5;
-      chart.spread(low - margin, high + margin);
-      return roundNumbers(low - margin, high + margin, 5);
+      return [low - margin, high + margin];
     },
+    ticks: (low, high) => roundNumbers(low, high, 5),
   }),
-  actions: new ShareChart("actions", { height: 240, label: () => "Shares of actions over time; the list has them for the whole time" }),
+  actions: new ShareChart("actions", {
+    height: 240,
+    label: () => "Shares of actions over time; the list has them for the whole time",
+    scale: () => [0, 1],
+    ticks: () => [0, 0.25, 0.5, 0.75, 1].map((value) => [value, `${100 * value} %`]),
+  }),
   exploration: new LineChart("exploration", {
     label: (points) => `Share of exploring decisions over time, ${points.length} points; the table below has them`,
-    series: [{ name: "Explored", look: "model", value: share, half: (p) => Z95 * Math.sqrt(share(p) * (1 - share(p)) / p.decisions), text: (p) => percent(share(p)) }],
-    scale: (chart, low, high) => {
-      const top = Math.min(1, Math.max(0.1, 1.15 * high));
-      chart.spread(0, top);
-      return roundNumbers(0, top, 5).map(([value]) => [value, `${Math.round(100 * value)} %`]);
-    },
+    series: [{ name: "Explored", look: "model", value: share, half: (point) => Z95 * Math.sqrt(share(point) * (1 - share(point)) / point.decisions), text: (point) => percent(share(point)) }],
+    scale: (low, high) => [0, Math.min(1, Math.max(0.1, 1.15 * high))],
+    ticks: (low, high) => roundNumbers(low, high, 5).map(([value]) => [value, `${Math.round(100 * value)} %`]),
   }),
   delay: new LineChart("delay", {
     label: (points) => `Delay of rewards over time, ${points.length} points; the table below has them`,
-    series: [
-      { name: "Median", look: "model", value: (p) => p.delays?.median ?? null, text: (p) => duration(p.delays.median) },
-      { name: "90 % within", look: "baseline", dashed: true, value: (p) => p.delays?.p90 ?? null, text: (p) => duration(p.delays.p90) },
-    ],
-    scale: (chart, low, high) => {
-      const bottom = Math.max(0.001, low) / 2, top = Math.max(0.002, high) * 2;
-      chart.spread(bottom, top, (value) => Math.log(Math.max(0.001, value)));
-      return roundDurations(bottom, top);
-    },
+    series: [{ name: "Median", look: "model", ...delayed("median") }, { name: "90 % within", look: "baseline", dashed: true, ...delayed("p90") }],
+    scale: (low, high) => [Math.max(0.001, low) / 2, Math.max(0.002, high) * 2],
+    ticks: roundDurations,
+    along: (value) => Math.log(Math.max(0.001, value)),
   }),
 };
 
@@ -72,6 +70,7 @@ const HEADLINES = {
   better: "Learning", same: "No clear difference yet", worse: "Worse than the baseline",
   silent: "No rewards come", blind: "It cannot be told", apprentice: "An apprentice",
 };
+const STATUSES = ["accepted", "late", "duplicate", "unknown", "out_of_range"];
 const WINDOWS = { hour: "in the hour up to", day: "in the day up to", all: "up to" };
 
 function tellAnswer(figures, status) {
@@ -133,26 +132,18 @@ function tellFacts(figures, status) {
 }
 
 function tellActions(figures, points) {
-  const look = (place) => (place < COLOURS ? `c${place}` : "rest");
-  const colours = figures.actions.slice(0, COLOURS).map((_, place) => look(place));
+  const looks = figures.actions.map((_, index) => (index < COLOURS ? `c${index}` : "rest"));
   for (const point of points) {
-    const told = point.actions.slice(0, COLOURS);
-    const rest = point.decisions - told.reduce((sum, one) => sum + one, 0);
-    point.parts = [...colours.map((colour, place) => [colour, told[place]]), ["rest", rest]];
+    let sum = 0;
+    point.ends = [...point.actions.slice(0, COLOURS).map((shown) => (sum += shown) / point.decisions), 1];
   }
+  charts.actions.looks = [...looks.slice(0, COLOURS), "rest"];
   charts.actions.show(points, 1000 * figures.width);
-  const line = (name, shown, colour) => element("li", {}, element("span", { class: "name", title: name }, name),
-    bar(shown / figures.decisions, colour), element("span", { class: "share" }, percent(shown / figures.decisions)));
-  const others = figures.decisions - figures.actions.reduce((sum, one) => sum + one.decisions, 0);
+  const row = (name, shown, look) => element("li", {}, element("span", { class: "name", title: name }, name),
+    bar(shown / figures.decisions, look), element("span", { class: "share" }, percent(shown / figures.decisions)));
+  const others = figures.decisions - figures.actions.reduce((sum, action) => sum + action.decisions, 0);
   part("actions").querySelector(".shares").replaceChildren(
-    ...figures.actions.map((one, place) => line(one.id, one.decisions, look(place))),
-    ...(others ? [line("all others", others, "rest")] : []));
-}
-
-function showStatuses({ counts }) {
-  const statuses = ["accepted", "late", "duplicate", "unknown", "out_of_range"];
-  const rows = ["decisions", "rewards", "activations"].map((kind) => [kind[0].toUpperCase() + kind.slice(1), ...statuses.map((status) => count(counts[kind][status]))]);
-  part("statuses").replaceChildren(...table(["", "Accepted", "Late", "Duplicate", "Unknown", "Out of range"], rows));
+    ...figures.actions.map((action, index) => row(action.id, action.decisions, looks[index])), ...(others ? [row("all others", others, "rest")] : []));
 }
 
 function tellAll(figures, status) {
@@ -161,17 +152,13 @@ function tellAll(figures, status) {
   tellFacts(figures, status);
   for (const name of ["rewards", "exploration", "delay"]) charts[name].show(points, 1000 * figures.width);
   tellActions(figures, points);
-  showStatuses(status);
+  const rows = ["decisions", "rewards", "activations"].map((kind) => [kind[0].toUpperCase() + kind.slice(1), ...STATUSES.map((name) => count(status.counts[kind][name]))]);
+  part("statuses").replaceChildren(table(["", "Accepted", "Late", "Duplicate", "Unknown", "Out of range"], rows));
 }
 
 function tellState(state, text) {
   part("live").dataset.state = state;
   say("live-text", text);
-}
-
-async function tellLoops(chosen) {
-  const { loops } = await fetched(`${ROOT}/v1/loops`);
-  part("loop").replaceChildren(...loops.map((name) => element("option", { value: name, selected: name === chosen }, name)));
 }
 
 const events = new EventSearch((path) => fetched(HERE + path));
@@ -201,7 +188,8 @@ async function look() {
     if (!begun) {
       begun = true;
       events.search();
-      await tellLoops(figures.loop);
+      const { loops } = await fetched(`${ROOT}/v1/loops`);
+      part("loop").replaceChildren(...loops.map((name) => element("option", { value: name, selected: name === figures.loop }, name)));
     }
   } catch (problem) {
     if (mine !== looking) return;

@@ -1,18 +1,10 @@
 """The statistics of a loop as they go over the wire."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
-from glbandits.serving.domain.loop_config import SECOND
-from glbandits.serving.domain.reward_aggregates import Estimate, Tally, Verdict
-from glbandits.serving.http.v1.admin_handlers import moment
+from glbandits.serving.domain.reward_aggregates import Verdict
 from glbandits.serving.http.v1.schemas import Wire
-from glbandits.serving.runtime.loop_statistics import View, Window
-
-MOST_ACTIONS = 20
-"""Actions that are told by name; the others are told together."""
-FEWEST = 10
-"""Decisions of the baseline that a point must be worth to say something of it: see `Tally.baseline_worth`."""
+from glbandits.serving.runtime.loop_statistics import Window
 
 
 class Estimated(Wire, frozen=True, kw_only=True):
@@ -79,21 +71,16 @@ class Statistics(Wire, frozen=True, kw_only=True):
     learner: Learner
     verdict: Verdict
     """Is it learning?"""
+    # `Tally` documents these.
     decisions: int
     learned: int
-    """Those of them that were learned: not those of the mode LoggingOnly, nor deferred ones that were not activated."""
+    """Not those of the mode LoggingOnly, nor deferred ones that were not activated."""
     missing: int
-    """Learned with the default reward, as none came in time."""
     explored: int
-    """The draw was not the model's most likely action."""
     agreed: int
-    """The draw was the baseline: see `baseline_of`."""
     baseline_shown: int
-    """Learned, and the baseline was shown."""
     baseline_worth: float
-    """How many decisions of equal weight would tell as much of the baseline."""
     unsupported: int
-    """Learned, though the baseline had no chance: the estimate of its reward says nothing of these."""
     reward: Estimated | None
     baseline: Estimated | None
     """What the baseline would have earned, by self-normalised inverse propensities."""
@@ -105,58 +92,3 @@ class Statistics(Wire, frozen=True, kw_only=True):
     """Seconds of each point."""
     points: list[Point]
     """Stretches of time in which anything happened, the oldest first."""
-
-
-def statistics_of(
-    view: View, *, loop: str, window: Window, at: int, wait: float, degraded: int, learner: Learner
-) -> Statistics:
-    """A view as it is told."""
-    whole, frequent = view.whole, view.whole.frequent()[:MOST_ACTIONS]
-    names = [name for name, _ in frequent]
-    return Statistics(
-        loop=loop,
-        window=window,
-        at=moment(at),
-        wait=wait,
-        degraded=degraded,
-        learner=learner,
-        verdict=whole.verdict,
-        decisions=whole.decisions,
-        learned=whole.learned,
-        missing=whole.missing,
-        explored=whole.explored,
-        agreed=whole.agreed,
-        baseline_shown=whole.baseline_shown,
-        baseline_worth=whole.baseline_worth,
-        unsupported=whole.unsupported,
-        reward=_estimated(whole.reward),
-        baseline=_estimated(whole.baseline),
-        difference=_estimated(whole.difference),
-        delays=_delays(whole),
-        actions=[ActionShare(id=name, decisions=count) for name, count in frequent],
-        width=view.width / SECOND,
-        points=[_point(begin, tally, names) for begin, tally in view.points.items()],
-    )
-
-
-def _point(begin: int, tally: Tally, names: Sequence[str]) -> Point:
-    return Point(
-        at=moment(begin),
-        decisions=tally.decisions,
-        explored=tally.explored,
-        reward=_estimated(tally.reward),
-        baseline=_estimated(tally.baseline) if tally.baseline_worth >= FEWEST else None,
-        delays=_delays(tally),
-        actions=tuple(tally.actions.get(name, 0) for name in names),
-    )
-
-
-def _estimated(estimate: Estimate | None) -> Estimated | None:
-    return None if estimate is None else Estimated(value=estimate.value, error=estimate.error)
-
-
-def _delays(tally: Tally) -> Delays | None:
-    median, p90, p99 = (tally.delay(share) for share in (0.5, 0.9, 0.99))
-    if median is None or p90 is None or p99 is None:
-        return None
-    return Delays(median=median / SECOND, p90=p90 / SECOND, p99=p99 / SECOND)

@@ -40,17 +40,12 @@ function explanationParts({ slots }, event) {
 function explainedAction(action, largest) {
   const digits = decimals(largest / 10); // three digits of the largest contribution
   const roles = [action.shown && "shown", action.chosen && "drawn"].filter(Boolean).join(", ");
-  const rows = action.contributions.map(({ feature, value, contribution }) => element("tr", {},
-    element("td", {}, clipped(feature)),
-    element("td", {}, value === null ? "" : `${1 * value.toPrecision(4)}`.replace("-", "−")),
-    element("td", { class: "chance" }, signedBar(contribution / largest)),
-    element("td", {}, `${contribution > 0 ? "+" : ""}${plain(contribution, digits)}`)));
+  const rows = action.contributions.map(({ feature, value, contribution }) => [
+    clipped(feature), value === null ? "" : `${1 * value.toPrecision(4)}`.replace("-", "−"),
+    signedBar(contribution / largest), `${contribution > 0 ? "+" : ""}${plain(contribution, digits)}`,
+  ]);
   const facts = `score ${plain(action.score, digits)}, probability ${percent(action.probability)}${roles && `, ${roles}`}`;
-  const head = element("tr", {}, ...["Feature", "Value", "", "Adds"].map((text) => element("th", {}, text)));
-  return [
-    element("h4", {}, clipped(action.id), element("span", { class: "muted" }, facts)),
-    element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows)),
-  ];
+  return [element("h4", {}, clipped(action.id), element("span", { class: "muted" }, facts)), table(["Feature", "Value", "", "Adds"], rows)];
 }
 
 /** A bar from the middle: to the right for positive shares of the largest, to the left for negative ones. */

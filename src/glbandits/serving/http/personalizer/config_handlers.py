@@ -1,6 +1,5 @@
 """Service configuration and policy: the contract's words for what a loop can be told."""
 
-import asyncio
 import json
 import logging
 from dataclasses import fields
@@ -12,10 +11,9 @@ from glbandits.errors import InvalidInput, look_up
 from glbandits.policies import POLICIES
 from glbandits.policy import rebuild, settings_of
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.http.http_messages import Request, Response
+from glbandits.serving.http.http_messages import Request
 from glbandits.serving.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
 from glbandits.serving.http.personalizer.iso8601 import as_time, duration_text, parse_duration
-from glbandits.serving.http.personalizer.schemas import decode
 from glbandits.serving.http.site import Site
 from glbandits.serving.runtime.learning_loop import CONFIGURATION, Loop
 
@@ -23,137 +21,92 @@ log = logging.getLogger(__name__)
 
 VW_ARGUMENT = "--"
 """How a Vowpal Wabbit command line begins."""
-
-_service_configuration = msgspec.json.Decoder(ServiceConfiguration)
-_policy_contract = msgspec.json.Decoder(PolicyContract)
-
-
-async def get_service(site: Site, request: Request) -> Response:
-    """The configuration of the loop."""
-    return await _told(site, site.service.loop(request.loop_name))
-
-
-async def put_service(site: Site, request: Request) -> Response:
-    """Tell the loop something else. What is left out stays as it is."""
-    loop, sent = site.service.loop(request.loop_name), decode(request.body, _service_configuration)
-    await asyncio.to_thread(loop.reconfigure, lambda kept: configured(kept, sent))
-    return await _told(site, loop)
-
-
-async def _told(site: Site, loop: Loop) -> Response:
-    kept = await asyncio.to_thread(site.service.store.latest_document, loop.name, CONFIGURATION)
-    return Response(200, msgspec.json.encode(described(loop.configuration, kept.timestamp if kept else 0)))
-
-
-async def get_policy(site: Site, request: Request) -> Response:
-    """The policy that the loop runs."""
-    return _policy_response(site.service.loop(request.loop_name).configuration)
-
-
-async def put_policy(site: Site, request: Request) -> Response:
-    """Run another policy, with a new model.
-
-    A Vowpal Wabbit command line cannot be run. It changes nothing, and the answer is the policy that is run in its
-    stead: programs that send their old one when they start go on, and can see it.
-    """
-    loop, sent = site.service.loop(request.loop_name), decode(request.body, _policy_contract)
-    if sent.arguments.lstrip().startswith(VW_ARGUMENT):
-        log.warning("loop %s goes on with its policy: it was sent the Vowpal Wabbit one %r", loop.name, sent.name)
-        return _policy_response(loop.configuration)
-    return await run_policy(loop, *parse_arguments(sent.arguments))
-
-
-async def delete_policy(site: Site, request: Request) -> Response:
-    """Run the default policy."""
-    default = LoopConfig()
-    return await run_policy(site.service.loop(request.loop_name), default.policy, default.settings)
-
-
-async def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> Response:
-    """Run another policy, with a new model."""
-    changed = await asyncio.to_thread(
-        loop.reconfigure, lambda kept: msgspec.structs.replace(kept, policy=policy, settings=settings)
-    )
-    return _policy_response(changed)
-
-
-FIELDS = {
-    "reward_wait": "rewardWaitTime",
-    "default_reward": "defaultReward",
-    "exploration": "explorationPercentage",
-    "model_update": "modelExportFrequency",
-    "retention_days": "logRetentionDays",
+NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(ServiceConfiguration)}
+"""Personalizer's names of the fields."""
+SHARED = [name for name in LoopConfig.__struct_fields__ if name in NAMES]
+DURATIONS = ("reward_wait", "model_update")
+NOT_OFFERED = {
+    "log_mirror_enabled": "the log is in the server's own file, and can be exported",
+    "is_auto_optimization_enabled": "the default policy tunes itself",
+    "model_retrain_days": "a model goes on under another configuration",
+    "is_inference_explainability_enabled": "rank explains nothing",
 }
-"""Fields of `LoopConfig` by Personalizer's names, for error messages."""
+"""Fields that are refused if they are set, because the sender would believe that it happens."""
 
 
-def configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopConfig:
-    """A configuration with the fields that were sent. Raises InvalidInput that names Personalizer's fields."""
-    try:
-        return _configured(configuration, sent)
-    except InvalidInput as error:
-        name, _, rest = str(error).partition(" ")
-        raise InvalidInput(f"{FIELDS.get(name, name)} {rest}") from None
+def get_service(site: Site, request: Request) -> ServiceConfiguration:
+    """The configuration of the loop."""
+    return _described(site, site.service.loop(request.loop_name))
 
 
-def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopConfig:
-    _check_offered(sent)
-    changed = {
-        "reward_wait": _seconds("rewardWaitTime", sent.reward_wait_time),
-        "default_reward": sent.default_reward,
-        "aggregation": sent.reward_aggregation,
-        "exploration": sent.exploration_percentage,
-        "mode": sent.learning_mode,
-        "model_update": _seconds("modelExportFrequency", sent.model_export_frequency),
-        "retention_days": sent.log_retention_days,
-    }
-    return msgspec.structs.replace(
-        configuration, **{name: value for name, value in changed.items() if value is not None}
-    )
+def put_service(site: Site, request: Request, sent: ServiceConfiguration) -> ServiceConfiguration:
+    """Tell the loop something else. What is left out stays as it is."""
+    loop = site.service.loop(request.loop_name)
+    loop.reconfigure(lambda current: _configured(current, sent))
+    return _described(site, loop)
 
 
-def described(configuration: LoopConfig, edited_at: int) -> ServiceConfiguration:
-    """A configuration in the contract's words."""
+def _described(site: Site, loop: Loop) -> ServiceConfiguration:
+    document = site.service.store.latest_document(loop.name, CONFIGURATION)
+    settings = {name: getattr(loop.configuration, name) for name in SHARED}
     return ServiceConfiguration(
-        reward_wait_time=duration_text(configuration.reward_wait),
-        default_reward=configuration.default_reward,
-        reward_aggregation=configuration.aggregation,
-        exploration_percentage=configuration.exploration,
-        model_export_frequency=duration_text(configuration.model_update),
+        **settings | {name: duration_text(settings[name]) for name in DURATIONS},
         log_mirror_enabled=False,
-        log_retention_days=configuration.retention_days,
-        last_configuration_edit_date=as_time(edited_at),
-        learning_mode=configuration.mode,
+        last_configuration_edit_date=as_time(document.timestamp if document else 0),
         is_auto_optimization_enabled=False,
         model_retrain_days=0,
         is_inference_explainability_enabled=False,
     )
 
 
-def _seconds(name: str, text: str | None) -> float | None:
-    return None if text is None else parse_duration(name, text)
-
-
-def _check_offered(sent: ServiceConfiguration) -> None:
-    """Refuse what would otherwise be believed to happen."""
-    asked = {
-        "logMirrorEnabled": (sent.log_mirror_enabled, "the log is in the server's own file, and can be exported"),
-        "isAutoOptimizationEnabled": (sent.is_auto_optimization_enabled, "the default policy tunes itself"),
-        "modelRetrainDays": (sent.model_retrain_days, "a model goes on under another configuration"),
-        "isInferenceExplainabilityEnabled": (sent.is_inference_explainability_enabled, "rank explains nothing"),
-    }
-    for name, (wanted, instead) in asked.items():
-        if wanted:
+def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopConfig:
+    """A configuration with the fields that were sent. Raises InvalidInput that names Personalizer's fields."""
+    for field, instead in NOT_OFFERED.items():
+        if getattr(sent, field):
+            name = NAMES[field]
             raise InvalidInput(f"{name} is not offered: {instead}. Leave it out, or send {name} as false or 0.")
+    changed = {name: getattr(sent, name) for name in SHARED if getattr(sent, name) is not None}
+    durations = {name: parse_duration(NAMES[name], changed[name]) for name in DURATIONS if name in changed}
+    try:
+        return msgspec.structs.replace(configuration, **changed | durations)
+    except InvalidInput as error:
+        field, _, rest = str(error).partition(" ")
+        raise InvalidInput(f"{NAMES.get(field, field)} {rest}") from None
+
+
+def get_policy(site: Site, request: Request) -> PolicyContract:
+    """The policy that the loop runs."""
+    return policy_contract(site.service.loop(request.loop_name).configuration)
+
+
+def put_policy(site: Site, request: Request, sent: PolicyContract) -> PolicyContract:
+    """Run another policy, with a new model.
+
+    A Vowpal Wabbit command line cannot be run. It changes nothing, and the answer is the policy that is run in its
+    stead: programs that send their old one when they start go on, and can see it.
+    """
+    loop = site.service.loop(request.loop_name)
+    if sent.arguments.lstrip().startswith(VW_ARGUMENT):
+        log.warning("loop %s goes on with its policy: it was sent the Vowpal Wabbit one %r", loop.name, sent.name)
+        return policy_contract(loop.configuration)
+    return run_policy(loop, *parse_arguments(sent.arguments))
+
+
+def delete_policy(site: Site, request: Request) -> PolicyContract:
+    """Run the default policy."""
+    default = LoopConfig()
+    return run_policy(site.service.loop(request.loop_name), default.policy, default.settings)
+
+
+def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> PolicyContract:
+    """Run another policy, with a new model."""
+    changed = loop.reconfigure(lambda current: msgspec.structs.replace(current, policy=policy, settings=settings))
+    return policy_contract(changed)
 
 
 def policy_contract(configuration: LoopConfig) -> PolicyContract:
     """The policy of a configuration, in words that `parse_arguments` reads."""
     return PolicyContract(configuration.policy, f"{configuration.policy}:{json.dumps(configuration.settings)}")
-
-
-def _policy_response(configuration: LoopConfig) -> Response:
-    return Response(200, msgspec.json.encode(policy_contract(configuration)))
 
 
 def parse_arguments(text: str) -> tuple[str, dict[str, Any]]:

@@ -17,16 +17,17 @@ PolicySource: TypeAlias = Literal["Online", "Baseline", "Random", "Custom", "Off
 class ServiceConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Settings of a loop, with all fields that v1.0 and the previews have. None: it stays as it is."""
 
-    reward_wait_time: str | None = None
+    # Fields of `LoopConfig` have its names here, and Personalizer's in JSON.
+    reward_wait: str | None = msgspec.field(name="rewardWaitTime", default=None)
     default_reward: float | None = None
-    reward_aggregation: Aggregation | None = None
-    exploration_percentage: float | None = None
-    model_export_frequency: str | None = None
+    aggregation: Aggregation | None = msgspec.field(name="rewardAggregation", default=None)
+    exploration: float | None = msgspec.field(name="explorationPercentage", default=None)
+    model_update: str | None = msgspec.field(name="modelExportFrequency", default=None)
     log_mirror_enabled: bool | None = None
     log_mirror_sas_uri: str | None = None
-    log_retention_days: int | None = None
+    retention_days: int | None = msgspec.field(name="logRetentionDays", default=None)
     last_configuration_edit_date: datetime | None = None
-    learning_mode: Mode | None = None
+    mode: Mode | None = msgspec.field(name="learningMode", default=None)
     is_auto_optimization_enabled: bool | None = None
     auto_optimization_frequency: str | None = None
     auto_optimization_start_date: datetime | None = None

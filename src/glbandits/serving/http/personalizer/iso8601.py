@@ -5,10 +5,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.loop_config import SECOND
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_UNITS = (("H", 3600), ("M", 60))
 
 
 def parse_duration(name: str, text: str) -> float:
@@ -31,15 +29,13 @@ def duration_text(seconds: float) -> str:
     >>> duration_text(600), duration_text(90061.5), duration_text(0)
     ('PT10M', 'P1DT1H1M1.5S', 'PT0S')
     """
-    days, left = divmod(round(seconds * SECOND), 24 * 3600 * SECOND)
-    clock = ""
-    for unit, size in _UNITS:
-        count, left = divmod(left, size * SECOND)
-        clock += f"{count}{unit}" if count else ""
-    whole, part = divmod(left, SECOND)
-    if left or not (days or clock):
-        clock += f"{whole}.{part:06d}".rstrip("0").rstrip(".") + "S"
-    return "P" + (f"{days}D" if days else "") + (f"T{clock}" if clock else "")
+    span = timedelta(seconds=seconds)
+    minutes, rest = divmod(span.seconds, 60)
+    last = f"{rest}.{span.microseconds:06d}".rstrip("0").rstrip(".")
+    clock = ((minutes // 60, "H"), (minutes % 60, "M"), (last, "S"))
+    time = "".join(f"{count}{unit}" for count, unit in clock if count not in (0, "0"))
+    days = f"{span.days}D" if span.days else ""
+    return f"P{days}T{time}" if time else f"P{days or 'T0S'}"
 
 
 def as_time(at: int) -> datetime:

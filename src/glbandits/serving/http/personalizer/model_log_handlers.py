@@ -1,62 +1,42 @@
-"""The model and the log of a loop: fetched, described, replaced and deleted."""
+"""The model and the log of a loop: described, replaced and deleted."""
 
-import asyncio
-
-import msgspec
-
-from glbandits.serving.http.http_messages import NO_CONTENT, HttpError, Request, Response
+from glbandits.serving.http.http_messages import HttpError, Request
 from glbandits.serving.http.personalizer.config_schemas import DateRange, LogsProperties, ModelProperties
 from glbandits.serving.http.personalizer.iso8601 import as_time
 from glbandits.serving.http.site import Site
-from glbandits.serving.runtime.learning_loop import BASE, Loop
-
-BYTES_TYPE = b"application/octet-stream"
+from glbandits.serving.runtime.learning_loop import BASE
 
 
-async def get_model(site: Site, request: Request) -> Response:
-    """The model that decides now, as a safetensors file that `Bandit.load` reads."""
-    return Response(200, await asyncio.to_thread(site.service.loop(request.loop_name).export_model), BYTES_TYPE)
-
-
-async def put_model(site: Site, request: Request) -> Response:
+def put_model(site: Site, request: Request) -> None:
     """Go on with a model that another loop has learned."""
-    await asyncio.to_thread(site.service.loop(request.loop_name).import_model, request.body)
-    return NO_CONTENT
+    site.service.loop(request.loop_name).import_model(request.body)
 
 
-async def delete_model(site: Site, request: Request) -> Response:
+def delete_model(site: Site, request: Request) -> None:
     """Forget all that was learned."""
-    await asyncio.to_thread(site.service.loop(request.loop_name).reset)
-    return NO_CONTENT
+    site.service.loop(request.loop_name).reset()
 
 
-async def model_properties(site: Site, request: Request) -> Response:
+def model_properties(site: Site, request: Request) -> ModelProperties:
     """When the model began, and when it last learned."""
-    properties = await asyncio.to_thread(_model_properties, site, site.service.loop(request.loop_name))
-    return Response(200, msgspec.json.encode(properties))
-
-
-def _model_properties(site: Site, loop: Loop) -> ModelProperties:
-    base = site.service.store.latest_document(loop.name, BASE)
+    loop, store, now = site.service.loop(request.loop_name), site.service.store, site.service.clock()
+    base = store.latest_document(loop.name, BASE)
     began = base.timestamp if base else 0
-    # A decision is learned when its wait is over, or before, if the wait was made shorter: the model is as old as
-    # the last one that it has passed.
-    passed = site.service.store.search(loop.name, "", 1, before=loop.published.sequence + 1)
-    now = site.service.clock()
-    ripened = [min(now, one.decision.timestamp + one.decision.reward_window) for one in passed]
-    return ModelProperties(as_time(began), as_time(max([began, *ripened])))
+    # A decision is learned when its reward window is over, or before, if the window was made shorter: the model is as
+    # old as the last decision that it has learned.
+    last = [logged.decision for logged in store.search(loop.name, "", 1, before=loop.published.sequence + 1)]
+    settled = [min(now, decision.timestamp + decision.reward_window) for decision in last]
+    return ModelProperties(as_time(began), as_time(max([began, *settled])))
 
 
-async def delete_logs(site: Site, request: Request) -> Response:
+def delete_logs(site: Site, request: Request) -> None:
     """Forget all events. The model stays."""
-    await asyncio.to_thread(site.service.loop(request.loop_name).forget)
-    return NO_CONTENT
+    site.service.loop(request.loop_name).forget()
 
 
-async def logs_properties(site: Site, request: Request) -> Response:
+def logs_properties(site: Site, request: Request) -> LogsProperties:
     """From when to when there are decisions."""
-    summary = await asyncio.to_thread(site.service.store.summary, site.service.loop(request.loop_name).name)
+    summary = site.service.store.summary(site.service.loop(request.loop_name).name)
     if summary.first_at is None or summary.last_at is None:
         raise HttpError(404, "LogsPropertiesNotFound", "there is no decision in the log yet")
-    dates = DateRange(as_time(summary.first_at), as_time(summary.last_at))
-    return Response(200, msgspec.json.encode(LogsProperties(dates)))
+    return LogsProperties(DateRange(as_time(summary.first_at), as_time(summary.last_at)))

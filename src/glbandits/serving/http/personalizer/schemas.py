@@ -1,7 +1,7 @@
 """Rank, reward and activation as they are sent, with one slot and with several."""
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -11,7 +11,6 @@ LONGEST_ID = 256
 
 Features: TypeAlias = list[dict[str, Any] | None] | dict[str, Any] | None
 """A list of objects; the SDKs let an object, nulls and nothing at all through."""
-Sent = TypeVar("Sent")
 
 
 class RankableAction(msgspec.Struct, frozen=True):
@@ -131,16 +130,6 @@ class MultiSlotRewardRequest(msgspec.Struct, frozen=True):
         check_ids("Slot", [reward.slot_id for reward in self.reward])
 
 
-def decode(body: bytes, decoder: "msgspec.json.Decoder[Sent]") -> Sent:
-    """A body as a record; `InvalidInput` if it is none."""
-    try:
-        return decoder.decode(body.decode())  # msgspec itself does not look at the text of fields that it skips
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:  # of which a ValidationError is one
-        raise InvalidInput(str(error)) from None
-    except RecursionError:
-        raise InvalidInput("The body is nested too deep.") from None
-
-
 def check_event(event_id: str | None) -> None:
     """An id that may name an event."""
     if event_id is not None and not event_id.strip():
@@ -153,12 +142,6 @@ def check_reward(value: float) -> None:
     """A reward that may be sent. JSON has no NaN, but other callers might."""
     if not -1.0 <= value <= 1.0:
         raise InvalidInput(f"Reward should be between -1 and 1; got {value:g}.")
-
-
-def check_count(actions: Sequence[RankableAction], most: int) -> None:
-    """As many actions as may be sent."""
-    if not 1 <= len(actions) <= most:
-        raise InvalidInput(f"Action count should be between 1 and {most}.")
 
 
 def check_actions(actions: Sequence[RankableAction]) -> None:
@@ -177,21 +160,22 @@ def check_ids(what: str, ids: Sequence[str]) -> None:
     if longest > LONGEST_ID:
         raise InvalidInput(f"{what} ids should have at most {LONGEST_ID} characters; got {longest}.")
     if len(set(ids)) < len(ids):
-        twice = next(one for place, one in enumerate(ids) if one in ids[:place])
+        twice = next(name for index, name in enumerate(ids) if name in ids[:index])
         raise InvalidInput(f"{what} ids must be unique; {twice[:40]!r} is there twice.")
 
 
-def feature_objects(features: Features) -> list[dict[str, Any]]:
+def feature_objects(features: Features) -> list[Any]:
     """What the SDKs let through, as a list of objects."""
     if isinstance(features, dict):
         return [features]
-    return [part for part in features or () if part is not None]
+    if features and None in features:
+        return [part for part in features if part is not None]
+    return features or []
 
 
 def _says_something(features: Features) -> bool:
-    for part in (features,) if isinstance(features, dict) else features or ():
-        if part:
-            for value in part.values():
-                if value is not None:
-                    return True
+    for part in feature_objects(features):
+        for value in part.values():
+            if value is not None:
+                return True
     return False

@@ -12,21 +12,18 @@ import msgspec
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.event_ids import new_event_id
+from glbandits.serving.domain.action_selection import DENSE
+from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.domain.events import Decision, DecisionRequest
-from glbandits.serving.domain.request_features import DENSE
-from glbandits.serving.http.http_messages import HttpError, Request, Response
+from glbandits.serving.http.http_messages import BYTES_TYPE, HttpError, Request
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1.schemas import LONGEST_ID, Decided, DecideRequest
 from glbandits.serving.server_settings import Settings
 
-FLOATS_TYPE = b"application/octet-stream"
 FLOAT32 = np.dtype("<f4")
-FLAGS = {"true": True, "false": False}
 
 Content = TypeVar("Content")
 
-_encode = msgspec.json.Encoder().encode
 _decide_request = msgspec.json.Decoder(DecideRequest).decode
 
 
@@ -38,18 +35,23 @@ def parse_json(decode: Callable[[bytes], Content], body: bytes) -> Content:
         raise HttpError(400, "BadRequest", f"the body cannot be used: {error}") from None
 
 
-async def decide(site: Site, request: Request) -> Response:
+async def decide(site: Site, request: Request) -> Decided:
     """Choose an arm: from JSON, or from a body of float32 numbers."""
-    if request.headers.get(b"content-type") == FLOATS_TYPE:
+    if request.headers.get(b"content-type") == BYTES_TYPE:
         question = _floats_request(request, site.settings)
     else:
         question = decision_request(parse_json(_decide_request, request.body), site.settings)
-    return Response(200, _encode(decided(*await site.service.decide(request.loop_name, question))))
+    return decided(*await site.service.decide(request.loop_name, question))
 
 
 def model_version(epoch: int, number: int) -> str:
     """The version of a model: how often it was replaced, and the last decision that it had learned."""
     return f"{epoch}.{number}"
+
+
+def unknown_event(event_id: str) -> HttpError:
+    """The error for an event that the log does not have."""
+    return HttpError(404, "UnknownEvent", f"there is no decision of the event {event_id!r} in this loop")
 
 
 def decided(decision: Decision, degraded: bool) -> Decided:
@@ -65,57 +67,64 @@ def decided(decision: Decision, degraded: bool) -> Decided:
     )
 
 
-def decision_request(asked: DecideRequest, settings: Settings) -> DecisionRequest:
+def decision_request(sent: DecideRequest, settings: Settings) -> DecisionRequest:
     """From the JSON form."""
-    arms = asked.arms
+    arms = sent.arms
     count, width = len(arms), len(arms[0])
     _check_size(count, width, settings)
     if list(map(len, arms)).count(width) < count:
-        place = next(place for place, arm in enumerate(arms) if len(arm) != width)
+        index = next(index for index, arm in enumerate(arms) if len(arm) != width)
         raise InvalidInput(
-            f"arms must be of one length; arm 0 has {width} features, arm {place} has {len(arms[place])}"
+            f"arms must be of one length; arm 0 has {width} features, arm {index} has {len(arms[index])}"
         )
     numbers: list[float] = []
     for arm in arms:
         numbers += arm
-    request = _packer(count * width)(*numbers)
-    return DecisionRequest(
-        event_id=asked.event_id or new_event_id(),
-        request=request,
-        encoding=DENSE,
-        actions=_places(count) if asked.ids is None else _checked_ids(asked.ids, count),
-        excluded=_checked_excluded(asked.excluded, count),
-        deferred=asked.deferred,
-    )
+    ids = _indices(count) if sent.ids is None else tuple(sent.ids)
+    if len(ids) != count:
+        raise InvalidInput(f"ids must name every arm; got {len(ids)} for {count} arms")
+    if sent.ids is not None and len(set(ids)) < count:
+        raise InvalidInput("ids must differ from each other; two arms have the same")
+    return _request(_packer(count * width)(*numbers), ids, sent.event_id, sent.excluded, sent.deferred)
 
 
 def _floats_request(request: Request, settings: Settings) -> DecisionRequest:
     """From a body of float32 numbers, little-endian, arm after arm; the rest is in the query."""
-    parameters = _parameters(request)
+    name, _, text = request.query.partition("=")  # parsing costs microseconds, and most queries are arms=N
+    parameters = {name: text} if name == "arms" and text.isdigit() else request.parameters()
     count = whole_number(parameters.get("arms", ""), "arms, the number of arms,")
     if count < 1 or not request.body or len(request.body) % (4 * count):
         raise InvalidInput(
             f"the body must be float32 numbers, as many for each of the {count} arms; got {len(request.body)} bytes"
         )
-    width = len(request.body) // (4 * count)
-    _check_size(count, width, settings)
+    _check_size(count, len(request.body) // (4 * count), settings)
+    event_id, deferred = parameters.get("eventId"), parameters.get("deferred", "false")
+    if event_id is not None and not 1 <= len(event_id) <= LONGEST_ID:
+        raise InvalidInput(f"eventId must have 1 to {LONGEST_ID} characters; got {len(event_id)}")
+    if deferred not in ("true", "false"):
+        raise InvalidInput(f"deferred must be true or false; got {deferred[:40]!r}")
+    listed = parameters.get("excluded", "")
+    excluded = [whole_number(part, "excluded") for part in listed.split(",")] if listed else []
     numbers = np.frombuffer(request.body, FLOAT32).astype(np.float64)
-    excluded = parameters.get("excluded", "")
+    return _request(numbers.tobytes(), _indices(count), event_id, excluded, deferred == "true")
+
+
+def _request(
+    features: bytes, ids: tuple[str, ...], event_id: str | None, excluded: list[int], deferred: bool
+) -> DecisionRequest:
+    if excluded:
+        for index in excluded:
+            if index >= len(ids):
+                raise InvalidInput(f"excluded must hold places of arms, 0 to {len(ids) - 1}; got {index}")
+        excluded = sorted(set(excluded))
     return DecisionRequest(
-        event_id=_checked_event_id(parameters.get("eventId")),
-        request=numbers.tobytes(),
+        event_id=event_id or new_event_id(),
+        request=features,
         encoding=DENSE,
-        actions=_places(count),
-        excluded=_checked_excluded([whole_number(part, "excluded") for part in excluded.split(",") if excluded], count),
-        deferred=_flag(parameters.get("deferred", "false")),
+        actions=ids,
+        excluded=tuple(excluded),
+        deferred=deferred,
     )
-
-
-def _parameters(request: Request) -> dict[str, str]:
-    name, _, value = request.query.partition("=")
-    if name == "arms" and value.isdigit():  # the common case; parsing costs microseconds
-        return {name: value}
-    return request.parameters()
 
 
 @lru_cache(maxsize=1024)
@@ -124,7 +133,7 @@ def _packer(count: int) -> Callable[..., bytes]:
 
 
 @cache
-def _places(count: int) -> tuple[str, ...]:
+def _indices(count: int) -> tuple[str, ...]:
     """The ids of arms that have none: 0, 1, 2 ..."""
     return tuple(map(str, range(count)))
 
@@ -136,37 +145,8 @@ def _check_size(count: int, width: int, settings: Settings) -> None:
         raise InvalidInput(f"an arm must have 1 to {settings.max_features} features; got {width}")
 
 
-def _checked_ids(ids: list[str], count: int) -> tuple[str, ...]:
-    if len(ids) != count:
-        raise InvalidInput(f"ids must name every arm; got {len(ids)} for {count} arms")
-    if len(set(ids)) < count:
-        raise InvalidInput("ids must differ from each other; two arms have the same")
-    return tuple(ids)
-
-
-def _checked_excluded(excluded: list[int], count: int) -> tuple[int, ...]:
-    if not excluded:
-        return ()
-    for place in excluded:
-        if place >= count:
-            raise InvalidInput(f"excluded must hold places of arms, 0 to {count - 1}; got {place}")
-    return tuple(sorted(set(excluded)))
-
-
-def _checked_event_id(event_id: str | None) -> str:
-    if event_id is not None and not 1 <= len(event_id) <= LONGEST_ID:
-        raise InvalidInput(f"eventId must have 1 to {LONGEST_ID} characters; got {len(event_id)}")
-    return event_id or new_event_id()
-
-
 def whole_number(text: str, name: str) -> int:
     """A number of the query."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise InvalidInput(f"{name} must be a whole number; got {text[:40]!r}")
     return int(text)
-
-
-def _flag(text: str) -> bool:
-    if text not in FLAGS:
-        raise InvalidInput(f"deferred must be true or false; got {text[:40]!r}")
-    return FLAGS[text]

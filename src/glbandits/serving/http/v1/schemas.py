@@ -13,9 +13,7 @@ from glbandits.serving.domain.loop_config import LoopConfig
 LONGEST_ID = 256
 """Characters of an id, of an event, an arm or a reward's key."""
 
-EventId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
-ArmId: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
-Place: TypeAlias = Annotated[int, Meta(ge=0)]
+Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -25,14 +23,14 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
 class DecideRequest(Wire, frozen=True, kw_only=True):
     """A question: which of these arms?"""
 
-    event_id: EventId | None = None
+    event_id: Id | None = None
     """Names the decision, and seeds its draw. The same one again gets the same answer. None: the server makes one."""
     arms: Annotated[list[list[float]], Meta(min_length=1)]
     """The features of each arm: as many numbers as the loop is wide."""
-    ids: list[ArmId] | None = None
-    """Names of the arms, for the log. None: their places."""
-    excluded: list[Place] = []
-    """Places of arms that must not be chosen."""
+    ids: list[Id] | None = None
+    """Names of the arms, for the log. None: their indices."""
+    excluded: list[Annotated[int, Meta(ge=0)]] = []
+    """Indices of arms that must not be chosen."""
     deferred: bool = False
     """Whether the decision counts only once it is activated."""
 
@@ -42,13 +40,11 @@ class Decided(Wire, frozen=True, kw_only=True):
 
     event_id: str
     arm: int
-    """The place of the arm to use."""
+    """Index of the arm to use."""
     id: str
-    """Its name."""
     probability: float
-    """The chance that it had."""
     probabilities: tuple[float, ...]
-    """The chance that the model gave each arm, in the order of the request."""
+    """The probability that the model gave each arm, in the order of the request."""
     model_version: str
     """Epoch and number of the model: see the guide."""
     degraded: bool
@@ -58,7 +54,7 @@ class Decided(Wire, frozen=True, kw_only=True):
 class EventRewardRequest(Wire, frozen=True, kw_only=True):
     """What came of a decision."""
 
-    event_id: EventId
+    event_id: Id
     value: float
     key: Annotated[str, Meta(max_length=LONGEST_ID)] = ""
     """A name for this reward: sent twice under the same name it counts once."""
@@ -75,7 +71,7 @@ class Rewarded(Wire, frozen=True, kw_only=True):
 class ActivateRequest(Wire, frozen=True, kw_only=True):
     """A deferred decision was used after all."""
 
-    event_id: EventId
+    event_id: Id
 
 
 class BatchRequest(Wire, frozen=True, kw_only=True):
@@ -128,6 +124,7 @@ class EventReward(Wire, frozen=True, kw_only=True):
 class EventRecord(Wire, frozen=True, kw_only=True):
     """A decision as it is in the log, with all that came of it so far."""
 
+    # `Decision` documents the fields that have the same name.
     number: int
     event_id: str
     slot: str
@@ -135,9 +132,7 @@ class EventRecord(Wire, frozen=True, kw_only=True):
     actions: tuple[str, ...]
     excluded: tuple[int, ...]
     shown: int
-    """The place of the action that was returned."""
     chosen: int
-    """The place of the action that the model chose: another one unless the mode is Online."""
     probability: float
     probabilities: tuple[float, ...]
     model_version: str
@@ -169,17 +164,14 @@ class Events(Wire, frozen=True, kw_only=True):
 class ExplainedAction(Wire, frozen=True, kw_only=True):
     """The score of an action and what it is made of."""
 
+    # `ActionExplanation` documents the fields that have the same name.
     id: str
     score: float
-    """The model's estimate, on the scale of its link. The contributions add up to it."""
     probability: float
-    """The probability that the draw gave the action; 0 if it was excluded."""
     shown: bool
-    """Whether it was returned."""
     chosen: bool
     """Whether the model drew it: another one than was shown unless the mode is Online."""
     contributions: tuple[Contribution, ...]
-    """The largest first, by absolute size, and then that of other features."""
 
 
 class ExplainedSlot(Wire, frozen=True, kw_only=True):
@@ -237,19 +229,15 @@ class Loops(Wire, frozen=True, kw_only=True):
     loops: list[str]
 
 
-def _default(field: msgspec.structs.FieldInfo) -> Any:
-    if field.default_factory is msgspec.NODEFAULT:
-        return field.default
-    return msgspec.field(default_factory=field.default_factory)
-
-
 LoopConfiguration: Any = msgspec.defstruct(
     "LoopConfiguration",
-    [(field.name, field.type, _default(field)) for field in msgspec.structs.fields(LoopConfig)],
+    [
+        (field.name, field.type, msgspec.field(default=field.default, default_factory=field.default_factory))  # type: ignore[call-overload]
+        for field in msgspec.structs.fields(LoopConfig)
+    ],
+    bases=(Wire,),
     namespace={"__doc__": "Settings of a loop. What is left out of a whole configuration has its default."},
     frozen=True,
     kw_only=True,
-    rename="camel",
-    forbid_unknown_fields=True,
 )
 """`LoopConfig` in camelCase, so that no setting has two homes."""
