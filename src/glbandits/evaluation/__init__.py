@@ -3,14 +3,16 @@
 from glbandits.evaluation.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.columns import Columns
 from glbandits.evaluation.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
+from glbandits.evaluation.estimator import Estimator
 from glbandits.evaluation.estimators import (
     ESTIMATORS,
     ClippedIps,
     DirectMethod,
     DoublyRobust,
     DrOptimisticShrinkage,
-    Estimator,
     Ips,
+    Mips,
+    OffCem,
     Replay,
     SelfNormalisedDr,
     Snips,
@@ -58,6 +60,8 @@ __all__ = [
     "Log",
     "LogPart",
     "LoggedData",
+    "Mips",
+    "OffCem",
     "Overlap",
     "Played",
     "Replay",

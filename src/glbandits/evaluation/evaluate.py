@@ -7,7 +7,9 @@ import numpy as np
 
 from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.evaluation.arm_features import FixedArms, RowArms
-from glbandits.evaluation.estimators import ESTIMATORS, Estimator, Range, Rows
+from glbandits.evaluation.embeddings import AnyEmbeddings, Embeddings, as_embeddings
+from glbandits.evaluation.estimator import Estimator, Range, Rows
+from glbandits.evaluation.estimators import ESTIMATORS
 from glbandits.evaluation.intervals import UNKNOWN, bernstein_interval, bootstrap_interval, normal_interval
 from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData
 from glbandits.evaluation.moments import Moments, MomentSums, Units
@@ -35,6 +37,7 @@ def evaluate(
     estimators: str | Sequence[str | Estimator] = ("ips", "snips", "dr"),
     *,
     model: RewardModel | None = None,
+    embeddings: AnyEmbeddings | None = None,
     level: float = 0.95,
     reward_range: tuple[float, float] | None = None,
     least_propensity: float | None = None,
@@ -49,6 +52,8 @@ def evaluate(
             that gives such an array; "uniform"; or the name of an arm, which is then always played.
         estimators: names from `ESTIMATORS`, or estimators with settings of their own.
         model: of the reward, for those that need one; a GLM with the log's link by default.
+        embeddings: for `mips` and `offcem`: a category, or a tuple of several, for each arm by its name; or an array
+            (arms,) or (arms, dimensions), with an axis of rows before them where each row has arms of its own.
         level: of the intervals.
         reward_range: lowest and highest reward that there can be, for the interval that holds for any number of rows;
             by default what the link says.
@@ -79,10 +84,11 @@ def evaluate(
         raise InvalidInput(f"target must have a row for each row of the log, {len(log)}; got shape {play.given.shape}")
     link = find_link(head.link)
     bounds = _reward_bounds(reward_range) or (link.lowest_reward, link.highest_reward)
+    marginal = as_embeddings(embeddings, head, len(log)) if any(one.needs_embeddings for one in chosen) else None
     passes = 2 if any(one.needs_model for one in chosen) else 1
     report = _Progress(progress, passes * len(log))
     fitted = _fit(log, model or GlmReward(link=head.link), size, report) if passes == 2 else None
-    work = _Pass(chosen, head, play, fitted, bounds, np.random.default_rng(seed))
+    work = _Pass(chosen, head, play, fitted, bounds, np.random.default_rng(seed), marginal)
     for block in log.blocks(size):
         work.add(block)
         report.add(len(block))
@@ -171,8 +177,9 @@ class _Pass:
         fitted: tuple[RewardModel, CrossFitted] | None,
         bounds: tuple[float, float],
         rng: np.random.Generator,
+        embeddings: Embeddings | None,
     ) -> None:
-        one = Rows(*np.zeros((5, 1)))
+        one = Rows(*np.zeros((len(Rows._fields), 1)))
         self.estimators = list(estimators)
         self.sums = [MomentSums(estimator.terms(one).shape[1]) for estimator in self.estimators]
         self.running = [RunningSums(estimator.terms(one).shape[1], POINTS) for estimator in self.estimators]
@@ -180,6 +187,7 @@ class _Pass:
         self.support = SupportSums(None if isinstance(head.arms, RowArms) else head.arms.most)
         self.equal_chances = True
         self._target, self._fitted, self._bounds, self._rng = target, fitted, bounds, rng
+        self._embeddings = embeddings
         self._dealt, self._rows = _Dealt(), 0
 
     def add(self, block: LoggedData) -> None:
@@ -192,12 +200,15 @@ class _Pass:
         chances = checked_chances(self._target, block, self._rows)
         place = np.arange(len(block)), block.chosen
         weights = chances[place] / propensities
-        expected, predicted = np.zeros(len(block)), np.zeros(len(block))
+        expected, predicted, marginal = np.zeros((3, len(block)))
         if self._fitted is not None:
             model, fitted = self._fitted
             rewards = np.clip(fitted.expect(block, fold_of(own, model.folds)), *self._bounds)
             expected, predicted = np.einsum("ak,ak->a", np.where(block.there, rewards, 0.0), chances), rewards[place]
-        rows = Rows(weights, block.rewards, self._matched(chances, block.chosen), expected, predicted)
+        if self._embeddings is not None:
+            marginal = self._embeddings.weights(block, chances, self._rows)
+        matched = self._matched(chances, block.chosen)
+        rows = Rows(weights, block.rewards, matched, expected, predicted, marginal)
         for estimator, sums, running in zip(self.estimators, self.sums, self.running, strict=True):
             terms = estimator.terms(rows)
             sums.add(terms, units)
@@ -285,7 +296,8 @@ def _notes(
     biased = [one.name for one in work.estimators if one.biased]
     if biased:
         notes.append(
-            f"no interval shows the bias that {', '.join(biased)} may have, from a model or from smaller weights"
+            f"no interval shows the bias that {', '.join(biased)} may have, from a model, from smaller "
+            "weights or from embeddings"
         )
     flat = [one.estimator.name for one in estimates if one.standard_error == 0.0]
     if flat and support.effective_rows > 0.0:

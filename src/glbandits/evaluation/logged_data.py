@@ -66,6 +66,8 @@ class LoggedData:
     """Tells which rewards there can be: identity any number, logistic and probit 0 to 1, log 0 and more."""
     arm_names: tuple[str, ...] | None = None
     """Names of the arms, where all rows have the same."""
+    probabilities: Floats | None = None
+    """The probability that the log's policy gave to each arm of the row, (n, most); None if it is not known."""
     estimated: bool = False
     """Whether the propensities were estimated from the log itself."""
     _features: Floats | None = field(default=None, init=False, repr=False)
@@ -84,6 +86,13 @@ class LoggedData:
             values = getattr(self, name)
             if values is not None and len(values) != n:
                 raise InvalidInput(f"{name} must have one entry for each of the {n} rows; got {len(values)}")
+        if self.probabilities is not None:
+            set_validated(self, probabilities=checked("probabilities", self.probabilities, 2))
+            if self.probabilities.shape != (n, self.arms.most):
+                raise InvalidInput(
+                    f"probabilities must have a row for each of the {n} rows and a column for each of the "
+                    f"{self.arms.most} arms; got shape {self.probabilities.shape}"
+                )
         self._check_chosen()
         self._check_propensities()
         self._check_rewards()
@@ -135,6 +144,7 @@ class LoggedData:
             rewards=self.rewards[rows],
             propensities=None if self.propensities is None else self.propensities[rows],
             clusters=None if self.clusters is None else self.clusters[rows],
+            probabilities=None if self.probabilities is None else self.probabilities[rows],
             arms=self.arms[rows],
             _features=None,
         )

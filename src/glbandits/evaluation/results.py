@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from glbandits.evaluation.estimators import Estimator
+from glbandits.evaluation.estimator import Estimator
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.support import Support
 from glbandits.records import Floats, Ints
