@@ -4,6 +4,7 @@ from glbandits.evaluation.arm_features import ArmFeatures, CrossedArms, FixedArm
 from glbandits.evaluation.columns import Columns
 from glbandits.evaluation.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
 from glbandits.evaluation.estimator import Estimator
+from glbandits.evaluation.estimator_selection import Selection, SplitError, select_estimator
 from glbandits.evaluation.estimators import (
     ESTIMATORS,
     ClippedIps,
@@ -67,9 +68,11 @@ __all__ = [
     "Replay",
     "RewardModel",
     "RowArms",
+    "Selection",
     "SelfNormalisedDr",
     "SklearnReward",
     "Snips",
+    "SplitError",
     "Support",
     "SwitchDr",
     "TableLog",
@@ -85,5 +88,6 @@ __all__ = [
     "read_open_bandit",
     "read_parquet",
     "read_table",
+    "select_estimator",
     "tune",
 ]

@@ -267,6 +267,7 @@ def _evaluation(
                 bernstein=any_n,
                 running=estimator.combine((table[1:][used] / table[0]).T),
                 support=support,
+                moments=kept,
             )
         )
     logged = work.logged.moments()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from glbandits.evaluation.estimator import Estimator
 from glbandits.evaluation.intervals import Interval
+from glbandits.evaluation.moments import Moments
 from glbandits.evaluation.support import Support
 from glbandits.records import Floats, Ints
 
@@ -25,6 +26,8 @@ class Estimate:
     running: Floats
     """The estimate from the first rows alone, (points,)."""
     support: Support
+    moments: Moments
+    """Sums over independent groups of rows, of the numbers that the estimate is made of."""
 
     def __repr__(self) -> str:
         rests_on = f"worth {self.support.effective_rows:.0f} rows, largest weight {self.support.largest_weight:.3g}"
