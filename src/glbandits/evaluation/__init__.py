@@ -31,6 +31,9 @@ from glbandits.evaluation.progressive import play_log
 from glbandits.evaluation.propensities import EstimatedPropensities, estimate_propensities
 from glbandits.evaluation.results import Estimate, Evaluation
 from glbandits.evaluation.reward_models import GlmReward, RewardModel, SklearnReward
+from glbandits.evaluation.slate_estimators import SLATE_ESTIMATORS, SlateEstimate, SlateEvaluation, evaluate_slates
+from glbandits.evaluation.slate_tables import SlateColumns, read_slates
+from glbandits.evaluation.slates import SlateLog
 from glbandits.evaluation.support import ArmSupport, Support
 from glbandits.evaluation.table_files import read_csv, read_parquet
 from glbandits.evaluation.tables import TableLog, read_table
@@ -39,6 +42,7 @@ from glbandits.evaluation.tuning import Played, Tuned, tune
 
 __all__ = [
     "ESTIMATORS",
+    "SLATE_ESTIMATORS",
     "ArmFeatures",
     "ArmSupport",
     "ClippedIps",
@@ -71,6 +75,10 @@ __all__ = [
     "Selection",
     "SelfNormalisedDr",
     "SklearnReward",
+    "SlateColumns",
+    "SlateEstimate",
+    "SlateEvaluation",
+    "SlateLog",
     "Snips",
     "SplitError",
     "Support",
@@ -80,6 +88,7 @@ __all__ = [
     "Tuned",
     "estimate_propensities",
     "evaluate",
+    "evaluate_slates",
     "open_log",
     "overlap_of",
     "play_log",
@@ -87,6 +96,7 @@ __all__ = [
     "read_dsjson",
     "read_open_bandit",
     "read_parquet",
+    "read_slates",
     "read_table",
     "select_estimator",
     "tune",
