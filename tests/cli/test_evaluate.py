@@ -53,6 +53,23 @@ def test_chances_that_nobody_wrote_down_are_guessed_and_that_is_said(folder: Pat
     assert "Note: propensities were estimated from the log" in run.stdout
 
 
+def test_cross_validation_chooses_an_estimator_in_a_note(folder: Path) -> None:
+    words = ("--policy", "arm:new", "--estimator", "ips", "--estimator", "snips", "--select")
+    run = glb("evaluate", "log.parquet", *NAMES, *words, folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"Note: cross-validation chooses s?n?ips among ips, snips: 0\.\d{5}", run.stdout)
+    assert "│ dr " in run.stdout
+
+
+def test_embeddings_come_from_columns_of_the_arm_table(folder: Path) -> None:
+    (folder / "arms.csv").write_text("item,kind\nold,x\nnew,x\n", encoding="utf-8")
+    words = ("--policy", "arm:new", "--estimator", "mips", "--arm-table", "arms.csv", "--embedding")
+    run = glb("evaluate", "log.parquet", *NAMES, *words, "kind", folder=folder)
+    assert "mips and offcem need the probability" in run.stderr  # and not the embeddings
+    run = glb("evaluate", "log.parquet", *NAMES, *words, "knd", folder=folder)
+    assert "--arm-table has no column 'knd' (did you mean 'kind'?)" in run.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -67,6 +84,7 @@ def test_chances_that_nobody_wrote_down_are_guessed_and_that_is_said(folder: Pat
         (("log.parquet", *NAMES, "--reward-range", "1,-1"), "must name the lowest reward first"),
         (("log.parquet", *NAMES, "--learn", "some"), "unknown way to learn 'some'"),
         (("log.parquet", *NAMES, "--arm-table", "none.csv"), "--arm-table must be a Parquet or CSV file"),
+        (("log.parquet", *NAMES, "--embedding", "kind"), "Give --arm-table too"),
         (("none.parquet", *NAMES), "none.parquet is no file"),
         (("log.parquet", *NAMES, "--format", "dsjson"), "knows its columns and arms"),
     ],

@@ -19,6 +19,7 @@ from glbandits.evaluation import (
     read_slates,
 )
 from glbandits.evaluation.slate_tables import slates_of_decisions
+from tests.evaluation.simulated_logs import small_log
 
 # Two slates of two slots. By hand: w = (2, 1/2), (1, 3).
 SMALL = SlateLog(propensities=np.array([[0.5, 0.5], [0.5, 0.25]]), rewards=np.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -47,7 +48,9 @@ def expected_estimates(
         rewards = [reward(0, one, -1), reward(1, two, one)]
         truth += float(np.prod(probabilities)) * sum(rewards)
         if min(propensities) > 0.0:
-            result = evaluate_slates(SlateLog(propensities=[propensities], rewards=[rewards]), [probabilities])
+            result = evaluate_slates(
+                SlateLog(propensities=np.array([propensities]), rewards=np.array([rewards])), [probabilities]
+            )
             for each in result.estimates:
                 means[each.name] += float(np.prod(propensities)) * each.value
     return means, truth
@@ -175,10 +178,10 @@ def test_the_reward_of_a_slate_may_be_repeated_in_its_rows() -> None:
 
 def test_decisions_of_the_same_cluster_are_a_slate() -> None:
     log = LoggedData(
-        chosen=[0, 1, 1, 0, 1],
-        rewards=[1, 0, 1, 1, 0],
-        propensities=[0.5, 0.25, 0.5, 0.75, 0.5],
-        clusters=[7, 3, 7, 3, 3],
+        chosen=np.array([0, 1, 1, 0, 1]),
+        rewards=np.array([1.0, 0.0, 1.0, 1.0, 0.0]),
+        propensities=np.array([0.5, 0.25, 0.5, 0.75, 0.5]),
+        clusters=np.array([7, 3, 7, 3, 3]),
         arms=FixedArms(np.eye(2), rows=5),
         arm_names=("a", "b"),
     )
@@ -195,7 +198,7 @@ def test_what_is_printed_has_every_estimator_and_the_log() -> None:
 
 
 def test_one_slate_has_a_value_and_no_error() -> None:
-    result = evaluate_slates(SlateLog(propensities=[[0.5]], rewards=[[1.0]]), [[0.5]])
+    result = evaluate_slates(SlateLog(propensities=np.array([[0.5]]), rewards=np.array([[1.0]])), [[0.5]])
     assert result["pi"].value == 1.0
     assert np.isnan(result["pi"].standard_error)
 
@@ -239,6 +242,5 @@ def test_rewards_of_slates_refuse_estimators_of_slots() -> None:
 
 
 def test_decisions_without_clusters_are_refused() -> None:
-    log = LoggedData(chosen=[0], rewards=[1], propensities=[0.5], arms=FixedArms(np.eye(2), rows=1))
     with pytest.raises(InvalidInput, match="same cluster"):
-        evaluate_slates(log, "uniform")
+        evaluate_slates(small_log(), "uniform")

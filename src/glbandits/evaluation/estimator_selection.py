@@ -7,7 +7,7 @@ that were decided together stay together and a log of any length is read once. T
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -72,6 +72,7 @@ def select_estimator(
     level: float = 0.95,
     reward_range: tuple[float, float] | None = None,
     seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Selection:
     """Evaluate a target by several estimators, and choose one of them by cross-validation.
 
@@ -86,6 +87,7 @@ def select_estimator(
         level: see there.
         reward_range: see there.
         seed: of the splits, and of all that `evaluate` draws.
+        progress: see `evaluate`.
 
     >>> import numpy as np
     >>> from glbandits.evaluation import FixedArms, LoggedData, select_estimator
@@ -114,6 +116,7 @@ def select_estimator(
         level=level,
         reward_range=reward_range,
         seed=seed,
+        progress=progress,
     )
     judge = look_up("validator", validator, {one.name: one for one in evaluation.estimates if not one.estimator.biased})
     if judge.moments.groups < FEW_GROUPS:

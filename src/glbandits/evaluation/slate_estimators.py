@@ -27,7 +27,7 @@ def _slate_ips(weights: Floats) -> Floats:
 
 
 def _reward_interaction_ips(weights: Floats) -> Floats:
-    return np.cumprod(weights, axis=1)
+    return np.cumprod(weights, axis=1, dtype=np.float64)
 
 
 def _independent_ips(weights: Floats) -> Floats:

@@ -76,25 +76,29 @@ def slates_of_decisions(log: Log, target: AnyTarget) -> tuple[SlateLog, Floats]:
     slates = _codes(pl.Series(clusters))
     order = pl.Series(slates).to_frame("slate").select(pl.int_range(pl.len()).over("slate")).to_series()
     index = slates, order.to_numpy().astype(np.int64)
-    wanted = np.ones((slates.max() + 1, index[1].max() + 1))
-    wanted[index] = probabilities
-    return _slates(index, propensities, rewards, None), wanted
+    return _slates(index, propensities, rewards, None), _at(index, probabilities, 1.0)
 
 
 def _slates(index: tuple[Ints, Ints], propensities: Floats, rewards: Floats, arms: NDArray[np.str_] | None) -> SlateLog:
-    shape = int(index[0].max()) + 1, int(index[1].max()) + 1
-    filled = np.zeros(shape, dtype=np.int64)
+    filled = np.zeros((index[0].max() + 1, index[1].max() + 1), dtype=np.int64)
     np.add.at(filled, index, 1)
     if filled.max() > 1:
         slate, slot = (int(each) for each in np.argwhere(filled > 1)[0])
         row = int(np.flatnonzero((index[0] == slate) & (index[1] == slot))[1])
         raise InvalidInput(f"a slate must have each slot once; row {row} has the slate and slot of an earlier row")
-    values = {"propensities": (np.ones(shape), propensities), "rewards": (np.zeros(shape), rewards)}
-    if arms is not None:
-        values["arms"] = (np.full(shape, "", dtype=arms.dtype), arms)
-    for array, given in values.values():
-        array[index] = given
-    return SlateLog(filled=filled.astype(np.bool_), **{name: array for name, (array, _) in values.items()})
+    return SlateLog(
+        propensities=_at(index, propensities, 1.0),
+        rewards=_at(index, rewards, 0.0),
+        filled=filled.astype(np.bool_),
+        arms=None if arms is None else _at(index, arms, ""),
+    )
+
+
+def _at(index: tuple[Ints, Ints], values: NDArray[Any], empty: float | str) -> NDArray[Any]:
+    """The values at their slates and slots, (n, L); `empty` where a slot is not filled."""
+    table = np.full((index[0].max() + 1, index[1].max() + 1), empty, dtype=values.dtype)
+    table[index] = values
+    return table
 
 
 def _with_slate_rewards(log: SlateLog, slates: Ints, rewards: Floats) -> SlateLog:
