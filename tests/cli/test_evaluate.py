@@ -68,6 +68,23 @@ def test_probabilities_of_all_arms_give_the_expected_sample_size(folder: Path) -
     assert support["large_weights"] == {"largest": 1.0, "rows": 600.0, "share": 1.0}
 
 
+def test_cross_validation_chooses_an_estimator_in_a_note(folder: Path) -> None:
+    words = ("--policy", "arm:new", "--estimator", "ips", "--estimator", "snips", "--select")
+    run = glb("evaluate", "log.parquet", *NAMES, *words, folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"Note: cross-validation chooses s?n?ips among ips, snips: 0\.\d{5}", run.stdout)
+    assert "│ dr " in run.stdout
+
+
+def test_embeddings_come_from_columns_of_the_arm_table(folder: Path) -> None:
+    (folder / "arms.csv").write_text("item,kind\nold,x\nnew,x\n", encoding="utf-8")
+    words = ("--policy", "arm:new", "--estimator", "mips", "--arm-table", "arms.csv", "--embedding")
+    run = glb("evaluate", "log.parquet", *NAMES, *words, "kind", folder=folder)
+    assert "mips and offcem need the probability" in run.stderr  # and not the embeddings
+    run = glb("evaluate", "log.parquet", *NAMES, *words, "knd", folder=folder)
+    assert "--arm-table has no column 'knd' (did you mean 'kind'?)" in run.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -84,6 +101,7 @@ def test_probabilities_of_all_arms_give_the_expected_sample_size(folder: Path) -
         (("log.parquet", *NAMES, "--arm-table", "none.csv"), "--arm-table must be a Parquet or CSV file"),
         (("log.parquet", *NAMES, "--probabilities", "p_{arm}"), "--probabilities needs a column for every arm"),
         (("log.parquet", *NAMES, "--probabilities", "p"), "such as --probabilities 'p_{arm}'"),
+        (("log.parquet", *NAMES, "--embedding", "kind"), "Give --arm-table too"),
         (("none.parquet", *NAMES), "none.parquet is no file"),
         (("log.parquet", *NAMES, "--format", "dsjson"), "knows its columns and arms"),
     ],

@@ -146,6 +146,7 @@ def test_of_the_logs_own_policy_every_estimator_gives_the_mean(name: str) -> Non
         chosen=np.array([0, 1, 0, 1]),
         rewards=np.array([1.0, 3.0, 1.0, 3.0]),
         propensities=np.full(4, 0.5),
+        probabilities=np.full((4, 2), 0.5),
         arms=FixedArms(np.eye(2), rows=4),
     )
 
@@ -158,7 +159,8 @@ def test_of_the_logs_own_policy_every_estimator_gives_the_mean(name: str) -> Non
             assert len(folds) == len(block)
             return np.tile([1.0, 3.0], (len(block), 1))
 
-    assert evaluate(log, "uniform", [name], model=Right())[name].value == pytest.approx(2.0, abs=1e-12)
+    result = evaluate(log, "uniform", [name], model=Right(), embeddings=[0, 1])
+    assert result[name].value == pytest.approx(2.0, abs=1e-12)
 
 
 def test_another_package_says_the_same() -> None:

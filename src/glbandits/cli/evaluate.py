@@ -11,6 +11,7 @@ from glbandits.cli.evaluation_tables import estimates_table, learning_table, sup
 from glbandits.cli.log_file import (
     FORMATS,
     LogFile,
+    arm_embeddings,
     column_names,
     reward_range,
     said_as_options,
@@ -35,6 +36,9 @@ def evaluate_command(
         list[str], typer.Option(help="A policy, with settings if you like: sgd-ts:step=0.5; or uniform; or arm:NAME.")
     ] = ["optimist", "uniform"],  # noqa: B006
     estimator: Annotated[list[str], typer.Option(help=f"One of {', '.join(ESTIMATORS)}.")] = ["snips", "dr"],  # noqa: B006
+    select: Annotated[
+        bool, typer.Option("--select", help="Have cross-validation choose one of the estimators, in a note.")
+    ] = False,
     model: Annotated[list[Path], typer.Option(help="A saved Bandit, which is evaluated as it is, on all rows.")] = [],  # noqa: B006
     file_format: Annotated[
         str, typer.Option("--format", help="auto, parquet, csv, open-bandit, dsjson, store.")
@@ -54,6 +58,7 @@ def evaluate_command(
     features: Annotated[str | None, typer.Option(help="The column with a list of numbers for each of them.")] = None,
     cluster: Annotated[str | None, typer.Option(help="Rows with the same value here were decided together.")] = None,
     arm_table: Annotated[Path | None, typer.Option(help="A Parquet or CSV file with the features of each arm.")] = None,
+    embedding: Annotated[str, typer.Option(help="For mips: columns of --arm-table with categories: kind,brand")] = "",
     link: Annotated[str | None, typer.Option(help="identity, logistic, probit or log; tells what rewards are.")] = None,
     estimate_propensities: Annotated[
         bool, typer.Option("--estimate-propensities", help="If nobody wrote down the propensities: guess them.")
@@ -77,6 +82,7 @@ def evaluate_command(
         look_up("estimator", name, ESTIMATORS)
     questions = Questions(
         estimators=tuple(estimator),
+        select=select,
         train=train,
         level=level,
         reward_range=reward_range(rewards),
@@ -104,7 +110,8 @@ def evaluate_command(
     horizon = max(1, round(train * len(opened)))
     candidates = named_candidates(policy, model, arm_names=opened.arm_names, link=rewards_link, horizon=horizon)
     with said_as_options(), work_bar(console) as bar:
-        found = study(opened, candidates, questions, source=str(log), notes=notes, progress=bar)
+        categories = arm_embeddings(arm_table, column_names(embedding))
+        found = study(opened, candidates, questions, source=str(log), notes=notes, embeddings=categories, progress=bar)
     _print(console, found)
     page, record = write_evaluation(found, out, command_line())
     console.print(f"Page: {page}\nResults: {record}", soft_wrap=True, markup=False)

@@ -24,7 +24,7 @@ from glbandits.evaluation import (
     read_open_bandit,
     read_parquet,
 )
-from glbandits.evaluation.columns import NAME_THEM
+from glbandits.evaluation.columns import NAME_THEM, check_present
 from glbandits.evaluation.layouts import ONE_FOR_EACH, OTHER_PROBABILITIES, PROBABILITY_FOR_EACH
 from glbandits.evaluation.table_rows import NOT_KNOWN
 
@@ -148,6 +148,17 @@ def read_arm_table(path: Path) -> pl.DataFrame:
         return pl.read_csv(path, infer_schema_length=None) if is_csv else pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"--arm-table: {path} could not be read: {error}") from None
+
+
+def arm_embeddings(arm_table: Path | None, columns: tuple[str, ...]) -> dict[str, list[Any]] | None:
+    """The categories of each arm, by its name, from columns of the table of arms; None if no column is named."""
+    if not columns:
+        return None
+    if arm_table is None:
+        raise InvalidInput("--embedding names columns of the table of arms. Give --arm-table too")
+    table = read_arm_table(arm_table)
+    check_present(columns, table.columns, "--arm-table", mend="Name columns of it as --embedding")
+    return {str(row[0]): list(row[1:]) for row in table.select(pl.nth(0).alias("arm"), *columns).iter_rows()}
 
 
 def column_names(text: str) -> tuple[str, ...]:

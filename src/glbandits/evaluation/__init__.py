@@ -4,14 +4,17 @@ from glbandits.evaluation.anytime import AnytimeInterval, AnytimeIntervals
 from glbandits.evaluation.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.columns import Columns
 from glbandits.evaluation.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
+from glbandits.evaluation.estimator import Estimator
+from glbandits.evaluation.estimator_selection import Selection, SplitError, select_estimator
 from glbandits.evaluation.estimators import (
     ESTIMATORS,
     ClippedIps,
     DirectMethod,
     DoublyRobust,
     DrOptimisticShrinkage,
-    Estimator,
     Ips,
+    Mips,
+    OffCem,
     Replay,
     SelfNormalisedDr,
     Snips,
@@ -32,6 +35,9 @@ from glbandits.evaluation.promotion import Promotion, Verdict, promotion
 from glbandits.evaluation.propensities import EstimatedPropensities, estimate_propensities
 from glbandits.evaluation.results import Estimate, Evaluation
 from glbandits.evaluation.reward_models import GlmReward, RewardModel, SklearnReward
+from glbandits.evaluation.slate_estimators import SLATE_ESTIMATORS, SlateEstimate, SlateEvaluation, evaluate_slates
+from glbandits.evaluation.slate_tables import SlateColumns, read_slates
+from glbandits.evaluation.slates import SlateLog
 from glbandits.evaluation.support import ArmSupport, Support
 from glbandits.evaluation.table_files import read_csv, read_parquet
 from glbandits.evaluation.tables import TableLog, read_table
@@ -40,6 +46,7 @@ from glbandits.evaluation.tuning import Played, Tuned, tune
 
 __all__ = [
     "ESTIMATORS",
+    "SLATE_ESTIMATORS",
     "AnytimeInterval",
     "AnytimeIntervals",
     "ArmFeatures",
@@ -67,15 +74,23 @@ __all__ = [
     "Log",
     "LogPart",
     "LoggedData",
+    "Mips",
+    "OffCem",
     "Overlap",
     "Played",
     "Promotion",
     "Replay",
     "RewardModel",
     "RowArms",
+    "Selection",
     "SelfNormalisedDr",
     "SklearnReward",
+    "SlateColumns",
+    "SlateEstimate",
+    "SlateEvaluation",
+    "SlateLog",
     "Snips",
+    "SplitError",
     "Support",
     "SwitchDr",
     "TableLog",
@@ -84,6 +99,7 @@ __all__ = [
     "Verdict",
     "estimate_propensities",
     "evaluate",
+    "evaluate_slates",
     "open_log",
     "overlap_of",
     "play_log",
@@ -92,6 +108,8 @@ __all__ = [
     "read_dsjson",
     "read_open_bandit",
     "read_parquet",
+    "read_slates",
     "read_table",
+    "select_estimator",
     "tune",
 ]

@@ -1,11 +1,8 @@
 """Off-policy estimators: what the target would have earned, from rows that another policy decided.
 
-Each estimator turns a row into one, two or more numbers, and the estimate is a function of their means: a mean for IPS,
-a ratio of two for the self-normalised ones. That is all that intervals need (`moments`), and it lets a log of any
-length be read once, a block at a time.
-
 Letters: r the reward, p the propensity, pi the target's probability of the chosen arm, w = pi / p, q the reward that a
-model expects of an arm, v the sum of pi(a) q(a) over the arms of the row.
+model expects of an arm, v the sum of pi(a) q(a) over the arms of the row, w_e the ratio of the two policies'
+probabilities of the embedding of the chosen arm.
 """
 
 import math
@@ -13,12 +10,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glbandits.errors import number
+from glbandits.evaluation.estimator import Estimator, Mean, Ratio, Rows, Usual, ratio
 from glbandits.evaluation.moments import Moments
 from glbandits.records import Floats, set_validated
 
@@ -26,85 +23,11 @@ GRID = (*(float(10.0 ** (power / 4)) for power in range(-4, 17)), math.inf)
 """Weights from which on less is believed, tried when none is given: 0.1 to 10,000, and none at all."""
 
 
-class Rows(NamedTuple):
-    """What estimators see of a block of rows, each (m,)."""
-
-    weights: Floats
-    """w = pi / p of the chosen arm."""
-    rewards: Floats
-    matched: NDArray[np.bool_]
-    """Whether an arm drawn from the target is the chosen one."""
-    expected: Floats
-    """v: what the reward model expects of the target; 0 without a model."""
-    predicted: Floats
-    """q of the chosen arm; 0 without a model."""
-
-
-@runtime_checkable
-class Estimator(Protocol):
-    """One way to estimate a value."""
-
-    name: ClassVar[str]
-    needs_model: ClassVar[bool]
-    biased: ClassVar[bool]
-    """Whether it is off even with right propensities and any number of rows, which no interval shows."""
-    spread_known: ClassVar[bool]
-    """Whether the spread over rows tells how far it may be off: not if it is all a model's word."""
-
-    def terms(self, rows: Rows) -> Floats:
-        """The numbers of each row, (m, k)."""
-
-    def used(self, moments: Moments) -> slice:
-        """Which of these numbers the estimate is made of."""
-
-    def combine(self, means: Floats) -> Floats:
-        """The estimate, from the means of those."""
-
-    def gradient(self, mean: Floats) -> Floats:
-        """How the estimate changes with each of the means."""
-
-
-class Usual:
-    """What holds for an estimator unless it says otherwise."""
-
-    needs_model: ClassVar[bool] = False
-    biased: ClassVar[bool] = False
-    spread_known: ClassVar[bool] = True
-
-    def used(self, moments: Moments) -> slice:  # noqa: ARG002
-        """All of them."""
-        return slice(None)
-
-
-class Mean(Usual):
-    """An estimate that is the mean of one number a row."""
-
-    def combine(self, means: Floats) -> Floats:
-        """The mean."""
-        return means[..., 0]
-
-    def gradient(self, mean: Floats) -> Floats:  # noqa: ARG002
-        """One."""
-        return np.ones(1)
-
-
-class Ratio(Usual):
-    """An estimate that is the ratio of two means."""
-
-    def combine(self, means: Floats) -> Floats:
-        """The ratio; NaN if nothing can be said."""
-        return ratio(means[..., 0], means[..., 1])
-
-    def gradient(self, mean: Floats) -> Floats:
-        """1/b and -a/b^2 for a/b."""
-        return np.array([ratio(np.ones(()), mean[1]), -ratio(mean[0], mean[1] ** 2)])
-
-
 @dataclass(frozen=True)
 class Replay(Ratio):
     """The mean reward of rows where an arm drawn from the target is the chosen one (Li et al. 2011).
 
-    It needs a log that chose with equal probabilities.
+    It needs a log whose policy gave all arms of a row the same probability.
     """
 
     name: ClassVar[str] = "replay"
@@ -283,10 +206,35 @@ class DrOptimisticShrinkage(Shrunk):
         return kept
 
 
-def ratio(top: Floats, bottom: Floats) -> Floats:
-    """Divide; NaN where bottom is not above 0."""
-    quotient: Floats = np.divide(top, bottom, out=np.full(np.shape(bottom), np.nan), where=np.asarray(bottom) > 0.0)
-    return quotient
+@dataclass(frozen=True)
+class Mips(Mean):
+    """Marginalised IPS (Saito and Joachims 2022): the mean of w_e r, for many arms with categories (`embeddings`).
+
+    It has no bias if the reward of an arm depends on its embedding alone, and else a bias that no interval shows.
+    """
+
+    name: ClassVar[str] = "mips"
+    needs_embeddings: ClassVar[bool] = True
+    biased: ClassVar[bool] = True
+
+    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+        return (rows.marginal * rows.rewards)[:, np.newaxis]
+
+
+@dataclass(frozen=True)
+class OffCem(Mean):
+    """The doubly robust form of `mips` (OffCEM; Saito, Ren and Joachims 2023): the mean of v + w_e (r - q).
+
+    It has no bias if the model is right about the differences between arms of the same embedding.
+    """
+
+    name: ClassVar[str] = "offcem"
+    needs_model: ClassVar[bool] = True
+    needs_embeddings: ClassVar[bool] = True
+    biased: ClassVar[bool] = True
+
+    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+        return (rows.expected + rows.marginal * (rows.rewards - rows.predicted))[:, np.newaxis]
 
 
 ESTIMATORS: Mapping[str, type[Estimator]] = MappingProxyType(
@@ -302,6 +250,8 @@ ESTIMATORS: Mapping[str, type[Estimator]] = MappingProxyType(
             SelfNormalisedDr,
             SwitchDr,
             DrOptimisticShrinkage,
+            Mips,
+            OffCem,
         )
     }
 )

@@ -8,7 +8,9 @@ import numpy as np
 from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.evaluation.anytime import AnytimeIntervals, why_none
 from glbandits.evaluation.arm_features import FixedArms, RowArms
-from glbandits.evaluation.estimators import ESTIMATORS, Estimator, Rows
+from glbandits.evaluation.embeddings import AnyEmbeddings, Embeddings, as_embeddings
+from glbandits.evaluation.estimator import Estimator, Rows
+from glbandits.evaluation.estimators import ESTIMATORS
 from glbandits.evaluation.headline import HeadlineSums
 from glbandits.evaluation.intervals import UNKNOWN, normal_interval
 from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData
@@ -37,6 +39,7 @@ def evaluate(
     estimators: str | Sequence[str | Estimator] = ("dr", "ips", "snips"),
     *,
     model: RewardModel | None = None,
+    embeddings: AnyEmbeddings | None = None,
     level: float = 0.95,
     reward_range: tuple[float, float] | None = None,
     least_propensity: float | None = None,
@@ -51,6 +54,8 @@ def evaluate(
             log that gives such an array; "uniform"; or the name of an arm, which is then always played.
         estimators: names from `ESTIMATORS`, or estimators with settings of their own.
         model: of the reward, for those that need one; a GLM with the log's link by default.
+        embeddings: for `mips` and `offcem`: a category, or a tuple of several, for each arm by its name; or an array
+            (arms,) or (arms, dimensions), with an axis of rows before them where each row has arms of its own.
         level: of the intervals.
         reward_range: lowest and highest reward that there can be, for anytime-valid intervals; by default what the link
             says.
@@ -82,12 +87,14 @@ def evaluate(
         raise InvalidInput(f"target must have a row for each row of the log, {len(log)}; got shape {play.given.shape}")
     link = find_link(head.link)
     bounds = _reward_bounds(reward_range) or (link.lowest_reward, link.highest_reward)
+    marginal = as_embeddings(embeddings, head, len(log)) if any(one.needs_embeddings for one in chosen) else None
     passes = 2 if any(one.needs_model for one in chosen) else 1
     report = _Progress(progress, passes * len(log))
     fitted = _fit(log, model or GlmReward(link=head.link), size, report) if passes == 2 else None
     least = None if least_propensity is None else number("least_propensity", least_propensity, above=0, at_most=1)
     anytime = why_none(head, bounds) or AnytimeIntervals(log.dim, link, bounds, least)
-    work = _Pass(chosen, head, play, fitted, HeadlineSums(anytime, bounds), bounds, np.random.default_rng(seed))
+    headline = HeadlineSums(anytime, bounds)
+    work = _Pass(chosen, head, play, fitted, headline, bounds, np.random.default_rng(seed), marginal)
     for block in log.blocks(size):
         work.add(block)
         report.add(len(block))
@@ -171,8 +178,9 @@ class _Pass:
         headline: HeadlineSums,
         bounds: tuple[float, float],
         rng: np.random.Generator,
+        embeddings: Embeddings | None,
     ) -> None:
-        one = Rows(*np.zeros((5, 1)))
+        one = Rows(*np.zeros((len(Rows._fields), 1)))
         self.estimators = list(estimators)
         self.sums = [MomentSums(estimator.terms(one).shape[1]) for estimator in self.estimators]
         self.running = [RunningSums(estimator.terms(one).shape[1], POINTS) for estimator in self.estimators]
@@ -181,6 +189,7 @@ class _Pass:
         self.equal_probabilities = True
         self.headline = headline if fitted is not None else None
         self._target, self._fitted, self._bounds, self._rng = target, fitted, bounds, rng
+        self._embeddings = embeddings
         self._dealt, self._rows = _Dealt(), 0
 
     def add(self, block: LoggedData) -> None:
@@ -193,7 +202,7 @@ class _Pass:
         probabilities = checked_probabilities(self._target, block, self._rows)
         place = np.arange(len(block)), block.chosen
         weights = probabilities[place] / propensities
-        expected, predicted = np.zeros(len(block)), np.zeros(len(block))
+        expected, predicted, marginal = np.zeros((3, len(block)))
         if self._fitted is not None:
             model, fitted = self._fitted
             rewards = np.clip(fitted.expect(block, fold_of(own, model.folds)), *self._bounds)
@@ -201,7 +210,10 @@ class _Pass:
             predicted = rewards[place]
             assert self.headline is not None
             self.headline.add(block, probabilities, rewards, weights, units)
-        rows = Rows(weights, block.rewards, self._matched(probabilities, block.chosen), expected, predicted)
+        if self._embeddings is not None:
+            marginal = self._embeddings.weights(block, probabilities, self._rows)
+        matched = self._matched(probabilities, block.chosen)
+        rows = Rows(weights, block.rewards, matched, expected, predicted, marginal)
         for estimator, sums, running in zip(self.estimators, self.sums, self.running, strict=True):
             terms = estimator.terms(rows)
             sums.add(terms, units)
@@ -251,9 +263,9 @@ def _evaluation(
                 value=float(estimator.combine(kept.mean)),
                 standard_error=kept.standard_error(estimator.gradient(kept.mean)) if certain else math.nan,
                 normal=normal_interval(estimator, kept, level) if certain else UNKNOWN,
-                moments=kept,
                 running=estimator.combine((table[1:][used] / table[0]).T),
                 support=support,
+                moments=kept,
             )
         )
     logged = work.logged.moments()
@@ -284,7 +296,8 @@ def _notes(
     biased = [one.name for one in work.estimators if one.biased]
     if biased:
         notes.append(
-            f"no interval shows the bias that {', '.join(biased)} may have, from a model or from smaller weights"
+            f"no interval shows the bias that {', '.join(biased)} may have, from a model, from smaller "
+            "weights or from embeddings"
         )
     flat = [one.estimator.name for one in estimates if one.standard_error == 0.0]
     if flat and support.unused < 1.0:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from glbandits.evaluation.estimators import Estimator
+from glbandits.evaluation.estimator import Estimator
 from glbandits.evaluation.moments import Moments
 
 DRAWS = 1000

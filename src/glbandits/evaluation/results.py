@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from glbandits.evaluation.estimators import Estimator
+from glbandits.evaluation.estimator import Estimator
 from glbandits.evaluation.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.intervals import UNKNOWN, Interval, bootstrap_interval
 from glbandits.evaluation.moments import Moments
@@ -22,11 +22,11 @@ class Estimate:
     """NaN if the spread of the rows does not tell it."""
     normal: Interval
     """For many rows that were not chosen by looking at them, and no huge weight."""
-    moments: Moments
-    """Sums of the terms that the estimate is made of."""
     running: Floats
     """The estimate from the first rows alone, (points,)."""
     support: Support
+    moments: Moments
+    """Sums over independent groups of rows, of the numbers that the estimate is made of."""
 
     def __repr__(self) -> str:
         rests_on = f"{self.support.in_words()}, largest weight {self.support.largest_weight:.3g}"

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.evaluation import Evaluation, Log, Target, evaluate
+from glbandits.evaluation import Evaluation, Log, Target, evaluate, select_estimator
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import LogPart, split
 from glbandits.evaluation.log_player import Rules, check_duration, play_together
@@ -28,6 +28,7 @@ class Questions:
 
     Args:
         estimators: names from `ESTIMATORS`.
+        select: whether cross-validation chooses one of them, beside them all; a note of each evaluation tells it.
         train: the share of the rows, from the first on, that policies learn before they are evaluated on the rest.
         level: of the intervals.
         reward_range: lowest and highest reward that there can be; what the link says if None.
@@ -36,6 +37,7 @@ class Questions:
     """
 
     estimators: tuple[str, ...] = ("snips", "dr")
+    select: bool = False
     train: float = 0.5
     level: float = 0.95
     reward_range: tuple[float, float] | None = None
@@ -110,6 +112,7 @@ def study(
     *,
     source: str = "log",
     notes: Sequence[str] = (),
+    embeddings: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> LogStudy:
     """Ask a log what each candidate would have earned.
@@ -124,13 +127,14 @@ def study(
         questions: what is asked.
         source: what the log is called.
         notes: what a reader must know about the log.
+        embeddings: the category of each arm, by its name, for estimators that need it.
         progress: called with what is being done, how much of it is done, and how much there is.
     """
     if not candidates:
         raise InvalidInput("name at least one policy to evaluate")
     learners = {label: one for label, one in candidates.items() if isinstance(one, Policy)}
     parts = split(log, questions.train) if learners else None
-    work = _Study(log, parts, questions, progress or _say_nothing)
+    work = _Study(log, parts, questions, embeddings, progress or _say_nothing)
     curves = work.curves(learners)
     judged = [work.judge(label, candidate, curves.get(label)) for label, candidate in candidates.items()]
     return LogStudy(
@@ -152,9 +156,15 @@ class _Study:
     """What the steps of a study share."""
 
     def __init__(
-        self, log: Log, parts: tuple[LogPart, LogPart] | None, questions: Questions, progress: Progress
+        self,
+        log: Log,
+        parts: tuple[LogPart, LogPart] | None,
+        questions: Questions,
+        embeddings: Mapping[str, Any] | None,
+        progress: Progress,
     ) -> None:
         self._log, self._parts, self._questions, self._progress = log, parts, questions, progress
+        self._embeddings = embeddings
 
     def curves(self, learners: Mapping[str, Policy]) -> dict[str, LearningCurve]:
         """All learning curves, in one reading of the log."""
@@ -207,12 +217,13 @@ class _Study:
         """What these rows say about a candidate as it stands."""
         asked = self._questions
         target = FrozenTarget(candidate, asked.seed) if isinstance(candidate, Bandit) else candidate
-        return evaluate(
-            part,
-            target,
-            asked.estimators,
-            level=asked.level,
-            reward_range=asked.reward_range,
-            seed=asked.seed,
-            progress=lambda done, total: self._progress(f"{label} is evaluated", done, total),
-        )
+        settings: dict[str, Any] = {
+            "embeddings": self._embeddings,
+            "level": asked.level,
+            "reward_range": asked.reward_range,
+            "seed": asked.seed,
+            "progress": lambda done, total: self._progress(f"{label} is evaluated", done, total),
+        }
+        if asked.select:
+            return select_estimator(part, target, asked.estimators, **settings).evaluation
+        return evaluate(part, target, asked.estimators, **settings)
