@@ -23,6 +23,7 @@ NAMES = (
     "paper_grid",
     "r6a",
     "progressive_replay",
+    "coverage",
     "service",
 )
 

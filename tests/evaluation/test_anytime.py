@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from benchmarks.learning_logs import DIM, LearningLog, learning_log
 
 from glbandits.errors import InvalidInput
 from glbandits.evaluation import AnytimeInterval, AnytimeIntervals, FixedArms, Interval, LoggedData, evaluate
 from glbandits.maths.links import find_link
-from tests.evaluation.learning_logs import DIM, LearningLog, learning_log
 
 
 @pytest.fixture(scope="module")

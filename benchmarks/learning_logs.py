@@ -7,7 +7,8 @@ from scipy.special import expit
 
 from glbandits import Bandit, Optimist
 from glbandits.evaluation import LoggedData, RowArms
-from glbandits.records import Floats
+from glbandits.evaluation.targets import FrozenTarget
+from glbandits.records import Floats, Ints
 
 ARMS, DIM = 5, 5
 
@@ -23,7 +24,11 @@ class LearningLog(NamedTuple):
 
 
 def learning_log(seed: int, rows: int, *, floor: float = 0.05, varying: bool = True) -> LearningLog:
-    """Simulate `Optimist` with logistic rewards; arms have new features in every row, or the same in all."""
+    """Simulate `Optimist` with logistic rewards; arms have new features in every row, or the same in all.
+
+    The targets: uniform; good and bad, the best and the worst arm by a theta that is slightly wrong; final, the policy
+    of the log as it stands after the last row.
+    """
     rng = np.random.default_rng(seed)
     theta, intercept = rng.normal(size=DIM), -0.5 + 0.3 * rng.normal()
     theta *= 1.5 / np.linalg.norm(theta)
@@ -39,19 +44,27 @@ def learning_log(seed: int, rows: int, *, floor: float = 0.05, varying: bool = T
         rewards[row] = uniform < means[row, arm]
         bandit.learn(features[row, arm], rewards[row])
     contexts = rng.normal(size=(20_000, ARMS, DIM)) if varying else fixed[np.newaxis]
-    log = LoggedData(
-        chosen=chosen,
-        rewards=rewards,
+    log, unseen = _log(features, chosen, rewards, probabilities), _log(contexts)
+    final, means = FrozenTarget(bandit), expit(contexts @ theta + intercept)
+    targets = {"final": final.probabilities(log, 0)}
+    values = {"final": float((final.probabilities(unseen, 0) * means).sum(axis=1).mean())}
+    for name, sign in (("uniform", 0.0), ("good", 1.0), ("bad", -1.0)):
+        targets[name] = _probabilities(sign * features @ (theta + shift))
+        values[name] = float((_probabilities(sign * contexts @ (theta + shift)) * means).sum(axis=1).mean())
+    return LearningLog(log, targets, values)
+
+
+def _log(
+    features: Floats, chosen: Ints | None = None, rewards: Floats | None = None, probabilities: Floats | None = None
+) -> LoggedData:
+    rows = len(features)
+    return LoggedData(
+        chosen=np.zeros(rows, dtype=np.int64) if chosen is None else chosen,
+        rewards=np.zeros(rows) if rewards is None else rewards,
         probabilities=probabilities,
         arms=RowArms(features, np.full(rows, ARMS)),
         link="logistic",
     )
-    targets, values = {}, {}
-    for name, sign in (("uniform", 0.0), ("good", 1.0), ("bad", -1.0)):
-        targets[name] = _probabilities(sign * features @ (theta + shift))
-        truth = _probabilities(sign * contexts @ (theta + shift)) * expit(contexts @ theta + intercept)
-        values[name] = float(truth.sum(axis=1).mean())
-    return LearningLog(log, targets, values)
 
 
 def _probabilities(scores: Floats) -> Floats:

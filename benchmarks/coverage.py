@@ -1,0 +1,91 @@
+"""Coverage of intervals on logs of a policy that learns: `python -m benchmarks coverage`.
+
+Every log is written by `Optimist` while it learns. For each floor, kind of arms and target this counts how often an
+interval contains the true value, after 1,000 to 10,000 rows, and how often the anytime-valid interval contains it at
+all of 100 looks. `GLBANDITS_LOGS` sets the number of logs of each kind, 1,000 by default.
+"""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.learning_logs import DIM, LearningLog, learning_log
+from glbandits.evaluation import AnytimeIntervals, Interval, evaluate
+from glbandits.maths.links import find_link
+
+ROWS = (1000, 2000, 5000, 10_000)
+LOOKS = 100
+FLOORS = (0.05, 0.1, 0.2)
+TARGETS = ("uniform", "good", "bad", "final")
+METHODS = ("normal ips", "normal snips", "normal dr", "fixed n", "anytime")
+
+
+class Outcome(NamedTuple):
+    """Of one log and target."""
+
+    target: str
+    covered: tuple[tuple[bool, ...], ...]
+    """For each of `ROWS`, whether each of `METHODS` contains the true value."""
+    widths: tuple[tuple[float, ...], ...]
+    at_all_looks: bool
+    """Whether the anytime-valid interval contains it at every look."""
+
+
+def outcomes_of(seed: int, floor: float, varying: bool) -> list[Outcome]:
+    """Simulate a log and evaluate all targets on it."""
+    simulated = learning_log(seed, ROWS[-1], floor=floor, varying=varying)
+    return [_outcome(simulated, target) for target in TARGETS]
+
+
+def _outcome(simulated: LearningLog, target: str) -> Outcome:
+    log, truth, probabilities = simulated.log, simulated.values[target], simulated.targets[target]
+    covered, widths = [], []
+    for rows in ROWS:
+        found = evaluate(log[:rows], probabilities[:rows])
+        assert found.headline is not None
+        fixed, anytime = found.headline.value.fixed_n, found.headline.value.interval
+        intervals = [found[name].normal for name in ("ips", "snips", "dr")]
+        intervals += [Interval(0.0, 1.0) if isinstance(one, str) else one for one in (fixed, anytime)]
+        covered.append(tuple(one.low <= truth <= one.high for one in intervals))
+        widths.append(tuple(one.high - one.low for one in intervals))
+    return Outcome(target, tuple(covered), tuple(widths), _covers_at_all_looks(simulated, target))
+
+
+def _covers_at_all_looks(simulated: LearningLog, target: str) -> bool:
+    sequence, step = AnytimeIntervals(DIM, find_link("logistic"), (0.0, 1.0)), ROWS[-1] // LOOKS
+    for start in range(0, ROWS[-1], step):
+        sequence.add(simulated.log[start : start + step], simulated.targets[target][start : start + step])
+        now = sequence.value(0.95)
+        if not now.low <= simulated.values[target] <= now.high:
+            return False
+    return True
+
+
+def report() -> None:
+    """Print a table for each floor and kind of arms."""
+    logs = int(os.environ.get("GLBANDITS_LOGS", "1000"))
+    print(f"coverage of 95 % intervals, and their mean width in units of that of normal dr; {logs} logs of each kind")
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for floor, varying in product(FLOORS, (True, False)):
+            work = partial(outcomes_of, floor=floor, varying=varying)
+            outcomes = [one for several in pool.map(work, range(logs)) for one in several]
+            print(f"\nfloor {floor}, arms that {'vary' if varying else 'stay the same'}")
+            print("\n".join(_lines(outcomes)))
+
+
+def _lines(outcomes: list[Outcome]) -> Iterator[str]:
+    yield f"{'target':8s} {'rows':>6s} " + " ".join(f"{name:>14s}" for name in METHODS) + "   at all looks"
+    for target in TARGETS:
+        of_target = [one for one in outcomes if one.target == target]
+        covered = np.mean([one.covered for one in of_target], axis=0)
+        widths = np.mean([one.widths for one in of_target], axis=0)
+        always = np.mean([one.at_all_looks for one in of_target])
+        for index, rows in enumerate(ROWS):
+            relative = widths[index] / widths[index, METHODS.index("normal dr")]
+            cells = " ".join(f"{c:7.3f} {w:5.2f}x" for c, w in zip(covered[index], relative, strict=True))
+            yield f"{target:8s} {rows:6d} {cells}" + (f"   {always:.3f}" if rows == ROWS[-1] else "")
