@@ -147,13 +147,6 @@ def test_embeddings_by_name_need_named_arms() -> None:
         evaluate(as_row_arms(log_with_probabilities()), TARGET, "mips", embeddings={"a": 0})
 
 
-def test_a_chosen_arm_of_probability_zero_is_refused() -> None:
-    wrong = LOGGING.copy()
-    wrong[3] = [1.0, 0.0, 0.0]
-    with pytest.raises(InvalidInput, match="above 0 for the chosen arm; .* in row 3"):
-        evaluate(replace(small_log(), probabilities=wrong), TARGET, "mips", embeddings=[0, 1, 2])
-
-
 def test_probabilities_of_another_shape_are_refused() -> None:
     with pytest.raises(InvalidInput, match="a column for each of the 3 arms; got shape \\(5, 2\\)"):
         replace(small_log(), probabilities=LOGGING[:, :2])

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from glbandits.evaluation import RowArms
+from glbandits.evaluation import Interval, RowArms
 from glbandits.evaluation.arm_features import part_of
 from glbandits.evaluation.support import WEIGHT_EDGES
 from glbandits.evaluation.targets import UniformTarget
@@ -75,11 +75,16 @@ def test_the_forest_has_every_estimate_once() -> None:
     assert len(log["x"]) == 2  # the rows that learners are judged on, and all
     assert [trace["name"] for trace in policies][-1] == "a &lt;model&gt;"
     for trace, one in zip(policies, tiny_study().judged, strict=True):
-        estimates = one.evaluation.estimates
-        assert trace["x"] == pytest.approx([estimate.value for estimate in estimates], rel=1e-5)
+        headline, estimates = one.evaluation.headline, one.evaluation.estimates
+        checks = [(one.value, one.normal.high) for one in estimates if one.name != "dr"]
+        assert headline is not None
+        assert isinstance(headline.value.fixed_n, Interval)
+        assert not isinstance(headline.value.interval, str)
+        value, intervals = headline.value.value, (headline.value.interval, headline.value.fixed_n)
+        known = [(value, interval.high) for interval in intervals] + checks
+        assert trace["x"] == pytest.approx([value for value, _ in known], rel=1e-5)
         high = [x + more for x, more in zip(trace["x"], trace["error_x"]["array"], strict=True)]
-        told = [one.value if math.isnan(one.normal.high) else one.normal.high for one in estimates]
-        assert high == pytest.approx(told, rel=1e-4)
+        assert high == pytest.approx([value if math.isnan(end) else end for value, end in known], rel=1e-4)
     places = [y for trace in chart["data"] for y in trace["y"]]
     assert len(set(places)) == len(places) == len(chart["layout"]["yaxis"]["tickvals"])
 
@@ -123,7 +128,9 @@ def test_the_record_says_the_same_to_programs(written: tuple[Path, Path]) -> Non
         for estimate, known in zip(told["estimates"], one.evaluation.estimates, strict=True):
             assert estimate["value"] == known.value
             assert estimate["normal"] == [None if math.isnan(end) else end for end in known.normal]
-            assert (estimate["for_any_number_of_rows"] is None) == (estimate["why_none"] is not None)
+        assert one.evaluation.headline is not None
+        assert told["headline"]["value"]["value"] == one.evaluation.headline.value.value
+        assert told["headline"]["gain"]["anytime"]["low"] <= told["headline"]["gain"]["anytime"]["high"]
         assert sum(told["support"]["weight_counts"]) == round(
             told["support"]["rows"] * (1 - told["support"]["unused_share"])
         )

@@ -58,5 +58,5 @@ def test_every_chart_is_drawn(opened: Any) -> None:
     for name, chart in drawn.items():
         assert 300 < chart["width"] <= chart["room"], name
         assert chart["seen"] >= 4, name
-    assert drawn["chart-estimates"]["seen"] == 2 + 5 * 3  # the log on two sets of rows, and three estimates each
+    assert drawn["chart-estimates"]["seen"] == 2 + 5 * 4  # the log twice; two intervals of dr, snips and dm
     assert drawn["chart-estimates"]["hover"] == "closest"

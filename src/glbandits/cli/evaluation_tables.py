@@ -5,38 +5,26 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.table import Table
 
-from glbandits.experiments.evaluation_report.numbers import between, checks, gain_on_log, logged_interval, shown
+from glbandits.experiments.evaluation_report.numbers import answers, between, logged_interval, shown
 from glbandits.experiments.log_study import Judged, LogStudy
 
 
 def estimates_table(study: LogStudy) -> Table:
     """Every estimate with its interval, and what the log itself earned."""
     table = Table(title=f"Mean reward of a decision: {escape(study.source)}", title_justify="left")
-    level = f"{study.questions.level:.0%}"
+    level = f"{study.questions.level:.0%} interval"
     for column in ("policy", "estimator"):
         table.add_column(column, overflow="fold")
-    for column in ("mean reward", f"{level} at every n", f"{level} at this n only", "more than the log"):
+    for column in ("mean reward", level, "more than the log"):
         table.add_column(column, justify="right", overflow="fold")
     for one in study.judged:
-        headline = one.evaluation.headline
-        if headline is not None:
-            anytime = headline.value.anytime
-            table.add_row(
-                escape(one.label),
-                "dr",
-                shown(headline.value.value),
-                anytime if isinstance(anytime, str) else between(anytime.interval),
-                between(headline.value.fixed_n),
-                gain_on_log(one.evaluation),
-            )
-        for check in checks(one.evaluation):
-            table.add_row(
-                escape(one.label), f"{check.name}, a check", shown(check.value), "", between(check.normal), ""
-            )
+        for answer in answers(one.evaluation):
+            interval = between(answer.interval)
+            table.add_row(escape(one.label), answer.name, shown(answer.value), interval, answer.gain)
         table.add_section()
     for first, part in study.parts.items():
         where = "" if len(study.parts) == 1 else f", {study.rows_in_words(first)}"
-        table.add_row(f"the log itself{where}", "", shown(part.logged), "", between(logged_interval(part)), "")
+        table.add_row(f"the log itself{where}", "", shown(part.logged), between(logged_interval(part)), "")
     return table
 
 

@@ -40,12 +40,6 @@ class Embeddings:
         )
         same = (codes == codes[np.arange(len(block)), block.chosen][:, np.newaxis]) & block.there
         wanted, logged = (np.einsum("ak,ak->a", same, given) for given in (target, block.probabilities))
-        if not (logged > 0.0).all():
-            row = int(np.argmin(logged > 0.0))
-            raise InvalidInput(
-                f"probabilities must be above 0 for the chosen arm; got {block.probabilities[row].tolist()} in row "
-                f"{first + row}, which chose arm {block.chosen[row]}"
-            )
         weights: Floats = wanted / logged
         return weights
 

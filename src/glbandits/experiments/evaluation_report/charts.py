@@ -10,7 +10,7 @@ from glbandits.evaluation import ArmSupport, Evaluation
 from glbandits.evaluation.intervals import UNKNOWN
 from glbandits.evaluation.learning_curve import LearningCurve
 from glbandits.evaluation.support import WEIGHT_EDGES
-from glbandits.experiments.evaluation_report.numbers import checks, logged_interval, shown
+from glbandits.experiments.evaluation_report.numbers import answers, logged_interval, shown
 from glbandits.experiments.log_study import LogStudy
 from glbandits.experiments.report.chart_data import Curve
 from glbandits.experiments.report.plotly_helpers import SMALL, Chart, band, base_layout, line, plain, short
@@ -60,15 +60,10 @@ def _logged_rows(study: LogStudy) -> list[tuple[str, float, float, float]]:
 
 
 def _estimated_rows(evaluation: Evaluation) -> list[tuple[str, float, float, float]]:
-    rows = [(f"{one.name}, normal", one.value, *one.normal) for one in checks(evaluation)]
-    if evaluation.headline is None:
-        return rows
-    value = evaluation.headline.value
-    fixed = UNKNOWN if isinstance(value.fixed_n, str) else value.fixed_n
-    headline = [("dr, at this n only", value.value, *fixed)]
-    if not isinstance(value.anytime, str):
-        headline.insert(0, ("dr, at every n", value.value, *value.anytime.interval))
-    return headline + rows
+    return [
+        (one.name, one.value, *(UNKNOWN if isinstance(one.interval, str) else one.interval))
+        for one in answers(evaluation)
+    ]
 
 
 def _heading(label: str, colour: str, place: int) -> Chart:

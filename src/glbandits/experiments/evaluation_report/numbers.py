@@ -1,10 +1,11 @@
 """Numbers as they are printed, in the page and on the command line."""
 
 import math
+from typing import NamedTuple
 
 from scipy.special import ndtri
 
-from glbandits.evaluation import Estimate, Evaluation, Interval
+from glbandits.evaluation import AnytimeInterval, Evaluation, Interval
 
 UNKNOWN = "unknown"
 
@@ -21,7 +22,7 @@ def shown(value: float, *, sign: bool = False) -> str:
     return f"{value:{'+' if sign else ''}.{decimals}f}"
 
 
-def between(interval: Interval | str) -> str:
+def between(interval: Interval | str, *, sign: bool = False) -> str:
     """An interval; or why there is none, as it is.
 
     >>> between(Interval(0.25, 0.5)), between("rewards have no bounds")
@@ -29,21 +30,38 @@ def between(interval: Interval | str) -> str:
     """
     if isinstance(interval, str):
         return interval
-    return f"{shown(interval.low)} to {shown(interval.high)}" if math.isfinite(interval.low) else UNKNOWN
+    if not math.isfinite(interval.low):
+        return UNKNOWN
+    return f"{shown(interval.low, sign=sign)} to {shown(interval.high, sign=sign)}"
 
 
-def gain_on_log(evaluation: Evaluation) -> str:
-    """How much more than the log's own policy the target earns, with the interval that holds at every n."""
-    if evaluation.headline is None:
-        return ""
-    gain = evaluation.headline.gain
-    share = f" ({gain.value / evaluation.logged:+.0%})" if evaluation.logged > 0.0 else ""
-    return f"{shown(gain.value, sign=True)}{share}, {between(gain.interval)}"
+class Answer(NamedTuple):
+    """A row of a table: an estimate with one of its intervals."""
+
+    name: str
+    value: float
+    interval: Interval | str
+    """Or why there is none."""
+    gain: str
+    """How much more than the log's own policy the target earns, an interval; "" if it was not estimated."""
 
 
-def checks(evaluation: Evaluation) -> list[Estimate]:
-    """The estimates that a headline is checked with: all but the same once more."""
-    return [one for one in evaluation.estimates if evaluation.headline is None or one.name != "dr"]
+def answers(evaluation: Evaluation) -> list[Answer]:
+    """The headline with both of its intervals, then the estimates that it can be checked with."""
+    rows = []
+    if evaluation.headline is not None:
+        value, gain = evaluation.headline.value, evaluation.headline.gain
+        for name, interval, more in (
+            ("dr, at every n", value.anytime, gain.anytime),
+            ("dr, at this n only", value.fixed_n, gain.fixed_n),
+        ):
+            interval, more = (one.interval if isinstance(one, AnytimeInterval) else one for one in (interval, more))
+            rows.append(Answer(name, value.value, interval, between(more, sign=True)))
+    return rows + [
+        Answer(f"{one.name}, a check", one.value, one.normal, "")
+        for one in evaluation.estimates
+        if evaluation.headline is None or one.name != "dr"
+    ]
 
 
 def logged_interval(evaluation: Evaluation) -> Interval:

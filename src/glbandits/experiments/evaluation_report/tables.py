@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from glbandits.evaluation import ArmSupport
-from glbandits.experiments.evaluation_report.numbers import between, checks, gain_on_log, logged_interval, shown
+from glbandits.experiments.evaluation_report.numbers import answers, between, logged_interval, shown
 from glbandits.experiments.log_study import LogStudy
 from glbandits.experiments.report.html_elements import NONE, significant, table
 
@@ -13,28 +13,15 @@ MOST_ROWS = 200
 
 def estimates_table(study: LogStudy) -> str:
     """Every estimate with all of its intervals, and the log's own mean."""
-    level = f"{study.questions.level:.0%}"
-    columns = (
-        "policy",
-        "estimator",
-        "mean reward",
-        f"{level} at every n",
-        f"{level} at this n only",
-        "more than the log",
-    )
-    rows = []
-    for one in study.judged:
-        if one.evaluation.headline is not None:
-            value, gain = one.evaluation.headline.value, gain_on_log(one.evaluation)
-            anytime = value.anytime if isinstance(value.anytime, str) else between(value.anytime.interval)
-            rows.append([one.label, "dr", shown(value.value), anytime, between(value.fixed_n), gain])
-        rows += [
-            [one.label, f"{check.name}, a check", shown(check.value), NONE, between(check.normal), NONE]
-            for check in checks(one.evaluation)
-        ]
+    columns = ("policy", "estimator", "mean reward", f"{study.questions.level:.0%} interval", "more than the log")
+    rows = [
+        [one.label, answer.name, shown(answer.value), between(answer.interval), answer.gain or NONE]
+        for one in study.judged
+        for answer in answers(one.evaluation)
+    ]
     for first, part in study.parts.items():
         interval = between(logged_interval(part))
-        rows.append(["the log itself", study.rows_in_words(first), shown(part.logged), NONE, interval, NONE])
+        rows.append(["the log itself", study.rows_in_words(first), shown(part.logged), interval, NONE])
     return table(columns, rows)
 
 
