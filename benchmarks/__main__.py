@@ -24,6 +24,7 @@ NAMES = (
     "r6a",
     "progressive_replay",
     "coverage",
+    "coverage_figures",
     "service",
 )
 

@@ -68,6 +68,27 @@ def test_probabilities_of_all_arms_narrow_the_interval(learned: LearningLog) -> 
     assert widths[0] <= widths[1] < widths[2]
 
 
+def test_one_propensity_tells_the_probabilities_of_two_arms() -> None:
+    rng = np.random.default_rng(3)
+    chosen = (rng.random(2000) < 0.3).astype(np.int64)
+    rewards, propensities = rng.integers(0, 2, 2000).astype(np.float64), np.where(chosen == 1, 0.3, 0.7)
+    intervals = []
+    for probabilities in (None, np.tile([0.7, 0.3], (2000, 1))):
+        arms = FixedArms(np.eye(2), rows=2000)
+        log = LoggedData(
+            chosen=chosen,
+            rewards=rewards,
+            propensities=propensities,
+            probabilities=probabilities,
+            arms=arms,
+            link="logistic",
+        )
+        headline = evaluate(log, "uniform").headline
+        assert headline is not None
+        intervals.append(headline.value.interval)
+    assert intervals[0] == pytest.approx(intervals[1])
+
+
 def test_a_wrong_least_propensity_is_refused(learned: LearningLog) -> None:
     with pytest.raises(InvalidInput, match=r"least_propensity is 0\.5, but a row has the propensity 0\.01"):
         evaluate(without_probabilities(learned.log), "uniform", least_propensity=0.5)

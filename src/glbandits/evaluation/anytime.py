@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glbandits.errors import InvalidInput
+from glbandits.evaluation.arm_features import RowArms
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.evaluation.reward_models import SequentialGlm
@@ -90,8 +91,8 @@ class AnytimeIntervals:
         predicted = np.clip((self._model.expect(block) - self._lowest) / self._scale, 0.0, 1.0)
         predicted[~block.there] = 0.0
         weights = target[np.arange(len(block)), block.chosen] / block.propensities
-        logged, chosen = block.probabilities, block.chosen
-        reach = self._reach(block, target)
+        logged, chosen = _probabilities(block), block.chosen
+        reach = self._reach(block, target, logged)
         self._value.add(
             measure=target, reach=reach, chosen=chosen, weights=weights, rewards=rewards, predicted=predicted
         )
@@ -117,9 +118,9 @@ class AnytimeIntervals:
             )
         self._model.learn(block)
 
-    def _reach(self, block: LoggedData, target: Floats) -> Floats | None:
-        if block.probabilities is not None:
-            return _ratio(target, block.probabilities)
+    def _reach(self, block: LoggedData, target: Floats, logged: Floats | None) -> Floats | None:
+        if logged is not None:
+            return _ratio(target, logged)
         if self._least is None:
             return None
         assert block.propensities is not None
@@ -162,6 +163,15 @@ def why_none(head: LoggedData, reward_range: tuple[float, float]) -> str | None:
     if head.clusters is not None:
         return "rows of one cluster depend on each other"
     return None
+
+
+def _probabilities(block: LoggedData) -> Floats | None:
+    """Of all arms, as far as the log tells: of two arms that all rows have, one propensity tells both."""
+    if block.probabilities is not None or block.arms.most != 2 or isinstance(block.arms, RowArms):
+        return block.probabilities
+    assert block.propensities is not None
+    of_first = np.where(block.chosen == 0, block.propensities, 1.0 - block.propensities)
+    return np.stack([of_first, 1.0 - of_first], axis=1)
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
