@@ -114,10 +114,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Segments that have begun."""
     of_model: int = 0
     """Decisions since the model was last replaced."""
-    predicted: tuple[float, float] = (0.5, 0.5)
+    means: tuple[float, float] = (0.0, 0.0)
     """Mean rewards of decisions that showed the baseline, and of the others."""
-    counts: tuple[int, int] = (1, 1)
-    """How many decisions each of the two means is worth."""
+    counts: tuple[int, int] = (0, 0)
+    """How many of each there were."""
     limits: Limits | None = None
     """Of the rewards of the last decision."""
     unlimited: int = 0
@@ -148,7 +148,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
                 evidence = replace(evidence, unlimited=evidence.unlimited + 1)
             else:
                 rows.append(evidence._row(settled, reward, limits))
-                evidence = evidence._predicting(rows[-1], limits)
+                evidence = evidence._with_reward(rows[-1], limits)
         return evidence._with_rows(np.array(rows)) if rows else evidence
 
     def _row(self, settled: SettledDecision, reward: float, limits: Limits) -> Row:
@@ -160,19 +160,25 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
             decision.shown == baseline,
             bool(settled.rewards),
             min(max(scaled, 0.0), 1.0),  # a sum of rewards may be beyond the limits
-            *self.predicted,
+            *self._predicted(),
         )
 
-    def _predicting(self, row: Row, limits: Limits) -> "Evidence":
-        """Learn the reward of a row."""
-        (baseline, others), (shown, not_shown) = self.predicted, self.counts
+    def _predicted(self) -> tuple[float, float]:
+        """Rewards of the baseline and of others: each mean, with one decision of the mean of both before it."""
+        baseline, others = self.means[0] * self.counts[0], self.means[1] * self.counts[1]
+        both = (0.5 + baseline + others) / (1 + sum(self.counts))
+        return (baseline + both) / (self.counts[0] + 1), (others + both) / (self.counts[1] + 1)
+
+    def _with_reward(self, row: Row, limits: Limits) -> "Evidence":
+        """Return the evidence with a reward in the means."""
+        (baseline, others), (shown, not_shown) = self.means, self.counts
         if row.showed_baseline:
             shown += 1
             baseline += (row.reward - baseline) / min(shown, MEMORY)
         else:
             not_shown += 1
             others += (row.reward - others) / min(not_shown, MEMORY)
-        return replace(self, predicted=(baseline, others), counts=(shown, not_shown), limits=limits)
+        return replace(self, means=(baseline, others), counts=(shown, not_shown), limits=limits)
 
     def _with_rows(self, rows: Floats) -> "Evidence":
         evidence, start = self, 0
