@@ -69,7 +69,7 @@ def test_real_difference_is_called(means: tuple[float, ...], verdict: Verdict) -
 
 
 def test_present_model_is_judged_apart_from_the_past() -> None:
-    """The baseline is the worst for 2,000 decisions, and then the best for 8,000, while the policy stays as it is."""
+    """The baseline is the worst for 5,000 decisions, and then the best for 5,000, while the policy stays as it is."""
     rng, n = np.random.default_rng(1), 10_000
     model = np.tile([0.3, 0.35, 0.35], (n, 1))
     shown = rng.choice(3, n, p=model[0]).astype(np.float64)

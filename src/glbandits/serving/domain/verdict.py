@@ -140,6 +140,6 @@ def _with_forecast(judged: Judgement, more: float, evidence: Evidence) -> Judgem
     if not math.isfinite(more):
         return judged
     recent = evidence.present or evidence.past
-    wait = round(math.ceil(more) * (recent.last - recent.first) / recent.decisions)
+    wait = round(math.ceil(more) * (recent.last - recent.first) / max(1, recent.decisions - 1))
     expected_at = evidence.past.last + wait if 0 < wait < LONGEST_FORECAST else None
     return judged._replace(decisions_needed=math.ceil(more), expected_at=expected_at)
