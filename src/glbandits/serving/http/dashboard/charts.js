@@ -142,8 +142,9 @@ class ShareChart extends TimeChart {
 
 /** A difference with its interval, and 0, on a scale that has room for all the numbers given. */
 function drawInterval(plot, { difference, low, high }, look, numbers) {
+  plot.hidden = difference === null;
   const room = plot.clientWidth, middle = 20;
-  if (difference === null || room < 100) return plot.replaceChildren();
+  if (room < 100) return plot.replaceChildren();
   const least = Math.min(0, ...numbers), most = Math.max(0, ...numbers), margin = 0.06 * (most - least) || 1;
   const from = least - margin, to = most + margin;
   const x = (value) => 8 + ((value - from) / (to - from)) * (room - 16);
