@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from glbandits.maths.confidence_sequence import BETS, LOG_SHARES, ConfidenceSequence, LowerSequence
+from glbandits.maths.confidence_sequence import BETS, GRID_VERSION, LOG_SHARES, ConfidenceSequence, LowerSequence
 from glbandits.records import Floats, Ints
 
 ARMS = 3
@@ -149,3 +149,22 @@ def test_one_row_says_nothing() -> None:
     sequence = ConfidenceSequence(0.0)
     assert math.isnan(sequence.mean)
     assert sequence.interval(0.95) == (0.0, 1.0)
+
+
+def test_sequence_goes_on_from_its_saved_state() -> None:
+    rows, predicted, target = rows_of(6), np.full((400, ARMS), 0.4), np.array([-1.0, 1.0, 0.0])
+    whole, first = ConfidenceSequence(-1.0), ConfidenceSequence(-1.0)
+    for part in (slice(0, 150), slice(150, 400)):
+        add_rows(whole, target, rows, predicted, part)
+    add_rows(first, target, rows, predicted, slice(0, 150))
+    second = ConfidenceSequence.from_state(-1.0, first.state())
+    add_rows(second, target, rows, predicted, slice(150, 400))
+    assert second.state() == whole.state()
+    assert second.interval(0.95) == whole.interval(0.95)
+    assert ConfidenceSequence.from_state(-1.0, ()).state() == ConfidenceSequence(-1.0).state()
+
+
+def test_other_grid_needs_another_version() -> None:
+    """Services have saved states. If this fails, increase GRID_VERSION and write the new numbers here."""
+    grid = (GRID_VERSION, len(BETS), round(float(BETS.sum()), 9), round(float(BETS @ LOG_SHARES), 9))
+    assert grid == (1, 12, 0.49987793, -1.463667856)

@@ -14,7 +14,7 @@ from glbandits.evaluation.arm_features import RowArms
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.evaluation.reward_models import SequentialGlm
-from glbandits.maths.confidence_sequence import ConfidenceSequence
+from glbandits.maths.confidence_sequence import ConfidenceSequence, rows_to_exclude_zero
 from glbandits.maths.links import Link
 from glbandits.records import Floats
 
@@ -43,14 +43,8 @@ class AnytimeInterval:
         return not self.low <= 0.0 <= self.high
 
     def rows_to_exclude_zero(self) -> float:
-        """About how many rows are needed in all until the sign is known, if the estimate is right; may be infinite.
-
-        Intervals shrink like 1 / sqrt(rows).
-        """
-        if self.excludes_zero:
-            return float(self.rows)
-        reach = self.value - self.low if self.value > 0.0 else self.high - self.value
-        return self.rows * (reach / abs(self.value)) ** 2 if self.value else math.inf
+        """About how many rows are needed in all until the sign is known, if the estimate is right; may be infinite."""
+        return rows_to_exclude_zero(self.rows, self.value, self.low, self.high)
 
 
 class AnytimeIntervals:

@@ -20,6 +20,7 @@ X_i is bounded below for any weight (after Waudby-Smith et al., arXiv:2210.10768
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import brentq
@@ -32,6 +33,8 @@ BETS: Floats = np.ldexp(0.25, -np.arange(12))
 _SHARES = np.exp(-np.square(np.arange(12) - 4.0) / 8.0) + 0.02
 LOG_SHARES: Floats = np.log(_SHARES / _SHARES.sum())
 """Logarithms of the shares of the capital. Most is on bets that suit 1,000 to 100,000 rows."""
+GRID_VERSION = 1
+"""Increase it with every change of `BETS` or `LOG_SHARES`: a saved state is of no use with others."""
 LARGEST_LOSS = 0.5
 """The largest share of its capital that a bet can lose in one row."""
 PRIOR_ROWS = 10.0
@@ -63,6 +66,15 @@ class LowerSequence:
         self.rows += rows
         self.term_sum += float(terms[-1].sum())
         self.centre_sum += float(centres.sum())
+
+    def state(self) -> list[float]:
+        """Return all that `set_state` needs to go on from here."""
+        return [float(self.rows), self.term_sum, self.centre_sum, *self.log_capital.tolist()]
+
+    def set_state(self, state: Sequence[float]) -> None:
+        """Go on from a saved state."""
+        self.rows, self.term_sum, self.centre_sum = int(state[0]), state[1], state[2]
+        self.log_capital = np.array(state[3:], dtype=np.float64)
 
     def log_evidence(self, value: float) -> float:
         """Return the logarithm of the capital won against "the running mean is at most `value`".
@@ -97,6 +109,21 @@ class ConfidenceSequence:
         self.below = LowerSequence(-1.0, -low)
         """Bounds the mean times -1 from below."""
         self._sum = 0.0
+
+    @classmethod
+    def from_state(cls, low: float, state: Sequence[float]) -> "ConfidenceSequence":
+        """Go on from a state that `state` returned under the same `GRID_VERSION`; an empty one is the beginning."""
+        sequence = cls(low)
+        if state:
+            middle = (len(state) + 1) // 2
+            sequence._sum = state[0]
+            sequence.above.set_state(state[1:middle])
+            sequence.below.set_state(state[middle:])
+        return sequence
+
+    def state(self) -> tuple[float, ...]:
+        """Return a few numbers from which `from_state` makes the same sequence again."""
+        return (self._sum, *self.above.state(), *self.below.state())
 
     @property
     def rows(self) -> int:
@@ -141,6 +168,20 @@ class ConfidenceSequence:
         """Return bounds that all hold at once, at every row, with probability `level`."""
         alpha = (1.0 - level) / 2.0
         return self.above.bound(alpha), -self.below.bound(alpha)
+
+
+def rows_to_exclude_zero(rows: int, value: float, low: float, high: float) -> float:
+    """About how many rows are needed in all until the sign is known, if the estimate is right; may be infinite.
+
+    Intervals shrink like 1 / sqrt(rows).
+
+    >>> rows_to_exclude_zero(100, 0.1, -0.1, 0.3)
+    400.0
+    """
+    if not low <= 0.0 <= high:
+        return float(rows)
+    reach = value - low if value > 0.0 else high - value
+    return rows * (reach / abs(value)) ** 2 if value else math.inf
 
 
 def _limited_terms(

@@ -41,5 +41,9 @@ class Site(ServedSite):
 
     def set_mode(self, mode: Mode) -> None:
         """Change who decides."""
+        self.configure(mode=mode)
+
+    def configure(self, **changed: Any) -> None:
+        """Change the configuration of the default loop."""
         loop = self.service.loop("default")
-        loop.configure(msgspec.structs.replace(loop.configuration, mode=mode))
+        loop.configure(msgspec.structs.replace(loop.configuration, **changed))

@@ -43,21 +43,46 @@ def play(site: Site, rounds: int, actions: tuple[str, ...] = ("x", "y", "z")) ->
 class TestStatistics:
     def test_before_the_first_decision(self, site: Site) -> None:
         told = figures(site)
-        assert (told["loop"], told["window"], told["verdict"], told["decisions"]) == ("default", "hour", "early", 0)
-        assert [told[name] for name in ("reward", "baseline", "difference", "delays", "points")] == [None] * 4 + [[]]
+        assert (told["loop"], told["window"], told["decisions"], told["unlimited"]) == ("default", "hour", 0, 0)
+        assert [told[name] for name in ("reward", "baseline", "delays", "points")] == [None] * 3 + [[]]
+        assert told["past"] == told["present"]
+        assert (told["past"]["verdict"], told["past"]["decisions"], told["past"]["since"]) == ("early", 0, None)
         assert told["learner"] == {"running": False, "learnedAt": None, "lag": 0.0, "failures": 0, "setAside": 0}
 
     def test_say_that_a_loop_is_better_than_its_baseline(self, site: Site) -> None:
-        """The baseline has a chance of a tenth at least: fewer than 30 among 600 happen once in 10^5 times."""
+        site.configure(reward_range=(0.0, 1.0))
         play(site, 600)
         told = figures(site)
-        assert (told["verdict"], told["decisions"], told["learned"]) == ("better", 600, 600)
+        assert (told["decisions"], told["learned"], told["missing"]) == (600, 600, told["baselineShown"])
         assert told["baseline"] == {"value": 0.0, "error": 0.0}
         assert told["reward"]["value"] == pytest.approx(1 - told["baselineShown"] / 600)
-        assert told["missing"] == told["baselineShown"]
-        assert told["difference"]["value"] == told["reward"]["value"]
         assert told["delays"]["median"] == pytest.approx(2.0, rel=0.05)
         assert sum(one["decisions"] for one in told["actions"]) == 600
+        past, present = told["past"], told["present"]
+        assert (past["verdict"], past["decisions"], past["since"]) == ("better", 600, "1970-01-01T00:00:03Z")
+        assert 0.3 < past["low"] < past["difference"] <= past["high"] <= 1.0
+        assert (past["decisionsNeeded"], past["expectedAt"]) == (None, None)
+        assert (present["verdict"], present["decisions"], present["decisionsNeeded"]) == ("early", 0, 424)
+        assert present["expectedAt"] == "1970-01-01T00:34:09Z"
+
+    def test_verdict_does_not_depend_on_the_window(self, site: Site) -> None:
+        site.configure(reward_range=(0.0, 1.0))
+        play(site, 200)
+        site.now += 2 * 3_600_000_000
+        play(site, 20)
+        told = [figures(site, f"/v1/statistics?window={window}") for window in ("hour", "day")]
+        assert [one["decisions"] for one in told] == [20, 220]
+        assert told[0]["past"] == told[1]["past"]
+        assert told[0]["past"]["decisions"] == 220
+
+    def test_rewards_without_limits_get_no_verdict(self, site: Site) -> None:
+        play(site, 200)
+        told = figures(site)
+        assert (told["past"]["verdict"], told["present"]["verdict"], told["unlimited"]) == (
+            "unlimited",
+            "unlimited",
+            200,
+        )
 
     def test_points_add_up_to_the_whole(self, site: Site) -> None:
         play(site, 60)

@@ -26,9 +26,9 @@ return document.querySelector('#live').dataset.state === 'live'
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A server whose default loop has learned that the first of three arms, the baseline, is the worst."""
-    with running(tmp_path_factory.mktemp("server"), "--loops", "default,quiet,even") as server:
+    with running(tmp_path_factory.mktemp("server"), "--loops", "default,quiet,even,unlimited") as server:
         connection = server.connect()
-        settings = {"width": 2, "rewardWait": 0.5, "exploration": 0.5, "modelUpdate": 0.1}
+        settings = {"width": 2, "rewardWait": 0.5, "exploration": 0.5, "modelUpdate": 0.1, "rewardRange": [0, 1]}
         assert ask(connection, "PUT", "/v1/configuration", settings, server.key).status == 200
         for number in range(0, DECISIONS, 50):
             decide = [
@@ -124,8 +124,11 @@ def test_key_in_the_address_is_taken_and_removed(browser: Any, server: Running) 
     assert browser.current_url == f"{server.address}/dashboard"
 
 
-def test_says_that_it_is_learning(opened: Any) -> None:
-    assert text(opened, "headline") == "Learning"
+def test_says_that_it_is_better_and_of_which_decisions(opened: Any) -> None:
+    assert text(opened, "headline") == "Better than the baseline so far"
+    assert f"over all {DECISIONS + 1} decisions since " in text(opened, "past")
+    assert "Judged once it has learned from 1,024 decisions: 623 more, about " in text(opened, "present")
+    assert opened.execute_script("return document.querySelectorAll('#past svg').length") == 1
     assert f"over {DECISIONS + 1} decisions" in text(opened, "sentence")
     assert "against 0.00" in text(opened, "sentence")
 
@@ -289,11 +292,22 @@ def test_long_action_ids_are_cut_off(browser: Any, server: Running, size: tuple[
     assert outside == 0
 
 
-def test_interval_with_zero_is_no_clear_difference(browser: Any, server: Running) -> None:
+def test_interval_with_zero_is_too_early(browser: Any, server: Running) -> None:
     visit(browser, f"{server.address}/loops/even/dashboard")
     enter(browser, server.key)
-    seen(browser, "return document.getElementById('headline').textContent === 'No clear difference yet'")
-    assert "interval of the difference is 0.000 to 0.000" in text(browser, "remark")
+    seen(browser, "return document.getElementById('headline').textContent === 'Too early: 301 decisions'")
+    assert "Too early to tell: " in text(browser, "past")
+
+
+def test_unlimited_rewards_need_limits(browser: Any, server: Running) -> None:
+    settings = {"width": 2, "rewardWait": 0.1, "modelUpdate": 0.1}
+    assert server.ask("PUT", "/loops/unlimited/v1/configuration", settings).status == 200
+    assert server.ask("POST", "/loops/unlimited/v1/decide", {"arms": ARMS}).status == 200
+    visit(browser, f"{server.address}/loops/unlimited/dashboard")
+    enter(browser, server.key)
+    seen(browser, "return document.getElementById('headline').textContent === 'Reward limits are needed'")
+    assert "Set rewardRange in its configuration" in text(browser, "sentence")
+    assert browser.execute_script("return document.getElementById('judgements').hidden")
 
 
 def test_rewards_out_of_range_are_counted(browser: Any, server: Running) -> None:
@@ -324,13 +338,13 @@ def test_a_wrong_key_is_told_and_a_right_one_stays_in_the_tab(browser: Any, serv
 def test_is_live_and_goes_from_loop_to_loop(browser: Any, server: Running) -> None:
     visit(browser, f"{server.address}/loops/quiet/dashboard")
     enter(browser, server.key)
-    seen(browser, "return document.getElementById('headline').textContent === 'Too early: 0 events'")
+    seen(browser, "return document.getElementById('headline').textContent === 'Too early: 0 decisions'")
     assert "No decision is old enough" in text(browser, "sentence")
-    settings = {"width": 2, "rewardWait": 0.1, "modelUpdate": 0.1}
+    settings = {"width": 2, "rewardWait": 0.1, "modelUpdate": 0.1, "rewardRange": [0, 1]}
     assert server.ask("PUT", "/loops/quiet/v1/configuration", settings).status == 200
     assert server.ask("POST", "/loops/quiet/v1/decide", {"arms": ARMS}).status == 200
     seen(browser, "return document.getElementById('sentence').textContent.includes('over 1 decision in')")
-    seen(browser, "return document.querySelectorAll('#loop option').length === 3")
+    seen(browser, "return document.querySelectorAll('#loop option').length === 4")
     assert browser.execute_script("return document.getElementById('loop').value") == "quiet"
     browser.execute_script(
         "const choice = document.getElementById('loop');"

@@ -4,6 +4,8 @@ import msgspec
 
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
+from glbandits.maths.confidence_sequence import GRID_VERSION
+from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import LoopConfig
 
 
@@ -23,6 +25,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     bandit: bytes
     set_aside: int = 0
     """Decisions that could not be learned, since the log was begun. 0 in a snapshot of an older version."""
+    evidence: Evidence = Evidence()
+    """From the decisions that the model has learned. It begins anew after a snapshot of an older version."""
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
@@ -32,7 +36,9 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
 def decode_snapshot(body: bytes) -> Snapshot:
     """What `encode_snapshot` has encoded."""
-    return msgspec.msgpack.decode(body, type=Snapshot)
+    snapshot = msgspec.msgpack.decode(body, type=Snapshot)
+    usable = snapshot.evidence.version == GRID_VERSION
+    return snapshot if usable else msgspec.structs.replace(snapshot, evidence=Evidence())
 
 
 def fresh_model(configuration: LoopConfig) -> Bandit:

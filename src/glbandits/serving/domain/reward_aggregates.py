@@ -8,7 +8,6 @@ errors are those of the delta method.
 import math
 from collections import defaultdict
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -19,12 +18,6 @@ NAMES = 64
 """Actions that a tally tells apart. It holds twice as many before it forgets the names of the rarest."""
 STEPS = 8
 """Steps of the delay's scale for each doubling: a quantile is within 5 % of the truth."""
-ENOUGH, ENOUGH_OF_BASELINE = 100, 30
-"""Decisions, and how many of the baseline they are worth, below which it is too early to say anything."""
-MOST_UNSUPPORTED = 0.1
-"""The share of decisions without any chance of the baseline, above which the rest does not speak for all."""
-Z95 = 1.96
-"""Standard errors of a 95 % interval to each side."""
 
 
 class Estimate(NamedTuple):
@@ -32,23 +25,6 @@ class Estimate(NamedTuple):
 
     value: float
     error: float
-
-
-class Verdict(StrEnum):
-    """Is it learning? By the 95 % interval of the difference to the baseline."""
-
-    EARLY = "early"
-    """Too few decisions, or too few that say something of the baseline."""
-    SILENT = "silent"
-    """No reward came in time: every decision counts the default."""
-    APPRENTICE = "apprentice"
-    """The baseline was always shown, so there is nothing to compare."""
-    BLIND = "blind"
-    """In too many decisions the baseline had no chance: they say nothing of it."""
-    BETTER = "better"
-    SAME = "same"
-    """The interval has 0 in it."""
-    WORSE = "worse"
 
 
 def baseline_of(decision: Decision) -> int:
@@ -72,8 +48,6 @@ class Tally:
     """The draw was not the model's most likely action."""
     agreed: int = 0
     """The draw was the baseline."""
-    online: int = 0
-    """Learned, and shown by the draw."""
     learned: int = 0
     set_aside: int = 0
     """Not learned, because the rewards aggregate to no usable number."""
@@ -81,13 +55,10 @@ class Tally:
     """Learned with the default, for want of a reward."""
     baseline_shown: int = 0
     """Learned, and the baseline was shown."""
-    unsupported: int = 0
-    """Learned, though the baseline had no chance: the estimate of its reward says nothing of these."""
     r: float = 0.0
     rr: float = 0.0
     w: float = 0.0
     wr: float = 0.0
-    wrr: float = 0.0
     ww: float = 0.0
     wwr: float = 0.0
     wwrr: float = 0.0
@@ -144,35 +115,6 @@ class Tally:
         """The sum of w^2 (r - mean)^2."""
         return self.wwrr - mean * (2.0 * self.wwr - mean * self.ww)
 
-    @property
-    def difference(self) -> Estimate | None:
-        """How much more was earned than the baseline would have. The two are estimated from the same decisions."""
-        reward, baseline = self.reward, self.baseline
-        if reward is None or baseline is None:
-            return None
-        R, B, n = reward.value, baseline.value, self.learned
-        together = self.wrr - (R + B) * self.wr + R * B * self.w
-        variance = reward.error**2 + baseline.error**2 - 2.0 * together / (n * self.w)
-        return Estimate(R - B, _root(variance))
-
-    @property
-    def verdict(self) -> Verdict:
-        """What the sums say."""
-        difference = self.difference
-        if self.learned < ENOUGH:
-            return Verdict.EARLY
-        if self.missing == self.learned:
-            return Verdict.SILENT
-        if not self.online:
-            return Verdict.APPRENTICE
-        if self.unsupported > MOST_UNSUPPORTED * self.learned:
-            return Verdict.BLIND
-        if difference is None or self.baseline_worth < ENOUGH_OF_BASELINE:
-            return Verdict.EARLY
-        if abs(difference.value) <= Z95 * difference.error:
-            return Verdict.SAME
-        return Verdict.BETTER if difference.value > 0 else Verdict.WORSE
-
     def delay(self, share: float) -> float | None:
         """Microseconds within which this share of the first rewards came; None if none has come."""
         steps = sorted(self.delays)
@@ -188,7 +130,7 @@ SUMS = tuple(each.name for each in fields(Tally) if each.name not in ("actions",
 def tally_of(settled: SettledDecision) -> Tally:
     """The tally of one decision that the model has learned, or passed over."""
     decision, baseline = settled.decision, baseline_of(settled.decision)
-    probabilities, online = decision.probabilities, decision.mode is Mode.ONLINE
+    probabilities = decision.probabilities
     tally = Tally(
         decisions=1,
         explored=probabilities[decision.chosen] < max(probabilities),
@@ -202,14 +144,13 @@ def tally_of(settled: SettledDecision) -> Tally:
     if r is None or not is_usable(r):
         tally.set_aside = int(r is not None)
         return tally
-    tally.learned, tally.online, tally.missing = 1, int(online), int(not settled.rewards)
-    tally.unsupported = int(online and probabilities[baseline] == 0.0)
+    tally.learned, tally.missing = 1, int(not settled.rewards)
     tally.r, tally.rr = r, r * r
     if decision.shown == baseline:
         w = 1.0 / decision.probability
         wr = w * r
         tally.baseline_shown = 1
-        tally.w, tally.wr, tally.wrr, tally.ww, tally.wwr, tally.wwrr = w, wr, wr * r, w * w, w * wr, wr * wr
+        tally.w, tally.wr, tally.ww, tally.wwr, tally.wwrr = w, wr, w * w, w * wr, wr * wr
     return tally
 
 

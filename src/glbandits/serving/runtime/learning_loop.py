@@ -12,8 +12,10 @@ import msgspec
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
+from glbandits.maths.links import find_link
 from glbandits.serving.domain.action_selection import allowed_indices, arms_of, decide, seed_of
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
+from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.model_snapshots import (
     Identity,
@@ -46,10 +48,14 @@ class Published(NamedTuple):
     hashing: Hashing
     set_aside: int = 0
     """Decisions that could not be learned, since the log was begun."""
+    evidence: Evidence = Evidence()
+    """Whether the loop is better than its baseline, from the decisions that the model has learned."""
 
     def encoded(self) -> bytes:
         """The body of its document, or of its entry among the models."""
-        return encode_snapshot(Snapshot(self.epoch, self.sequence, self.bandit.to_bytes(), self.set_aside))
+        return encode_snapshot(
+            Snapshot(self.epoch, self.sequence, self.bandit.to_bytes(), self.set_aside, self.evidence)
+        )
 
 
 class Loop:
@@ -119,13 +125,13 @@ class Loop:
 
     def _adopt(self, snapshot: Snapshot) -> None:
         bandit = Bandit.from_bytes(snapshot.bandit)
-        self.published = self._model(snapshot.epoch, snapshot.sequence, bandit, snapshot.set_aside)
+        self.published = self._model(snapshot.epoch, snapshot.sequence, bandit, snapshot.set_aside, snapshot.evidence)
         self._saved_through = snapshot.sequence
 
-    def _model(self, epoch: int, sequence: int, bandit: Bandit, set_aside: int) -> Published:
+    def _model(self, epoch: int, sequence: int, bandit: Bandit, set_aside: int, evidence: Evidence) -> Published:
         # The same hashing as long as the width is: it remembers what it has hashed.
         hashing = self._hashings.setdefault(bandit.dim, Hashing(width=bandit.dim))
-        return Published(epoch, sequence, bandit, hashing, set_aside)
+        return Published(epoch, sequence, bandit, hashing, set_aside, evidence)
 
     def refresh(self) -> None:
         """Go on with the configuration and the model that another process has kept, if they are newer."""
@@ -221,7 +227,9 @@ class Loop:
         bandit = model.bandit.copy()
         outcomes = [learn(bandit, settled, model.hashing) for settled in batch]
         set_aside = outcomes.count(LearningOutcome.SET_ASIDE)
-        self.published = self._model(model.epoch, batch[-1].sequence, bandit, model.set_aside + set_aside)
+        link = find_link(bandit.policy.link)
+        evidence = model.evidence.after(batch, (link.lowest_reward, link.highest_reward))
+        self.published = self._model(model.epoch, batch[-1].sequence, bandit, model.set_aside + set_aside, evidence)
         if set_aside:
             log.warning(
                 "loop %s: %d decisions cannot be learned and are set aside, the first is event %r",
@@ -315,12 +323,13 @@ class Loop:
             configuration: replaces the present one.
             learned_through: the decision after which the epoch goes on, if it is later than the last one learned.
             forgets: whether the models with which older epochs began are deleted.
-            anew: whether decisions that are set aside are counted from 0 again.
+            anew: whether decisions that are set aside are counted from 0 again, and the evidence begins anew.
         """
         bodies, model = dict[str, bytes](), self.published
         if bandit is not None:
             sequence, set_aside = max(model.sequence, learned_through), 0 if anew else model.set_aside
-            model = self._model(model.epoch + 1, sequence, bandit, set_aside)
+            evidence = model.evidence if forgets else model.evidence.for_new_model()
+            model = self._model(model.epoch + 1, sequence, bandit, set_aside, Evidence() if anew else evidence)
             bodies[BASE] = model.encoded()
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)

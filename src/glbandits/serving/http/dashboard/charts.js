@@ -140,17 +140,16 @@ class ShareChart extends TimeChart {
   tell() {}
 }
 
-/** One number with its interval, and 0. */
-function drawInterval(plot, difference, look) {
-  const room = plot.clientWidth, middle = 26;
-  if (difference === null || room < 100) return plot.replaceChildren(element("p", {}, "Nothing yet"));
-  const half = Z95 * difference.error, low = difference.value - half, high = difference.value + half;
-  const margin = 0.12 * (Math.max(0, high) - Math.min(0, low)) || 1;
-  const from = Math.min(0, low) - margin, to = Math.max(0, high) + margin;
+/** A difference with its interval, and 0, on a scale that has room for all the numbers given. */
+function drawInterval(plot, { difference, low, high }, look, numbers) {
+  plot.hidden = difference === null;
+  const room = plot.clientWidth, middle = 20;
+  if (room < 100) return plot.replaceChildren();
+  const least = Math.min(0, ...numbers), most = Math.max(0, ...numbers), margin = 0.06 * (most - least) || 1;
+  const from = least - margin, to = most + margin;
   const x = (value) => 8 + ((value - from) / (to - from)) * (room - 16);
-  const text = `${plain(difference.value, decimals(half))}, from ${interval(difference)}`;
-  plot.replaceChildren(shape("svg", { viewBox: `0 0 ${room} 66`, height: 66, role: "img", "aria-label": `Difference ${text}` },
-    ...roundNumbers(from, to, 6).map(([value, label]) => shape("text", { x: x(value), y: 62, "text-anchor": "middle" }, label)),
-    line("axis", 0, room, 46, 46), line("cursor", x(0), x(0), 6, 46), line(`whisker ${look}`, x(low), x(high), middle, middle),
-    shape("circle", { class: `spot ${look}`, cx: x(difference.value), cy: middle, r: 7 })));
+  plot.replaceChildren(shape("svg", { viewBox: `0 0 ${room} 58`, height: 58, role: "img", "aria-label": `Difference ${between(difference, low, high)}` },
+    ...roundNumbers(from, to, 6).map(([value, label]) => shape("text", { x: x(value), y: 54, "text-anchor": "middle" }, label)),
+    line("axis", 0, room, 38, 38), line("cursor", x(0), x(0), 4, 38), line(`whisker ${look}`, x(low), x(high), middle, middle),
+    shape("circle", { class: `spot ${look}`, cx: x(Math.min(high, Math.max(low, difference))), cy: middle, r: 7 })));
 }

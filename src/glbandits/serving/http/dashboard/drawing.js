@@ -56,10 +56,14 @@ function plain(number, digits) {
 
 /** Numbers with as many decimals as the half-width of a 95 % interval is worth. */
 const rounded = ({ error }, ...numbers) => numbers.map((number) => plain(number, decimals(Z95 * error)));
-/** The ends of a 95 % interval. */
-const interval = (of) => rounded(of, of.value - Z95 * of.error, of.value + Z95 * of.error).join(" to ");
 /** A number with its 95 % interval. */
 const estimate = (of) => rounded(of, of.value, Z95 * of.error).join(" ± ");
+
+/** A signed number with the ends of its interval. */
+function between(value, low, high) {
+  const [middle, ...ends] = [value, low, high].map((number) => (number > 0 ? "+" : "") + plain(number, decimals((high - low) / 2)));
+  return `${middle} (${ends.join(" to ")})`;
+}
 
 function duration(seconds) {
   if (seconds < 0.001) return "0 ms";
@@ -76,6 +80,12 @@ function moment(milliseconds, precise = false) {
   const time = { hour: "2-digit", minute: "2-digit", ...(precise && { second: "2-digit" }), hourCycle: "h23" };
   const today = date.toDateString() === new Date().toDateString();
   return date.toLocaleString("en-GB", today ? time : { day: "numeric", month: "short", ...time });
+}
+
+/** The same for a moment that may be years away: with its year, unless it is this one. */
+function day(milliseconds) {
+  const date = new Date(milliseconds), year = date.getFullYear();
+  return moment(milliseconds) + (year === new Date().getFullYear() ? "" : ` ${year}`);
 }
 
 function multiples(low, high, step) {

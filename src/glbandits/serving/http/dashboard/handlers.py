@@ -6,10 +6,19 @@ from typing import Any
 import msgspec
 
 from glbandits.errors import look_up
+from glbandits.serving.domain import verdict
 from glbandits.serving.domain.loop_config import SECOND
 from glbandits.serving.domain.reward_aggregates import Estimate, Tally
 from glbandits.serving.http.dashboard.page import page_response
-from glbandits.serving.http.dashboard.schemas import ActionShare, Delays, Estimated, Learner, Point, Statistics
+from glbandits.serving.http.dashboard.schemas import (
+    ActionShare,
+    Delays,
+    Estimated,
+    Judgement,
+    Learner,
+    Point,
+    Statistics,
+)
 from glbandits.serving.http.http_messages import Request, Response
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1.admin_handlers import moment
@@ -37,7 +46,7 @@ async def statistics(site: Site, request: Request) -> Response:
 
 
 def _statistics(service: Service, loop: Loop, window: Window) -> Statistics:
-    learned_at, view = loop.learned_at, loop.statistics.view(window)
+    learned_at, view, evidence = loop.learned_at, loop.statistics.view(window), loop.published.evidence
     frequent = view.whole.frequent()[:MOST_ACTIONS]
     names = [name for name, _ in frequent]
     return Statistics(
@@ -54,10 +63,18 @@ def _statistics(service: Service, loop: Loop, window: Window) -> Statistics:
             failures=service.learning_failures,
             set_aside=loop.published.set_aside,
         ),
+        past=_judgement(verdict.judge_past(evidence)),
+        present=_judgement(verdict.judge_present(evidence)),
+        unlimited=evidence.unlimited,
         actions=[ActionShare(id=name, decisions=count) for name, count in frequent],
         width=view.width / SECOND,
         points=[_point(begin, tally, names) for begin, tally in view.points.items()],
     )
+
+
+def _judgement(judged: verdict.Judgement) -> Judgement:
+    since, expected_at = (None if at is None else moment(at) for at in (judged.since, judged.expected_at))
+    return Judgement(**judged._asdict() | {"since": since, "expected_at": expected_at})
 
 
 def _point(begin: int, tally: Tally, names: list[str]) -> Point:

@@ -66,50 +66,7 @@ const charts = {
   }),
 };
 
-const HEADLINES = {
-  better: "Learning", same: "No clear difference yet", worse: "Worse than the baseline",
-  silent: "No rewards come", blind: "It cannot be told", apprentice: "An apprentice",
-};
 const STATUSES = ["accepted", "late", "duplicate", "unknown", "out_of_range"];
-const WINDOWS = { hour: "in the hour up to", day: "in the day up to", all: "up to" };
-
-function tellAnswer(figures, status) {
-  const { verdict } = figures;
-  part("answer").dataset.verdict = verdict;
-  say("headline", headline(figures, status));
-  say("sentence", sentence(figures, status));
-  say("remark", remarks(figures).join(" "));
-  drawInterval(part("difference").querySelector(".plot"), figures.difference, { better: "good", worse: "bad" }[verdict] ?? "");
-}
-
-function headline({ verdict, learned }, { mode }) {
-  if (mode === "LoggingOnly" && !learned) return "It only logs";
-  return verdict === "early" ? `Too early: ${plural(learned, "event")}` : HEADLINES[verdict];
-}
-
-function sentence(figures, status) {
-  if (!figures.decisions) return `No decision is old enough to be learned. Each waits ${duration(figures.wait)} for its rewards.`;
-  const last = figures.points.at(-1);
-  const when = `${WINDOWS[figures.window]} ${moment(Date.parse(last.at) + 1000 * figures.width)}`;
-  const over = `over ${decisions(figures.decisions)} ${when}`;
-  if (!figures.learned) return `Nothing was learned ${over}: the mode is ${status.mode}, or no deferred decision was activated.`;
-  if (figures.verdict === "silent") return `Every decision counts the default reward, ${over}. Are rewards sent, and within ${duration(figures.wait)}?`;
-  if (figures.verdict === "apprentice") {
-    return `The baseline is shown and has the reward ${estimate(figures.reward)}, ${over}. The model would have shown the same in ${percent(figures.agreed / figures.decisions)}.`;
-  }
-  const baseline = figures.baseline === null ? "a baseline that was never shown" : `${estimate(figures.baseline)} of the baseline`;
-  return `Reward ${estimate(figures.reward)} against ${baseline}, ${over}.`;
-}
-
-function remarks(figures) {
-  const said = [];
-  if (figures.verdict === "early" && figures.learned) {
-    said.push(`${decisions(figures.learned)} learned, worth ${count(Math.floor(figures.baselineWorth))} of the baseline; an answer needs 100 and 30.`);
-  }
-  if (figures.verdict === "same") said.push(`The 95 % interval of the difference is ${interval(figures.difference)}, and 0 is in it.`);
-  if (figures.unsupported) said.push(`In ${percent(figures.unsupported / figures.learned)} the baseline had no chance at all, and what it would have earned there is not known: some exploration would tell.`);
-  return said;
-}
 
 function tellFacts(figures, status) {
   const { learner } = figures;

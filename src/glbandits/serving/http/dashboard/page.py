@@ -8,7 +8,7 @@ from string import Template
 
 from glbandits.serving.http.http_messages import Response
 
-STYLE, SCRIPTS = "page.css", ("drawing.js", "charts.js", "why.js", "events.js", "page.js")
+STYLE, SCRIPTS = "page.css", ("drawing.js", "charts.js", "why.js", "events.js", "answer.js", "page.js")
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from glbandits.serving.domain.reward_aggregates import Verdict
+from glbandits.serving.domain.verdict import Verdict
 from glbandits.serving.http.v1.schemas import Wire
 from glbandits.serving.runtime.loop_statistics import Window
 
@@ -57,6 +57,26 @@ class Learner(Wire, frozen=True, kw_only=True):
     """Decisions of this loop that cannot be learned: their rewards or features are unusable."""
 
 
+class Judgement(Wire, frozen=True, kw_only=True):
+    """A verdict and what it rests on. Its interval holds at every look at once."""
+
+    verdict: Verdict
+    decisions: int
+    """Decisions that are judged."""
+    since: datetime | None
+    """When the first of them was made."""
+    difference: float | None
+    """The mean reward of what was shown, minus the baseline's. None without a decision, as are its bounds."""
+    low: float | None
+    high: float | None
+    unsupported: int
+    """Decisions in which the baseline had probability 0: they say nothing of it."""
+    decisions_needed: int | None
+    """About how many more decisions an answer takes, if the difference stays; None if there is one, or if unknown."""
+    expected_at: datetime | None
+    """About when there will be an answer, at the present rate."""
+
+
 class Statistics(Wire, frozen=True, kw_only=True):
     """What came of the decisions that the learner has passed. Those that wait for rewards are not among them."""
 
@@ -69,8 +89,12 @@ class Statistics(Wire, frozen=True, kw_only=True):
     degraded: int
     """Decisions of all loops, since the start, that were returned before they were safe."""
     learner: Learner
-    verdict: Verdict
-    """Is it learning?"""
+    past: Judgement
+    """All decisions since the log was begun. Does not depend on the window."""
+    present: Judgement
+    """The last decisions, which speak for the present model. Does not depend on the window."""
+    unlimited: int
+    """Decisions that are not judged, because their rewards have no limits."""
     # `Tally` documents these.
     decisions: int
     learned: int
@@ -80,11 +104,9 @@ class Statistics(Wire, frozen=True, kw_only=True):
     agreed: int
     baseline_shown: int
     baseline_worth: float
-    unsupported: int
     reward: Estimated | None
     baseline: Estimated | None
     """What the baseline would have earned, by self-normalised inverse propensities."""
-    difference: Estimated | None
     delays: Delays | None
     actions: list[ActionShare]
     """The most frequent ones."""
