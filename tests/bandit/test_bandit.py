@@ -4,7 +4,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from glbandits import Bandit, InvalidInput, LaplaceTs, Link, SgdTs, Uniform
+from glbandits import Bandit, InvalidInput, LaplaceTs, Link, Optimist, SgdTs, Uniform
 from tests.maths.test_links import own_link
 
 ARMS = np.array([[0.5, -0.25], [0.0, 1.0], [-1.0, 0.5]])
@@ -154,3 +154,14 @@ def test_a_link_of_the_users_own() -> None:
 def test_a_bandit_needs_a_policy_a_dimension_and_a_seed(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         Bandit(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_state_can_be_assigned() -> None:
+    first, second = Bandit(Optimist(), 2, seed=1), Bandit(Optimist(), 2, seed=1)
+    first.learn([1.0, 0.0], 1.0)
+    second.state = first.state
+    first.learn([1.0, 0.0], 1.0)  # the second has a copy
+    second.learn([1.0, 0.0], 1.0)
+    np.testing.assert_array_equal(first.state, second.state)
+    with pytest.raises(InvalidInput, match=r"state must be the state of .* optimist and 2 features; got .* \(3,\)"):
+        second.state = np.zeros(3)

@@ -73,8 +73,17 @@ class Bandit:
 
     @property
     def state(self) -> Floats:
-        """A copy of all that was learned."""
+        """A copy of all that was learned. Assign to it to replace that."""
         return self._state.copy()
+
+    @state.setter
+    def state(self, state: Floats) -> None:
+        if not self.policy.is_valid_state(state, self.dim):
+            raise InvalidInput(
+                f"state must be the state of a Bandit with policy {self.policy.name} and {self.dim} features; got an "
+                f"array of shape {state.shape}"
+            )
+        self._state = state.copy()
 
     def choose(self, arms: ArrayLike) -> int:
         """The arm to pull, by its row in `arms` (K, dim). Learns nothing."""

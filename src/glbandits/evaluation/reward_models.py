@@ -8,17 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numba import types
 
-from glbandits.bandit import Bandit
-from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput, whole
 from glbandits.evaluation.arm_features import FixedArms
+from glbandits.evaluation.glm_learner import GlmLearner
+from glbandits.evaluation.link_arrays import of_scores
 from glbandits.evaluation.logged_data import LoggedData, chosen_features
 from glbandits.maths.links import Link, find_link
-from glbandits.numba_support import VECTOR
-from glbandits.policies import Optimist
-from glbandits.policy_bases.self_scaling_posterior import INTERCEPT, mean_of
 from glbandits.records import Floats, Ints, set_validated
 
 STEP, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -82,18 +78,18 @@ class GlmReward:
 class _Glms:
     def __init__(self, model: GlmReward, dim: int) -> None:
         self._link = find_link(model.link)
-        self._bandits = [Bandit(Optimist(link=model.link), dim, seed=0) for _ in range(model.folds)]
+        self._learners = [GlmLearner(self._link, dim) for _ in range(model.folds)]
 
     def learn(self, block: LoggedData, folds: Ints) -> None:
         X = chosen_features(block)
-        for fold, bandit in enumerate(self._bandits):
+        for fold, learner in enumerate(self._learners):
             others = folds != fold
-            bandit.learn_batch(X[others], block.rewards[others])
+            learner.learn(X[others], block.rewards[others])
 
     def finish(self) -> None:
-        states = [bandit.state for bandit in self._bandits]
-        thetas = [np.append(mean_of(state, self._bandits[0].dim), state[INTERCEPT]) for state in states]
-        self._thetas = np.array(thetas)
+        for learner in self._learners:
+            learner.finish()
+        self._thetas = np.array([learner.theta for learner in self._learners])
 
     def expect(self, block: LoggedData, folds: Ints) -> Floats:
         return _expected_rewards(block, self._thetas[folds], self._link)
@@ -108,17 +104,15 @@ class SequentialGlm:
     """
 
     def __init__(self, link: Link, dim: int) -> None:
-        self._link, self._bandit = link, Bandit(Optimist(link=link), dim, seed=0)
+        self._link, self._learner = link, GlmLearner(link, dim)
 
     def learn(self, block: LoggedData) -> None:
         """Learn the rewards of the chosen arms."""
-        self._bandit.learn_batch(chosen_features(block), block.rewards)
+        self._learner.learn(chosen_features(block), block.rewards)
 
     def expect(self, block: LoggedData) -> Floats:
         """Return the expected reward of every arm, (rows, most)."""
-        state = self._bandit.state
-        theta = np.append(mean_of(state, self._bandit.dim), state[INTERCEPT])
-        return _expected_rewards(block, theta[np.newaxis], self._link)
+        return _expected_rewards(block, self._learner.theta[np.newaxis], self._link)
 
 
 def _expected_rewards(block: LoggedData, theta: Floats, link: Link) -> Floats:
@@ -130,8 +124,7 @@ def _expected_rewards(block: LoggedData, theta: Floats, link: Link) -> Floats:
     else:
         theta = np.broadcast_to(theta, (len(block), theta.shape[1]))
         scores = np.einsum("akd,ad->ak", block.features(), theta[:, :-1]) + theta[:, -1:]
-    entry_point(means_recipe, link).compiled()(scores.reshape(-1))
-    return scores
+    return of_scores(link, "mean", scores)
 
 
 @dataclass(frozen=True)
@@ -200,15 +193,3 @@ class _Regressors:
                 answers = fitted.predict_proba(X) @ fitted.classes_ if classifies else fitted.predict(X)
                 out[rows] = np.reshape(answers, (-1, block.arms.most))
         return out
-
-
-def means_recipe(link: Link) -> Recipe:
-    """A function that puts the mean of a score in the place of each score."""
-    mean = link.mean
-
-    def means(scores: Floats) -> None:
-        for place in range(scores.shape[0]):
-            scores[place] = mean(scores[place])
-
-    name = f"means, {link.name}"
-    return Recipe(means, types.void(VECTOR), name, check_bounds=not link.built_in)
