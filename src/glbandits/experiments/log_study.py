@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.evaluation import Evaluation, Log, Target, evaluate, select_estimator
+from glbandits.evaluation import Evaluation, Log, Promotion, Target, evaluate, promotion, select_estimator
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import LogPart, split
 from glbandits.evaluation.log_player import Rules, check_duration, play_together
@@ -23,6 +23,16 @@ CURVE_POINTS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
+class Gate:
+    """How `promotion` decides whether a candidate replaces the policy that wrote the log."""
+
+    alpha: float = 0.05
+    """The probability that the gate ever promotes a candidate that is worse."""
+    margin: float = 0.0
+    """The gain that makes a promotion worth the trouble."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Questions:
     """How a log is asked.
 
@@ -33,6 +43,7 @@ class Questions:
         level: of the intervals.
         reward_range: lowest and highest reward that there can be; what the link says if None.
         learn: which rows a policy learns while its learning curve is drawn, as in `play_log`.
+        gate: whether to promote a candidate; not asked if None.
         seed: of all that is drawn.
     """
 
@@ -42,6 +53,7 @@ class Questions:
     level: float = 0.95
     reward_range: tuple[float, float] | None = None
     learn: Learn = "matched"
+    gate: Gate | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -92,6 +104,8 @@ class LogStudy:
     """Where all rows have the same arms."""
     questions: Questions
     judged: tuple[Judged, ...]
+    promotion: Promotion | None = None
+    """What the gate says, if it was asked."""
     notes: tuple[str, ...] = ()
     """What a reader must know about the log itself."""
 
@@ -135,6 +149,7 @@ def study(
     learners = {label: one for label, one in candidates.items() if isinstance(one, Policy)}
     parts = split(log, questions.train) if learners else None
     work = _Study(log, parts, questions, embeddings, progress or _say_nothing)
+    gated = work.promotion(candidates)
     curves = work.curves(learners)
     judged = [work.judge(label, candidate, curves.get(label)) for label, candidate in candidates.items()]
     return LogStudy(
@@ -144,6 +159,7 @@ def study(
         arm_names=log.arm_names,
         questions=questions,
         judged=tuple(judged),
+        promotion=gated,
         notes=tuple(notes),
     )
 
@@ -202,6 +218,21 @@ class _Study:
             first_row=len(self._log) - len(part),
             learned=learned,
             curve=curve,
+        )
+
+    def promotion(self, candidates: Mapping[str, Candidate]) -> Promotion | None:
+        """What the gate says, if it is asked."""
+        asked = self._questions
+        if asked.gate is None:
+            return None
+        return promotion(
+            self._log,
+            candidates,
+            alpha=asked.gate.alpha,
+            margin=asked.gate.margin,
+            reward_range=asked.reward_range,
+            seed=asked.seed,
+            progress=lambda done, total: self._progress("the gate", done, total),
         )
 
     def _learned(self, label: str, policy: Policy, part: Log) -> Bandit:

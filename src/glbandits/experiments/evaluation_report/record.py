@@ -35,6 +35,7 @@ def as_record(study: LogStudy, command: str) -> Plain:
         "arm_names": study.arm_names,
         "questions": asdict(study.questions),
         "notes": study.notes,
+        "promotion": None if study.promotion is None else asdict(study.promotion),
         "weight_edges": WEIGHT_EDGES.tolist(),
         "policies": [_judged(one) for one in study.judged],
     }
