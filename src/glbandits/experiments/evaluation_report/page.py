@@ -56,9 +56,11 @@ def _opening(study: LogStudy) -> str:
     ]
     learners = [one for one in study.judged if one.learned is not None]
     if learners:
+        rows = f"{learners[0].learned:,} rows"
+        learned_from = f"{rows} of some clusters" if study.by_cluster else f"the first {rows}"
         said.append(
-            f"Policies that learn ({', '.join(one.label for one in learners)}) learned the logged rewards of the first "
-            f"{learners[0].learned:,} rows, and were evaluated on the rest, learning no more."
+            f"Policies that learn ({', '.join(one.label for one in learners)}) learned the logged rewards of "
+            f"{learned_from}, and were evaluated on the rest, learning no more."
         )
     said.append("Every number here is an estimate from decisions that another policy made.")
     notes = [paragraph(note, "warning") for note in study.notes]
