@@ -62,6 +62,10 @@ def test_a_short_log_has_to_wait() -> None:
 def test_no_candidates_or_no_bounds_are_errors() -> None:
     with pytest.raises(InvalidInput, match="candidates is empty"):
         promotion(uniform_log(0, 2000), {})
+    with pytest.raises(InvalidInput, match="alpha must be a finite number at least 1e-09"):
+        promotion(uniform_log(0, 2000), {"b": "b"}, alpha=1e-200)
+    with pytest.raises(InvalidInput, match="reward_range is 0 to 0.5, but a row has the reward 1. Give a wider one"):
+        promotion(uniform_log(0, 2000), {"b": "b"}, reward_range=(0.0, 0.5))
     log = uniform_log(0, 2000)
     unbounded = LoggedData(chosen=log.chosen, rewards=log.rewards, probabilities=log.probabilities, arms=log.arms)
     with pytest.raises(InvalidInput, match="rewards have no bounds"):

@@ -20,12 +20,14 @@ from glbandits.cli.log_file import (
 from glbandits.cli.progress import work_bar
 from glbandits.cli.run_experiment import command_line
 from glbandits.errors import look_up
-from glbandits.evaluation import ESTIMATORS, Columns
+from glbandits.evaluation import ESTIMATORS, Columns, Verdict
 from glbandits.evaluation.learning_curve import Learn
 from glbandits.experiments.evaluation_report import write_evaluation
-from glbandits.experiments.log_study import LogStudy, Questions, study
+from glbandits.experiments.log_study import Gate, LogStudy, Questions, study
 
 WAYS: dict[str, Learn] = {"matched": "matched", "all": "all"}
+EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
+"""Of `--promote-if-better`. An error is 2, and any other failure 1."""
 
 
 def evaluate_command(
@@ -66,6 +68,16 @@ def evaluate_command(
     train: Annotated[float, typer.Option(help="The share of rows that policies learn first.")] = 0.5,
     learn: Annotated[str, typer.Option(help="For learning curves: matched rows, or all.")] = "matched",
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    promote_if_better: Annotated[
+        bool,
+        typer.Option(
+            "--promote-if-better",
+            help="Say whether a policy should replace the one that wrote the log. "
+            "The exit code is 0 for promote, 10 for keep, 11 for wait.",
+        ),
+    ] = False,
+    alpha: Annotated[float, typer.Option(help="The probability of ever promoting a worse policy.")] = 0.05,
+    margin: Annotated[float, typer.Option(help="The gain that makes a promotion worth the trouble.")] = 0.0,
     rewards: Annotated[
         str | None, typer.Option("--reward-range", help="Lowest and highest reward that there can be: -1,1")
     ] = None,
@@ -87,6 +99,7 @@ def evaluate_command(
         level=level,
         reward_range=reward_range(rewards),
         learn=look_up("way to learn", learn, WAYS),
+        gate=Gate(alpha=alpha, margin=margin) if promote_if_better else None,
         seed=seed,
     )
     columns = Columns(
@@ -115,6 +128,8 @@ def evaluate_command(
     _print(console, found)
     page, record = write_evaluation(found, out, command_line())
     console.print(f"Page: {page}\nResults: {record}", soft_wrap=True, markup=False)
+    if found.promotion is not None:
+        raise typer.Exit(EXIT_CODES[found.promotion.verdict])
 
 
 def _print(console: Console, found: LogStudy) -> None:
@@ -124,3 +139,5 @@ def _print(console: Console, found: LogStudy) -> None:
     curves = learning_table(found)
     if curves is not None:
         console.print(curves)
+    if found.promotion is not None:
+        console.print(str(found.promotion), soft_wrap=True, markup=False, highlight=False)

@@ -82,6 +82,12 @@ class AnytimeIntervals:
     def _add(self, block: LoggedData, target: Floats) -> None:
         assert block.propensities is not None
         rewards = (block.rewards - self._lowest) / self._scale
+        outside = (rewards < 0.0) | (rewards > 1.0)
+        if outside.any():
+            raise InvalidInput(
+                f"reward_range is {self._lowest:g} to {self._lowest + self._scale:g}, but a row has the reward "
+                f"{block.rewards[np.argmax(outside)]:g}. Give a wider one."
+            )
         predicted = np.clip((self._model.expect(block) - self._lowest) / self._scale, 0.0, 1.0)
         predicted[~block.there] = 0.0
         weights = target[np.arange(len(block)), block.chosen] / block.propensities

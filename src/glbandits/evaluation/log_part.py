@@ -1,4 +1,9 @@
-"""Parts of a log, in the order of its rows; a log that is streamed stays one that is streamed."""
+"""Parts of a log, in the order of its rows; a log that is streamed stays one that is streamed.
+
+Where rows have clusters, such as users, no cluster is in both parts of a split. If a cut between two rows can do that,
+the parts are the rows before and after it. If clusters interleave, as in a log that is sorted by time, whole clusters
+are assigned to parts by a hash.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +12,13 @@ import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData
-from glbandits.records import Ints
+from glbandits.evaluation.reward_models import fold_of
+from glbandits.records import Floats, Ints
+
+LEAST_REST = 0.5
+"""The share of the rows meant for the second part that a clean cut must leave."""
+HASHES = 2**20
+"""Values of the hash of a cluster."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,24 +55,85 @@ class LogPart:
             if first_row >= self.stop:
                 return
 
+    def of(self, values: Floats) -> Floats:
+        """Of an array with an entry for each row of the log, those of this part."""
+        return values[self.start : self.stop]
 
-def split(log: Log, share: float) -> tuple[LogPart, LogPart]:
-    """The first rows, about this share of all, and the rest. Rows that were decided together stay together."""
+
+@dataclass(frozen=True, eq=False)
+class ClusterPart:
+    """The rows of some clusters of another log: those whose hash is in a range. They are read each time, never held."""
+
+    log: Log
+    hashes: range
+    """Of `HASHES`."""
+    rows: int
+    """How many rows it has."""
+
+    @property
+    def dim(self) -> int:
+        """Features of an arm."""
+        return self.log.dim
+
+    @property
+    def arm_names(self) -> tuple[str, ...] | None:
+        """Names of the arms, where all rows have the same."""
+        return self.log.arm_names
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
+        """All rows in order, in blocks of at most so many."""
+        for block in self.log.blocks(size):
+            assert block.clusters is not None
+            inside = block[_in_range(block.clusters, self.hashes)]
+            if len(inside):
+                yield inside
+
+    def of(self, values: Floats) -> Floats:
+        """Of an array with an entry for each row of the log, those of this part."""
+        clusters = _clusters(self.log)
+        assert clusters is not None
+        return values[_in_range(clusters, self.hashes)]
+
+
+def split(log: Log, share: float) -> tuple[LogPart, LogPart] | tuple[ClusterPart, ClusterPart]:
+    """Split a log into about this share of its rows, and the rest; no cluster is in both parts.
+
+    The first part are the first rows. If clusters interleave so much that a clean cut would leave less than half of
+    the rows that the second part should have, a hash assigns whole clusters to the parts.
+    """
     rows = len(log)
     cut = round(share * rows)
     clusters = _clusters(log)
     if clusters is not None:
         cut = _first_cut(clusters, cut)
+        if rows - cut < LEAST_REST * (1.0 - share) * rows:
+            return _split_clusters(log, clusters, share)
     if not 0 < cut < rows:
         raise InvalidInput(
             f"a share of {share:g} must leave rows in both parts of the log; got a cut after {cut} of {rows} rows"
-            + (
-                ""
-                if clusters is None
-                else ", where no cluster goes on behind it. Sort the log by cluster, or learn from another log"
-            )
         )
     return LogPart(log, 0, cut), LogPart(log, cut, rows)
+
+
+def _split_clusters(log: Log, clusters: Ints, share: float) -> tuple[ClusterPart, ClusterPart]:
+    cut = round(share * HASHES)
+    first = int(_in_range(clusters, range(cut)).sum())
+    if not 0 < first < len(clusters):
+        raise InvalidInput(
+            f"a share of {share:g} must leave clusters in both parts of the log; it has {len(np.unique(clusters))}. "
+            "Use a log with more clusters, or learn from another log"
+        )
+    return ClusterPart(log, range(cut), first), ClusterPart(log, range(cut, HASHES), len(clusters) - first)
+
+
+def _in_range(clusters: Ints, hashes: range) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether the hash of the cluster of each row is in a range."""
+    hashed = fold_of(clusters, HASHES)
+    inside: np.ndarray[tuple[int], np.dtype[np.bool_]] = (hashes.start <= hashed) & (hashed < hashes.stop)
+    return inside
 
 
 def _clusters(log: Log) -> Ints | None:
@@ -75,10 +147,10 @@ def _clusters(log: Log) -> Ints | None:
 
 
 def _first_cut(clusters: Ints, least: int) -> int:
-    """The first place, not before `least`, over which no cluster reaches."""
-    _, place = np.unique(clusters, return_inverse=True)
+    """The first row, not before `least`, that no cluster reaches over."""
+    _, unit = np.unique(clusters, return_inverse=True)
     last_row = np.zeros(len(clusters), dtype=np.int64)
-    np.maximum.at(last_row, place, np.arange(len(clusters)))
-    reach = np.maximum.accumulate(last_row[place])  # the last row of all clusters that have begun by each row
+    np.maximum.at(last_row, unit, np.arange(len(clusters)))
+    reach = np.maximum.accumulate(last_row[unit])  # the last row of all clusters that have begun by each row
     free = np.flatnonzero(reach == np.arange(len(clusters))) + 1
     return int(free[np.searchsorted(free, least)])

@@ -54,22 +54,30 @@ class Promotion:
     rows_needed: float
     """About how many rows the log must have for a verdict; NaN if there is one, infinite if none is in sight."""
 
-    def __str__(self) -> str:
-        headline = {
+    @property
+    def headline(self) -> str:
+        """The verdict in a sentence."""
+        return {
             Verdict.PROMOTE: f"Promote {self.candidate}: it is better than the running policy.",
             Verdict.KEEP: f"Keep the running policy: no candidate is better by more than {self.margin:g}.",
             Verdict.WAIT: f"Wait: the log does not tell yet{_until(self.rows_needed)}.",
         }[self.verdict]
+
+    @property
+    def guarantee(self) -> str:
+        """What alpha means, in a sentence."""
+        return f"At most {self.alpha:.0%} of such gates ever promote a worse candidate, at any look."
+
+    def __str__(self) -> str:
         if not self.gains:
-            return headline
-        lines = [headline, f"Gain over the running policy, from row {self.first_row + 1:,} on, at every look at once:"]
+            return self.headline
         width = max(map(len, self.gains))
-        lines += [
+        lines = [
             f"  {name:{width}s} {gain.value:+.5f}  [{gain.low:+.5f}, {gain.high:+.5f}]"
             for name, gain in self.gains.items()
         ]
-        lines.append(f"At most {self.alpha:.0%} of such gates ever promote a worse candidate, at any look.")
-        return "\n".join(lines)
+        title = f"Gain over the running policy, from row {self.first_row + 1:,} on, at every look at once:"
+        return "\n".join([self.headline, title, *lines, self.guarantee])
 
 
 def _until(rows: float) -> str:
@@ -104,7 +112,7 @@ def promotion(
     """
     if not candidates:
         raise InvalidInput("candidates is empty. Name at least one candidate.")
-    alpha = number("alpha", alpha, above=0, at_most=0.5)
+    alpha = number("alpha", alpha, at_least=1e-9, at_most=0.5)
     margin, seed = number("margin", margin, at_least=0), whole("seed", seed, at_least=0)
     head = next(iter(log.blocks(1)), None)
     if head is None or head.propensities is None:

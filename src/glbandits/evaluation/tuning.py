@@ -99,7 +99,8 @@ def tune(
     Args:
         candidates: policies, the first of which is the default that the best is compared with; or one policy, which
             is then the default, and whose settings are varied over its grid.
-        log: with propensities. The parts are cut in the order of its rows, and no cluster is cut in two.
+        log: with propensities. The first part are its first rows; if clusters interleave, some of the clusters. No
+            cluster is in both parts.
         grid: values to try for some settings, if one policy is given; the policy's own grid if None.
         share: of the rows that are in the first part.
         seeds: the seeds themselves, or how many: n means 0 .. n-1. Each candidate is played with each of them.

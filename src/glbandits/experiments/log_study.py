@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.evaluation import Evaluation, Log, Target, evaluate, select_estimator
+from glbandits.evaluation import Evaluation, Log, Promotion, Target, evaluate, promotion, select_estimator
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.log_part import LogPart, split
+from glbandits.evaluation.log_part import ClusterPart, LogPart, split
 from glbandits.evaluation.log_player import Rules, check_duration, play_together
 from glbandits.evaluation.logged_data import chosen_features
 from glbandits.evaluation.progressive import ENOUGH
@@ -23,16 +23,28 @@ CURVE_POINTS = 500
 
 
 @dataclass(frozen=True, kw_only=True)
+class Gate:
+    """How `promotion` decides whether a candidate replaces the policy that wrote the log."""
+
+    alpha: float = 0.05
+    """The probability that the gate ever promotes a candidate that is worse."""
+    margin: float = 0.0
+    """The gain that makes a promotion worth the trouble."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Questions:
     """How a log is asked.
 
     Args:
         estimators: names from `ESTIMATORS`.
         select: whether cross-validation chooses one of them, beside them all; a note of each evaluation tells it.
-        train: the share of the rows, from the first on, that policies learn before they are evaluated on the rest.
+        train: the share of the rows, from the first on, that policies learn before they are evaluated on the rest. Of
+            a log whose clusters interleave, the share of clusters.
         level: of the intervals.
         reward_range: lowest and highest reward that there can be; what the link says if None.
         learn: which rows a policy learns while its learning curve is drawn, as in `play_log`.
+        gate: whether to promote a candidate; not asked if None.
         seed: of all that is drawn.
     """
 
@@ -42,6 +54,7 @@ class Questions:
     level: float = 0.95
     reward_range: tuple[float, float] | None = None
     learn: Learn = "matched"
+    gate: Gate | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -66,7 +79,7 @@ class Judged:
     evaluation: Evaluation
     """Of the policy as it stood after the rows that it learned."""
     first_row: int
-    """Of those that it was evaluated on."""
+    """Of those that it was evaluated on. If clusters interleave: how many rows it was not evaluated on."""
     learned: int | None
     """Rows that it had learned before; None if it came as it is."""
     curve: LearningCurve | None
@@ -92,6 +105,10 @@ class LogStudy:
     """Where all rows have the same arms."""
     questions: Questions
     judged: tuple[Judged, ...]
+    by_cluster: bool = False
+    """Whether clusters interleave, so that policies learned from some clusters and were evaluated on the others."""
+    promotion: Promotion | None = None
+    """What the gate says, if it was asked."""
     notes: tuple[str, ...] = ()
     """What a reader must know about the log itself."""
 
@@ -101,7 +118,9 @@ class LogStudy:
         return {one.first_row: one.evaluation for one in reversed(self.judged)}
 
     def rows_in_words(self, first_row: int) -> str:
-        """Which rows those are, from this one on."""
+        """Which rows those are, from this one on; of clusters that interleave, how many."""
+        if first_row and self.by_cluster:
+            return f"the {self.rows - first_row:,} rows of other clusters"
         return f"rows {first_row + 1:,} to {self.rows:,}" if first_row else f"all {self.rows:,} rows"
 
 
@@ -117,7 +136,8 @@ def study(
 ) -> LogStudy:
     """Ask a log what each candidate would have earned.
 
-    A policy learns the logged rewards of the first rows and is evaluated, as it then stands, on the rest. So is a
+    A policy learns the logged rewards of the first rows (of some clusters, if clusters interleave) and is evaluated, as
+    it then stands, on the rest. So is a
     target that needs no learning, on the same rows, if any other candidate learns. A Bandit, which has learned
     elsewhere, is evaluated on all rows. For a policy there is its learning curve over the whole log too.
 
@@ -135,6 +155,7 @@ def study(
     learners = {label: one for label, one in candidates.items() if isinstance(one, Policy)}
     parts = split(log, questions.train) if learners else None
     work = _Study(log, parts, questions, embeddings, progress or _say_nothing)
+    gated = work.promotion(candidates)
     curves = work.curves(learners)
     judged = [work.judge(label, candidate, curves.get(label)) for label, candidate in candidates.items()]
     return LogStudy(
@@ -144,6 +165,8 @@ def study(
         arm_names=log.arm_names,
         questions=questions,
         judged=tuple(judged),
+        by_cluster=parts is not None and isinstance(parts[0], ClusterPart),
+        promotion=gated,
         notes=tuple(notes),
     )
 
@@ -158,7 +181,7 @@ class _Study:
     def __init__(
         self,
         log: Log,
-        parts: tuple[LogPart, LogPart] | None,
+        parts: tuple[LogPart, LogPart] | tuple[ClusterPart, ClusterPart] | None,
         questions: Questions,
         embeddings: Mapping[str, Any] | None,
         progress: Progress,
@@ -186,11 +209,11 @@ class _Study:
 
     def judge(self, label: str, candidate: Candidate, curve: LearningCurve | None) -> Judged:
         """One candidate, on the rows that are meant for it."""
-        part: Log
-        learn_from, part = self._parts or (None, LogPart(self._log, 0, len(self._log)))
+        learn_from, rest = self._parts or (None, LogPart(self._log, 0, len(self._log)))
+        part: Log = rest
         learned = None
         if isinstance(candidate, GivenTarget):  # whose rows are those of the whole log
-            candidate = GivenTarget(candidate.given[len(self._log) - len(part) :])
+            candidate = GivenTarget(rest.of(candidate.given))
         if isinstance(candidate, Bandit):
             part = self._log
         elif isinstance(candidate, Policy):
@@ -202,6 +225,21 @@ class _Study:
             first_row=len(self._log) - len(part),
             learned=learned,
             curve=curve,
+        )
+
+    def promotion(self, candidates: Mapping[str, Candidate]) -> Promotion | None:
+        """What the gate says, if it is asked."""
+        asked = self._questions
+        if asked.gate is None:
+            return None
+        return promotion(
+            self._log,
+            candidates,
+            alpha=asked.gate.alpha,
+            margin=asked.gate.margin,
+            reward_range=asked.reward_range,
+            seed=asked.seed,
+            progress=lambda done, total: self._progress("the gate", done, total),
         )
 
     def _learned(self, label: str, policy: Policy, part: Log) -> Bandit:

@@ -1,9 +1,10 @@
 """The page: what each policy would have earned, what that rests on, and how it came about."""
 
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from glbandits.evaluation import ArmSupport
+from glbandits.evaluation import ArmSupport, Promotion
 from glbandits.experiments.evaluation_report import charts, tables
 from glbandits.experiments.evaluation_report.record import write_record
 from glbandits.experiments.log_study import LogStudy
@@ -16,6 +17,7 @@ from glbandits.version import __version__
 PAGE, RECORD = "evaluation.html", "evaluation.json"
 TITLE = "What another policy would have earned"
 SECTIONS = {
+    "gate": "Promote a policy?",
     "estimates": "Estimates",
     "support": "What they rest on",
     "arms": "Arm by arm",
@@ -31,14 +33,15 @@ def write_evaluation(study: LogStudy, folder: Path, command: str) -> tuple[Path,
     """
     folder.mkdir(parents=True, exist_ok=True)
     styles = styles_in_order(one.label for one in study.judged)
-    bodies = {
+    bodies = {} if study.promotion is None else {"gate": _gate(study.promotion)}
+    bodies |= {
         "estimates": _estimates(study, styles),
         "support": _support(study, styles),
         "arms": _arms(study, styles),
         "time": _time(study, styles),
         "learning": _learning(study, styles),
     }
-    parts = [_opening(study), _contents()]
+    parts = [_opening(study), _contents(bodies)]
     parts += [f'<section id="{name}"><h2>{SECTIONS[name]}</h2>\n{body}</section>' for name, body in bodies.items()]
     parts.append(again(command, "This command makes it, from the same log."))
     page = write_page(folder / PAGE, TITLE, parts)
@@ -53,19 +56,28 @@ def _opening(study: LogStudy) -> str:
     ]
     learners = [one for one in study.judged if one.learned is not None]
     if learners:
+        rows = f"{learners[0].learned:,} rows"
+        learned_from = f"{rows} of some clusters" if study.by_cluster else f"the first {rows}"
         said.append(
-            f"Policies that learn ({', '.join(one.label for one in learners)}) learned the logged rewards of the first "
-            f"{learners[0].learned:,} rows, and were evaluated on the rest, learning no more."
+            f"Policies that learn ({', '.join(one.label for one in learners)}) learned the logged rewards of "
+            f"{learned_from}, and were evaluated on the rest, learning no more."
         )
     said.append("Every number here is an estimate from decisions that another policy made.")
     notes = [paragraph(note, "warning") for note in study.notes]
     return "\n".join([f"<header><h1>{escape(TITLE)}</h1>", paragraph(" ".join(said)), *notes, "</header>"])
 
 
-def _contents() -> str:
-    entries = SECTIONS | {"again": AGAIN}
+def _contents(names: Iterable[str]) -> str:
+    entries = {name: SECTIONS[name] for name in names} | {"again": AGAIN}
     lines = "\n".join(f'<li><a href="#{name}">{title}</a></li>' for name, title in entries.items())
     return f'<nav aria-label="Contents"><ul>\n{lines}\n</ul></nav>'
+
+
+def _gate(promotion: Promotion) -> str:
+    said = [promotion.headline]
+    if promotion.gains:
+        said.append(f"The gains are estimated from row {promotion.first_row + 1:,} on. {promotion.guarantee}")
+    return "\n".join([*map(paragraph, said), *([tables.gains_table(promotion)] if promotion.gains else [])])
 
 
 def _estimates(study: LogStudy, styles: SeriesStyles) -> str:

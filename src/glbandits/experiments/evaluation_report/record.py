@@ -34,7 +34,9 @@ def as_record(study: LogStudy, command: str) -> Plain:
         "features": study.dim,
         "arm_names": study.arm_names,
         "questions": asdict(study.questions),
+        "split_by_cluster": study.by_cluster,
         "notes": study.notes,
+        "promotion": None if study.promotion is None else asdict(study.promotion),
         "weight_edges": WEIGHT_EDGES.tolist(),
         "policies": [_judged(one) for one in study.judged],
     }

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from glbandits.evaluation import ArmSupport
+from glbandits.evaluation import ArmSupport, Promotion
 from glbandits.experiments.evaluation_report.numbers import answers, between, logged_interval, shown
 from glbandits.experiments.log_study import LogStudy
 from glbandits.experiments.report.html_elements import NONE, significant, table
@@ -23,6 +23,12 @@ def estimates_table(study: LogStudy) -> str:
         interval = between(logged_interval(part))
         rows.append(["the log itself", study.rows_in_words(first), shown(part.logged), interval, NONE])
     return table(columns, rows)
+
+
+def gains_table(promotion: Promotion) -> str:
+    """The gain of each candidate over the policy that wrote the log."""
+    rows = [[name, shown(gain.value, sign=True), between(gain.interval)] for name, gain in promotion.gains.items()]
+    return table(("policy", "gain over the running policy", "interval at every n"), rows)
 
 
 def support_table(study: LogStudy) -> str:
