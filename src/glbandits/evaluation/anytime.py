@@ -37,11 +37,6 @@ class AnytimeInterval:
         """Both bounds."""
         return Interval(self.low, self.high)
 
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether the sign is known."""
-        return not self.low <= 0.0 <= self.high
-
     def rows_to_exclude_zero(self) -> float:
         """About how many rows are needed in all until the sign is known, if the estimate is right; may be infinite."""
         return rows_to_exclude_zero(self.rows, self.value, self.low, self.high)

@@ -132,3 +132,8 @@ def test_decisions_without_the_baseline_say_nothing_of_it() -> None:
     low, high = evidence.past.sequence().interval(0.95)
     assert low < 0.0 < 0.9 < high
     assert evidence.past.unsupported == 2000
+
+
+def test_an_action_that_no_draw_shows_is_left_out() -> None:
+    evidence = Evidence().after([only(probability=0.0, probabilities=(0.0, 1.0))], UNLIMITED)
+    assert evidence == Evidence()

@@ -140,7 +140,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         for settled in batch:
             decision, reward = settled.decision, reward_of(settled)
             limits = decision.reward_range or link_limits
-            if reward is None:
+            if reward is None or decision.probability <= 0.0:  # no draw shows an action of probability 0
                 continue
             if decision.mode is not Mode.ONLINE:
                 evidence = replace(evidence, apprentice=evidence.apprentice + 1)
