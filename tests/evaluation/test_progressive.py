@@ -285,3 +285,14 @@ def test_a_policy_that_would_take_hours_is_refused_with_an_estimate(monkeypatch:
         InvalidInput, match=r"greedy fits all rewards again .* about [0-9.]+ hours for .* such as optimist"
     ):
         play_log(Greedy(), log, seed=3)
+
+
+@pytest.mark.filterwarnings("ignore:the value of")
+def test_a_policy_that_takes_long_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks are short too, so that progress is seen."""
+    monkeypatch.setattr("glbandits.evaluation.log_player.LONG", 0.0)
+    monkeypatch.setattr("glbandits.evaluation.log_player.SLOW_BLOCK", 100)
+    log, told = write_log(400, seed=2), list[int]()
+    with pytest.warns(UserWarning, match=r"greedy fits all rewards again .*: about \d+ seconds for .* rewards with"):
+        play_log(Greedy(), log, seed=3, progress=told.append)
+    assert told == [100] * 4

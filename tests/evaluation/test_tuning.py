@@ -76,6 +76,8 @@ def test_the_choice_is_made_on_the_first_part_and_judged_on_the_second() -> None
     errors = [rewards.std(ddof=1) / math.sqrt(len(rewards)) for rewards in (chosen, default)]
     assert result.standard_error == pytest.approx(errors[0], rel=1e-12)
     assert result.gain_standard_error == pytest.approx(math.hypot(*errors), rel=1e-12)
+    reach = 1.6448536 * math.hypot(*errors)
+    assert result.gain_interval(0.9) == pytest.approx((result.gain - reach, result.gain + reach), rel=1e-6)
 
 
 def test_the_default_may_be_the_best() -> None:
@@ -100,12 +102,15 @@ def test_candidates_are_played_as_if_alone(learn: str) -> None:
 
 
 def test_a_stream_is_read_block_by_block_and_progress_is_told() -> None:
-    given, told = list[int](), list[int]()
-    tune(Stubborn(), Stream(changing_log(), 100, given), seeds=2, progress=told.append)
+    given, told = list[int](), list[tuple[int, int]]()
+    log = Stream(changing_log(), 100, given)
+    tune(Stubborn(), log, seeds=2, progress=lambda done, total: told.append((done, total)))
     assert max(given) == 100
     # Once for clusters (the first block tells), twice the first half, twice the whole to get to the second.
     assert sum(given) == 100 + 2 * 1500 + 2 * 3000
-    assert sum(told) == 3 * 2 * 1500 + 2 * 2 * 1500
+    total = 3 * 2 * 1500 + 2 * 2 * 1500
+    assert told[0] == (100, total)
+    assert told[-1] == (total, total)
 
 
 @pytest.mark.parametrize("streamed", [False, True])

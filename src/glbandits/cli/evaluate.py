@@ -8,32 +8,40 @@ from rich.console import Console
 
 from glbandits.cli.candidates import named_candidates
 from glbandits.cli.evaluation_tables import estimates_table, learning_table, support_lines
-from glbandits.cli.log_file import (
-    FORMATS,
-    LogFile,
-    arm_embeddings,
-    column_names,
-    reward_range,
-    said_as_options,
-    with_estimated_propensities,
+from glbandits.cli.log_file import arm_embeddings, column_names, reward_range, said_as_options
+from glbandits.cli.log_options import (
+    WAYS,
+    ArmOption,
+    ArmsOption,
+    ArmTableOption,
+    ClusterOption,
+    ContextOption,
+    EstimateOption,
+    FeaturesOption,
+    FormatOption,
+    LearnOption,
+    LinkOption,
+    LogArgument,
+    LoopOption,
+    PerArmOption,
+    ProbabilitiesOption,
+    PropensityOption,
+    RewardOption,
+    opened_log,
 )
-from glbandits.cli.progress import work_bar
+from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.cli.run_experiment import command_line
 from glbandits.errors import look_up
-from glbandits.evaluation import ESTIMATORS, Columns, Verdict
-from glbandits.evaluation.learning_curve import Learn
+from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.experiments.evaluation_report import write_evaluation
 from glbandits.experiments.log_study import Gate, LogStudy, Questions, study
 
-WAYS: dict[str, Learn] = {"matched": "matched", "all": "all"}
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
 """Of `--promote-if-better`. An error is 2, and any other failure 1."""
 
 
 def evaluate_command(
-    log: Annotated[
-        str, typer.Argument(help="A Parquet file or folder, CSV, an Open Bandit folder, dsjson, or a server's store.")
-    ],
+    log: LogArgument,
     policy: Annotated[
         list[str], typer.Option(help="A policy, with settings if you like: sgd-ts:step=0.5; or uniform; or arm:NAME.")
     ] = ["optimist", "uniform"],  # noqa: B006
@@ -42,31 +50,23 @@ def evaluate_command(
         bool, typer.Option("--select", help="Have cross-validation choose one of the estimators, in a note.")
     ] = False,
     model: Annotated[list[Path], typer.Option(help="A saved Bandit, which is evaluated as it is, on all rows.")] = [],  # noqa: B006
-    file_format: Annotated[
-        str, typer.Option("--format", help="auto, parquet, csv, open-bandit, dsjson, store.")
-    ] = "auto",
-    loop: Annotated[str, typer.Option(help="A loop, if the log is the store of a server.")] = "default",
-    arm: Annotated[str, typer.Option(help="The column with the name of the chosen arm.")] = "arm",
-    reward: Annotated[str, typer.Option(help="The column with its reward.")] = "reward",
-    propensity: Annotated[
-        str, typer.Option(help="The column with the probability that the chosen arm had.")
-    ] = "propensity",
-    probabilities: Annotated[
-        str, typer.Option(help="The column with the probabilities of all arms, or p_{arm}: one for each. '': none.")
-    ] = "probabilities",
-    context: Annotated[str, typer.Option(help="Columns with what was known of the row: age,country")] = "",
-    per_arm: Annotated[str, typer.Option(help="Columns with a number for each arm: affinity_{arm}")] = "",
-    arms: Annotated[str | None, typer.Option(help="The column with a list of the arms that the row had.")] = None,
-    features: Annotated[str | None, typer.Option(help="The column with a list of numbers for each of them.")] = None,
-    cluster: Annotated[str | None, typer.Option(help="Rows with the same value here were decided together.")] = None,
-    arm_table: Annotated[Path | None, typer.Option(help="A Parquet or CSV file with the features of each arm.")] = None,
+    file_format: FormatOption = "auto",
+    loop: LoopOption = "default",
+    arm: ArmOption = "arm",
+    reward: RewardOption = "reward",
+    propensity: PropensityOption = "propensity",
+    probabilities: ProbabilitiesOption = "probabilities",
+    context: ContextOption = "",
+    per_arm: PerArmOption = "",
+    arms: ArmsOption = None,
+    features: FeaturesOption = None,
+    cluster: ClusterOption = None,
+    arm_table: ArmTableOption = None,
     embedding: Annotated[str, typer.Option(help="For mips: columns of --arm-table with categories: kind,brand")] = "",
-    link: Annotated[str | None, typer.Option(help="identity, logistic, probit or log; tells what rewards are.")] = None,
-    estimate_propensities: Annotated[
-        bool, typer.Option("--estimate-propensities", help="If nobody wrote down the propensities: guess them.")
-    ] = False,
+    link: LinkOption = None,
+    estimate_propensities: EstimateOption = False,
     train: Annotated[float, typer.Option(help="The share of rows that policies learn first.")] = 0.5,
-    learn: Annotated[str, typer.Option(help="For learning curves: matched rows, or all.")] = "matched",
+    learn: LearnOption = "matched",
     level: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     promote_if_better: Annotated[
         bool,
@@ -89,7 +89,6 @@ def evaluate_command(
     A policy that learns does so on the first rows, and is evaluated on the rest, learning no more. What needs no
     learning is evaluated on the same rows.
     """
-    read = look_up("format", file_format, FORMATS)
     for name in estimator:
         look_up("estimator", name, ESTIMATORS)
     questions = Questions(
@@ -102,27 +101,29 @@ def evaluate_command(
         gate=Gate(alpha=alpha, margin=margin) if promote_if_better else None,
         seed=seed,
     )
-    columns = Columns(
+    console = Console(emoji=False)  # or the name of an arm, as in "arm:new:", becomes a picture
+    opened, notes = opened_log(
+        console,
+        log=log,
+        file_format=file_format,
+        loop=loop,
         arm=arm,
         reward=reward,
-        propensity=None if estimate_propensities else propensity,
-        probabilities=None if estimate_propensities or not probabilities else probabilities,
-        context=column_names(context),
-        per_arm=column_names(per_arm),
-        cluster=cluster,
+        propensity=propensity,
+        probabilities=probabilities,
+        context=context,
+        per_arm=per_arm,
         arms=arms,
         features=features,
+        cluster=cluster,
+        arm_table=arm_table,
+        link=link,
+        estimate_propensities=estimate_propensities,
     )
-    console = Console(emoji=False)  # or the name of an arm, as in "arm:new:", becomes a picture
-    notes: list[str] = []
-    with said_as_options(), console.status("looking at the log"):
-        opened = read(LogFile(address=log, columns=columns, arm_table=arm_table, link=link, loop=loop))
-        if estimate_propensities:
-            opened, notes = with_estimated_propensities(opened)
-        rewards_link = next(iter(opened.blocks(1))).link
+    rewards_link = next(iter(opened.blocks(1))).link
     horizon = max(1, round(train * len(opened)))
     candidates = named_candidates(policy, model, arm_names=opened.arm_names, link=rewards_link, horizon=horizon)
-    with said_as_options(), work_bar(console) as bar:
+    with said_as_options(), work_bar(console) as bar, warnings_printed(console):
         categories = arm_embeddings(arm_table, column_names(embedding))
         found = study(opened, candidates, questions, source=str(log), notes=notes, embeddings=categories, progress=bar)
     _print(console, found)

@@ -37,6 +37,7 @@ IN_OPTIONS: Mapping[str, str] = MappingProxyType(
         PROBABILITY_FOR_EACH: "--probabilities needs a column for every arm",
         OTHER_PROBABILITIES: "If it holds something else, say --probabilities ''",
         "such as Columns(probabilities='p_{arm}')": "such as --probabilities 'p_{arm}'",
+        "Give one, or a list of policies": "Say --grid setting=value,value",
         "give reward_range": "say --reward-range or --link",
         "all arms in arm_table": "all arms in --arm-table",
         "the arm to arm_table": "the arm to --arm-table",

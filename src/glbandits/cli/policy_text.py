@@ -1,6 +1,7 @@
 """Policies as they are written on the command line: `sgd-ts:step=0.5,draw=decision`, `module:Class:step=0.5`."""
 
 import ast
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -25,6 +26,25 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
     if "theory" not in settings:  # which brings a horizon of its own
         settings = {key: value for key, value in defaults.items() if key in known} | settings
     return rebuild(kind, settings)
+
+
+def parse_grid(texts: Sequence[str]) -> dict[str, tuple[Any, ...]]:
+    """The values to try for each setting.
+
+    >>> parse_grid(["floor=0.01,0.05", "half_life=None,auto"])
+    {'floor': (0.01, 0.05), 'half_life': (None, 'auto')}
+    """
+    grid: dict[str, tuple[Any, ...]] = {}
+    for text in texts:
+        name, _, listed = text.partition("=")
+        try:
+            call = ast.parse(f"f({listed})", mode="eval").body
+            if not isinstance(call, ast.Call) or call.keywords or not call.args or not name or name in grid:
+                raise SyntaxError
+            grid[name] = tuple(map(_value, call.args))
+        except (SyntaxError, ValueError):
+            raise InvalidInput(f"--grid is written setting=value,value, once for each setting; got {text!r}") from None
+    return grid
 
 
 def _split(text: str) -> tuple[str, str]:

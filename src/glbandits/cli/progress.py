@@ -1,6 +1,7 @@
 """The progress bar of long commands."""
 
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -29,6 +30,21 @@ def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
             bar.update(task, completed=done, total=max(total, 1e-9), description=escape(label))
 
         yield report
+
+
+@contextmanager
+def warnings_printed(console: Console) -> Iterator[list[str]]:
+    """Print each warning when it is given, as one line. Yields the list of all so far."""
+    messages: list[str] = []
+
+    def show(message: Warning | str, *_where: object, **_more: object) -> None:
+        messages.append(str(message))
+        console.print(f"Warning: {message}", soft_wrap=True, markup=False, highlight=False)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield messages
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Policies that play a log, any number of them in one reading of it."""
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -10,7 +11,7 @@ from glbandits.compilation import entry_point
 from glbandits.errors import InvalidInput, look_up, number, whole
 from glbandits.evaluation.arm_features import FixedArms
 from glbandits.evaluation.learning_curve import Learn, LearningCurve, WeightedSums
-from glbandits.evaluation.logged_data import Log, LoggedData, chosen_features
+from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData, chosen_features
 from glbandits.evaluation.progressive_loop import all_recipe, matched_recipe
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.philox import generator
@@ -19,8 +20,10 @@ from glbandits.policy.checked import index_errors_named
 from glbandits.policy.first_use import check_policy
 from glbandits.records import Floats, Ints
 
-LONGEST = 3600.0
-"""Seconds that a policy may take for a log."""
+LONGEST, LONG = 3600.0, 30.0
+"""Seconds that a policy may take for a log, and from which on there is a warning."""
+SLOW_BLOCK = 1000
+"""Rows of a block if a policy fits all rewards again after each of them, so that progress is seen."""
 SECONDS_PER_STEP = 4e-9
 """Of a fit, for each row and feature, after a warm start."""
 SAMPLED_ROWS = 5000
@@ -61,11 +64,11 @@ def play_together(
     `progress` is called with the number of rows just played, summed over policies and seeds.
     """
     smallest, length = _check(log, policies)
-    check_duration(policies, log, length * len(seeds), rules.learn)
+    check_duration(policies, log, length, rules.learn, seeds=len(seeds))
     if rules.learn == "matched" and rules.least_propensity is None:
         rules = replace(rules, least_propensity=smallest)
     players = [[LogPlayer(policy, log.dim, seed, rules) for seed in seeds] for policy in policies]
-    for block in log.blocks():
+    for block in log.blocks(block_rows(policies)):
         rows = Rows.of(block)
         for player in (player for same_policy in players for player in same_policy):
             player.play(rows)
@@ -93,13 +96,19 @@ def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
     return smallest, first_row
 
 
-def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn) -> None:
-    """Refuse a policy that fits all rewards again after each of them, if so many rows would take hours.
+def block_rows(policies: Iterable[Policy]) -> int:
+    """Rows that policies should play or learn together."""
+    return SLOW_BLOCK if any(policy.keeps_history for policy in policies) else BLOCK
 
-    A fit takes O(distinct rows x features); how many rows are distinct is taken from the first ones of the log.
+
+def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn, *, seeds: int = 1) -> None:
+    """Refuse a policy that would take hours for so many rows, and warn if all policies and seeds together take long.
+
+    Only policies that fit all rewards again after each of them do. A fit takes O(distinct rows x features); how many
+    rows are distinct is taken from the first ones of the log.
     """
-    policy = next((policy for policy in policies if policy.keeps_history), None)
-    if policy is None:
+    slow = [policy for policy in policies if policy.keeps_history]
+    if not slow:
         return
     block = next(iter(log.blocks()))
     rewards = rows if learn == "all" else rows // block.arms.most
@@ -110,9 +119,16 @@ def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn
     seconds = SECONDS_PER_STEP * rewards * distinct * log.dim
     if seconds > LONGEST:
         raise InvalidInput(
-            f"{policy.name} fits all rewards again after each of them: about {seconds / 3600:.1f} hours for "
+            f"{slow[0].name} fits all rewards again after each of them: about {seconds / 3600:.1f} hours for "
             f"{rewards:,} rewards with {log.dim} features. Use a policy of constant cost, such as "
             "optimist, or fewer rows."
+        )
+    if seconds * seeds * len(slow) > LONG:
+        runs = f", {len(slow) * seeds} times" if len(slow) * seeds > 1 else ""
+        warnings.warn(
+            f"{slow[0].name} fits all rewards again after each of them{runs}: about {seconds * seeds * len(slow):.0f} "
+            f"seconds for {rewards:,} rewards with {log.dim} features. optimist takes constant time for each.",
+            stacklevel=2,
         )
 
 

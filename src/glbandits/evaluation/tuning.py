@@ -6,8 +6,10 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from glbandits.errors import InvalidInput, look_up, number
+from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import split
 from glbandits.evaluation.log_player import Rules, play_together
@@ -77,6 +79,11 @@ class Tuned:
             return 0.0
         return math.hypot(self.winner.standard_error, self.default.standard_error)
 
+    def gain_interval(self, level: float = 0.95) -> Interval:
+        """Return the normal interval of the gain; it has no width if the default is the best."""
+        reach = float(ndtri(0.5 + number("level", level, above=0, at_most=1 - 1e-9) / 2)) * self.gain_standard_error
+        return Interval(self.gain - reach, self.gain + reach)
+
 
 def tune(
     candidates: Policy | Sequence[Policy],
@@ -88,7 +95,7 @@ def tune(
     learn: Learn = "matched",
     exact: bool = False,
     least_propensity: float | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Tuned:
     """Choose settings on the first part of a log, and report on the rest.
 
@@ -107,8 +114,8 @@ def tune(
         learn: as in `play_log`, like the two settings that follow.
         exact: see there.
         least_propensity: see there; the smallest of each part if None.
-        progress: called with the number of rows just played, of candidates x seeds x rows of the first part, and 2 x
-            seeds x rows of the second.
+        progress: called with rows played and rows to play: candidates x seeds x rows of the first part, and 2 x seeds x
+            rows of the second.
 
     >>> import numpy as np
     >>> from glbandits import EpsilonGreedy
@@ -127,7 +134,15 @@ def tune(
     rules = Rules(learn=learn, exact=exact, least_propensity=least_propensity)
     share = number("share", share, above=0, at_most=1)
     first, second = split(log, share)
-    played = _played(listed, play_together(listed, first, chosen_seeds, rules, progress))
+    done, total = 0, len(chosen_seeds) * (len(listed) * len(first) + 2 * len(second))
+
+    def report(rows: int) -> None:
+        nonlocal done
+        done += rows
+        if progress is not None:
+            progress(done, total)
+
+    played = _played(listed, play_together(listed, first, chosen_seeds, rules, report))
     values = np.array([candidate.value for candidate in played])
     if np.isnan(values).all():
         raise InvalidInput(
@@ -135,7 +150,7 @@ def tune(
             "Use a longer log, or a larger share"
         )
     finalists = [listed[int(np.nanargmax(values))], listed[0]]
-    winner, default = _played(finalists, play_together(finalists, second, chosen_seeds, rules, progress))
+    winner, default = _played(finalists, play_together(finalists, second, chosen_seeds, rules, report))
     warn_if_few(min(winner.curves, key=lambda curve: curve.effective_sample_size), stacklevel=3)
     return Tuned(candidates=tuple(played), rows=(len(first), len(second)), winner=winner, default=default)
 

@@ -9,7 +9,7 @@ from glbandits.errors import InvalidInput, number, whole
 from glbandits.evaluation import Evaluation, Log, Promotion, Target, evaluate, promotion, select_estimator
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import ClusterPart, LogPart, split
-from glbandits.evaluation.log_player import Rules, check_duration, play_together
+from glbandits.evaluation.log_player import Rules, block_rows, check_duration, play_together
 from glbandits.evaluation.logged_data import chosen_features
 from glbandits.evaluation.progressive import ENOUGH
 from glbandits.evaluation.targets import FrozenTarget, GivenTarget
@@ -245,7 +245,7 @@ class _Study:
     def _learned(self, label: str, policy: Policy, part: Log) -> Bandit:
         """The policy with what these rows taught it."""
         bandit, done = Bandit(policy, part.dim, self._questions.seed), 0
-        for block in part.blocks():
+        for block in part.blocks(block_rows([policy])):
             bandit.learn_batch(chosen_features(block), block.rewards)
             done += len(block)
             self._progress(f"{label} learns", done, len(part))

@@ -18,8 +18,13 @@ Plain: TypeAlias = dict[str, Any]
 
 
 def write_record(path: Path, study: LogStudy, command: str) -> Path:
-    """Write all that was found as JSON. A number that is not known is null."""
-    text = json.dumps(_known(as_record(study, command)), indent=1, allow_nan=False)
+    """Write all that was found as JSON."""
+    return write_json(path, as_record(study, command))
+
+
+def write_json(path: Path, values: Plain) -> Path:
+    """Write plain values as JSON. A number that is not known is null."""
+    text = json.dumps(_known(values), indent=1, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
     return path
 
