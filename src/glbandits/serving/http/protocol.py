@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 MAX_HEAD = 64 * 1024
 """Bytes of a request's head, give or take a `SLICE`; more get 431."""
-SLICE = 2048
+SLICE = 1024
 """Bytes that are parsed at a time. It bounds the number of pipelined requests that wait in memory."""
 HEAD_SECONDS = 30
 """Time for the head of a request, from its first byte or from the start of the connection; then 408."""
