@@ -11,7 +11,7 @@ from safetensors.numpy import load
 from glbandits import Bandit, Optimist
 from glbandits.serving.domain.events import Aggregation
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.http.personalizer.config_handlers import parse_arguments
+from glbandits.serving.domain.policy_arguments import parse_arguments
 from tests.serving.http.personalizer import PREVIEW, V1, Site
 
 SERVICE, POLICY = f"{V1}/configurations/service", f"{V1}/configurations/policy"
