@@ -90,11 +90,12 @@ def candidates_of(configuration: LoopConfig) -> dict[str, LoopConfig]:
         text: replace(configuration, policy=policy, settings=settings)
         for text, (policy, settings) in (named or default_candidates(configuration)).items()
     }
-    for text, candidate in candidates.items():
-        check_exact(candidate)
-        if named and candidate.reward_limits() != configuration.reward_limits():
+    for text in named:
+        check_exact(candidates[text])
+        limits = candidates[text].reward_limits()
+        if limits != configuration.reward_limits():
             raise InvalidInput(
-                f"candidate {text!r} learns rewards within {candidate.reward_limits()}, the running policy within "
+                f"candidate {text!r} learns rewards within {limits}, the running policy within "
                 f"{configuration.reward_limits()}. Name a candidate with the same link."
             )
     running = configuration.policy_settings()

@@ -54,7 +54,7 @@ def _work(sender: Connection, work: Callable[..., Any], arguments: tuple[Any, ..
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that temporary files are deleted
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "nice"):
-        os.nice(19)
+        os.nice(10)
     os.environ.setdefault("GLBANDITS_COMPILE", "now")
     try:
         result = work(*arguments)
