@@ -4,10 +4,12 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import psutil
 import pytest
 
@@ -66,7 +68,11 @@ def saved(address: str) -> tuple[str, int]:
 def share_of_the_best(server: Running, key: str | None) -> float:
     asked = {"decide": [{"arms": ARMS.tolist()} for _ in range(200)]}
     made = server.ask("POST", "/v1/batch", asked, key).json["decide"]
-    return sum(one["decided"]["arm"] == 0 for one in made) / 200
+    return float(np.mean([one["decided"]["arm"] == 0 for one in made]))
+
+
+def is_better(server: Running, key: str | None) -> bool:
+    return last_look(server, key)["policy"] == "optimist" and share_of_the_best(server, key) > 0.72
 
 
 def test_of_two_servers_one_promotes_a_better_policy(tmp_path: Path, new_address: Callable[[], str]) -> None:
@@ -80,13 +86,13 @@ def test_of_two_servers_one_promotes_a_better_policy(tmp_path: Path, new_address
         reply = first.ask("PUT", SERVICE, ON, key)
         assert reply.status == 200, reply.body
         look = until(lambda: last_look(second, key), "no look was seen")
-        assert (look["verdict"], look["decisions"]) == ("promote", 3000)
+        assert look["verdict"] == "promote"
+        assert look["decisions"] in (3000, 3200)  # the 200 above may be learned by then
         assert look["sentence"].startswith("Promoted optimist: it is better than uniform was")
         assert look["gains"]["optimist"]["low"] > 0.0
         for server in (first, second):
-            until(lambda server=server: last_look(server, key)["policy"] == "optimist", "the policy was not adopted")
             # Known: 0.8 + 0.2 / 4. Five standard deviations of 200 draws are 0.13.
-            until(lambda server=server: share_of_the_best(server, key) > 0.72, "decisions are no better")
+            until(partial(is_better, server, key), "decisions are no better")
         assert first.ask("GET", SERVICE, key=key).json["isAutoOptimizationEnabled"]
         logged = first.errors.read_text() + second.errors.read_text()
         assert logged.count("loop default: auto-optimisation: Promoted optimist") == 1

@@ -14,7 +14,7 @@ from glbandits.features import Hashing
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.optimisation import OPTIMISATION, Look, LookVerdict, Optimised, next_look
 from glbandits.serving.runtime.background_process import Stopped, run_in_process
-from glbandits.serving.runtime.learning_loop import Loop, Published
+from glbandits.serving.runtime.learning_loop import Loop
 from glbandits.serving.runtime.relearning import relearn
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.event_store import EventStore
@@ -56,7 +56,7 @@ class AutoOptimisation:
         """Run the looks that are due, one after another. Blocks until they are done or given up."""
         for loop in self._service.loops.values():
             if not self._stop.is_set() and self._is_due(loop) and self._service.learns():
-                self._look(loop, loop.configuration, loop.published)
+                self._look(loop, loop.configuration, loop.published.sequence)
 
     def _is_due(self, loop: Loop) -> bool:
         if not loop.configuration.auto_optimisation:
@@ -65,11 +65,11 @@ class AutoOptimisation:
         due = next_look(loop.configuration, last.timestamp if last else None)
         return due is not None and due <= self._service.clock()
 
-    def _look(self, loop: Loop, before: LoopConfig, model: Published) -> None:
+    def _look(self, loop: Loop, before: LoopConfig, learned_through: int) -> None:
         try:
             if self._optimise_log is None:
                 raise InvalidInput(NO_OPTIMISER)
-            work = (self._optimise_log, self._address, loop.name, model.sequence)
+            work = (self._optimise_log, self._address, loop.name, learned_through)
             optimised = run_in_process(self._stop, _optimise, *work)
         except Stopped:
             return
@@ -80,25 +80,25 @@ class AutoOptimisation:
         body = {OPTIMISATION: msgspec.json.encode(optimised.look)}
         if optimised.configuration is None:
             self._service.store.save_documents(loop.name, self._service.clock(), body, after={})
-        elif not self._promote(loop, optimised.configuration, optimised.model, body, before, model):
+        elif not self._promote(loop, optimised.configuration, optimised.model, body, before, learned_through):
             log.info("loop %s was changed during its auto-optimisation, which begins again", loop.name)
             return
         log.info("loop %s: auto-optimisation: %s", loop.name, optimised.look.sentence)
 
     def _promote(
-        self, loop: Loop, chosen: LoopConfig, content: bytes, body: dict[str, bytes], before: LoopConfig, old: Published
+        self, loop: Loop, chosen: LoopConfig, model: bytes, body: dict[str, bytes], before: LoopConfig, learned: int
     ) -> bool:
-        bandit, learned_through = Bandit.from_bytes(content), old.sequence
+        bandit = Bandit.from_bytes(model)
         hashing = Hashing(width=bandit.dim)
 
         def trained(last: int) -> Bandit:
-            nonlocal learned_through
-            deque(relearn(self._service.store, loop.name, bandit, hashing, learned_through, last), maxlen=0)
-            learned_through = last
+            nonlocal learned
+            deque(relearn(self._service.store, loop.name, bandit, hashing, learned, last), maxlen=0)
+            learned = last
             return bandit
 
         trained(loop.published.sequence)  # most of it now, because `promote` holds the lock of the loop
-        return loop.promote(chosen, trained, body, before=before, epoch=old.epoch)
+        return loop.promote(chosen, trained, body, before=before)
 
 
 def _optimise(optimise_log: OptimiseLog, address: str, loop_name: str, learned_through: int) -> Optimised:

@@ -288,7 +288,6 @@ class Loop:
         documents: Mapping[str, bytes],
         *,
         before: LoopConfig,
-        epoch: int,
     ) -> bool:
         """Run another policy with a model that has learned already, and save documents, all in one transaction.
 
@@ -296,13 +295,12 @@ class Loop:
             configuration: with the other policy.
             trained: returns the model that has learned the decisions up to a sequence number.
             documents: by kind.
-            before: the configuration that is replaced. If the loop has another one, or another epoch has begun,
-                nothing happens, and the answer is False.
-            epoch: of the model that is replaced.
+            before: the configuration that is replaced. If the loop has another one, nothing happens, and the answer is
+                False.
         """
         with self._lock:
             self._refresh()
-            if self.configuration != before or self.published.epoch != epoch:
+            if self.configuration != before:
                 return False
             model = trained(self.published.sequence)
             return self._commit(model, configuration=configuration, documents=documents)
