@@ -61,6 +61,7 @@ def _work(sender: Connection, work: Callable[..., Any], arguments: tuple[Any, ..
     except Exception as error:
         error.add_note(traceback.format_exc())
         result = error
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # there is nothing left to delete
     sender.send(result)
 
 
