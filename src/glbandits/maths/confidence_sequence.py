@@ -24,7 +24,6 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import logsumexp
 
 from glbandits.records import Floats, Ints
 
@@ -81,7 +80,7 @@ class LowerSequence:
 
         With probability 1 - alpha it stays below log(1 / alpha) for ever if that is true.
         """
-        return float(logsumexp(LOG_SHARES + self.log_capital + BETS * (self.centre_sum - self.rows * value)))
+        return float(np.logaddexp.reduce(LOG_SHARES + self.log_capital + BETS * (self.centre_sum - self.rows * value)))
 
     def bound(self, alpha: float) -> float:
         """Return the lower bound: with probability 1 - alpha no bound ever exceeds the running mean at its row."""
