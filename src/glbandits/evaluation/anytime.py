@@ -9,12 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glbandits.compilation import entry_point
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.arm_features import RowArms
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.evaluation.reward_models import SequentialGlm
-from glbandits.maths.confidence_sequence import ConfidenceSequence, rows_to_exclude_zero
+from glbandits.maths.confidence_sequence import ConfidenceSequence, add_recipe, rows_to_exclude_zero
 from glbandits.maths.links import Link
 from glbandits.records import Floats
 
@@ -59,6 +60,7 @@ class AnytimeIntervals:
         self._model = SequentialGlm(link, dim)
         self._lowest, self._scale = reward_range[0], reward_range[1] - reward_range[0]
         self._least = least_propensity
+        entry_point(add_recipe).compiled()  # many rows follow
         self._value, self._gain = ConfidenceSequence(0.0), ConfidenceSequence(-1.0)
 
     @property

@@ -29,6 +29,10 @@ class RewardModel(Protocol):
     def folds(self) -> int:
         """How many models there are."""
 
+    @property
+    def most_rows(self) -> int:
+        """How many rows are learned at most; of a longer log they are taken evenly."""
+
     def begin(self, dim: int) -> "CrossFitted":
         """Models that have seen nothing."""
 
@@ -62,14 +66,16 @@ class GlmReward:
     Args:
         link: of the model.
         folds: how many models there are.
+        most_rows: how many rows are learned at most; of a longer log they are taken evenly.
     """
 
     link: str | Link = "identity"
     folds: int = 4
+    most_rows: int = 1_000_000
 
     def __post_init__(self) -> None:
         find_link(self.link)
-        set_validated(self, folds=whole("folds", self.folds, at_least=2, at_most=100))
+        _check_counts(self)
 
     def begin(self, dim: int) -> CrossFitted:  # noqa: D102
         return _Glms(self, dim)
@@ -136,7 +142,7 @@ class SklearnReward:
     Args:
         regressor: one that was not fitted yet; it is cloned for each fold.
         folds: how many models there are.
-        most_rows: rows that are learned at most; of a longer log the first ones.
+        most_rows: how many rows are learned at most; of a longer log they are taken evenly.
     """
 
     regressor: Any
@@ -150,28 +156,27 @@ class SklearnReward:
             raise InvalidInput(
                 f"regressor must be a scikit-learn estimator such as Ridge(); got {repr(self.regressor)[:60]}"
             )
-        set_validated(
-            self,
-            folds=whole("folds", self.folds, at_least=2, at_most=100),
-            most_rows=whole("most_rows", self.most_rows, at_least=2),
-        )
+        _check_counts(self)
 
     def begin(self, dim: int) -> CrossFitted:  # noqa: ARG002, D102
         return _Regressors(self)
+
+
+def _check_counts(model: GlmReward | SklearnReward) -> None:
+    folds, most_rows = (
+        whole("folds", model.folds, at_least=2, at_most=100),
+        whole("most_rows", model.most_rows, at_least=2),
+    )
+    set_validated(model, folds=folds, most_rows=most_rows)
 
 
 @dataclass
 class _Regressors:
     model: SklearnReward
     parts: list[tuple[Floats, Floats, Ints]] = field(default_factory=list)
-    rows: int = 0
 
     def learn(self, block: LoggedData, folds: Ints) -> None:
-        room = self.model.most_rows - self.rows
-        if room > 0:
-            part = block[:room]
-            self.parts.append((chosen_features(part), part.rewards, folds[:room]))
-            self.rows += len(part)
+        self.parts.append((chosen_features(block), block.rewards, folds))
 
     def finish(self) -> None:
         from sklearn.base import clone
