@@ -19,6 +19,8 @@ from glbandits.records import Floats, Ints, set_validated
 
 STEP, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 """The constants of splitmix64, which makes random bits of consecutive numbers."""
+FEWEST, MOST, GROWTH = 32, 4096, 8
+"""Rows that are predicted together, with a model of the rows before: at least, at most, and n / 8 after n rows."""
 
 
 @runtime_checkable
@@ -110,15 +112,20 @@ class SequentialGlm:
     """
 
     def __init__(self, link: Link, dim: int) -> None:
-        self._link, self._learner = link, GlmLearner(link, dim)
+        self._link, self._learner, self._rows = link, GlmLearner(link, dim), 0
 
-    def learn(self, block: LoggedData) -> None:
-        """Learn the rewards of the chosen arms."""
-        self._learner.learn(chosen_features(block), block.rewards)
-
-    def expect(self, block: LoggedData) -> Floats:
-        """Return the expected reward of every arm, (rows, most)."""
-        return _expected_rewards(block, self._learner.theta[np.newaxis], self._link)
+    def predict_then_learn(self, block: LoggedData) -> Floats:
+        """Return the expected reward of every arm, (rows, most), by models that had learned only rows before it."""
+        predicted = np.empty((len(block), block.arms.most))
+        start = 0
+        while start < len(block):
+            stop = start + min(MOST, max(FEWEST, self._rows // GROWTH))
+            rows = block[start:stop]
+            predicted[start:stop] = _expected_rewards(rows, self._learner.theta[np.newaxis], self._link)
+            self._learner.learn(chosen_features(rows), rows.rewards)
+            self._rows += len(rows)
+            start = stop
+        return predicted
 
 
 def _expected_rewards(block: LoggedData, theta: Floats, link: Link) -> Floats:
