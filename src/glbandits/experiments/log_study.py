@@ -1,6 +1,6 @@
 """A log and several policies: what each would have earned, asked in the same way of all, on the same rows."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -164,7 +164,9 @@ def study(
     report = progress or no_progress
     here = is_one_process(jobs, engine)
     work = _Study(log, parts, candidates, questions, embeddings, report if here else no_progress)
-    steps = _steps(candidates, list(learners), questions, one_process=here)
+    groups = [tuple(learners)] if here and learners else [(label,) for label in learners]  # of curves in one reading
+    steps = [] if questions.gate is None else [GATE]
+    steps += [_Step("curves", group) for group in groups] + [_Step("judge", (label,)) for label in candidates]
     results: dict[_Step, Any] = {}
     for index, result in run_parallel(work.do, steps, jobs=jobs, engine=engine):
         results[steps[index]] = result
@@ -196,15 +198,6 @@ class _Step(NamedTuple):
 
 
 GATE = _Step("gate")
-
-
-def _steps(
-    candidates: Iterable[str], learners: Sequence[str], questions: Questions, *, one_process: bool
-) -> list[_Step]:
-    """Return all steps. One process draws all learning curves in one reading of the log."""
-    gate = [] if questions.gate is None else [GATE]
-    groups = [tuple(learners)] if one_process and learners else [(label,) for label in learners]
-    return [*gate, *(_Step("curves", group) for group in groups), *(_Step("judge", (label,)) for label in candidates)]
 
 
 class _Study:
