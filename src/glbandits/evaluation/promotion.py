@@ -19,6 +19,7 @@ from glbandits.errors import InvalidInput, number, whole
 from glbandits.evaluation.anytime import AnytimeInterval, AnytimeIntervals, why_none
 from glbandits.evaluation.log_part import LogPart
 from glbandits.evaluation.logged_data import Log, chosen_features
+from glbandits.evaluation.reward_models import SequentialGlm
 from glbandits.evaluation.targets import AnyTarget, FrozenTarget, Target, as_target, checked_probabilities
 from glbandits.maths.links import find_link
 from glbandits.policies import Policy
@@ -137,10 +138,11 @@ def promotion(
     share = alpha / ((index + 1) * (index + 2)) / len(candidates)
     targets = {name: _frozen(one, LogPart(log, 0, split), log, seed) for name, one in candidates.items()}
     sequences = {name: AnytimeIntervals(log.dim, link, bounds, least_propensity) for name in candidates}
-    rows = split
+    model, rows = SequentialGlm(link, log.dim), split
     for block in LogPart(log, split, len(log)).blocks():
+        predicted = model.predict_then_learn(block)
         for name, target in targets.items():
-            sequences[name].add(block, checked_probabilities(target, block, rows))
+            sequences[name].add(block, checked_probabilities(target, block, rows), predicted)
         rows += len(block)
         if progress is not None:
             progress(rows, len(log))
