@@ -35,6 +35,13 @@ def test_a_better_candidate_is_promoted() -> None:
     assert "Promote b: it is better than the running policy." in str(found)
 
 
+def test_other_candidates_do_not_change_an_estimate() -> None:
+    log = uniform_log(0, 5000)
+    together, alone = promotion(log, {"b": "b", "a": "a"}), promotion(log, {"b": "b"})
+    assert together.gains["b"].value == alone.gains["b"].value
+    assert together.gains["b"].low < alone.gains["b"].low, "candidates share alpha"
+
+
 def test_worse_candidates_are_not_promoted() -> None:
     found = promotion(uniform_log(0, 20_000), {"a": "a"})
     assert found.verdict is Verdict.KEEP

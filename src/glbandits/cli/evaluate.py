@@ -16,9 +16,11 @@ from glbandits.cli.log_options import (
     ArmTableOption,
     ClusterOption,
     ContextOption,
+    EngineOption,
     EstimateOption,
     FeaturesOption,
     FormatOption,
+    JobsOption,
     LearnOption,
     LinkOption,
     LogArgument,
@@ -35,6 +37,7 @@ from glbandits.errors import look_up
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.experiments.evaluation_report import write_evaluation
 from glbandits.experiments.log_study import Gate, LogStudy, Questions, study
+from glbandits.parallel import check_engine
 
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
 """Of `--promote-if-better`. An error is 2, and any other failure 1."""
@@ -85,6 +88,8 @@ def evaluate_command(
         str | None, typer.Option("--reward-range", help="Lowest and highest reward that there can be: -1,1")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+    jobs: JobsOption = 1,
+    engine: EngineOption = "local",
     out: Annotated[Path, typer.Option(help="The folder for the page and the results.")] = Path("out/evaluate"),
 ) -> None:
     """Estimate what policies would have earned, from a log of another's decisions.
@@ -92,6 +97,7 @@ def evaluate_command(
     A policy that learns does so on the first rows, and is evaluated on the rest, learning no more. What needs no
     learning is evaluated on the same rows.
     """
+    check_engine(engine, jobs)
     for name in estimator:
         look_up("estimator", name, ESTIMATORS)
     questions = Questions(
@@ -128,7 +134,17 @@ def evaluate_command(
     candidates = named_candidates(policy, model, arm_names=opened.arm_names, link=rewards_link, horizon=horizon)
     with said_as_options(), work_bar(console) as bar, warnings_printed(console):
         categories = arm_embeddings(arm_table, column_names(embedding))
-        found = study(opened, candidates, questions, source=str(log), notes=notes, embeddings=categories, progress=bar)
+        found = study(
+            opened,
+            candidates,
+            questions,
+            source=str(log),
+            notes=notes,
+            embeddings=categories,
+            jobs=jobs,
+            engine=engine,
+            progress=bar,
+        )
     _print(console, found)
     page, record = write_evaluation(found, out, command_line())
     console.print(f"Page: {page}\nResults: {record}", soft_wrap=True, markup=False)

@@ -45,6 +45,8 @@ EstimateOption: TypeAlias = Annotated[
     bool, typer.Option("--estimate-propensities", help="If nobody wrote down the propensities: guess them.")
 ]
 LearnOption: TypeAlias = Annotated[str, typer.Option(help="For learning curves: matched rows, or all.")]
+JobsOption: TypeAlias = Annotated[int, typer.Option(help="Processes at once; -1 for one per core.")]
+EngineOption: TypeAlias = Annotated[str, typer.Option(help="local, or ray (with the extra [ray]).")]
 
 WAYS: dict[str, Learn] = {"matched": "matched", "all": "all"}
 

@@ -19,6 +19,7 @@ from glbandits.errors import InvalidInput, number, whole
 from glbandits.evaluation.anytime import AnytimeInterval, AnytimeIntervals, why_none
 from glbandits.evaluation.log_part import LogPart
 from glbandits.evaluation.logged_data import Log, chosen_features
+from glbandits.evaluation.reward_models import SequentialGlm
 from glbandits.evaluation.targets import (
     AnyTarget,
     FrozenTarget,
@@ -148,11 +149,13 @@ def promotion(
     share = alpha / ((index + 1) * (index + 2)) / len(candidates)
     targets = {name: _frozen(one, LogPart(log, 0, split), log, seed) for name, one in candidates.items()}
     sequences = {name: AnytimeIntervals(log.dim, link, bounds, least_propensity) for name in candidates}
-    rows, random = split, UniformTarget()
+    model, rows, random = SequentialGlm(link, log.dim), split, UniformTarget()
     for block in LogPart(log, split, len(log)).blocks():
+        predicted = model.predict_then_learn(block)
         for name, target in targets.items():
             own = checked_probabilities(target, block, rows)
-            sequences[name].add(block, (1.0 - exploration) * own + exploration * random.probabilities(block, rows))
+            served = (1.0 - exploration) * own + exploration * random.probabilities(block, rows)
+            sequences[name].add(block, served, predicted)
         rows += len(block)
         if progress is not None:
             progress(rows, len(log))
