@@ -81,6 +81,9 @@ def evaluate_command(
     ] = False,
     alpha: Annotated[float, typer.Option(help="The probability of ever promoting a worse policy.")] = 0.05,
     margin: Annotated[float, typer.Option(help="The gain that makes a promotion worth the trouble.")] = 0.0,
+    exploration: Annotated[
+        float, typer.Option(help="With --promote-if-better: the share of random decisions of whoever runs.")
+    ] = 0.0,
     rewards: Annotated[
         str | None, typer.Option("--reward-range", help="Lowest and highest reward that there can be: -1,1")
     ] = None,
@@ -104,7 +107,7 @@ def evaluate_command(
         level=level,
         reward_range=reward_range(rewards),
         learn=look_up("way to learn", learn, WAYS),
-        gate=Gate(alpha=alpha, margin=margin) if promote_if_better else None,
+        gate=Gate(alpha=alpha, margin=margin, exploration=exploration) if promote_if_better else None,
         seed=seed,
     )
     console = Console(emoji=False)  # or the name of an arm, as in "arm:new:", becomes a picture

@@ -31,6 +31,8 @@ class Gate:
     """The probability that the gate ever promotes a candidate that is worse."""
     margin: float = 0.0
     """The gain that makes a promotion worth the trouble."""
+    exploration: float = 0.0
+    """The share of decisions that will be random, whichever candidate runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,6 +274,7 @@ class _Study:
             self._candidates,
             alpha=asked.gate.alpha,
             margin=asked.gate.margin,
+            exploration=asked.gate.exploration,
             reward_range=asked.reward_range,
             seed=asked.seed,
             progress=lambda done, total: self._progress("the gate", done, total),

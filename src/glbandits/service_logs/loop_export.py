@@ -1,5 +1,6 @@
 """Export the decisions of a loop, with their features, to Parquet files."""
 
+import math
 from collections.abc import Collection
 from pathlib import Path
 
@@ -28,11 +29,13 @@ def export_loop(
     folder: Path,
     span: tuple[int, int] = ALWAYS,
     modes: Collection[Mode] = LEARNED,
+    reward_limits: tuple[float, float] = (-math.inf, math.inf),
 ) -> Manifest:
     """Export the decisions of a loop from a span of time, with features of the width that the loop has now.
 
     Those of the mode LoggingOnly are there only if they are asked for: inverse propensities learn nothing from them, as
     every action but the baseline has probability 0. They do show what the baseline earned, for a reward model.
+    A reward beyond the limits, such as a sum of several, counts as the limit.
     """
     kept = store.latest_document(loop, CONFIGURATION)
     width = (msgspec.json.decode(kept.body, type=LoopConfig) if kept else LoopConfig()).width
@@ -44,7 +47,11 @@ def export_loop(
             return None
         return arms_of(decision, hashing)
 
-    return export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=_earned)
+    def limited(settled: SettledDecision) -> float | None:
+        reward = _earned(settled)
+        return None if reward is None else min(max(reward, reward_limits[0]), reward_limits[1])
+
+    return export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=limited)
 
 
 def _earned(settled: SettledDecision) -> float | None:
