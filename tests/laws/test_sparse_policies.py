@@ -12,10 +12,14 @@ import pytest
 from glbandits import (
     POLICIES,
     Bandit,
+    EpsilonGreedy,
     InvalidInput,
+    LaplaceTs,
+    LinUcbDisjoint,
     ModelFileError,
     Optimist,
     Policy,
+    SgdTs,
     SparseRows,
     Uniform,
     as_sparse_rows,
@@ -35,6 +39,12 @@ FORMS: dict[str, Policy] = {
     "uniform": Uniform(link="logistic"),
     "optimist": Optimist(covariance="diagonal"),
     "optimist that forgets": Optimist(covariance="diagonal", half_life=40, floor=0.1),
+    "laplace-ts": LaplaceTs(exploration=0.5),
+    "sgd-ts": SgdTs(block_length=40, exploration_a1=0.3),
+    "sgd-ts with few rows": SgdTs(block_length=8, step=0.2, draw="candidates", candidates=9, floor=0.1),
+    "sgd-ts in a small ball": SgdTs(block_length=20, step=30.0, radius=0.2, ridge=0.1, draw="decision"),
+    "epsilon-greedy": EpsilonGreedy(fit="online"),
+    "lin-ucb-disjoint": LinUcbDisjoint(context_dim=5),
 }
 
 

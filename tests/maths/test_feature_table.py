@@ -44,9 +44,9 @@ def test_table_holds_what_a_dict_holds(batches: list[list[int]]) -> None:
     assert state[:START].tolist() == [7.0, 8.0]
     table = table_at(state, START)
     for wanted in (*expected, 41, LARGEST_INDEX - 2):
-        row = find(state, table, wanted)
-        assert (row >= 0) == (wanted in expected)
-        assert row < 0 or state[row : row + WIDTH].tolist() == [wanted, 0.5, expected[wanted]]
+        offset = find(state, table, wanted)
+        assert (offset >= 0) == (wanted in expected)
+        assert offset < 0 or state[offset : offset + WIDTH].tolist() == [wanted, 0.5, expected[wanted]]
     assert entries_of(state, START)[:, 0].tolist() == sorted(expected)
 
 

@@ -33,11 +33,13 @@ class Table(NamedTuple):
     mask: int
 
 
+@jittable
 def empty_table(width: int) -> Floats:
     """A table without entries, of so many numbers a row, the index included."""
     table = np.zeros(HEADER + (width << FIRST_BITS))
     table[BITS], table[WIDTH] = FIRST_BITS, width
-    table[HEADER::width] = EMPTY
+    for row in range(HEADER, table.shape[0], width):
+        table[row] = EMPTY
     return table
 
 
