@@ -25,6 +25,7 @@ NAMES = (
     "progressive_replay",
     "coverage",
     "coverage_figures",
+    "sparse",
     "service",
 )
 

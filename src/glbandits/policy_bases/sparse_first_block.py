@@ -19,11 +19,20 @@ DEPENDENT = 1e-13
 
 
 @jittable
+def row_capacity(filled: int) -> int:
+    """Numbers for which a state with so many numbers of rows has room."""
+    capacity = 0 if filled == 0 else 64
+    while capacity < filled:
+        capacity *= 2
+    return capacity
+
+
+@jittable
 def keep_sparse_row(state: Floats, start: int, filled: int, indices: Ints, values: Floats, reward: float) -> Floats:
     """Write a row behind the `filled` numbers of those that begin at `start`. Returns the state, maybe a larger one."""
     count, at = indices.shape[0], start + filled
     if at + 2 + 2 * count > state.shape[0]:
-        larger = np.zeros(start + 2 * (filled + 2 + 2 * count))
+        larger = np.zeros(start + row_capacity(filled + 2 + 2 * count))
         for i in range(at):
             larger[i] = state[i]
         state = larger
@@ -37,7 +46,7 @@ def keep_sparse_row(state: Floats, start: int, filled: int, indices: Ints, value
 def are_valid_rows(rows: Any, count: int, filled: int, dim: int) -> bool:
     """Whether these numbers are so many kept rows."""
     at = 0
-    if filled > rows.size:
+    if rows.size != row_capacity(filled):
         return False
     for _ in range(count):
         if at + 2 > filled or rows[at] != np.floor(rows[at]) or not 0 <= rows[at] <= filled:
