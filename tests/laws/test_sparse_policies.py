@@ -77,7 +77,7 @@ def learned(policy: Policy, count: int = 60, dim: int = DIM, shift: int = 0) -> 
     for arms, rewards in rounds("logistic", count):
         rows = shifted(as_sparse_rows(arms, DIM), shift)
         arm = bandit.choose(rows)
-        bandit.learn(rows.rows(arm, arm + 1), rewards[arm])
+        bandit.learn(rows.row(arm), rewards[arm])
     return bandit
 
 
@@ -103,7 +103,7 @@ def test_dense_and_sparse_make_the_same_choices(policy: Any, link: str) -> None:
         arm = dense.choose(arms)
         assert sparse.choose(rows) == arm, t
         dense.learn(arms[arm], rewards[arm])
-        sparse.learn(rows.rows(arm, arm + 1), rewards[arm])
+        sparse.learn(rows.row(arm), rewards[arm])
     expected_theta, theta = dense.coefficients(), sparse.coefficients()
     if expected_theta is not None and theta is not None:
         np.testing.assert_allclose(theta.at(np.arange(DIM)), expected_theta.at(np.arange(DIM)), rtol=1e-7, atol=1e-9)
@@ -129,7 +129,7 @@ def test_compiled_plays_as_plain_python_does(policy: Policy) -> None:
     bandit, by_hand = Bandit(policy, DIM, seed=3, sparse=True), []
     for rows, rewards in given:
         by_hand.append(bandit.choose(rows))
-        bandit.learn(rows.rows(by_hand[-1], by_hand[-1] + 1), rewards[by_hand[-1]])
+        bandit.learn(rows.row(by_hand[-1]), rewards[by_hand[-1]])
     np.testing.assert_array_equal(results[0][0], by_hand)
 
 
@@ -157,8 +157,8 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit(policy: Policy, save_at: int, t
         rows = as_sparse_rows(arms, DIM)
         arm = straight.choose(rows)
         assert broken.choose(rows) == arm
-        straight.learn(rows.rows(arm, arm + 1), rewards[arm])
-        broken.learn(rows.rows(arm, arm + 1), rewards[arm])
+        straight.learn(rows.row(arm), rewards[arm])
+        broken.learn(rows.row(arm), rewards[arm])
         if t == save_at:
             broken.save(tmp_path / "model.safetensors")
             broken = Bandit.load(tmp_path / "model.safetensors")

@@ -167,7 +167,7 @@ class Bandit:
         # A stream for each moment, so that the errors of one estimate are not those of the next.
         probe = np.array([self._rng[KEY], FIRST_PROBE_STREAM + self._rng[COUNTER], 0], dtype=np.uint64)
         frequencies = self._inputs.frequencies().call
-        estimate: Floats = frequencies(self._state, self._settings, checked, probe, draws)
+        estimate: Floats = frequencies(self._state, self._settings, self.dim, checked, probe, draws)
         return estimate
 
     def exact_probabilities(self, arms: Features) -> Floats | None:
@@ -176,7 +176,7 @@ class Bandit:
 
     def _exact_probabilities(self, arms: Any) -> Floats | None:
         out = np.empty(self._inputs.count(arms))
-        exact = self._inputs.probabilities().call(self._state, self._settings, arms, out)
+        exact = self._inputs.probabilities().call(self._state, self._settings, self.dim, arms, out)
         return out if exact else None
 
     def coefficients(self) -> Coefficients | None:

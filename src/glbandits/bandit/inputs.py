@@ -149,20 +149,20 @@ class SparseInputs:
 
     def __init__(self, policy: type[Policy], link: Link, dim: int) -> None:
         self._dim, self._key = dim, (policy, link)
-        self.choose: Call = RowsCall(entry_point(sparse_entries.choose_recipe, *self._key), position=3)
-        self.learn: Call = RowsCall(entry_point(sparse_entries.learn_recipe, *self._key), position=3)
+        self.choose: Call = RowsCall(entry_point(sparse_entries.choose_recipe, *self._key))
+        self.learn: Call = RowsCall(entry_point(sparse_entries.learn_recipe, *self._key))
 
     def batch(self) -> Call:
         """Learn many rows."""
-        return RowsCall(entry_point(sparse_entries.learn_batch_recipe, *self._key), position=3)
+        return RowsCall(entry_point(sparse_entries.learn_batch_recipe, *self._key))
 
     def probabilities(self) -> Call:
         """Write exact probabilities."""
-        return RowsCall(entry_point(sparse_entries.probabilities_recipe, *self._key), position=2)
+        return RowsCall(entry_point(sparse_entries.probabilities_recipe, *self._key))
 
     def frequencies(self) -> Call:
         """Estimate probabilities."""
-        return RowsCall(entry_point(sparse_entries.frequencies_recipe, *self._key), position=2)
+        return RowsCall(entry_point(sparse_entries.frequencies_recipe, *self._key))
 
     def arms(self, given: Any) -> SparseRows:
         """Rows, one for each arm."""
@@ -193,7 +193,7 @@ class SparseInputs:
 
     def one(self, rows: SparseRows, row: int) -> SparseRows:
         """A row."""
-        return rows.rows(row, row + 1)
+        return rows.row(row)
 
     def count(self, arms: SparseRows) -> int:
         """The rows."""
@@ -201,10 +201,10 @@ class SparseInputs:
 
 
 class RowsCall:
-    """An entry point with SparseRows as its argument at `position`, which compiled code takes as three arrays."""
+    """An entry point that takes SparseRows behind the state, the settings and dim; compiled code takes three arrays."""
 
-    def __init__(self, entry: EntryPoint, position: int) -> None:
-        self._entry, self._position = entry, position
+    def __init__(self, entry: EntryPoint) -> None:
+        self._entry = entry
 
     @property
     def is_compiled(self) -> bool:
@@ -220,10 +220,10 @@ class RowsCall:
         self._entry.compiled()
         return self.call
 
-    def call(self, *arguments: Any) -> Any:
+    def call(self, state: Floats, settings: Floats, dim: int, rows: SparseRows, *rest: Any) -> Any:
         """Run its fastest form so far."""
-        at = self._position
-        return self._entry.call(*arguments[:at], *arguments[at], *arguments[at + 1 :])
+        indptr, indices, values = rows
+        return self._entry.call(state, settings, dim, indptr, indices, values, *rest)
 
 
 def as_floats(name: str, values: Any) -> Floats:

@@ -107,13 +107,13 @@ def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def probabilities(
-        state: Floats, settings: Floats, indptr: Ints, indices: Ints, values: Floats, out: Floats
+        state: Floats, settings: Floats, _dim: int, indptr: Ints, indices: Ints, values: Floats, out: Floats
     ) -> bool:
         functions = LinkFunctions(mean, slope, antiderivative)
         rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
         return truth(policy_probabilities(state, unpack(settings), rows, features, numbers, functions, out))
 
-    signature = types.boolean(VECTOR, READ_VECTOR, *ROWS, VECTOR)
+    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, *ROWS, VECTOR)
     return policy_recipe(probabilities, signature, policy, link, more=", sparse", nogil=False)
 
 
@@ -123,7 +123,14 @@ def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def frequencies(
-        state: Floats, settings: Floats, indptr: Ints, indices: Ints, values: Floats, rng: Generator, draws: int
+        state: Floats,
+        settings: Floats,
+        _dim: int,
+        indptr: Ints,
+        indices: Ints,
+        values: Floats,
+        rng: Generator,
+        draws: int,
     ) -> Floats:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
@@ -137,7 +144,7 @@ def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
             counts[a] /= draws + 1.0
         return counts
 
-    signature = VECTOR(VECTOR, READ_VECTOR, *ROWS, GENERATOR, types.int64)
+    signature = VECTOR(VECTOR, READ_VECTOR, types.int64, *ROWS, GENERATOR, types.int64)
     return policy_recipe(frequencies, signature, policy, link, more=", sparse frequencies", work=_always_long)
 
 

@@ -1,5 +1,6 @@
 """Arms in compressed sparse row form: what a sparse Bandit takes instead of a matrix."""
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ class SparseRows(NamedTuple):
     >>> rows = SparseRows(np.array([0, 2, 3]), np.array([1, 4, 0]), np.array([0.5, 1.0, 2.0]))
     >>> rows.row_count
     2
-    >>> rows.rows(1, 2).indices
+    >>> rows.row(1).indices
     array([0])
     """
 
@@ -31,10 +32,23 @@ class SparseRows(NamedTuple):
         """The number of rows."""
         return len(self.indptr) - 1
 
+    def row(self, index: int) -> "SparseRows":
+        """One row, as `Bandit.learn` takes it: views."""
+        first, last = self.indptr.item(index), self.indptr.item(index + 1)
+        return SparseRows(_pointers(last - first), self.indices[first:last], self.values[first:last])
+
     def rows(self, start: int, end: int) -> "SparseRows":
         """The rows from `start` to before `end`: views, apart from the pointers."""
         first, last = self.indptr.item(start), self.indptr.item(end)
         return SparseRows(self.indptr[start : end + 1] - first, self.indices[first:last], self.values[first:last])
+
+
+@lru_cache(1024)
+def _pointers(size: int) -> Ints:
+    """The pointers of one row of this size."""
+    pointers = np.array([0, size])
+    pointers.flags.writeable = False
+    return pointers
 
 
 @jittable
