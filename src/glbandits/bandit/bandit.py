@@ -17,7 +17,7 @@ from glbandits.maths.philox import COUNTER, KEY, generator
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policy import Coefficients, Policy
 from glbandits.policy.checked import InvalidArm, index_errors_named, out_of_range
-from glbandits.policy.first_use import check_policy
+from glbandits.policy.first_use import check_is_policy, check_policy
 from glbandits.records import Floats, Generator
 from glbandits.sparse_policies import sparse_form
 
@@ -57,9 +57,9 @@ class Bandit:
     """
 
     def __init__(self, policy: Policy, dim: int, seed: int | None = None, *, sparse: bool = False) -> None:
-        check_policy(policy, dim)
+        form = sparse_form(check_is_policy(policy), dim) if sparse else policy
+        check_policy(form, dim)
         seed = secrets.randbits(62) if seed is None else whole("seed", seed, at_least=0)
-        form = sparse_form(policy, dim) if sparse else policy
         self._set(policy, form, dim, form.init(dim), generator(seed))
 
     def _set(self, policy: Policy, form: Policy, dim: int, state: Floats, rng: Generator) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from glbandits.compilation import EntryPoint, Recipe, compile_now, entry_point
+from glbandits.compilation import EntryPoint, Recipe, entry_point
 from glbandits.errors import LARGEST, InvalidInput
-from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.vectors import uniform_mass
 from glbandits.numba_support import (
     GENERATOR,
@@ -160,14 +160,6 @@ def arms_check_recipe() -> Recipe:
 def arms_check() -> EntryPoint:
     """The entry point that checks arms."""
     return entry_point(arms_check_recipe)
-
-
-def compile_policy(policy: Policy, dim: int) -> None:
-    """Compile everything that a Bandit with this policy and dimension calls, into the cache on disk."""
-    key = policy.implementation(dim), find_link(policy.link)
-    for recipe in (choose_recipe, learn_recipe, learn_batch_recipe, probabilities_recipe, frequencies_recipe):
-        compile_now(recipe(*key))
-    compile_now(arms_check_recipe())
 
 
 def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Floats, *_rest: Any) -> float:

@@ -6,12 +6,13 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from glbandits.bandit import entries, sparse_entries
-from glbandits.compilation import EntryPoint, entry_point
+from glbandits.compilation import EntryPoint, compile_now, entry_point
 from glbandits.errors import LARGEST, InvalidInput
-from glbandits.maths.links import Link
+from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.policy import Policy
 from glbandits.records import Floats
+from glbandits.sparse_policies import sparse_form
 
 
 class Call(Protocol):
@@ -251,3 +252,18 @@ def check_usable(name: str, values: Floats) -> None:
             f"{name} must hold finite numbers no larger than {LARGEST:g}; got {values[where]}{position}. "
             "Fill in or drop missing values first"
         )
+
+
+def compile_policy(policy: Policy, dim: int, *, sparse: bool = False) -> None:
+    """Compile everything that a Bandit with this policy and dimension calls, into the cache on disk."""
+    form, source = (sparse_form(policy, dim), sparse_entries) if sparse else (policy, entries)
+    key = form.implementation(dim), find_link(policy.link)
+    for recipe in (
+        source.choose_recipe,
+        source.learn_recipe,
+        source.learn_batch_recipe,
+        source.probabilities_recipe,
+        source.frequencies_recipe,
+    ):
+        compile_now(recipe(*key))
+    compile_now(sparse_entries.rows_check_recipe() if sparse else entries.arms_check_recipe())

@@ -44,8 +44,9 @@ class EpsilonGreedy(FittedPolicy):
     name: ClassVar[str] = "epsilon-greedy"
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d", learn="t d", memory="t d",
+        choose="K d", learn="t d (online: d)", memory="t d (online: d)",
         guarantee="none at this rate of exploration", use_when="a baseline that everybody knows",
+        sparse='K n; n; f (needs fit="online")',
     )  # fmt: skip
 
     exploration: NonNegative = 0.3

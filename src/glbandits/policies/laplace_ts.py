@@ -45,6 +45,7 @@ class LaplaceTs(Policy):
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="d", memory="d",
         guarantee="none", use_when="d is large and features are nearly uncorrelated",
+        sparse="K n; n; f",
     )  # fmt: skip
 
     link: AnyLink = "logistic"

@@ -89,6 +89,7 @@ class Optimist(Policy):
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 (d > 128: K d)", learn="d^2 (d > 128: d)", memory="d^2 (d > 128: d)",
         guarantee="none known", use_when="the default: nothing to tune, exact probabilities",
+        sparse="K n; n; f",
     )  # fmt: skip
 
     link: AnyLink = "logistic"

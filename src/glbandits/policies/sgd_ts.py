@@ -77,6 +77,7 @@ class SgdTs(SgdTsConstants):
         choose="K d", learn="d", memory="d",
         guarantee="sqrt(T), if greedy contexts are diverse",
         use_when="d is large and contexts vary; the paper's algorithm",
+        sparse="K n; n; f (first block: tau^3, once)",
     )  # fmt: skip
 
     link: AnyLink = "logistic"
