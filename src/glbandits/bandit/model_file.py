@@ -12,16 +12,18 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
-from glbandits.errors import GlbanditsError, ModelFileError, look_up
+from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, look_up
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy, rebuild, settings_of
 from glbandits.records import Floats, Generator
+from glbandits.sparse_policies import sparse_form
 
 FORMAT = "glbandits-model"
 FORMAT_VERSION = 1
+DENSE, SPARSE = "dense", "sparse"
 
 
-def model_bytes(policy: Policy, dim: int, state: Floats, rng: Generator) -> bytes:
+def model_bytes(policy: Policy, dim: int, state: Floats, rng: Generator, *, sparse: bool = False) -> bytes:
     """The content of a model file."""
     header = {
         "format": FORMAT,
@@ -29,6 +31,7 @@ def model_bytes(policy: Policy, dim: int, state: Floats, rng: Generator) -> byte
         "policy": policy.name,
         "settings": json.dumps(settings_of(policy), sort_keys=True),
         "dim": str(dim),
+        "rows": SPARSE if sparse else DENSE,
     }
     header["digest"] = _digest(header, state, rng)
     return save({"state": state, "generator": rng}, metadata=header)
@@ -59,13 +62,20 @@ def read_model(path: str | PathLike[str]) -> bytes:
         raise ModelFileError(f"{path} is not a whole safetensors file ({error}); load another copy") from None
 
 
-def parse_model(content: bytes, name: str, given: Policy | None) -> tuple[Policy, int, Floats, Generator]:
-    """Policy, dimension, state and generator; a ModelFileError says why what is called `name` is refused."""
+def parse_model(content: bytes, name: str, given: Policy | None) -> tuple[Policy, Policy, int, Floats, Generator]:
+    """Policy, the form of it that plays, dimension, state and generator.
+
+    Raises ModelFileError, which says why what is called `name` is refused.
+    """
     header, state, rng = _open(content, name)
     policy = _policy(name, header, given)
-    if not policy.is_valid_state(state, header.dim):
+    try:
+        form = sparse_form(policy, header.dim) if header.is_sparse else policy
+    except InvalidInput as error:
+        raise ModelFileError(f"{name} is damaged, or of another version: {error}") from None
+    if not form.is_valid_state(state, header.dim):
         raise ModelFileError(f"{name} holds a state that {policy.name} with these settings cannot have made")
-    return policy, header.dim, state, rng
+    return policy, form, header.dim, state, rng
 
 
 class Header(NamedTuple):
@@ -74,6 +84,7 @@ class Header(NamedTuple):
     policy: str
     settings: dict[str, Any]
     dim: int
+    is_sparse: bool
 
 
 def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
@@ -85,7 +96,8 @@ def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
         tensors = load(content)
         state, rng = tensors["state"], tensors["generator"]
         digest = metadata.pop("digest")
-        header = Header(metadata["policy"], json.loads(metadata["settings"]), int(metadata["dim"]))
+        is_sparse = (DENSE, SPARSE).index(metadata.get("rows", DENSE)) == 1
+        header = Header(metadata["policy"], json.loads(metadata["settings"]), int(metadata["dim"]), is_sparse)
         kinds = state.dtype == np.float64, rng.dtype == np.uint64, rng.shape == (3,)
         values = isinstance(header.settings, dict), header.dim > 0
     except SafetensorError as error:
