@@ -18,8 +18,10 @@ from glbandits.bandit.entries import (
     probabilities_recipe,
 )
 from glbandits.bandit.model_file import model_bytes, parse_model, read_model, write_model
+from glbandits.bandit.rows import Rows, dim_of, encoded_row, encoded_rows
 from glbandits.compilation import EntryPoint, entry_point
 from glbandits.errors import LARGEST, InvalidInput, whole
+from glbandits.features.transformer_features import Features, as_features
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
 from glbandits.policy import Coefficients, Policy
@@ -43,8 +45,10 @@ class Bandit:
 
     Args:
         policy: settings, such as `Optimist(link="logistic")`, which has nothing to tune.
-        dim: the number of features of an arm.
+        dim: the number of features of an arm. A feature map tells it.
         seed: the same seed, policy and calls give the same choices. Without one, a random seed is taken.
+        features: a FeatureMap, or a fitted transformer of scikit-learn. With it, all methods that take an array of
+            features also take rows of named values: a list of dicts, a dict of columns, or a data frame.
 
     >>> import numpy as np
     >>> from glbandits import Bandit, Optimist
@@ -57,13 +61,17 @@ class Bandit:
     1
     """
 
-    def __init__(self, policy: Policy, dim: int, seed: int | None = None) -> None:
+    def __init__(
+        self, policy: Policy, dim: int | None = None, seed: int | None = None, *, features: Any = None
+    ) -> None:
+        feature_map = None if features is None else as_features(features)
+        dim = dim_of(dim, feature_map)
         check_policy(policy, dim)
         seed = secrets.randbits(62) if seed is None else whole("seed", seed, at_least=0)
-        self._set(policy, dim, policy.init(dim), generator(seed))
+        self._set(policy, dim, policy.init(dim), generator(seed), feature_map)
 
-    def _set(self, policy: Policy, dim: int, state: Floats, rng: Generator) -> None:
-        self.policy, self.dim = policy, dim
+    def _set(self, policy: Policy, dim: int, state: Floats, rng: Generator, features: Features | None) -> None:
+        self.policy, self.dim, self.features = policy, dim, features
         self._state, self._rng, self._settings = state, rng, policy.packed_settings(dim)
         self._link = find_link(policy.link)
         self._key = policy.implementation(dim), self._link
@@ -85,7 +93,7 @@ class Bandit:
             )
         self._state = state.copy()
 
-    def choose(self, arms: ArrayLike) -> int:
+    def choose(self, arms: Rows) -> int:
         """The arm to pull, by its row in `arms` (K, dim). Learns nothing."""
         if type(arms) is not np.ndarray:
             arms = self._checked_arms(arms)
@@ -100,7 +108,7 @@ class Bandit:
             arm = self._choose.call(self._state, self._settings, self.dim, checked, self._rng)
         return arm
 
-    def learn(self, x: ArrayLike, reward: float) -> None:
+    def learn(self, x: Rows, reward: float) -> None:
         """Learn the reward of an arm with features `x` (dim,), which need not be the last one chosen."""
         if type(x) is not np.ndarray or not isinstance(reward, (float, int)):
             x, reward = self._checked_features(x), self._checked_reward(reward)
@@ -114,9 +122,9 @@ class Bandit:
         if new_state is not None:
             self._state = new_state
 
-    def learn_batch(self, features: ArrayLike, rewards: ArrayLike) -> None:
+    def learn_batch(self, features: Rows, rewards: ArrayLike) -> None:
         """Learn many rewards, row by row: the same as `learn` in a loop, but all of them or none."""
-        X, y = _as_floats("features", features), _as_floats("rewards", rewards)
+        X, y = _as_floats("features", encoded_rows(self.features, features)), _as_floats("rewards", rewards)
         if X.shape != (y.size, self.dim) or y.ndim != 1:
             raise InvalidInput(
                 f"features must have shape (n, {self.dim}) and rewards (n,); got {X.shape} and {y.shape}"
@@ -147,7 +155,7 @@ class Bandit:
         """Whether waiting for machine code beats learning so many rows one by one, while neither is compiled."""
         return rows > ROWS_WORTH_WAITING and not self._learn.is_compiled
 
-    def probabilities(self, arms: ArrayLike, *, draws: int = 10_000) -> Floats:
+    def probabilities(self, arms: Rows, *, draws: int = 10_000) -> Floats:
         """The probability of each arm that the next `choose(arms)` gives it, (K,). Changes no later decision.
 
         It is exact wherever the policy's rule has an exact form. Where it has none (a fresh posterior draw for
@@ -167,7 +175,7 @@ class Bandit:
         )
         return estimate
 
-    def exact_probabilities(self, arms: ArrayLike) -> Floats | None:
+    def exact_probabilities(self, arms: Rows) -> Floats | None:
         """As `probabilities`, but only if the policy's rule has an exact form; None if it has none."""
         return self._exact_probabilities(arms if _is_usable(arms, self.dim) else self._checked_arms(arms))
 
@@ -193,40 +201,42 @@ class Bandit:
 
     def to_bytes(self) -> bytes:
         """What `save` writes, for those who keep models elsewhere than in files."""
-        return model_bytes(self.policy, self.dim, self._state, self._rng)
+        return model_bytes(self.policy, self.dim, self._state, self._rng, self.features)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], policy: Policy | None = None) -> Self:
+    def load(cls, path: str | PathLike[str], policy: Policy | None = None, *, features: Any = None) -> Self:
         """A Bandit that goes on, bit for bit, where the saved one stopped.
 
         Args:
             path: a file written by `save`.
             policy: needed only if the file was saved with a policy or link of your own, which a file cannot
                 carry: the same settings again.
+            features: needed only if the file was saved with a transformer of scikit-learn, which a file cannot carry:
+                the same one again.
         """
-        return cls._parsed(read_model(path), str(path), policy)
+        return cls._parsed(read_model(path), str(path), policy, features)
 
     @classmethod
-    def from_bytes(cls, content: bytes, policy: Policy | None = None) -> Self:
+    def from_bytes(cls, content: bytes, policy: Policy | None = None, features: Any = None) -> Self:
         """A Bandit that goes on, bit for bit, where the one of `to_bytes` stopped."""
-        return cls._parsed(content, "what was given", policy)
+        return cls._parsed(content, "what was given", policy, features)
 
     @classmethod
-    def _parsed(cls, content: bytes, name: str, policy: Policy | None) -> Self:
+    def _parsed(cls, content: bytes, name: str, policy: Policy | None, features: Any) -> Self:
         bandit = cls.__new__(cls)
-        bandit._set(*parse_model(content, name, policy))
+        bandit._set(*parse_model(content, name, policy, None if features is None else as_features(features)))
         return bandit
 
     def copy(self) -> Self:
         """Another Bandit that goes on from here by itself."""
         bandit = type(self).__new__(type(self))
-        bandit._set(self.policy, self.dim, self._state.copy(), self._rng.copy())
+        bandit._set(self.policy, self.dim, self._state.copy(), self._rng.copy(), self.features)
         return bandit
 
     __copy__ = copy
 
     def __reduce__(self) -> Any:
-        return type(self).from_bytes, (self.to_bytes(), self.policy)
+        return type(self).from_bytes, (self.to_bytes(), self.policy, self.features)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self.copy()
@@ -234,8 +244,8 @@ class Bandit:
     def __repr__(self) -> str:
         return f"Bandit({self.policy!r}, dim={self.dim})"
 
-    def _checked_arms(self, arms: ArrayLike) -> Floats:
-        checked = _as_floats("arms", arms)
+    def _checked_arms(self, arms: Rows) -> Floats:
+        checked = _as_floats("arms", encoded_rows(self.features, arms))
         if checked.ndim != 2 or checked.shape[1] != self.dim:
             raise InvalidInput(f"arms must have shape (K, {self.dim}), a row for each arm; got {checked.shape}")
         if len(checked) == 0:
@@ -243,8 +253,8 @@ class Bandit:
         _check_usable("arms", checked)
         return checked
 
-    def _checked_features(self, x: ArrayLike) -> Floats:
-        checked = _as_floats("x", x)
+    def _checked_features(self, x: Rows) -> Floats:
+        checked = _as_floats("x", encoded_row(self.features, x))
         if checked.shape != (self.dim,):
             raise InvalidInput(f"x must have shape ({self.dim},), the features of one arm; got {checked.shape}")
         _check_usable("x", checked)
@@ -259,7 +269,7 @@ class Bandit:
         return float(checked)
 
 
-def _is_usable(arms: ArrayLike, dim: int) -> TypeGuard[Floats]:
+def _is_usable(arms: Rows, dim: int) -> TypeGuard[Floats]:
     """Whether arms can be used as they are; if not, it is for `_checked_arms` to say why or to make them so."""
     try:
         return type(arms) is np.ndarray and arms_check().call(arms, dim)

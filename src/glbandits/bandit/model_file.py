@@ -13,6 +13,7 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
 from glbandits.errors import GlbanditsError, ModelFileError, look_up
+from glbandits.features import Features, feature_map_of
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy, rebuild, settings_of
 from glbandits.records import Floats, Generator
@@ -21,7 +22,7 @@ FORMAT = "glbandits-model"
 FORMAT_VERSION = 1
 
 
-def model_bytes(policy: Policy, dim: int, state: Floats, rng: Generator) -> bytes:
+def model_bytes(policy: Policy, dim: int, state: Floats, rng: Generator, features: Features | None) -> bytes:
     """The content of a model file."""
     header = {
         "format": FORMAT,
@@ -30,6 +31,8 @@ def model_bytes(policy: Policy, dim: int, state: Floats, rng: Generator) -> byte
         "settings": json.dumps(settings_of(policy), sort_keys=True),
         "dim": str(dim),
     }
+    if features is not None:
+        header["features"] = json.dumps(features.document())
     header["digest"] = _digest(header, state, rng)
     return save({"state": state, "generator": rng}, metadata=header)
 
@@ -59,13 +62,16 @@ def read_model(path: str | PathLike[str]) -> bytes:
         raise ModelFileError(f"{path} is not a whole safetensors file ({error}); load another copy") from None
 
 
-def parse_model(content: bytes, name: str, given: Policy | None) -> tuple[Policy, int, Floats, Generator]:
-    """Policy, dimension, state and generator; a ModelFileError says why what is called `name` is refused."""
+def parse_model(
+    content: bytes, name: str, given: Policy | None, features: Features | None
+) -> tuple[Policy, int, Floats, Generator, Features | None]:
+    """Policy, dimension, state, generator and features; ModelFileError says why what is called `name` is refused."""
     header, state, rng = _open(content, name)
     policy = _policy(name, header, given)
+    feature_map = _features(name, header, features)
     if not policy.is_valid_state(state, header.dim):
         raise ModelFileError(f"{name} holds a state that {policy.name} with these settings cannot have made")
-    return policy, header.dim, state, rng
+    return policy, header.dim, state, rng, feature_map
 
 
 class Header(NamedTuple):
@@ -74,6 +80,8 @@ class Header(NamedTuple):
     policy: str
     settings: dict[str, Any]
     dim: int
+    features: Any
+    """The document of a feature map; None if the file has none."""
 
 
 def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
@@ -85,12 +93,13 @@ def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
         tensors = load(content)
         state, rng = tensors["state"], tensors["generator"]
         digest = metadata.pop("digest")
-        header = Header(metadata["policy"], json.loads(metadata["settings"]), int(metadata["dim"]))
+        features = json.loads(metadata.get("features", "null"))
+        header = Header(metadata["policy"], json.loads(metadata["settings"]), int(metadata["dim"]), features)
         kinds = state.dtype == np.float64, rng.dtype == np.uint64, rng.shape == (3,)
         values = isinstance(header.settings, dict), header.dim > 0
     except SafetensorError as error:
         raise ModelFileError(f"{path} is not a whole safetensors file ({error}); load another copy") from None
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{path} was changed or damaged after it was saved ({error}); load another copy") from None
@@ -125,6 +134,27 @@ def _policy(path: str, header: Header, given: Policy | None) -> Policy:
             f"{path} was saved with what is not known here ({error}). For a policy or a link of your own, pass it: "
             "Bandit.load(path, policy=...)"
         ) from None
+
+
+def _features(path: str, header: Header, given: Features | None) -> Features | None:
+    document = header.features
+    if isinstance(document, dict) and "transformer" in document:
+        if given is None:
+            raise ModelFileError(
+                f"{path} was saved with a transformer of your own ({document['transformer']}), which a file cannot "
+                "carry. Pass it: Bandit.load(path, features=...)"
+            )
+        features: Features | None = given
+        same = list(given.names) == document.get("names")
+    else:
+        try:
+            features = None if document is None else feature_map_of(document)
+        except GlbanditsError as error:
+            raise ModelFileError(f"{path}: {error}") from None
+        same = given is None or given == features
+    if not same or (features is not None and features.dim != header.dim):
+        raise ModelFileError(f"{path} was saved with other features than these. Pass the same, or none")
+    return features
 
 
 def _plain(settings: dict[str, Any]) -> Any:

@@ -1,0 +1,121 @@
+"""ColumnGroup: the columns of the context, or of the arm, as one block of features."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from glbandits.errors import InvalidInput
+from glbandits.features.column_kind import BadValue, ColumnKind, Values
+from glbandits.features.combination import Entries
+from glbandits.features.number_kinds import Number
+from glbandits.features.random_fourier import RandomFourier
+from glbandits.records import Floats
+
+SCALARS = frozenset({str, int, float, bool, type(None)})
+
+
+class ColumnGroup:
+    """Columns with their kinds, and random Fourier features of some of them."""
+
+    def __init__(self, kinds: Mapping[str, ColumnKind], expansions: Sequence[RandomFourier] = ()) -> None:
+        self.kinds, self.expansions = dict(kinds), tuple(expansions)
+        self.spans: dict[str, tuple[int, int]] = {}
+        """The first feature of each column and expansion, and the one after its last."""
+        at = 0
+        for name, width in [(name, kind.width) for name, kind in kinds.items()]:
+            self.spans[name] = (at, at + width)
+            at += width
+        self._encoded = at
+        for expansion in self.expansions:
+            self.spans[expansion.name] = (at, at + expansion.features)
+            at += expansion.features
+        self.width = at
+
+    def feature_names(self) -> list[str]:
+        """The names of all features."""
+        names = [name for column, kind in self.kinds.items() for name in kind.feature_names(column)]
+        return names + [name for expansion in self.expansions for name in expansion.feature_names()]
+
+    def encode(self, columns: Mapping[str, Values], rows: int, first_row: int = 0) -> Floats:
+        """The features of all rows, (rows, width). A column that is not there is missing in all rows."""
+        places, numbers, dense = self._cells(columns, rows, first_row)
+        width = self._encoded
+        added: Any = np.bincount(places, weights=numbers, minlength=rows * width)
+        out: Floats = added.astype(np.float64, copy=False).reshape(
+            rows, width
+        )  # NumPy counts nothing with whole numbers
+        for start, block in dense:
+            out[:, start : start + block.shape[1]] = block
+        expanded = self._expanded(out)
+        return np.hstack([out, *expanded]) if expanded else out
+
+    def encode_sparse(self, columns: Mapping[str, Values], rows: int, first_row: int = 0) -> Entries:
+        """As `encode`, but only what is not 0."""
+        if self.expansions:
+            dense = self.encode(columns, rows, first_row)
+            at_rows, at_columns = np.nonzero(dense)
+            return Entries(at_rows, at_columns, dense[at_rows, at_columns])
+        listed = {
+            name: values.tolist() if isinstance(values, np.ndarray) else values for name, values in columns.items()
+        }
+        places, numbers, _ = self._cells(listed, rows, first_row)
+        at, inverse = np.unique(np.asarray(places, dtype=np.int64), return_inverse=True)
+        values: Any = np.bincount(inverse, weights=numbers, minlength=len(at)).astype(np.float64, copy=False)
+        width = max(1, self._encoded)
+        return Entries(at // width, at % width, values)
+
+    def is_same_in_all(self, columns: Mapping[str, Values]) -> bool:
+        """Whether all rows are plainly the same, so that encoding one is enough."""
+        for name in self.kinds:
+            values = columns.get(name)
+            if values is not None and (
+                type(values) is not list or type(values[0]) not in SCALARS or values.count(values[0]) < len(values)
+            ):
+                return False
+        return True
+
+    def _cells(
+        self, columns: Mapping[str, Values], rows: int, first_row: int
+    ) -> tuple[list[int], list[float], list[tuple[int, Floats]]]:
+        """Indices and values of the features that are not 0, and the columns that were encoded as arrays."""
+        places: list[int] = []
+        numbers: list[float] = []
+        dense: list[tuple[int, Floats]] = []
+        for name, kind in self.kinds.items():
+            start, _ = self.spans[name]
+            values = columns.get(name)
+            if values is None:
+                values = [None] * rows
+            try:
+                if isinstance(values, np.ndarray):
+                    if isinstance(kind, Number):
+                        dense.append((start, kind.encode_array(values.astype(np.float64, copy=False))))
+                        continue
+                    values = values.tolist()
+                kind.encode(values, start, self._encoded, places, numbers)
+            except BadValue as bad:
+                raise bad.named(name, first_row) from None
+        return places, numbers, dense
+
+    def _expanded(self, encoded: Floats) -> list[Floats]:
+        spans = [[self.spans[name] for name in expansion.columns] for expansion in self.expansions]
+        return [
+            expansion.expand(np.hstack([encoded[:, start:stop] for start, stop in each]))
+            for expansion, each in zip(self.expansions, spans, strict=True)
+        ]
+
+
+def split_expansions(
+    expansions: Sequence[RandomFourier], arm: Mapping[str, ColumnKind], context: Mapping[str, ColumnKind]
+) -> tuple[list[RandomFourier], list[RandomFourier]]:
+    """The expansions of columns of the arm, and those of columns of the context."""
+    of_arm = [each for each in expansions if set(each.columns) <= set(arm)]
+    of_context = [each for each in expansions if set(each.columns) <= set(context)]
+    for each in expansions:
+        if each not in of_arm and each not in of_context:
+            raise InvalidInput(
+                f"the columns of RandomFourier must all be of the context, or all of the arm; got {each.columns}. "
+                f"Context: {', '.join(context) or 'none'}. Arm: {', '.join(arm) or 'none'}"
+            )
+    return of_arm, of_context
