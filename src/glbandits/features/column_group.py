@@ -37,9 +37,18 @@ class ColumnGroup:
         names = [name for column, kind in self.kinds.items() for name in kind.feature_names(column)]
         return names + [name for expansion in self.expansions for name in expansion.feature_names()]
 
-    def encode(self, columns: Mapping[str, Values], rows: int, first_row: int = 0) -> Floats:
-        """The features of all rows, (rows, width). A column that is not there is missing in all rows."""
-        places, numbers, dense = self._cells(columns, rows, first_row)
+    def encode(
+        self, columns: Mapping[str, Values], rows: int, first_row: int = 0, labels: Mapping[str, str] | None = None
+    ) -> Floats:
+        """The features of all rows, (rows, width). A column that is not there is missing in all rows.
+
+        Args:
+            columns: the values of each column.
+            rows: how many there are.
+            first_row: the number of the first row, for errors.
+            labels: other names of columns, for errors.
+        """
+        places, numbers, dense = self._cells(columns, rows, first_row, labels or {})
         width = self._encoded
         added: Any = np.bincount(places, weights=numbers, minlength=rows * width)
         out: Floats = added.astype(np.float64, copy=False).reshape(
@@ -47,8 +56,7 @@ class ColumnGroup:
         )  # NumPy counts nothing with whole numbers
         for start, block in dense:
             out[:, start : start + block.shape[1]] = block
-        expanded = self._expanded(out)
-        return np.hstack([out, *expanded]) if expanded else out
+        return self.with_expansions(out)
 
     def encode_sparse(self, columns: Mapping[str, Values], rows: int, first_row: int = 0) -> Entries:
         """As `encode`, but only what is not 0."""
@@ -59,7 +67,7 @@ class ColumnGroup:
         listed = {
             name: values.tolist() if isinstance(values, np.ndarray) else values for name, values in columns.items()
         }
-        places, numbers, _ = self._cells(listed, rows, first_row)
+        places, numbers, _ = self._cells(listed, rows, first_row, {})
         at, inverse = np.unique(np.asarray(places, dtype=np.int64), return_inverse=True)
         values: Any = np.bincount(inverse, weights=numbers, minlength=len(at)).astype(np.float64, copy=False)
         width = max(1, self._encoded)
@@ -76,7 +84,7 @@ class ColumnGroup:
         return True
 
     def _cells(
-        self, columns: Mapping[str, Values], rows: int, first_row: int
+        self, columns: Mapping[str, Values], rows: int, first_row: int, labels: Mapping[str, str]
     ) -> tuple[list[int], list[float], list[tuple[int, Floats]]]:
         """Indices and values of the features that are not 0, and the columns that were encoded as arrays."""
         places: list[int] = []
@@ -95,15 +103,19 @@ class ColumnGroup:
                     values = values.tolist()
                 kind.encode(values, start, self._encoded, places, numbers)
             except BadValue as bad:
-                raise bad.named(name, first_row) from None
+                raise bad.named(labels.get(name, name), first_row) from None
         return places, numbers, dense
 
-    def _expanded(self, encoded: Floats) -> list[Floats]:
+    def with_expansions(self, encoded: Floats) -> Floats:
+        """The features of columns, and their expansions beside them."""
+        if not self.expansions:
+            return encoded
         spans = [[self.spans[name] for name in expansion.columns] for expansion in self.expansions]
-        return [
+        expanded = [
             expansion.expand(np.hstack([encoded[:, start:stop] for start, stop in each]))
             for expansion, each in zip(self.expansions, spans, strict=True)
         ]
+        return np.hstack([encoded, *expanded])
 
 
 def split_expansions(
