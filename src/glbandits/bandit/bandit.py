@@ -264,8 +264,8 @@ class Bandit:
         checked = _as_floats("reward", reward)
         if checked.ndim != 0:
             raise InvalidInput(f"reward must be one number; got {reward!r}")
-        self._link.check_reward(float(checked))
         _check_usable("reward", checked)
+        self._link.check_reward(float(checked))
         return float(checked)
 
 

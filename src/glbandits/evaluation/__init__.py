@@ -42,6 +42,7 @@ from glbandits.evaluation.support import ArmSupport, Support
 from glbandits.evaluation.table_files import read_csv, read_parquet
 from glbandits.evaluation.tables import TableLog, read_table
 from glbandits.evaluation.targets import Target
+from glbandits.evaluation.training import train
 from glbandits.evaluation.tuning import Played, Tuned, tune
 
 __all__ = [
@@ -112,5 +113,6 @@ __all__ = [
     "read_slates",
     "read_table",
     "select_estimator",
+    "train",
     "tune",
 ]

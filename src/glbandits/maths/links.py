@@ -113,8 +113,6 @@ class Link:
 
     def check_reward(self, reward: float) -> None:
         """Refuse a reward that the link's family cannot give."""
-        if math.isnan(reward):
-            raise InvalidInput("a reward must be a number, and is missing. Leave the row out, or say what it counts")
         if not self.lowest_reward <= reward <= self.highest_reward or math.isinf(reward):
             raise InvalidInput(
                 f"a reward under the {self.name} link must be a finite number between {self.lowest_reward:g} and "
