@@ -89,7 +89,7 @@ def _learned(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -> F
         crosses=crosses,
         per_arm_block=block,
         expansions=options.get("expansions", ()),
-        missing_shares={name: missing_share(values[name]) for name in learned},
+        missing_shares={name: missing_share(values[name], kind) for name, kind in learned.items()},
     )
 
 

@@ -68,6 +68,10 @@ class Category(ColumnKind):
     def takes_missing(self) -> bool:  # noqa: D102
         return self.missing == "indicator"
 
+    @property
+    def example(self) -> Any:  # noqa: D102
+        return next(iter(self.values), "")
+
     def feature_names(self, column: str) -> list[str]:  # noqa: D102
         more = ["other"] * self.other + ["missing"] * self.takes_missing
         return [f"{column}={value}" for value in (*self.values, *more)]
@@ -97,6 +101,10 @@ class _Hashed(ColumnKind):
     @property
     def width(self) -> int:
         return self.size
+
+    @property
+    def example(self) -> Any:
+        return "some text"
 
     def feature_names(self, column: str) -> list[str]:
         return [f"{column}#{index}" for index in range(self.size)]
@@ -160,6 +168,10 @@ class Tags(ColumnKind):
     @property
     def width(self) -> int:  # noqa: D102
         return len(self.values) + 1
+
+    @property
+    def example(self) -> Any:  # noqa: D102
+        return list(self.values[:1])
 
     def feature_names(self, column: str) -> list[str]:  # noqa: D102
         return [f"{column} has {value}" for value in (*self.values, "other")]

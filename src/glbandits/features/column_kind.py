@@ -44,6 +44,11 @@ class ColumnKind:
         """Whether rows may lack the column: missing values were foreseen when the map was made."""
         return True
 
+    @property
+    def example(self) -> Any:
+        """A value that the column may hold, for JSON."""
+        raise NotImplementedError
+
     def feature_names(self, column: str) -> list[str]:
         """The names of the features."""
         raise NotImplementedError

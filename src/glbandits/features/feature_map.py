@@ -9,7 +9,7 @@ import numpy as np
 from glbandits.errors import InvalidInput, look_up
 from glbandits.features.category_kinds import Category, as_category
 from glbandits.features.column_group import ColumnGroup, split_expansions
-from glbandits.features.column_kind import MISSING, ColumnKind, Missing, Values, is_missing
+from glbandits.features.column_kind import MISSING, MISSING_TEXTS, ColumnKind, Missing, Values, is_missing
 from glbandits.features.combination import Combination, Part
 from glbandits.features.feature_map_checks import Crosses, check_names, checked_crosses, declared_kinds
 from glbandits.features.learned_kinds import Kinds, learn_kinds
@@ -148,7 +148,7 @@ class FeatureMap:
             crosses=crosses,
             per_arm_block=per_arm_block,
             expansions=expansions,
-            missing_shares={name: missing_share(columns[name]) for name in learned},
+            missing_shares={name: missing_share(columns[name], kind) for name, kind in learned.items()},
         )
 
     @property
@@ -265,12 +265,14 @@ def closed_category(name: str, values: Values) -> Category:
     return Category(natural_order(text for text in found if text is not None), other=False, missing="error")
 
 
-def missing_share(values: Values) -> float:
-    """The share of missing values."""
+def missing_share(values: Values, kind: ColumnKind) -> float:
+    """The share of missing values. In numbers and dates that are written as text, "NA" and the like count."""
     if isinstance(values, np.ndarray):
         gone: Floats = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values))
         return float(gone.mean()) if len(values) else 0.0
-    return sum(map(is_missing, values)) / max(1, len(values))
+    texts = frozenset[str]() if isinstance(kind, Category) else MISSING_TEXTS
+    gone_ones = sum(is_missing(value) or (type(value) is str and value.strip() in texts) for value in values)
+    return gone_ones / max(1, len(values))
 
 
 def _ordered(document: dict[str, Any]) -> Any:

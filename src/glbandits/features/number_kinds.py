@@ -64,6 +64,10 @@ class Number(ColumnKind):
     def takes_missing(self) -> bool:  # noqa: D102
         return self.missing == "indicator"
 
+    @property
+    def example(self) -> Any:  # noqa: D102
+        return float(f"{self.mean:.3g}")
+
     def feature_names(self, column: str) -> list[str]:  # noqa: D102
         return [column, f"{column} is missing"][: self.width]
 
@@ -138,6 +142,10 @@ class Boolean(ColumnKind):
     def takes_missing(self) -> bool:  # noqa: D102
         return self.missing == "indicator"
 
+    @property
+    def example(self) -> Any:  # noqa: D102
+        return True
+
     def feature_names(self, column: str) -> list[str]:  # noqa: D102
         return [column, f"{column} is missing"][: self.width]
 
@@ -183,6 +191,10 @@ class Vector(ColumnKind):
     def takes_missing(self) -> bool:  # noqa: D102
         return False
 
+    @property
+    def example(self) -> Any:  # noqa: D102
+        return [0.0] * self.size
+
     def feature_names(self, column: str) -> list[str]:  # noqa: D102
         return [f"{column}[{index}]" for index in range(self.size)]
 
@@ -227,6 +239,10 @@ class Date(ColumnKind):
     @property
     def takes_missing(self) -> bool:  # noqa: D102
         return self.missing == "indicator"
+
+    @property
+    def example(self) -> Any:  # noqa: D102
+        return "2025-01-31T18:00" if self.hours else "2025-01-31"
 
     def feature_names(self, column: str) -> list[str]:  # noqa: D102
         cycles = ["season", "weekday", "hour"][: 2 + self.hours]
