@@ -89,7 +89,8 @@ def _learned(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -> F
         crosses=crosses,
         per_arm_block=block,
         expansions=options.get("expansions", ()),
-        missing_shares={name: missing_share(values[name], kind) for name, kind in learned.items()},
+        missing_shares=dict.fromkeys(arm, 0.0)
+        | {name: missing_share(values[name], kind) for name, kind in learned.items()},
     )
 
 

@@ -21,7 +21,7 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
 
     | source | read by |
     |---|---|
-    | a data frame of polars or pandas, a dict of columns | `read_table` |
+    | a data frame of polars, pandas or Arrow, a list of dicts, a dict of columns | `read_table` |
     | .parquet, a folder of such, a pattern | `read_parquet` |
     | .csv, .csv.gz, a folder of such, a pattern | `read_csv` |
     | a folder with item_context.csv | `read_open_bandit` |
