@@ -110,14 +110,27 @@ def test_values_within_objects_are_named_by_their_path() -> None:
 
 def test_columns_that_are_missing_are_named_with_what_was_meant() -> None:
     features = FeatureMap.learn(TABLE, context=("age", "mobile"), arm=("price",))
-    with pytest.raises(
-        InvalidInput, match=r"the rows have no column 'price' \(did you mean 'pricee' for it\?\). Send it"
-    ):
+    with pytest.raises(InvalidInput, match=r"row 0 has no column 'price' \(did you mean 'pricee' for it\?\). Send it"):
         features.transform([{"pricee": 3.0, "age": 3, "mobile": True}])
     with pytest.raises(InvalidInput, match="the table has no column 'prize'"):
         FeatureMap.learn(TABLE, arm=("prize",))
     row = {"price": 3.0, "mobile": True}  # age was missing in the table too, so that a row may lack it
     np.testing.assert_array_equal(features.transform([row]), features.transform([{**row, "age": None}]))
+
+
+def test_misspelt_fields_are_found_in_every_row() -> None:
+    features = FeatureMap.learn(TABLE, context=("age", "country"), arm=("price",))
+    row = {"age": 3, "country": "fr", "price": 1.0}
+    for wrong, message in (
+        ({"age": 3, "county": "fr", "price": 1.0}, r"row 1 has no column 'country' \(did you mean 'county' for it"),
+        ({"age": 3, "country": "fr", "prize": 1.0}, r"row 1 has no column 'price' \(did you mean 'prize' for it"),
+        ({"age": 3, "country": "fr"}, "row 1 has no column 'price'. Send it, with null"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            features.transform([row, wrong])
+    assert len(features.transform([row, {"price": 1.0, "id": 3}])) == 2  # age and country were missing in the table too
+    with pytest.raises(InvalidInput, match="the rows have no column 'price'"):
+        features.transform({"age": [3], "country": ["fr"]})
 
 
 def test_unknown_columns_are_ignored() -> None:

@@ -11,7 +11,14 @@ from glbandits.features.category_kinds import Category, as_category
 from glbandits.features.column_group import ColumnGroup, split_expansions
 from glbandits.features.column_kind import MISSING, MISSING_TEXTS, ColumnKind, Missing, Values, is_missing
 from glbandits.features.combination import Combination, Part
-from glbandits.features.feature_map_checks import Crosses, check_names, checked_crosses, declared_kinds
+from glbandits.features.feature_map_checks import (
+    Crosses,
+    check_fields,
+    check_names,
+    checked_crosses,
+    declared_kinds,
+)
+from glbandits.features.feature_map_text import columns_text, summary_text
 from glbandits.features.learned_kinds import Kinds, learn_kinds
 from glbandits.features.natural_order import natural_order
 from glbandits.features.random_fourier import RandomFourier
@@ -138,7 +145,8 @@ class FeatureMap:
         blocks = [] if per_arm_block is None else [per_arm_block]
         wanted = [*blocks, *(name for name in arm if name not in blocks), *context, *own]
         columns = table_columns(table, wanted)
-        check_present(wanted, columns, "the table has", "Name columns that it has")
+        if any(name not in columns for name in wanted):
+            check_present(wanted, table_columns(table))
         closed = {name: closed_category(name, columns[name]) for name in blocks}
         learned = closed | learn_kinds({name: columns[name] for name in wanted if name not in closed}, kinds, missing)
         return cls(
@@ -180,10 +188,7 @@ class FeatureMap:
             InvalidInput: if a column is missing, or a value cannot be used. A value that is missing (None or NaN) can.
         """
         columns = table_columns(rows, self.kinds)
-        absent = [name for name in self.kinds if name not in columns and not self.kinds[name].takes_missing]
-        if absent:
-            found = table_columns(rows)
-            check_present(absent, found, "the rows have", "Send it, with null if its value is not known")
+        self._check_columns(rows, columns)
         count = len(next(iter(columns.values()))) if columns else len(rows)
         if sparse:
             arm, context, own = (group.encode_sparse(columns, count) for group in (self.arm, self.context, self.own))
@@ -192,6 +197,21 @@ class FeatureMap:
         once = {name: values[:shared] for name, values in columns.items()} if shared < count else columns
         pairs = self.own.encode(columns, count) if self.own.width else None
         return self.combination.combine(self.arm.encode(columns, count), self.context.encode(once, shared), pairs)
+
+    def _check_columns(self, rows: Table, columns: Mapping[str, Values]) -> None:
+        """Raise InvalidInput if a column is not there, unless it may be missing and no other has nearly its name."""
+        if isinstance(rows, list | tuple):
+            for index, row in enumerate(rows):
+                if not row.keys() >= self._plain_names:
+                    check_fields([name for name in self._plain_names if name not in row], row, self.kinds, index)
+        absent = [name for name in self.kinds if name not in columns]
+        if absent:
+            check_fields(absent, table_columns(rows), self.kinds, None)
+
+    @cached_property
+    def _plain_names(self) -> frozenset[str]:
+        """The columns that are not within objects."""
+        return frozenset(name for name in self.kinds if "." not in name)
 
     def document(self) -> dict[str, Any]:
         """All that the map is made of, for JSON. `feature_map_of` makes the map of it again."""
@@ -220,22 +240,8 @@ class FeatureMap:
         return f"FeatureMap({', '.join(self.kinds)}; {self.dim} features)"
 
     def __str__(self) -> str:
-        groups = (("arm", self.arm), ("context", self.context), ("row and arm", self.own))
-        lines = [("column", "of", "kind", "features", "missing")]
-        for label, group in groups:
-            for name, kind in group.kinds.items():
-                share = self.missing_shares.get(name)
-                lines.append((name, label, kind.kind, f"{kind.width}", "" if share is None else f"{share:.0%}"))
-            lines += [(each.name, label, "fourier", f"{each.features}", "") for each in group.expansions]
-        return f"{_aligned(lines)}\n{self._summary()}"
-
-    def _summary(self) -> str:
-        parts = [(self.arm.width, "of arms"), (self.context.width * self.combination.context_alone, "of the context")]
-        products = self.dim - self.arm.width - self.own.width - parts[1][0]
-        parts += [(products, "products"), (self.own.width, "of a row and an arm")]
-        listed = ", ".join(f"{count:,} {what}" for count, what in parts if count)
-        block = "" if self.per_arm_block is None else " Each arm has a block of its own."
-        return f"{self.dim:,} features: {listed}.{block}"
+        groups = {"arm": self.arm, "context": self.context, "row and arm": self.own}
+        return f"{columns_text(groups, self.missing_shares)}\n{summary_text(self.combination, self.per_arm_block)}"
 
     def _products(self) -> Iterable[tuple[Part, Part]]:
         if self.crosses == "all":
@@ -278,16 +284,3 @@ def missing_share(values: Values, kind: ColumnKind) -> float:
 def _ordered(document: dict[str, Any]) -> Any:
     """The document without what does not change features, and with the order of columns."""
     return [(name, list(value.items()) if isinstance(value, dict) else value) for name, value in document.items()][:-1]
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of a table: three columns of text, and others of numbers."""
-    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
-    padded = (
-        [
-            text.ljust(width) if column < 3 else text.rjust(width)
-            for column, (text, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        for line in lines
-    )
-    return "\n".join("  ".join(texts).rstrip() for texts in padded)

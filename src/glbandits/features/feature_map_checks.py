@@ -1,6 +1,7 @@
 """What a user declares of a feature map, checked."""
 
 from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 from glbandits.errors import InvalidInput, look_up
@@ -18,6 +19,8 @@ DECLARED: dict[str, ColumnKind] = {
 }
 """Kinds that need not be learned from data."""
 
+ALIKE = 0.75
+"""The similarity of two names from which one is taken for the other, misspelt."""
 Crosses: TypeAlias = Literal["all"] | Iterable[tuple[str, str]]
 """Which columns are multiplied: each one of the context with each one of the arm, or these pairs."""
 
@@ -69,3 +72,21 @@ def checked_crosses(crosses: Any) -> Literal["all"] | tuple[tuple[str, str], ...
             f"crosses must be 'all', or pairs of columns such as [('country', 'topic')]; got {crosses!r}"
         )
     return pairs
+
+
+def check_fields(absent: Iterable[str], found: Iterable[str], kinds: Mapping[str, ColumnKind], row: int | None) -> None:
+    """Raise InvalidInput if a column is missing that must be there, or that seems to be misspelt.
+
+    Args:
+        absent: the columns that are missing.
+        found: those that are there.
+        kinds: of all columns that the map knows.
+        row: the row that lacks them; None for all.
+    """
+    unknown = [str(name) for name in found if name not in kinds]
+    for name in absent:
+        near = get_close_matches(name, unknown, n=1, cutoff=ALIKE)
+        if near or not kinds[name].takes_missing:
+            hint = f" (did you mean {near[0]!r} for it?)" if near else ""
+            owner = "the rows have" if row is None else f"row {row} has"
+            raise InvalidInput(f"{owner} no column {name!r}{hint}. Send it, with null if its value is not known")

@@ -113,11 +113,11 @@ def _within(row: Any, path: Sequence[str]) -> Any:
     return row
 
 
-def check_present(wanted: Iterable[str], found: Iterable[str], what: str, advice: str) -> None:
-    """Raise InvalidInput if a wanted column is not among those found, with the name that may have been meant."""
-    wanted, names = list(wanted), list(found)
-    missing = [name for name in wanted if name not in names]
-    if missing:
-        near = get_close_matches(missing[0], [name for name in names if name not in wanted], n=1, cutoff=0.5)
-        hint = f" (did you mean {near[0]!r} for it?)" if near else ""
-        raise InvalidInput(f"{what} no column {missing[0]!r}{hint}. {advice}")
+def check_present(wanted: Iterable[str], found: Iterable[str]) -> None:
+    """Raise InvalidInput if a table lacks a wanted column, with the name that may have been meant."""
+    names = list(found)
+    for name in wanted:
+        if name not in names:
+            near = get_close_matches(name, names, n=1, cutoff=0.5)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise InvalidInput(f"the table has no column {name!r}{hint}. It has: {', '.join(names[:40])}")

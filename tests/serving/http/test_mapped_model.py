@@ -73,7 +73,7 @@ def test_rows_and_context_are_decided_on_as_fields(site: ServedSite) -> None:
     ("content", "message"),
     [
         ({"rows": [{"offer": "coat", "age": 3}]}, "column 'offer', row 0: it must be one of 'hat', 'shoe'; got 'coat'"),
-        ({"rows": [{"offer": "hat", "agee": 3}]}, "the rows have no column 'age' (did you mean 'agee' for it?)"),
+        ({"rows": [{"offer": "hat", "agee": 3}]}, "row 0 has no column 'age' (did you mean 'agee' for it?)"),
         ({"rows": [{"offer": "hat", "age": "old"}]}, "column 'age', row 0: it must be a number; got 'old'"),
     ],
 )
