@@ -96,6 +96,29 @@ def test_dates_are_years_and_cycles() -> None:
     assert encoded(Date(hours=False), date(2025, 1, 6), None).tolist()[1] == [0, 0, 0, 0, 0, 1]
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_many_rows_are_encoded_as_few_are(sparse: bool) -> None:
+    rng = np.random.default_rng(1)
+    kinds: dict[str, Any] = {"land": Category(("a", "b"), missing="indicator"), "new": Boolean(), "day": Date()}
+    table = {
+        "land": rng.choice(["a", "b", "c", None], 3000).tolist(),
+        "new": rng.choice([True, False, None], 3000).tolist(),
+        "day": rng.choice(["2025-01-01", "2025-03-01T10:00", None], 3000).tolist(),
+    }
+    features = FeatureMap(context=kinds)
+    many = features.transform(table, sparse=sparse)
+    few = [
+        features.transform({name: values[i : i + 500] for name, values in table.items()}) for i in range(0, 3000, 500)
+    ]
+    np.testing.assert_array_equal(many.toarray() if sparse else many, np.vstack(few))
+    table["new"][1234] = "perhaps"
+    with pytest.raises(InvalidInput, match="column 'new', row 1234: it must be true or false; got 'perhaps'"):
+        features.transform(table, sparse=sparse)
+    table["day"][2345] = "soon"
+    with pytest.raises(InvalidInput, match="column 'day', row 2345: it must be a date"):
+        features.transform(table | {"new": [True] * 3000}, sparse=sparse)
+
+
 @given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=20))
 def test_arrays_and_lists_of_numbers_give_the_same_features(values: list[float | None]) -> None:
     features = FeatureMap(context={"c": Number(3.0, 2.0)})

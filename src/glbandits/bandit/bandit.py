@@ -32,7 +32,6 @@ from glbandits.records import Floats, Generator
 FIRST_PROBE_STREAM = np.uint64(1)
 """The streams of random numbers that estimate probabilities, so that asking for them changes no decision."""
 
-
 ROWS_WORTH_WAITING = 2000
 """Rows of a batch for which waiting some seconds for machine code is quicker than learning them in plain Python."""
 

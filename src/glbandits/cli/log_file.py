@@ -48,6 +48,7 @@ IN_OPTIONS: Mapping[str, str] = MappingProxyType(
         "use missing='indicator' or 'impute'": "say --missing indicator or impute",
         "Name it in Columns(context=...), or give arm_table": "Name it in --context, or give --arm-table",
         "arm_table must be a": "--arm-table must be a",
+        "arm_table: ": "--arm-table: ",
         "the arms as arm_table": "the arms as --arm-table",
         "arm of arm_table": "arm of --arm-table",
     }

@@ -39,7 +39,7 @@ from glbandits.evaluation.slate_estimators import SLATE_ESTIMATORS, SlateEstimat
 from glbandits.evaluation.slate_tables import SlateColumns, read_slates
 from glbandits.evaluation.slates import SlateLog
 from glbandits.evaluation.support import ArmSupport, Support
-from glbandits.evaluation.table_files import read_csv, read_parquet
+from glbandits.evaluation.table_files import read_csv, read_json_lines, read_parquet
 from glbandits.evaluation.tables import TableLog, read_table
 from glbandits.evaluation.targets import Target
 from glbandits.evaluation.training import train
@@ -108,6 +108,7 @@ __all__ = [
     "promotion",
     "read_csv",
     "read_dsjson",
+    "read_json_lines",
     "read_open_bandit",
     "read_parquet",
     "read_slates",

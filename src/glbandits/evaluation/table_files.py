@@ -63,6 +63,37 @@ def read_csv(
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options)
 
 
+def read_json_lines(
+    source: Source,
+    columns: Columns,
+    *,
+    arm_table: Any = None,
+    arm_id: str | None = None,
+    link: str | Link = "identity",
+    **options: Unpack[LogOptions],
+) -> TableLog:
+    """A log in a file with a JSON object on each line, or all files that match a pattern such as "logs/*.jsonl".
+
+    It may be larger than memory. A column such as "user.age" is a value within an object. The arguments are those of
+    `read_table`.
+    """
+    with explained():
+        table = pl.scan_ndjson(files_of(source, "jsonl", "ndjson", "json"), infer_schema_length=None)
+        names = table.collect_schema().names()
+        within = [name for name in check_columns(columns).single if "." in name and name not in names]
+        table = table.with_columns([_value_within(name).alias(name) for name in within])
+        table.collect_schema()
+    return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options)
+
+
+def _value_within(path: str) -> pl.Expr:
+    outer, *inner = path.split(".")
+    value = pl.col(outer)
+    for name in inner:
+        value = value.struct.field(name)
+    return value
+
+
 def scan_parquet(source: Source, columns: Columns) -> pl.LazyFrame:
     """The rows of Parquet files, to be read later."""
     files = files_of(source, "parquet")

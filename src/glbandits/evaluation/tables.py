@@ -125,9 +125,11 @@ def read_arm_table(table: Any) -> pl.DataFrame:
     path = Path(table)
     if not path.is_file():
         raise InvalidInput(f"arm_table must be a Parquet or CSV file with a row for each arm; {path} is none")
-    with explained():
+    try:
         is_csv = path.name.endswith((".csv", ".csv.gz"))
         return pl.read_csv(path, infer_schema_length=None) if is_csv else pl.read_parquet(path)
+    except pl.exceptions.PolarsError as error:
+        raise InvalidInput(f"arm_table: {path} could not be read: {error}") from None
 
 
 def as_frame(table: Any, wanted: Callable[[str], bool] = lambda _: True) -> pl.DataFrame:

@@ -12,6 +12,10 @@ from glbandits.features.number_kinds import Number
 from glbandits.features.random_fourier import RandomFourier
 from glbandits.records import Floats
 
+MANY = 1000
+"""Values of a column from which on equal ones are encoded once."""
+WIDEST_BLOCK = 64
+"""Features of a column for which that is done."""
 SCALARS = frozenset({str, int, float, bool, type(None)})
 
 
@@ -61,13 +65,14 @@ class ColumnGroup:
     def encode_sparse(self, columns: Mapping[str, Values], rows: int, first_row: int = 0) -> Entries:
         """As `encode`, but only what is not 0."""
         if self.expansions:
-            dense = self.encode(columns, rows, first_row)
-            at_rows, at_columns = np.nonzero(dense)
-            return Entries(at_rows, at_columns, dense[at_rows, at_columns])
-        listed = {
-            name: values.tolist() if isinstance(values, np.ndarray) else values for name, values in columns.items()
-        }
-        places, numbers, _ = self._cells(listed, rows, first_row, {})
+            whole = self.encode(columns, rows, first_row)
+            at_rows, at_columns = np.nonzero(whole)
+            return Entries(at_rows, at_columns, whole[at_rows, at_columns])
+        places, numbers, dense = self._cells(columns, rows, first_row, {})
+        for start, block in dense:
+            at_row, at_column = np.nonzero(block)
+            places += (at_row * self._encoded + start + at_column).tolist()
+            numbers += block[at_row, at_column].tolist()
         at, inverse = np.unique(np.asarray(places, dtype=np.int64), return_inverse=True)
         values: Any = np.bincount(inverse, weights=numbers, minlength=len(at)).astype(np.float64, copy=False)
         width = max(1, self._encoded)
@@ -101,6 +106,9 @@ class ColumnGroup:
                         dense.append((start, kind.encode_array(values.astype(np.float64, copy=False))))
                         continue
                     values = values.tolist()
+                if len(values) >= MANY and (block := _repeated(kind, values)) is not None:
+                    dense.append((start, block))
+                    continue
                 kind.encode(values, start, self._encoded, places, numbers)
             except BadValue as bad:
                 raise bad.named(labels.get(name, name), first_row) from None
@@ -116,6 +124,27 @@ class ColumnGroup:
             for expansion, each in zip(self.expansions, spans, strict=True)
         ]
         return np.hstack([encoded, *expanded])
+
+
+def _repeated(kind: ColumnKind, values: list[Any]) -> Floats | None:
+    """The features of many values of which few are different, (n, width): each is encoded once. None if many are."""
+    types = set(map(type, values)) - {type(None)}
+    if kind.width > WIDEST_BLOCK or not (types == {str} or types == {bool}):  # True and 1 would be the same
+        return None
+    different = {value: index for index, value in enumerate(dict.fromkeys(values))}
+    if len(different) > len(values) // 4:
+        return None
+    places: list[int] = []
+    numbers: list[float] = []
+    try:
+        kind.encode(list(different), 0, kind.width, places, numbers)
+    except BadValue as bad:
+        bad.row = values.index(list(different)[bad.row])
+        raise
+    added: Any = np.bincount(places, weights=numbers, minlength=len(different) * kind.width)
+    codes = np.fromiter(map(different.__getitem__, values), np.int64, len(values))
+    block: Floats = added.astype(np.float64, copy=False).reshape(len(different), kind.width)[codes]
+    return block
 
 
 def split_expansions(
