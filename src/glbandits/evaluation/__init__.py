@@ -25,7 +25,7 @@ from glbandits.evaluation.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.large_weights import LargeWeights
 from glbandits.evaluation.learning_curve import LearningCurve
-from glbandits.evaluation.log_part import ClusterPart, LogPart
+from glbandits.evaluation.log_part import ClusterPart, LogPart, split
 from glbandits.evaluation.logged_data import Log, LoggedData
 from glbandits.evaluation.open_bandit import read_open_bandit
 from glbandits.evaluation.opening import open_log
@@ -114,6 +114,7 @@ __all__ = [
     "read_slates",
     "read_table",
     "select_estimator",
+    "split",
     "train",
     "tune",
 ]

@@ -76,14 +76,14 @@ class Category(ColumnKind):
         more = ["other"] * self.other + ["missing"] * self.takes_missing
         return [f"{column}={value}" for value in (*self.values, *more)]
 
-    def encode(self, values: Sequence[Any], start: int, stride: int, places: list[int], numbers: list[float]) -> None:  # noqa: D102
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:  # noqa: D102
         slot_of, other, at = self._slots.get, len(self.values) if self.other else -1, start
         for value in values:
             slot = slot_of(value if type(value) is str and value else as_category(value), other)
             if slot < 0:
                 need = "must not be missing" if is_missing(value) else f"must be one of {_some(self.values)}"
                 raise BadValue((at - start) // stride, need, value)
-            places.append(at + slot)
+            indices.append(at + slot)
             numbers.append(1.0)
             at += stride
 
@@ -109,7 +109,7 @@ class _Hashed(ColumnKind):
     def feature_names(self, column: str) -> list[str]:
         return [f"{column}#{index}" for index in range(self.size)]
 
-    def _place(self, text: str) -> tuple[int, float]:
+    def _hashed_index(self, text: str) -> tuple[int, float]:
         """The index and the sign of a text."""
         known = self._known.get(text)
         if known is None:
@@ -127,10 +127,10 @@ class Hashed(_Hashed):
 
     kind: ClassVar[str] = "hashed"
 
-    def encode(self, values: Sequence[Any], start: int, stride: int, places: list[int], numbers: list[float]) -> None:  # noqa: D102
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:  # noqa: D102
         for row, value in enumerate(values):
-            index, sign = self._place(as_category(value) or "")
-            places.append(start + row * stride + index)
+            index, sign = self._hashed_index(as_category(value) or "")
+            indices.append(start + row * stride + index)
             numbers.append(sign)
 
 
@@ -140,16 +140,16 @@ class Text(_Hashed):
 
     kind: ClassVar[str] = "text"
 
-    def encode(self, values: Sequence[Any], start: int, stride: int, places: list[int], numbers: list[float]) -> None:  # noqa: D102
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:  # noqa: D102
         for row, value in enumerate(values):
             words = WORD.findall((as_category(value) or "").lower())
             counts: dict[int, float] = {}
             for word in words:
-                index, sign = self._place(word)
+                index, sign = self._hashed_index(word)
                 counts[index] = counts.get(index, 0.0) + sign
             norm = sqrt(sum(count * count for count in counts.values())) or 1.0
             at = start + row * stride
-            places.extend(at + index for index in counts)
+            indices.extend(at + index for index in counts)
             numbers.extend(count / norm for count in counts.values())
 
 
@@ -176,14 +176,14 @@ class Tags(ColumnKind):
     def feature_names(self, column: str) -> list[str]:  # noqa: D102
         return [f"{column} has {value}" for value in (*self.values, "other")]
 
-    def encode(self, values: Sequence[Any], start: int, stride: int, places: list[int], numbers: list[float]) -> None:  # noqa: D102
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:  # noqa: D102
         other = len(self.values)
         for row, value in enumerate(values):
             tags = as_tags(value)
             if tags is None:
                 raise BadValue(row, "must be a list of texts", value)
             slots = {self._slots.get(tag, other) for tag in tags}
-            places.extend(start + row * stride + slot for slot in slots)
+            indices.extend(start + row * stride + slot for slot in slots)
             numbers.extend([1.0] * len(slots))
 
 

@@ -52,9 +52,9 @@ class ColumnGroup:
             first_row: the number of the first row, for errors.
             labels: other names of columns, for errors.
         """
-        places, numbers, dense = self._cells(columns, rows, first_row, labels or {})
+        indices, numbers, dense = self._cells(columns, rows, first_row, labels or {})
         width = self._encoded
-        added: Any = np.bincount(places, weights=numbers, minlength=rows * width)
+        added: Any = np.bincount(indices, weights=numbers, minlength=rows * width)
         out: Floats = added.astype(np.float64, copy=False).reshape(
             rows, width
         )  # NumPy counts nothing with whole numbers
@@ -68,12 +68,12 @@ class ColumnGroup:
             whole = self.encode(columns, rows, first_row)
             at_rows, at_columns = np.nonzero(whole)
             return Entries(at_rows, at_columns, whole[at_rows, at_columns])
-        places, numbers, dense = self._cells(columns, rows, first_row, {})
+        indices, numbers, dense = self._cells(columns, rows, first_row, {})
         for start, block in dense:
             at_row, at_column = np.nonzero(block)
-            places += (at_row * self._encoded + start + at_column).tolist()
+            indices += (at_row * self._encoded + start + at_column).tolist()
             numbers += block[at_row, at_column].tolist()
-        at, inverse = np.unique(np.asarray(places, dtype=np.int64), return_inverse=True)
+        at, inverse = np.unique(np.asarray(indices, dtype=np.int64), return_inverse=True)
         values: Any = np.bincount(inverse, weights=numbers, minlength=len(at)).astype(np.float64, copy=False)
         width = max(1, self._encoded)
         return Entries(at // width, at % width, values)
@@ -92,7 +92,7 @@ class ColumnGroup:
         self, columns: Mapping[str, Values], rows: int, first_row: int, labels: Mapping[str, str]
     ) -> tuple[list[int], list[float], list[tuple[int, Floats]]]:
         """Indices and values of the features that are not 0, and the columns that were encoded as arrays."""
-        places: list[int] = []
+        indices: list[int] = []
         numbers: list[float] = []
         dense: list[tuple[int, Floats]] = []
         for name, kind in self.kinds.items():
@@ -109,10 +109,10 @@ class ColumnGroup:
                 if len(values) >= MANY and (block := _repeated(kind, values)) is not None:
                     dense.append((start, block))
                     continue
-                kind.encode(values, start, self._encoded, places, numbers)
+                kind.encode(values, start, self._encoded, indices, numbers)
             except BadValue as bad:
                 raise bad.named(labels.get(name, name), first_row) from None
-        return places, numbers, dense
+        return indices, numbers, dense
 
     def with_expansions(self, encoded: Floats) -> Floats:
         """The features of columns, and their expansions beside them."""
@@ -134,14 +134,14 @@ def _repeated(kind: ColumnKind, values: list[Any]) -> Floats | None:
     different = {value: index for index, value in enumerate(dict.fromkeys(values))}
     if len(different) > len(values) // 4:
         return None
-    places: list[int] = []
+    indices: list[int] = []
     numbers: list[float] = []
     try:
-        kind.encode(list(different), 0, kind.width, places, numbers)
+        kind.encode(list(different), 0, kind.width, indices, numbers)
     except BadValue as bad:
         bad.row = values.index(list(different)[bad.row])
         raise
-    added: Any = np.bincount(places, weights=numbers, minlength=len(different) * kind.width)
+    added: Any = np.bincount(indices, weights=numbers, minlength=len(different) * kind.width)
     codes = np.fromiter(map(different.__getitem__, values), np.int64, len(values))
     block: Floats = added.astype(np.float64, copy=False).reshape(len(different), kind.width)[codes]
     return block

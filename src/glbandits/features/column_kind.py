@@ -53,14 +53,14 @@ class ColumnKind:
         """The names of the features."""
         raise NotImplementedError
 
-    def encode(self, values: Sequence[Any], start: int, stride: int, places: list[int], numbers: list[float]) -> None:
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
         """Append the non-zero features of each value.
 
         Args:
             values: one for each row.
             start: the index of the first feature of row 0.
             stride: the distance between the features of two rows.
-            places: the indices are appended here. Those that occur twice add up.
+            indices: the indices are appended here. Those that occur twice add up.
             numbers: the features are appended here.
 
         Raises:

@@ -71,7 +71,7 @@ class Number(ColumnKind):
     def feature_names(self, column: str) -> list[str]:  # noqa: D102
         return [column, f"{column} is missing"][: self.width]
 
-    def encode(self, values: Sequence[Any], start: int, stride: int, places: list[int], numbers: list[float]) -> None:  # noqa: D102
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:  # noqa: D102
         mean, scale = self.mean, self.scale
         for row, value in enumerate(values):
             amount = value if type(value) is float or type(value) is int else self._read(row, value)
@@ -79,10 +79,10 @@ class Number(ColumnKind):
                 if self.missing == "error":
                     raise BadValue(row, "must not be missing", None, FILL_IN)
                 if self.missing == "indicator":
-                    places.append(start + row * stride + 1)
+                    indices.append(start + row * stride + 1)
                     numbers.append(1.0)
             elif -LARGEST <= amount <= LARGEST:
-                places.append(start + row * stride)
+                indices.append(start + row * stride)
                 numbers.append((amount - mean) / scale)
             else:
                 raise BadValue(row, f"must be a finite number of at most {LARGEST:g}", value)
@@ -149,7 +149,7 @@ class Boolean(ColumnKind):
     def feature_names(self, column: str) -> list[str]:  # noqa: D102
         return [column, f"{column} is missing"][: self.width]
 
-    def encode(self, values: Sequence[Any], start: int, stride: int, places: list[int], numbers: list[float]) -> None:  # noqa: D102
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:  # noqa: D102
         for row, value in enumerate(values):
             if value is True or value is False:
                 truth = 1.0 if value else 0.0
@@ -157,12 +157,12 @@ class Boolean(ColumnKind):
                 if self.missing == "error":
                     raise BadValue(row, "must not be missing", None, FILL_IN)
                 if self.missing == "indicator":
-                    places.append(start + row * stride + 1)
+                    indices.append(start + row * stride + 1)
                     numbers.append(1.0)
                 continue
             else:
                 truth = _truth(row, value)
-            places.append(start + row * stride)
+            indices.append(start + row * stride)
             numbers.append(truth)
 
 
@@ -198,7 +198,7 @@ class Vector(ColumnKind):
     def feature_names(self, column: str) -> list[str]:  # noqa: D102
         return [f"{column}[{index}]" for index in range(self.size)]
 
-    def encode(self, values: Sequence[Any], start: int, stride: int, places: list[int], numbers: list[float]) -> None:  # noqa: D102
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:  # noqa: D102
         for row, value in enumerate(values):
             try:
                 vector = np.asarray(value, dtype=np.float64)
@@ -206,7 +206,7 @@ class Vector(ColumnKind):
                 vector = np.empty(0)
             if vector.shape != (self.size,) or not (np.abs(vector) <= LARGEST).all():
                 raise BadValue(row, f"must be a list of {self.size} finite numbers", value)
-            places.extend(range(start + row * stride, start + row * stride + self.size))
+            indices.extend(range(start + row * stride, start + row * stride + self.size))
             numbers.extend(vector.tolist())
 
 
@@ -249,19 +249,19 @@ class Date(ColumnKind):
         names = [f"{column}: years"] + [f"{column}: {cycle} {wave}" for cycle in cycles for wave in ("sin", "cos")]
         return [*names, f"{column} is missing"][: self.width]
 
-    def encode(self, values: Sequence[Any], start: int, stride: int, places: list[int], numbers: list[float]) -> None:  # noqa: D102
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:  # noqa: D102
         for row, value in enumerate(values):
             at, moment = start + row * stride, read_date(value)
             if isinstance(moment, datetime):
                 features = self._features(moment)
-                places.extend(range(at, at + len(features)))
+                indices.extend(range(at, at + len(features)))
                 numbers.extend(features)
             elif moment is None:
                 raise BadValue(row, "must be a date such as 2025-01-31 or 2025-01-31T18:00", value)
             elif self.missing == "error":
                 raise BadValue(row, "must not be missing", None, FILL_IN)
             elif self.missing == "indicator":
-                places.append(at + self.width - 1)
+                indices.append(at + self.width - 1)
                 numbers.append(1.0)
 
     def _features(self, moment: datetime) -> list[float]:
