@@ -2,6 +2,7 @@
 
 from glbandits.bandit import Bandit
 from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
+from glbandits.features import FeatureMap
 from glbandits.maths.links import LINKS, Link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.policies import *  # noqa: F403  (a new policy is listed there, and nowhere else)
@@ -13,6 +14,7 @@ __all__ = [
     "LINKS",
     "Bandit",
     "Coefficients",
+    "FeatureMap",
     "GlbanditsError",
     "InvalidInput",
     "Link",

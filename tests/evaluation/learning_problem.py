@@ -8,6 +8,7 @@ import numpy as np
 
 from glbandits import Bandit, Policy, Uniform
 from glbandits.evaluation import LoggedData, RowArms
+from glbandits.features import Features
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import best_arm
@@ -120,6 +121,10 @@ class Stream:
     @property
     def arm_names(self) -> tuple[str, ...] | None:
         return self.data.arm_names
+
+    @property
+    def feature_map(self) -> Features | None:
+        return self.data.feature_map
 
     def __len__(self) -> int:
         return len(self.data)

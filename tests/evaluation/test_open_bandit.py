@@ -35,9 +35,9 @@ def test_a_folder_is_read(folder: Path) -> None:
     assert log.rewards.tolist() == [0, 1, 0]
     assert log.propensities is not None
     assert log.propensities.tolist() == [0.5, 0.25, 0.75]
-    items, user = [0.25, 1, 0, 1, 1], [0, 1, 1, 1, 1, 0]
-    assert log.features()[0, 1].tolist() == [*items, *user, 1.0]
-    assert open_log(folder, cross=True).dim == 5 + 5 * 6 + 1
+    assert log.feature_map is not None
+    assert "user_feature_0=other" in log.feature_map.names
+    assert open_log(folder, cross=True).dim == 8 + 10 + 8 * 10 + 1
 
 
 def test_one_position_can_be_taken(folder: Path) -> None:
@@ -50,7 +50,7 @@ def test_one_position_can_be_taken(folder: Path) -> None:
 
 def test_affinities_may_be_missing(folder: Path) -> None:
     pl.read_csv(folder / "men.csv").select(pl.exclude("^user-item.*$")).write_csv(folder / "men.csv")
-    assert read_open_bandit(folder).dim == 11
+    assert read_open_bandit(folder).dim == 18
 
 
 def test_other_folders_are_refused(folder: Path) -> None:

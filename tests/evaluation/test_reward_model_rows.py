@@ -42,7 +42,7 @@ class SmallBlocks:
     """A log that is read seven rows at a time."""
 
     def __init__(self, log: LoggedData) -> None:
-        self._log, self.dim, self.arm_names = log, log.dim, log.arm_names
+        self._log, self.dim, self.arm_names, self.feature_map = log, log.dim, log.arm_names, log.feature_map
 
     def __len__(self) -> int:
         return len(self._log)

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.evaluation import Columns, Log, TableLog, open_log, read_csv, read_parquet, read_table
+from glbandits.evaluation import Columns, CrossedArms, Log, TableLog, open_log, read_csv, read_parquet, read_table
 from tests.evaluation.test_tables import LISTS, TABLE, same
 
 COLUMNS = Columns(context=("age", "land", "mobile"), per_arm=("near_{arm}",), cluster="user")
@@ -78,7 +78,7 @@ def test_csv_is_the_table_too(tmp_path: Path) -> None:
 def test_csv_keeps_the_names_of_arms_and_looks_at_all_lines_for_numbers(tmp_path: Path) -> None:
     lines = ["arm,reward,propensity,x"] + ["01,0,0.5,1"] * 500 + ["1,1,0.5,2.5"]
     (tmp_path / "log.csv").write_text("\n".join(lines))
-    log = read_csv(tmp_path / "log.csv", Columns(context=("x",))).read()
+    log = read_csv(tmp_path / "log.csv", Columns(context=("x",)), kinds={"x": "raw"}).read()
     assert log.arm_names == ("01", "1")
     assert log.chosen.sum() == 1
     assert log.features()[-1, 1].tolist() == [0, 1, 0, 2.5]
@@ -91,11 +91,12 @@ def test_csv_keeps_the_names_of_arms_and_looks_at_all_lines_for_numbers(tmp_path
 def test_a_missing_number_in_csv_does_not_make_text_of_the_column(tmp_path: Path, mark: str) -> None:
     lines = ["arm,reward,propensity,age,land", "a,0,0.5,31,NA", f"b,1,0.5,{mark},de", "NA,1,0.5,18,de"]
     (tmp_path / "log.csv").write_text("\n".join(lines))
-    with pytest.raises(InvalidInput, match="column 'age', row 1: it must be a finite number; got (none|nan). Fill in"):
-        read_csv(tmp_path / "log.csv", Columns(context=("age",))).read()
+    ages = read_csv(tmp_path / "log.csv", Columns(context=("age",))).read().arms
+    assert isinstance(ages, CrossedArms)
+    assert ages.contexts.tolist() == [[1, 0], [0, 1], [-1, 0]]
     log = read_csv(tmp_path / "log.csv", Columns(context=("land",))).read()  # text may be NA, which is Namibia
     assert log.arm_names == ("NA", "a", "b")
-    assert log.dim == 3 + 2 * 3
+    assert log.dim == 3 + 3 * 3
 
 
 def test_all_csv_files_are_looked_at_for_numbers(tmp_path: Path) -> None:
@@ -221,7 +222,7 @@ def test_open_log_tells_kinds_apart(tmp_path: Path) -> None:
 
 PROGRAM = """
 import resource, sys
-from glbandits.evaluation import Columns, read_parquet
+from glbandits.evaluation import CrossedArms, Columns, read_parquet
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 log = read_parquet(sys.argv[1], Columns(context=("age", "land", "mobile")))
 rows = sum(len(block) for block in log.blocks())

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from glbandits import InvalidInput
 from glbandits.evaluation import Columns, CrossedArms, FixedArms, Log, LoggedData, RowArms, read_table
-from glbandits.evaluation import layouts as layouts_module
-from glbandits.evaluation.columns import naturally
+from glbandits.evaluation import log_features as log_features_module
+from glbandits.evaluation.layouts import NAMES, read_arms
+from glbandits.features import FeatureMap
+from glbandits.features.natural_order import natural_order
 
 TABLE: dict[str, Any] = {
     "arm": ["b", "a", "b"],
@@ -55,23 +57,94 @@ def test_no_context_gives_fixed_arms_told_apart_by_name() -> None:
 
 
 def test_a_context_of_numbers_booleans_and_text_is_crossed_with_the_arms() -> None:
-    log = read_table(TABLE, Columns(context=("age", "land", "mobile"), per_arm=("near_{arm}",)), arm_table=ARMS)
+    columns = Columns(context=("age", "land", "mobile"), per_arm=("near_{arm}",))
+    kinds: dict[str, str] = dict.fromkeys(("age", "near", "price"), "raw")
+    log = read_table(TABLE, columns, arm_table=ARMS, kinds=kinds)
     assert isinstance(log.arms, CrossedArms)
-    np.testing.assert_array_equal(log.arms.contexts, [[3, 0, 1, 1], [4, 1, 0, 0], [5, 0, 1, 1]])
-    np.testing.assert_array_equal(log.arms.arms, [[1, 1, 0], [2, 0, 1]])
+    np.testing.assert_array_equal(log.arms.contexts, [[3, 0, 1, 0, 1], [4, 1, 0, 0, 0], [5, 0, 1, 0, 1]])
+    np.testing.assert_array_equal(log.arms.arms, [[1, 1, 0, 0], [2, 0, 1, 0]])
     assert log.arms.own is not None
     np.testing.assert_array_equal(log.arms.own[:, :, 0], [[0.1, 1.1], [0.2, 1.2], [0.3, 1.3]])
-    z, x = np.array([2.0, 0, 1]), np.array([3.0, 0, 1, 1])
-    np.testing.assert_array_equal(log.features()[0, 1], [*z, *np.outer(x, z).ravel(), 1.1])
+    z, x = np.array([2.0, 0, 1, 0]), np.array([3.0, 0, 1, 0, 1])
+    np.testing.assert_array_equal(log.features()[0, 1], [*z, *x, *np.outer(x, z).ravel(), 1.1])
+    assert log.feature_map is not None
+    row = {"price": 2.0, "kind": "shoe", "age": 3, "land": "fr", "mobile": True, "near": 1.1}
+    np.testing.assert_array_equal(log.feature_map.transform([row])[0], log.features()[0, 1])
+
+
+def test_numbers_of_a_log_are_centred_and_scaled() -> None:
+    log = read_table(TABLE, Columns(context=("age",)))
+    assert isinstance(log.arms, CrossedArms)
+    np.testing.assert_allclose(log.arms.contexts[:, 0], [-np.sqrt(1.5), 0.0, np.sqrt(1.5)])
+
+
+def test_a_given_map_is_used_as_it_is() -> None:
+    features = FeatureMap(context={"age": "raw"}, arm={"price": "raw"})
+    log = read_table(TABLE, Columns(context=("age", "land")), arm_table=ARMS, features=features)
+    assert log.feature_map is features
+    assert log.features()[2].tolist() == [[1, 5, 5], [2, 5, 10]]
+    with pytest.raises(InvalidInput, match="the feature map needs column 'age', which is neither in the context"):
+        read_table(TABLE, Columns(), arm_table=ARMS, features=features)
+    with pytest.raises(InvalidInput, match="missing is for a feature map that is learned from the log"):
+        read_table(TABLE, Columns(context=("age",)), arm_table=ARMS, features=features, missing="error")
+
+
+def test_a_transformer_makes_the_features_of_rows_and_arms() -> None:
+    compose = pytest.importorskip("sklearn.compose")
+    preprocessing = pytest.importorskip("sklearn.preprocessing")
+    pandas = pytest.importorskip("pandas")
+    rows = pandas.DataFrame({"age": [3, 4, 5], "kind": ["hat", "shoe", "hat"], "near": [0.0, 1.0, 2.0]})
+    parts = [("kind", preprocessing.OneHotEncoder(), ["kind"]), ("rest", "passthrough", ["age", "near"])]
+    transformer = compose.ColumnTransformer(parts).fit(rows)
+    columns = {"context": ("age",), "per_arm": ("near_{arm}",)}
+    log = read_table(TABLE, Columns(**columns), arm_table=ARMS, features=transformer)  # type: ignore[arg-type]
+    assert log.features()[2].tolist() == [[1, 0, 5, 0.3], [0, 1, 5, 1.3]]
+    lists = {**LISTS, "arm": ["b", "a", "b"], "arms": [["a", "b"], ["a"], ["b", "a"]]}
+    own = Columns(**columns, arms="arms")  # type: ignore[arg-type]
+    assert read_table(lists, own, arm_table=ARMS, features=transformer).features()[1:].tolist() == [
+        [[1, 0, 4, 0.2], [0, 0, 0, 0]],
+        [[0, 1, 5, 1.3], [1, 0, 5, 0.3]],
+    ]
+
+
+def test_options_of_the_map_reach_it() -> None:
+    columns = Columns(context=("age", "land"))
+    dims = {
+        "all": read_table(TABLE, columns).dim,
+        "pairs": read_table(TABLE, columns, crosses=[("land", "arm")]).dim,
+        "block": read_table(TABLE, columns, arm_table=ARMS, per_arm_block=True).dim,
+        "skip": read_table(TABLE, columns, kinds={"land": "skip"}).dim,
+    }
+    assert dims == {"all": 2 + 8, "pairs": 2 + 4 + 6, "block": (2 + 1 + 3) * (1 + 4), "skip": 2 + 2}
+    with pytest.raises(InvalidInput, match="kinds names 'lnd', which is no column of features. Known: age, land"):
+        read_table(TABLE, columns, kinds={"lnd": "skip"})
+    with pytest.raises(InvalidInput, match="column 'age' has 1 missing values"):
+        read_table(changed("age", 1, None), columns, missing="error")
+
+
+def test_missing_values_of_the_context_are_marked() -> None:
+    log = read_table(changed("land", 1, None), Columns(context=("land",)))
+    assert isinstance(log.arms, CrossedArms)
+    assert log.arms.contexts.tolist() == [[1, 0, 0], [0, 0, 1], [1, 0, 0]]
+
+
+def test_numbers_written_as_text_are_a_question() -> None:
+    odd = {**TABLE, "age": ["12%", "3%", 5]}
+    with pytest.raises(InvalidInput, match=r"column 'age' holds numbers that are written as text .*kinds={'age': 'num"):
+        read_table(odd, Columns(context=("age",)))
+    log = read_table(odd, Columns(context=("age",)), kinds={"age": "number"})
+    assert isinstance(log.arms, CrossedArms)
+    assert log.arms.contexts.argmax() == 2
 
 
 def test_without_crossing_the_context_stands_beside_the_arm() -> None:
-    log = read_table(TABLE, Columns(context=("age",)), arm_table=ARMS, cross=False)
-    np.testing.assert_array_equal(log.features()[2], [[1, 1, 0, 5], [2, 0, 1, 5]])
+    log = read_table(TABLE, Columns(context=("age",)), arm_table=ARMS, crosses=(), kinds={"age": "raw", "price": "raw"})
+    np.testing.assert_array_equal(log.features()[2], [[1, 1, 0, 0, 5], [2, 0, 1, 0, 5]])
 
 
 def test_the_arm_table_may_name_arms_that_were_never_chosen() -> None:
-    log = read_table(TABLE, Columns(), arm_table={"price": [1.0, 2.0, 3.0], "id": ["c", "b", "a"]}, arm_id="id")
+    arms = {"price": [1.0, 2.0, 3.0], "id": ["c", "b", "a"]}
+    log = read_table(TABLE, Columns(), arm_table=arms, arm_id="id", kinds={"price": "raw"})
     assert log.arm_names == ("a", "b", "c")
     np.testing.assert_array_equal(log.features()[0], [[3.0], [2.0], [1.0]])
     np.testing.assert_array_equal(
@@ -94,7 +167,7 @@ def test_arms_of_each_row_are_crossed_like_those_of_all_rows(cross: bool) -> Non
     every = {**LISTS, "arms": [["a", "b", "c"]] * 3}
     columns = {"context": ("age",), "per_arm": ("near_{arm}",)}
     fixed, rows, some = (
-        read_table(table, Columns(**columns, **more), cross=cross)  # type: ignore[arg-type]
+        read_table(table, Columns(**columns, **more), crosses="all" if cross else ())  # type: ignore[arg-type]
         for table, more in ((every, {}), (every, {"arms": "arms"}), (LISTS, {"arms": "arms"}))
     )
     np.testing.assert_array_equal(fixed.features(), rows.features())
@@ -106,12 +179,16 @@ def test_arms_of_each_row_are_crossed_like_those_of_all_rows(cross: bool) -> Non
 def test_features_of_each_row_with_places_or_names() -> None:
     vectors = [[[1, 2], [3, 4]], [[5, 6]], [[7, 8], [9, 10], [11, 12]]]
     by_place = read_table(
-        {**LISTS, "place": [1, 0, 0], "z": vectors}, Columns(arm="place", features="z", context=("age",))
+        {**LISTS, "place": [1, 0, 0], "z": vectors},
+        Columns(arm="place", features="z", context=("age",)),
+        kinds={"age": "raw"},
     )
-    by_name = read_table({**LISTS, "z": vectors}, Columns(arms="arms", features="z", context=("age",)))
+    by_name = read_table(
+        {**LISTS, "z": vectors}, Columns(arms="arms", features="z", context=("age",)), kinds={"age": "raw"}
+    )
     for log in (by_place, by_name):
         assert log.chosen.tolist() == [1, 0, 0]
-        np.testing.assert_array_equal(log.features()[0], [[1, 2, 3, 6], [3, 4, 9, 12], [0, 0, 0, 0]])
+        np.testing.assert_array_equal(log.features()[0], [[1, 2, 3, 3, 6], [3, 4, 3, 9, 12], [0] * 5])
 
 
 def test_features_may_be_an_array() -> None:
@@ -138,13 +215,13 @@ def test_arms_are_sorted_as_people_do() -> None:
 
 @given(st.lists(st.text(alphabet="ab01239- "), unique=True))
 def test_natural_order_does_not_depend_on_the_order_given(names: list[str]) -> None:
-    assert naturally(names) == naturally(reversed(names))
-    assert sorted(naturally(names)) == sorted(names)
+    assert natural_order(names) == natural_order(reversed(names))
+    assert sorted(natural_order(names)) == sorted(names)
 
 
 @given(st.lists(st.integers(0, 10**15), unique=True))
 def test_natural_order_of_numbers_is_theirs(numbers: list[int]) -> None:
-    assert list(map(int, naturally(map(str, numbers)))) == sorted(numbers)
+    assert list(map(int, natural_order(map(str, numbers)))) == sorted(numbers)
 
 
 WRONG = [
@@ -162,7 +239,7 @@ WRONG = [
     (changed("reward", 2, float("nan")), {}, "column 'reward', row 2: it must be a finite number; got nan"),
     ({**TABLE, "reward": ["1", "0", "no"]}, {}, "column 'reward', row 2: it must be a finite number; got 'no'"),
     (changed("arm", 0, None), {}, "column 'arm', row 0: it must not be missing"),
-    (changed("land", 1, None), {"context": ("land",)}, "column 'land', row 1: it must not be missing"),
+    ({**TABLE, "reward": ["1", "0", "12%"]}, {}, "'reward', row 2: .*got '12%'. Write it as a plain number, 0.12 for"),
     (changed("user", 1, None), {"cluster": "user"}, "column 'user', row 1: it must not be missing"),
     (
         {**TABLE, "arm": [1.0, 2.0, 3.0]},
@@ -170,7 +247,7 @@ WRONG = [
         "column 'arm' must name the chosen arm by text or a whole number; got Float",
     ),
     (
-        {**TABLE, "age": [[1], [2], [3]]},
+        {**TABLE, "age": [{"a": 1}] * 3},
         {"context": ("age",)},
         "column 'age' of the context must hold numbers, true or",
     ),
@@ -216,7 +293,7 @@ WRONG = [
         {"features": "z", "arms": "arms"},
         "'z', row 0: it must have a list for each of the 2 arms",
     ),
-    ({**TABLE, "near_b": ["x", "1", "2"]}, {"per_arm": ("near_{arm}",)}, "column 'near_b', row 0.*got 'x'"),
+    ({**TABLE, "near_b": ["x", "y", "z"]}, {"per_arm": ("near_{arm}",)}, "column 'near' holds numbers and text"),
     (
         {**TABLE, "z": [[["1"]]] * 3},
         {"features": "z"},
@@ -259,7 +336,6 @@ WRONG_ARMS: list[tuple[dict[str, Any], str | None, str]] = [
     ),
     ({"name": ["a", "a"]}, None, "column 'name', row 0: it must name each arm of arm_table once; got 'a'"),
     ({"name": ["a", None]}, None, "column 'name', row 1: it must name each arm"),
-    ({"name": ["a", "b"], "price": [1.0, None]}, None, "column 'price', row 1: it must be a finite number"),
     ({"name": ["a", "b"]}, "id", "arm_table has no column 'id'.*Say which by arm_id"),
     ({"name": []}, None, "arm_table must have a row for each arm; got none"),
 ]
@@ -272,9 +348,11 @@ def test_arm_tables_that_cannot_be_used(arms: dict[str, Any], arm_id: str | None
 
 
 def test_columns_that_are_ids_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(layouts_module, "MOST_LEVELS", 1)
-    with pytest.raises(InvalidInput, match="column 'land' holds 2 different texts, .* at most 1 are taken"):
-        read_table(TABLE, Columns(context=("land",)), arm_table={"name": ["a", "b"]})
+    table = {name: [values[i % 3] for i in range(90)] for name, values in TABLE.items()}
+    table["land"] = [f"land {i}" for i in range(90)]
+    with pytest.raises(InvalidInput, match="column 'land' holds 90 different texts in 90 rows"):
+        read_table(table, Columns(context=("land",)))
+    monkeypatch.setattr(log_features_module, "MOST_ARMS", 1)
     with pytest.raises(InvalidInput, match="column 'arm' names 2 different arms"):
         read_table(TABLE, Columns())
 
@@ -300,7 +378,8 @@ def test_a_single_name_is_enough() -> None:
 
 def test_what_is_no_table_is_refused() -> None:
     with pytest.raises(
-        InvalidInput, match="a table must be a data frame of polars or pandas, or a dict of columns; got list"
+        InvalidInput,
+        match="a table must be a data frame of polars, pandas or Arrow, a list of dicts, or a dict of .*; got list",
     ):
         read_table([1, 2], Columns())
     with pytest.raises(InvalidInput, match="the columns do not make a table"):
@@ -329,6 +408,7 @@ def test_all_kinds_of_frames_agree() -> None:
     same(read_table(frame.lazy(), COLUMNS), wanted)
     same(read_table(frame.with_columns(pl.col("land", "arm").cast(pl.Categorical)), COLUMNS), wanted)
     same(read_table({name: np.array(values) for name, values in TABLE.items()}, COLUMNS), wanted)
+    same(read_table(frame.to_dicts(), COLUMNS), wanted)
 
 
 def test_pandas() -> None:
@@ -341,8 +421,7 @@ def test_pandas() -> None:
     lists = pandas.DataFrame(LISTS)
     same(read_table(lists, Columns(arms="arms")), read_table(LISTS, Columns(arms="arms")))
     frame.loc[1, "age"] = pandas.NA
-    with pytest.raises(InvalidInput, match="column 'age', row 1: it must be a finite number; got none"):
-        read_table(frame, COLUMNS)
+    same(read_table(frame, COLUMNS), read_table(changed("age", 1, None), COLUMNS))
 
 
 def test_pandas_with_nested_arrays_as_from_parquet() -> None:
@@ -394,7 +473,7 @@ def test_whole_numbers_may_come_before_others() -> None:
 
 @pytest.mark.parametrize(
     ("values", "kinds"),
-    [([0, "x", 1], "numbers and text"), ([[1], 2, 3], "lists and numbers"), ([{}, 1, 2], "dict and n")],
+    [([[1], 2, 3], "lists and numbers"), ([{}, 1, 2], "dict and n")],
 )
 def test_a_column_of_different_kinds_is_refused(values: list[object], kinds: str) -> None:
     with pytest.raises(InvalidInput, match=f"column 'reward' must hold values of one kind; got {kinds}"):
@@ -412,7 +491,7 @@ def test_many_arms_are_put_in_order_at_once() -> None:
     """A search for each name takes 10 seconds for so many; a look into a dict, less than one."""
     names = [f"item {number}" for number in reversed(range(40_000))]
     start = perf_counter()
-    found, features = layouts_module.read_arms(pl.DataFrame({"name": names, "price": np.arange(40_000.0)}))
+    arms = read_arms(pl.DataFrame({"name": names, "price": np.arange(40_000.0)}))
     assert perf_counter() - start < 4.0
-    assert found[:2] == ("item 0", "item 1")
-    assert features[:2, 0].tolist() == [39_999.0, 39_998.0]
+    assert arms[NAMES][:2] == ("item 0", "item 1")
+    assert arms["price"][:2].tolist() == [39_999.0, 39_998.0]

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import secrets
 from os import PathLike
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs, as_floats, check_usable
-from glbandits.bandit.model_file import model_bytes, parse_model, read_model, write_model
+from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
+from glbandits.bandit.rows import Rows, dim_of, encoded_row, encoded_rows
 from glbandits.errors import LARGEST, InvalidInput, whole
+from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
-from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policy import Coefficients, Policy
 from glbandits.policy.checked import InvalidArm, index_errors_named, out_of_range
 from glbandits.policy.first_use import check_is_policy, check_policy
-from glbandits.records import Floats, Generator
+from glbandits.records import Floats
 from glbandits.sparse_policies import sparse_form
-
-Features: TypeAlias = ArrayLike | SparseRows
-"""Arms or rows: an array, or in a sparse Bandit SparseRows or any matrix of scipy.sparse."""
 
 FIRST_PROBE_STREAM = np.uint64(1)
 """The streams of random numbers that estimate probabilities, so that asking for them changes no decision."""
-
 
 ROWS_WORTH_WAITING = 2000
 """Rows of a batch for which waiting some seconds for machine code is quicker than learning them in plain Python."""
@@ -40,10 +37,12 @@ class Bandit:
 
     Args:
         policy: settings, such as `Optimist(link="logistic")`, which has nothing to tune.
-        dim: the number of features of an arm.
+        dim: the number of features of an arm. A feature map tells it.
         seed: the same seed, policy and calls give the same choices. Without one, a random seed is taken.
         sparse: take arms as sparse rows (`SparseRows`, or any matrix of scipy.sparse), at a cost of the features that
             are set. Memory grows with the features that were learned, not with dim (docs/sparse-features.md).
+        features: a FeatureMap, or a fitted transformer of scikit-learn. With it, all methods that take an array of
+            features also take rows of named values: a list of dicts, a dict of columns, or a data frame.
 
     >>> import numpy as np
     >>> from glbandits import Bandit, Optimist
@@ -56,15 +55,25 @@ class Bandit:
     1
     """
 
-    def __init__(self, policy: Policy, dim: int, seed: int | None = None, *, sparse: bool = False) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        dim: int | None = None,
+        seed: int | None = None,
+        *,
+        sparse: bool = False,
+        features: Any = None,
+    ) -> None:
+        feature_map = None if features is None else as_features(features)
+        dim = dim_of(dim, feature_map)
         form = sparse_form(check_is_policy(policy), dim) if sparse else policy
         check_policy(form, dim)
         seed = secrets.randbits(62) if seed is None else whole("seed", seed, at_least=0)
-        self._set(policy, form, dim, form.init(dim), generator(seed))
+        self._set(ParsedModel(policy, form, dim, form.init(dim), generator(seed), feature_map))
 
-    def _set(self, policy: Policy, form: Policy, dim: int, state: Floats, rng: Generator) -> None:
-        self.policy, self.dim, self._form = policy, dim, form
-        self._state, self._rng, self._settings = state, rng, form.packed_settings(dim)
+    def _set(self, model: ParsedModel) -> None:
+        policy, form, dim, self._state, self._rng, self.features = model
+        self.policy, self.dim, self._form, self._settings = policy, dim, form, form.packed_settings(dim)
         self._link = find_link(policy.link)
         kind = SparseInputs if form.is_sparse else DenseInputs
         self._inputs: Inputs = kind(form.implementation(dim), self._link, dim)
@@ -91,10 +100,10 @@ class Bandit:
             )
         self._state = state.copy()
 
-    def choose(self, arms: Features) -> int:
+    def choose(self, arms: Rows) -> int:
         """The arm to pull, by its row in `arms` (K, dim). Learns nothing."""
         if type(arms) is not self._kind:
-            arms = self._inputs.arms(arms)
+            arms = self._arms(arms)
         try:
             arm: int = self._choose.call(self._state, self._settings, self.dim, arms, self._rng)
         except InvalidArm:
@@ -102,30 +111,30 @@ class Bandit:
         except IndexError as error:
             raise out_of_range(self.policy, "choose") from error
         except Exception:  # an array of another type, or one that cannot be used; nothing has changed yet
-            checked = self._inputs.arms(arms)
+            checked = self._arms(arms)
             arm = self._choose.call(self._state, self._settings, self.dim, checked, self._rng)
         return arm
 
-    def learn(self, x: Features, reward: float) -> None:
+    def learn(self, x: Rows, reward: float) -> None:
         """Learn the reward of an arm with features `x` (dim,), which need not be the last one chosen."""
         if type(x) is not self._kind or not isinstance(reward, (float, int)):
-            x, reward = self._inputs.features(x), self._checked_reward(reward)
+            x, reward = self._features_of_one(x), self._checked_reward(reward)
         try:
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except (InvalidInput, TypeError):
-            x, reward = self._inputs.features(x), self._checked_reward(reward)
+            x, reward = self._features_of_one(x), self._checked_reward(reward)
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except IndexError as error:
             raise out_of_range(self.policy, "learn") from error
         if new_state is not None:
             self._state = new_state
 
-    def learn_batch(self, features: Features, rewards: ArrayLike) -> None:
+    def learn_batch(self, features: Rows, rewards: ArrayLike) -> None:
         """Learn many rewards, row by row: the same as `learn` in a loop, but all of them or none."""
         y = as_floats("rewards", rewards)
         if y.ndim != 1:
             raise InvalidInput(f"rewards must have shape (n,), one for each row of features; got {y.shape}")
-        X = self._inputs.rows(features, y.size)
+        X = self._inputs.rows(encoded_rows(self.features, features, sparse=self.sparse), y.size)
         for reward in y[(y < self._link.lowest_reward) | (y > self._link.highest_reward) | ~(np.abs(y) <= LARGEST)]:
             self._checked_reward(reward)
         batch = self._inputs.batch()
@@ -151,7 +160,7 @@ class Bandit:
         """Whether waiting for machine code beats learning so many rows one by one, while neither is compiled."""
         return rows > ROWS_WORTH_WAITING and not self._learn.is_compiled
 
-    def probabilities(self, arms: Features, *, draws: int = 10_000) -> Floats:
+    def probabilities(self, arms: Rows, *, draws: int = 10_000) -> Floats:
         """The probability of each arm that the next `choose(arms)` gives it, (K,). Changes no later decision.
 
         It is exact wherever the policy's rule has an exact form. Where it has none (a fresh posterior draw for
@@ -159,7 +168,7 @@ class Bandit:
         sqrt(p (1 - p) / draws), at most 0.005 with the default. An estimate is never 0: an arm that no trial decision
         picked gets 1 / (K (draws + 1)).
         """
-        checked = self._inputs.arms(arms)
+        checked = self._arms(arms)
         draws = whole("draws", draws, at_least=1)
         exact = self._exact_probabilities(checked)
         if exact is not None:
@@ -170,9 +179,9 @@ class Bandit:
         estimate: Floats = frequencies(self._state, self._settings, self.dim, checked, probe, draws)
         return estimate
 
-    def exact_probabilities(self, arms: Features) -> Floats | None:
+    def exact_probabilities(self, arms: Rows) -> Floats | None:
         """As `probabilities`, but only if the policy's rule has an exact form; None if it has none."""
-        return self._exact_probabilities(arms if self._inputs.are_usable(arms) else self._inputs.arms(arms))
+        return self._exact_probabilities(arms if self._inputs.are_usable(arms) else self._arms(arms))
 
     def _exact_probabilities(self, arms: Any) -> Floats | None:
         out = np.empty(self._inputs.count(arms))
@@ -196,40 +205,42 @@ class Bandit:
 
     def to_bytes(self) -> bytes:
         """What `save` writes, for those who keep models elsewhere than in files."""
-        return model_bytes(self.policy, self.dim, self._state, self._rng, sparse=self.sparse)
+        return model_bytes(self.policy, self.dim, self._state, self._rng, sparse=self.sparse, features=self.features)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], policy: Policy | None = None) -> Self:
+    def load(cls, path: str | PathLike[str], policy: Policy | None = None, *, features: Any = None) -> Self:
         """A Bandit that goes on, bit for bit, where the saved one stopped.
 
         Args:
             path: a file written by `save`.
             policy: needed only if the file was saved with a policy or link of your own, which a file cannot
                 carry: the same settings again.
+            features: needed only if the file was saved with a transformer of scikit-learn, which a file cannot carry:
+                the same one again.
         """
-        return cls._parsed(read_model(path), str(path), policy)
+        return cls._parsed(read_model(path), str(path), policy, features)
 
     @classmethod
-    def from_bytes(cls, content: bytes, policy: Policy | None = None) -> Self:
+    def from_bytes(cls, content: bytes, policy: Policy | None = None, features: Any = None) -> Self:
         """A Bandit that goes on, bit for bit, where the one of `to_bytes` stopped."""
-        return cls._parsed(content, "what was given", policy)
+        return cls._parsed(content, "what was given", policy, features)
 
     @classmethod
-    def _parsed(cls, content: bytes, name: str, policy: Policy | None) -> Self:
+    def _parsed(cls, content: bytes, name: str, policy: Policy | None, features: Any) -> Self:
         bandit = cls.__new__(cls)
-        bandit._set(*parse_model(content, name, policy))
+        bandit._set(parse_model(content, name, policy, None if features is None else as_features(features)))
         return bandit
 
     def copy(self) -> Self:
         """Another Bandit that goes on from here by itself."""
         bandit = type(self).__new__(type(self))
-        bandit._set(self.policy, self._form, self.dim, self._state.copy(), self._rng.copy())
+        bandit._set(ParsedModel(self.policy, self._form, self.dim, self._state.copy(), self._rng.copy(), self.features))
         return bandit
 
     __copy__ = copy
 
     def __reduce__(self) -> Any:
-        return type(self).from_bytes, (self.to_bytes(), self.policy)
+        return type(self).from_bytes, (self.to_bytes(), self.policy, self.features)
 
     def __deepcopy__(self, memo: dict[int, object]) -> Self:
         return self.copy()
@@ -237,10 +248,16 @@ class Bandit:
     def __repr__(self) -> str:
         return f"Bandit({self.policy!r}, dim={self.dim}{', sparse=True' if self.sparse else ''})"
 
+    def _arms(self, arms: Rows) -> Any:
+        return self._inputs.arms(encoded_rows(self.features, arms, sparse=self.sparse))
+
+    def _features_of_one(self, x: Rows) -> Any:
+        return self._inputs.features(encoded_row(self.features, x, sparse=self.sparse))
+
     def _checked_reward(self, reward: float) -> float:
         checked = as_floats("reward", reward)
         if checked.ndim != 0:
             raise InvalidInput(f"reward must be one number; got {reward!r}")
-        self._link.check_reward(float(checked))
         check_usable("reward", checked)
+        self._link.check_reward(float(checked))
         return float(checked)

@@ -13,6 +13,7 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
 from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, look_up
+from glbandits.features import Features, feature_map_of
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy, rebuild, settings_of
 from glbandits.records import Floats, Generator
@@ -23,7 +24,9 @@ FORMAT_VERSION = 1
 DENSE, SPARSE = "dense", "sparse"
 
 
-def model_bytes(policy: Policy, dim: int, state: Floats, rng: Generator, *, sparse: bool = False) -> bytes:
+def model_bytes(
+    policy: Policy, dim: int, state: Floats, rng: Generator, *, sparse: bool = False, features: Features | None = None
+) -> bytes:
     """The content of a model file."""
     header = {
         "format": FORMAT,
@@ -33,6 +36,8 @@ def model_bytes(policy: Policy, dim: int, state: Floats, rng: Generator, *, spar
         "dim": str(dim),
         "rows": SPARSE if sparse else DENSE,
     }
+    if features is not None:
+        header["features"] = json.dumps(features.document())
     header["digest"] = _digest(header, state, rng)
     return save({"state": state, "generator": rng}, metadata=header)
 
@@ -62,20 +67,30 @@ def read_model(path: str | PathLike[str]) -> bytes:
         raise ModelFileError(f"{path} is not a whole safetensors file ({error}); load another copy") from None
 
 
-def parse_model(content: bytes, name: str, given: Policy | None) -> tuple[Policy, Policy, int, Floats, Generator]:
-    """Policy, the form of it that plays, dimension, state and generator.
+class ParsedModel(NamedTuple):
+    """The content of a model file."""
 
-    Raises ModelFileError, which says why what is called `name` is refused.
-    """
+    policy: Policy
+    form: Policy
+    """The form of the policy that plays: a sparse one, or the policy itself."""
+    dim: int
+    state: Floats
+    rng: Generator
+    features: Features | None
+
+
+def parse_model(content: bytes, name: str, given: Policy | None, features: Features | None) -> ParsedModel:
+    """Check and decode a model file. Raises ModelFileError, which says why what is called `name` is refused."""
     header, state, rng = _open(content, name)
     policy = _policy(name, header, given)
+    feature_map = _features(name, header, features)
     try:
         form = sparse_form(policy, header.dim) if header.is_sparse else policy
     except InvalidInput as error:
         raise ModelFileError(f"{name} is damaged, or of another version: {error}") from None
     if not form.is_valid_state(state, header.dim):
         raise ModelFileError(f"{name} holds a state that {policy.name} with these settings cannot have made")
-    return policy, form, header.dim, state, rng
+    return ParsedModel(policy, form, header.dim, state, rng, feature_map)
 
 
 class Header(NamedTuple):
@@ -85,6 +100,8 @@ class Header(NamedTuple):
     settings: dict[str, Any]
     dim: int
     is_sparse: bool
+    features: Any
+    """The document of a feature map; None if the file has none."""
 
 
 def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
@@ -97,12 +114,14 @@ def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
         state, rng = tensors["state"], tensors["generator"]
         digest = metadata.pop("digest")
         is_sparse = (DENSE, SPARSE).index(metadata.get("rows", DENSE)) == 1
-        header = Header(metadata["policy"], json.loads(metadata["settings"]), int(metadata["dim"]), is_sparse)
+        features = json.loads(metadata.get("features", "null"))
+        settings, dim = json.loads(metadata["settings"]), int(metadata["dim"])
+        header = Header(metadata["policy"], settings, dim, is_sparse, features)
         kinds = state.dtype == np.float64, rng.dtype == np.uint64, rng.shape == (3,)
         values = isinstance(header.settings, dict), header.dim > 0
     except SafetensorError as error:
         raise ModelFileError(f"{path} is not a whole safetensors file ({error}); load another copy") from None
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, ModelFileError):
             raise
         raise ModelFileError(f"{path} was changed or damaged after it was saved ({error}); load another copy") from None
@@ -137,6 +156,27 @@ def _policy(path: str, header: Header, given: Policy | None) -> Policy:
             f"{path} was saved with what is not known here ({error}). For a policy or a link of your own, pass it: "
             "Bandit.load(path, policy=...)"
         ) from None
+
+
+def _features(path: str, header: Header, given: Features | None) -> Features | None:
+    document = header.features
+    if isinstance(document, dict) and "transformer" in document:
+        if given is None:
+            raise ModelFileError(
+                f"{path} was saved with a transformer of your own ({document['transformer']}), which a file cannot "
+                "carry. Pass it: Bandit.load(path, features=...)"
+            )
+        features: Features | None = given
+        same = list(given.names) == document.get("names")
+    else:
+        try:
+            features = None if document is None else feature_map_of(document)
+        except GlbanditsError as error:
+            raise ModelFileError(f"{path}: {error}") from None
+        same = given is None or given == features
+    if not same or (features is not None and features.dim != header.dim):
+        raise ModelFileError(f"{path} was saved with other features than these. Pass the same, or none")
+    return features
 
 
 def _plain(settings: dict[str, Any]) -> Any:

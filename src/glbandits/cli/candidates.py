@@ -6,8 +6,10 @@ from pathlib import Path
 from glbandits.bandit import Bandit
 from glbandits.cli.policy_text import parse_policy
 from glbandits.errors import InvalidInput, look_up
+from glbandits.evaluation.log_features import LogOptions
 from glbandits.evaluation.targets import AlwaysTarget, UniformTarget
 from glbandits.experiments.log_study import Candidate
+from glbandits.features import FeatureMap
 from glbandits.maths.links import Link
 
 ARM = "arm:"
@@ -31,6 +33,12 @@ def named_candidates(
         raise InvalidInput(f"each policy can be named once; got {', '.join(written)}")
     named = {text: _candidate(text, arm_names, link, horizon) for text in texts}
     return named | {str(path): Bandit.load(path) for path in models}
+
+
+def features_of_models(models: Sequence[Path]) -> LogOptions:
+    """The feature map of the first saved model that has one, with which the log must be read."""
+    maps = [bandit.features for bandit in map(Bandit.load, models) if isinstance(bandit.features, FeatureMap)]
+    return LogOptions(features=maps[0]) if maps else LogOptions()
 
 
 def _candidate(text: str, arm_names: tuple[str, ...] | None, link: str | Link, horizon: int) -> Candidate:

@@ -6,25 +6,29 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from glbandits.cli.candidates import named_candidates
+from glbandits.cli.candidates import features_of_models, named_candidates
 from glbandits.cli.evaluation_tables import estimates_table, learning_table, support_lines
-from glbandits.cli.log_file import arm_embeddings, column_names, reward_range, said_as_options
+from glbandits.cli.log_file import arm_embeddings, column_names, feature_options, reward_range, said_as_options
 from glbandits.cli.log_options import (
     WAYS,
     ArmOption,
     ArmsOption,
     ArmTableOption,
+    BlockOption,
     ClusterOption,
     ContextOption,
+    CrossesOption,
     EngineOption,
     EstimateOption,
     FeaturesOption,
     FormatOption,
     JobsOption,
+    KindOption,
     LearnOption,
     LinkOption,
     LogArgument,
     LoopOption,
+    MissingOption,
     PerArmOption,
     ProbabilitiesOption,
     PropensityOption,
@@ -67,6 +71,10 @@ def evaluate_command(
     arm_table: ArmTableOption = None,
     embedding: Annotated[str, typer.Option(help="For mips: columns of --arm-table with categories: kind,brand")] = "",
     link: LinkOption = None,
+    kind: KindOption = [],  # noqa: B006
+    missing: MissingOption = None,
+    crosses: CrossesOption = None,
+    per_arm_block: BlockOption = False,
     estimate_propensities: EstimateOption = False,
     train: Annotated[float, typer.Option(help="The share of rows that policies learn first.")] = 0.5,
     learn: LearnOption = "matched",
@@ -128,6 +136,7 @@ def evaluate_command(
         arm_table=arm_table,
         link=link,
         estimate_propensities=estimate_propensities,
+        options=feature_options(kind, missing, crosses, per_arm_block) | features_of_models(model),
     )
     rewards_link = next(iter(opened.blocks(1))).link
     horizon = max(1, round(train * len(opened)))

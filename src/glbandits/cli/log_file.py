@@ -1,10 +1,11 @@
 """Logs as they are named on the command line: a path, its format, and which column is what."""
 
 import atexit
+import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from glbandits.errors import InvalidInput, number
+from glbandits.errors import InvalidInput, look_up, number
 from glbandits.evaluation import (
     Columns,
     Log,
@@ -26,7 +27,10 @@ from glbandits.evaluation import (
 )
 from glbandits.evaluation.columns import NAME_THEM, check_present
 from glbandits.evaluation.layouts import ONE_FOR_EACH, OTHER_PROBABILITIES, PROBABILITY_FOR_EACH
+from glbandits.evaluation.log_features import LogOptions
 from glbandits.evaluation.table_rows import NOT_KNOWN
+from glbandits.evaluation.tables import read_arm_table
+from glbandits.features.column_kind import MISSING
 
 IN_OPTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -41,12 +45,18 @@ IN_OPTIONS: Mapping[str, str] = MappingProxyType(
         "give reward_range": "say --reward-range or --link",
         "all arms in arm_table": "all arms in --arm-table",
         "the arm to arm_table": "the arm to --arm-table",
+        "use missing='indicator' or 'impute'": "say --missing indicator or impute",
+        "Name it in Columns(context=...), or give arm_table": "Name it in --context, or give --arm-table",
+        "arm_table must be a": "--arm-table must be a",
+        "arm_table: ": "--arm-table: ",
         "the arms as arm_table": "the arms as --arm-table",
         "arm of arm_table": "arm of --arm-table",
     }
 )
 """What errors of readers say, and the same for who types options."""
 
+KINDS = re.compile(r"kinds=\{'(.+?)': '(\w+)'\}")
+"""How errors write the kind of a column."""
 STORES = frozenset({".sqlite", ".db"})
 """Endings of the store of a server."""
 
@@ -62,6 +72,8 @@ class LogFile:
     link: str | None
     loop: str
     """Of the store of a server."""
+    options: LogOptions = field(default_factory=LogOptions)
+    """How columns become features."""
 
     @property
     def path(self) -> Path:
@@ -70,7 +82,7 @@ class LogFile:
 
     def said(self) -> dict[str, Any]:
         """The settings of a reader that the user did not leave as they were."""
-        said: dict[str, Any] = {} if self.link is None else {"link": self.link}
+        said: dict[str, Any] = {**self.options} if self.link is None else {**self.options, "link": self.link}
         if self.columns != Columns():
             said["columns"] = self.columns
         if self.arm_table is not None:
@@ -87,7 +99,7 @@ def said_as_options() -> Iterator[None]:
         said = str(error)
         for words, options in IN_OPTIONS.items():
             said = said.replace(words, options)
-        raise InvalidInput(said) from None
+        raise InvalidInput(KINDS.sub(r"--kind \1=\2", said)) from None
 
 
 def _read_table(read: Callable[..., Log], file: LogFile) -> Log:
@@ -141,17 +153,6 @@ def with_estimated_propensities(log: Log) -> tuple[Log, list[str]]:
     return completed, [str(warning.message) for warning in caught]
 
 
-def read_arm_table(path: Path) -> pl.DataFrame:
-    """A small table, from a Parquet or CSV file."""
-    if not path.is_file():
-        raise InvalidInput(f"--arm-table must be a Parquet or CSV file with a row for each arm; {path} is none")
-    try:
-        is_csv = path.name.endswith((".csv", ".csv.gz"))
-        return pl.read_csv(path, infer_schema_length=None) if is_csv else pl.read_parquet(path)
-    except pl.exceptions.PolarsError as error:
-        raise InvalidInput(f"--arm-table: {path} could not be read: {error}") from None
-
-
 def arm_embeddings(arm_table: Path | None, columns: tuple[str, ...]) -> dict[str, list[Any]] | None:
     """The categories of each arm, by its name, from columns of the table of arms; None if no column is named."""
     if not columns:
@@ -161,6 +162,34 @@ def arm_embeddings(arm_table: Path | None, columns: tuple[str, ...]) -> dict[str
     table = read_arm_table(arm_table)
     check_present(columns, table.columns, "--arm-table", mend="Name columns of it as --embedding")
     return {str(row[0]): list(row[1:]) for row in table.select(pl.nth(0).alias("arm"), *columns).iter_rows()}
+
+
+def feature_options(kinds: Sequence[str], missing: str | None, crosses: str | None, per_arm_block: bool) -> LogOptions:
+    """How columns become features, as options write it: --kind price=number --crosses country:topic.
+
+    >>> feature_options(["price=number"], None, "country:topic,age:topic", False)
+    {'kinds': {'price': 'number'}, 'crosses': [('country', 'topic'), ('age', 'topic')]}
+    """
+    options: LogOptions = {}
+    for text in kinds:
+        name, _, kind = text.rpartition("=")
+        if not name:
+            raise InvalidInput(f"--kind is written column=kind, such as price=number; got {text!r}")
+        options["kinds"] = {**options.get("kinds", {}), name: kind}
+    if missing is not None:
+        options["missing"] = look_up("way to treat missing values", missing, MISSING)
+    if crosses is not None:
+        options["crosses"] = "all" if crosses == "all" else _pairs(crosses)
+    if per_arm_block:
+        options["per_arm_block"] = True
+    return options
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    pairs = [pair.partition(":") for pair in column_names(text) if pair != "none"]
+    if not all(left and right for left, _, right in pairs):
+        raise InvalidInput(f"--crosses is all, none, or pairs such as country:topic,age:topic; got {text!r}")
+    return [(left, right) for left, _, right in pairs]
 
 
 def column_names(text: str) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from glbandits.cli.log_file import FORMATS, LogFile, column_names, said_as_optio
 from glbandits.errors import look_up
 from glbandits.evaluation import Columns, Log
 from glbandits.evaluation.learning_curve import Learn
+from glbandits.evaluation.log_features import LogOptions
 
 LogArgument: TypeAlias = Annotated[
     str, typer.Argument(help="A Parquet file or folder, CSV, an Open Bandit folder, dsjson, or a server's store.")
@@ -44,6 +45,19 @@ LinkOption: TypeAlias = Annotated[
 EstimateOption: TypeAlias = Annotated[
     bool, typer.Option("--estimate-propensities", help="If nobody wrote down the propensities: guess them.")
 ]
+KindOption: TypeAlias = Annotated[
+    list[str],
+    typer.Option(help="The kind of a column, if it should not be guessed: price=number. Repeat for other columns."),
+]
+MissingOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Missing values: indicator (a feature says so), impute (the mean), or error.")
+]
+CrossesOption: TypeAlias = Annotated[
+    str | None, typer.Option(help="Columns that are multiplied: all, none, or country:topic,age:topic")
+]
+BlockOption: TypeAlias = Annotated[
+    bool, typer.Option("--per-arm-block", help="Give each arm features of its own, beside those of --arm-table.")
+]
 LearnOption: TypeAlias = Annotated[str, typer.Option(help="For learning curves: matched rows, or all.")]
 JobsOption: TypeAlias = Annotated[int, typer.Option(help="Processes at once; -1 for one per core.")]
 EngineOption: TypeAlias = Annotated[str, typer.Option(help="local, or ray (with the extra [ray]).")]
@@ -59,7 +73,7 @@ def opened_log(
     loop: str,
     arm: str,
     reward: str,
-    propensity: str,
+    propensity: str | None,
     probabilities: str,
     context: str,
     per_arm: str,
@@ -69,6 +83,7 @@ def opened_log(
     arm_table: Path | None,
     link: str | None,
     estimate_propensities: bool,
+    options: LogOptions,
 ) -> tuple[Log, list[str]]:
     """Open the log that the options describe. Returns it, and notes that a reader must see."""
     read = look_up("format", file_format, FORMATS)
@@ -84,5 +99,5 @@ def opened_log(
         features=features,
     )
     with said_as_options(), console.status("looking at the log"):
-        opened = read(LogFile(address=log, columns=columns, arm_table=arm_table, link=link, loop=loop))
+        opened = read(LogFile(address=log, columns=columns, arm_table=arm_table, link=link, loop=loop, options=options))
         return with_estimated_propensities(opened) if estimate_propensities else (opened, [])

@@ -4,10 +4,11 @@ import inspect
 import json
 import os
 import shlex
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -28,7 +29,7 @@ if TYPE_CHECKING:  # imported when they are used, so that the first line is prin
 
     from glbandits.serving.storage.api_keys import NewKey
 
-EXAMPLE = {
+EXAMPLE: dict[str, Any] = {
     "contextFeatures": [{"hour": "morning"}],
     "actions": [
         {"id": "tea", "features": [{"hot": True, "price": 2.5}]},
@@ -55,7 +56,8 @@ def serve_command(**flags: str | None) -> None:
         first = first_key(settings)
         typer.echo("Loading models. Code that is not compiled yet is compiled in the background.")
         os.environ.update(environment_of(settings))  # from which each process reads them
-        announced = partial(announce, address_of(listening), first, learning_time(settings))
+        example = example_request(settings.model) if settings.model else EXAMPLE
+        announced = partial(announce, address_of(listening), first, start_lines(settings), example)
         run_server(f"{__name__}:create_worker_app", settings, listening, announced)
 
 
@@ -80,19 +82,38 @@ def has_estimators() -> bool:
         return False
 
 
-def announce(address: str, first: "NewKey | None", learning: str) -> None:
-    """Print the address of the server, its key if it is new, when it learns, and a command to try."""
+def announce(address: str, first: "NewKey | None", lines: Sequence[str], example: Mapping[str, Any]) -> None:
+    """Print the address of the server, its key if it is new, some lines, and a command to try."""
     typer.echo(f"Serving at {address}")
     if first is not None:
         typer.echo(f"Key: {first.text}")
         typer.echo("It may do everything, and is shown only now. Make others with `glb keys create`.")
-    typer.echo(learning)
+    for line in lines:
+        typer.echo(line)
     typer.echo("Try:")
-    typer.echo(f"  {curl_line(address, first.text if first is not None else None)}")
+    typer.echo(f"  {curl_line(address, first.text if first is not None else None, example)}")
 
 
-def learning_time(settings: Settings) -> str:
-    """When the first loop learns from a decision: by its saved configuration, or else by the settings."""
+def example_request(path: str) -> dict[str, Any]:
+    """A request with the fields that the feature map of a model file needs; the general one if it has no map."""
+    from glbandits.bandit import Bandit
+    from glbandits.features import Category, FeatureMap
+
+    features = Bandit.load(path).features
+    if not isinstance(features, FeatureMap):
+        return EXAMPLE
+    fields = {name: kind.example for name, kind in (features.arm.kinds | features.own.kinds).items()}
+    block = features.per_arm_block
+    names = features.kinds[block] if block is not None else None
+    ids = names.values[:2] if isinstance(names, Category) else ("one", "two")
+    return {
+        "contextFeatures": [{name: kind.example for name, kind in features.context.kinds.items()}],
+        "actions": [{"id": name, "features": [fields | ({} if block is None else {block: name})]} for name in ids],
+    }
+
+
+def start_lines(settings: Settings) -> list[str]:
+    """When the first loop learns from a decision, by its saved configuration or else the settings; and its model."""
     from glbandits.serving.domain.loop_config import LoopConfig
     from glbandits.serving.runtime.learning_loop import CONFIGURATION
     from glbandits.serving.storage.open_store import open_store
@@ -100,22 +121,28 @@ def learning_time(settings: Settings) -> str:
     name, window = settings.loops[0], settings.reward_window_seconds
     with closing(open_store(settings.store, durability=settings.durability)) as store:
         saved = store.latest_document(name, CONFIGURATION)
+    model = []
+    if settings.model:
+        model = [f"Loops begin with the model of {settings.model}."]
     if saved is not None:
         window = msgspec.json.decode(saved.body, type=LoopConfig).reward_wait
+        if settings.model:
+            model = [f"Loop {name} is in the store and goes on with its own model: --model is for new loops."]
     shown = f"{window / 60:g} min" if window >= 60 else f"{window:g} s"
     line = f"Rewards are accepted for {shown}, then learned."
     if window != settings.reward_window_seconds:
-        return (
+        return [
+            *model,
             f"{line} Loop {name} is in the store with this reward window, not {settings.reward_window}: "
-            "--reward-window is for new loops. Change it with PATCH /v1/configuration."
-        )
-    return f"{line} For a trial: glb serve --reward-window 5s" if window >= 60 else line
+            "--reward-window is for new loops. Change it with PATCH /v1/configuration.",
+        ]
+    return [*model, f"{line} For a trial: glb serve --reward-window 5s" if window >= 60 else line]
 
 
-def curl_line(address: str, key: str | None) -> str:
+def curl_line(address: str, key: str | None, example: Mapping[str, Any] = EXAMPLE) -> str:
     """A line for a shell that has an action chosen."""
     shown = KEY_VARIABLE if key is None else key
-    body = shlex.quote(json.dumps(EXAMPLE))
+    body = shlex.quote(json.dumps(example))
     return (
         f"curl -s {address}/personalizer/v1.0/rank -H Ocp-Apim-Subscription-Key:{shown} "
         f"-H Content-Type:application/json -d {body}"

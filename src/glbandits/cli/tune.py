@@ -9,23 +9,27 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from glbandits.cli.log_file import said_as_options
+from glbandits.cli.log_file import feature_options, said_as_options
 from glbandits.cli.log_options import (
     WAYS,
     ArmOption,
     ArmsOption,
     ArmTableOption,
+    BlockOption,
     ClusterOption,
     ContextOption,
+    CrossesOption,
     EngineOption,
     EstimateOption,
     FeaturesOption,
     FormatOption,
     JobsOption,
+    KindOption,
     LearnOption,
     LinkOption,
     LogArgument,
     LoopOption,
+    MissingOption,
     PerArmOption,
     ProbabilitiesOption,
     PropensityOption,
@@ -66,6 +70,10 @@ def tune_command(
     cluster: ClusterOption = None,
     arm_table: ArmTableOption = None,
     link: LinkOption = None,
+    kind: KindOption = [],  # noqa: B006
+    missing: MissingOption = None,
+    crosses: CrossesOption = None,
+    per_arm_block: BlockOption = False,
     estimate_propensities: EstimateOption = False,
     share: Annotated[float, typer.Option(help="The share of rows on which settings are chosen.")] = 0.5,
     seeds: Annotated[int, typer.Option(help="How many times each setting is played.")] = 3,
@@ -101,6 +109,7 @@ def tune_command(
         arm_table=arm_table,
         link=link,
         estimate_propensities=estimate_propensities,
+        options=feature_options(kind, missing, crosses, per_arm_block),
     )
     untuned = parse_policy(policy, link=next(iter(opened.blocks(1))).link, horizon=max(1, round(share * len(opened))))
     with said_as_options(), work_bar(console) as bar, warnings_printed(console) as warned:

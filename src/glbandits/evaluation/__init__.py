@@ -25,7 +25,7 @@ from glbandits.evaluation.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.large_weights import LargeWeights
 from glbandits.evaluation.learning_curve import LearningCurve
-from glbandits.evaluation.log_part import ClusterPart, LogPart
+from glbandits.evaluation.log_part import ClusterPart, LogPart, split
 from glbandits.evaluation.logged_data import Log, LoggedData
 from glbandits.evaluation.open_bandit import read_open_bandit
 from glbandits.evaluation.opening import open_log
@@ -39,9 +39,10 @@ from glbandits.evaluation.slate_estimators import SLATE_ESTIMATORS, SlateEstimat
 from glbandits.evaluation.slate_tables import SlateColumns, read_slates
 from glbandits.evaluation.slates import SlateLog
 from glbandits.evaluation.support import ArmSupport, Support
-from glbandits.evaluation.table_files import read_csv, read_parquet
+from glbandits.evaluation.table_files import read_csv, read_json_lines, read_parquet
 from glbandits.evaluation.tables import TableLog, read_table
 from glbandits.evaluation.targets import Target
+from glbandits.evaluation.training import train
 from glbandits.evaluation.tuning import Played, Tuned, tune
 
 __all__ = [
@@ -107,10 +108,13 @@ __all__ = [
     "promotion",
     "read_csv",
     "read_dsjson",
+    "read_json_lines",
     "read_open_bandit",
     "read_parquet",
     "read_slates",
     "read_table",
     "select_estimator",
+    "split",
+    "train",
     "tune",
 ]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from glbandits.errors import LARGEST, InvalidInput
+from glbandits.features.combination import Combination, Part
 from glbandits.records import Floats, Ints, set_validated
 
 Record = TypeVar("Record")
@@ -123,7 +124,8 @@ class CrossedArms:
     """A context in every row and the same arms, each with features of its own: an arm's features are the products.
 
     With the context x and the arm's features z, the features are z, and every x_i z_j; with cross=False they are z and
-    x. What belongs to one row and one arm (`own`) comes last.
+    x. What belongs to one row and one arm (`own`) comes last. A feature map says in its `combination` which products
+    there are.
     """
 
     contexts: Floats
@@ -132,7 +134,7 @@ class CrossedArms:
     """(K, q). The identity matrix if nothing is known of the arms but their names."""
     own: Floats | None = None
     """(n, K, r)."""
-    cross: bool = True
+    cross: bool | Combination = True
 
     def __post_init__(self) -> None:
         set_validated(self, contexts=checked("contexts", self.contexts, 2), arms=checked("arms", self.arms, 2))
@@ -144,11 +146,20 @@ class CrossedArms:
                 raise InvalidInput(
                     f"own must begin with {len(self.contexts)} rows and {len(self.arms)} arms; got {self.own.shape}"
                 )
+        if not isinstance(self.cross, Combination):
+            p, q, r = self.contexts.shape[1], self.arms.shape[1], 0 if self.own is None else self.own.shape[2]
+            products = ((Part(True, 0, p), Part(False, 0, q)),) if self.cross else ()
+            set_validated(self, cross=Combination(q, p, r, context_alone=not self.cross, products=products))
+
+    @property
+    def combination(self) -> Combination:
+        """How the features of an arm are made."""
+        assert isinstance(self.cross, Combination)
+        return self.cross
 
     @property
     def dim(self) -> int:  # noqa: D102
-        p, q = self.contexts.shape[1], self.arms.shape[1]
-        return int(q + p * q if self.cross else q + p) + (0 if self.own is None else int(self.own.shape[2]))
+        return self.combination.dim
 
     @property
     def most(self) -> int:  # noqa: D102
@@ -166,23 +177,7 @@ class CrossedArms:
         return part_of(self, contexts=self.contexts[rows], own=own)
 
     def features(self) -> Floats:  # noqa: D102
-        return crossed(self.contexts, self.arms, self.own, cross=self.cross)
-
-
-def crossed(contexts: Floats, arms: Floats, own: Floats | None = None, *, cross: bool = True) -> Floats:
-    """What CrossedArms documents, (n, K, dim), for arms that are the same in all rows, (K, q), or not, (n, K, q)."""
-    (n, p), (K, q) = contexts.shape, arms.shape[-2:]
-    width = q + (p * q if cross else p)
-    out = np.empty((n, K, width + (0 if own is None else own.shape[2])))
-    out[:, :, :q] = arms
-    if cross:
-        products = out[:, :, q:width].reshape(n, K, p, q)  # splits an axis, so this is a view
-        np.multiply(contexts[:, np.newaxis, :, np.newaxis], arms[..., np.newaxis, :], out=products)
-    else:
-        out[:, :, q:width] = contexts[:, np.newaxis, :]
-    if own is not None:
-        out[:, :, width:] = own
-    return out
+        return self.combination.combine(self.arms, self.contexts[:, np.newaxis], self.own)
 
 
 def part_of(record: Record, **fields: Any) -> Record:

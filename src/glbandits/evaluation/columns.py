@@ -32,9 +32,10 @@ class Columns:
     """The probability that the log's policy gave to the chosen arm; None if it is not known. A table that has
     `probabilities` need not have it."""
     context: tuple[str, ...] = ()
-    """What was known of the row: numbers, true or false, or text, which becomes a 0 or 1 for each different text."""
+    """What was known of the row: numbers, true or false, categories, text, dates or lists (see `FeatureMap`)."""
     per_arm: tuple[str, ...] = ()
-    """A number for each arm in each row, such as "affinity_{arm}": a column for each arm."""
+    """A value for each arm in each row, such as "affinity_{arm}": a column for each arm. A row that is decided has
+    it as "affinity"."""
     cluster: str | None = None
     """Rows with the same value here were decided together. Of any type."""
     arms: str | None = None
@@ -95,6 +96,11 @@ class Columns:
         patterns = (re.escape(pattern).replace(re.escape(ARM), ".*") for pattern in named)
         return name in self.single or any(re.fullmatch(pattern, name, re.DOTALL) for pattern in patterns)
 
+    @property
+    def own(self) -> tuple[str, ...]:
+        """The names of the columns of `per_arm` in a row that belongs to one arm: without the name of the arm."""
+        return tuple(pattern.replace(ARM, "").strip("_-. ") or pattern for pattern in self.per_arm)
+
     def of_arms(self, arm_names: Iterable[str]) -> list[list[str]]:
         """The columns of each pattern of `per_arm`, one for each arm."""
         return [columns_of(pattern, arm_names) for pattern in self.per_arm]
@@ -144,18 +150,3 @@ def check_present(
 def _few(names: Sequence[str]) -> list[str]:
     """At most 40 of them, so that an error can be read."""
     return [*names[:40], f"and {len(names) - 40} more"] if len(names) > 40 else list(names)
-
-
-def naturally(names: Iterable[str]) -> tuple[str, ...]:
-    """In the order that people expect, numbers as numbers.
-
-    >>> naturally(["item 10", "item 9", "a"])
-    ('a', 'item 9', 'item 10')
-    """
-
-    def parts(name: str) -> tuple[list[tuple[bool, int, str]], str]:
-        pieces = re.split(r"([0-9]{1,18})", name)
-        numbered = [(False, int(p), "") if p.isdecimal() and p.isascii() else (True, 0, p) for p in pieces if p]
-        return numbered, name
-
-    return tuple(sorted(names, key=parts))

@@ -55,6 +55,7 @@ class DsjsonLog:
     """
 
     arm_names = None
+    feature_map = None
 
     def __init__(self, path: Path, hashing: Hashing, link: str | Link) -> None:
         self._path, self._hashing, self._link = path, hashing, link

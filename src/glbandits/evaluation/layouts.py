@@ -1,22 +1,23 @@
-"""A first look at a table: which arms there are, what texts its columns hold, how wide features will be."""
+"""A first look at a table: which arms there are, and how its columns become features."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.columns import ARM, Columns, check_present, columns_of, naturally
-from glbandits.evaluation.series import codes, is_number, is_text, numbers, one_hot, wrong
+from glbandits.evaluation.columns import ARM, Columns, check_present, columns_of
+from glbandits.evaluation.log_features import LogOptions, MapRequest, features_of
+from glbandits.evaluation.series import column_values, is_number, is_text, wrong
+from glbandits.features import FeatureMap, Features
+from glbandits.features.natural_order import natural_order
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats
 
-MOST_LEVELS = 1000
-"""Different texts of a column that may become a feature each. More are ids of users or rows, which teach nothing."""
-
-
+CONTEXT_TYPES = (pl.Date, pl.Datetime, pl.List, pl.Array)
+"""Of columns of the context, beside numbers and text."""
 ONE_FOR_EACH = "Columns(per_arm=...) needs a column for every arm"
 PROBABILITY_FOR_EACH = "Columns(probabilities=...) needs a column for every arm"
 OTHER_PROBABILITIES = "If it holds something else, say Columns(probabilities=None)"
@@ -28,26 +29,33 @@ class Layout:
 
     columns: Columns
     link: str | Link
-    cross: bool
     rows: int
     most: int
     """Arms of the row that has most."""
     arm_names: tuple[str, ...]
     """Of all rows; none if the arms of a row have no names."""
-    arm_features: Floats
-    """Of each named arm, (K, q); q is 0 if each row brings its own."""
-    width: int
-    """Features of an arm before they are crossed: q."""
-    levels: Mapping[str, tuple[str, ...]]
-    """The texts of each column of the context that holds text."""
+    arm_values: Mapping[str, Any]
+    """The columns of arm_table, in the order of `arm_names`, and the names themselves as the column of the arm."""
+    features: Features
+    """What makes features of the columns."""
     has_arm_table: bool
     """Whether arm_table named the arms, and not the rows."""
 
     @property
     def dim(self) -> int:
         """Features of an arm."""
-        p = sum(len(self.levels.get(name, ("",))) for name in self.columns.context)
-        return self.width + p * (self.width if self.cross else 1) + len(self.columns.per_arm)
+        return self.features.dim
+
+    @property
+    def feature_map(self) -> Features | None:
+        """What makes features of the columns; None if each row brings all features of its arms."""
+        return None if self.columns.features is not None and not self.columns.context else self.features
+
+    @cached_property
+    def arm_features(self) -> Floats:
+        """Of each named arm, (K, q)."""
+        assert isinstance(self.features, FeatureMap)
+        return self.features.arm.encode(self.arm_values, len(self.arm_names))
 
     @property
     def wanted(self) -> list[str]:
@@ -97,10 +105,10 @@ def prepared(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
             changes.append(pl.col(name).cast(kind))
     changes += _probability_lists(columns, schema)
     for name in columns.context:
-        if not (is_text(schema[name]) or is_number(schema[name])):
+        if not (is_text(schema[name]) or is_number(schema[name]) or isinstance(schema[name], CONTEXT_TYPES)):
             raise InvalidInput(
-                f"column {name!r} of the context must hold numbers, true or false, or text; got {schema[name]}. Make "
-                "a number of it (hours since a date, say), or text"
+                f"column {name!r} of the context must hold numbers, true or false, text, dates or lists; got "
+                f"{schema[name]}. Make one of these of it"
             )
     return table.with_columns(changes)
 
@@ -141,82 +149,61 @@ def look_at(
     arm_table: pl.DataFrame | None = None,
     arm_id: str | None = None,
     link: str | Link = "identity",
-    cross: bool = True,
+    options: LogOptions,
 ) -> Layout:
-    """Read the columns of a prepared table that need it once, and keep what is different in them."""
+    """Read the columns of a prepared table that need it once, and learn the feature map if none is given."""
     find_link(link)
     if columns.features is not None and arm_table is not None:
         raise InvalidInput("an arm's features come from the column of features or from arm_table; give one of them")
     schema = table.collect_schema()
-    texts = [name for name in columns.context if is_text(schema[name])]
-    found = _first_look(table, columns, texts, named=arm_table is None)
+    found = _first_look(table, columns, named=arm_table is None)
     if not found["rows"]:
         raise InvalidInput("the table has no rows; a log needs at least one decision")
     kind = schema.get(columns.probabilities or "")
     struct_names = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
-    names, features = _named_arms(columns, arm_table, arm_id, list({*found.get("names", []), *struct_names}))
+    arms = read_arms(arm_table, arm_id) if arm_table is not None else {}
+    names = arms.pop(NAMES, None) or natural_order({*found.get("names", []), *struct_names})
     per_arm = [name for group in columns.of_arms(names) for name in group]
     check_present(per_arm, schema.names(), mend=ONE_FOR_EACH)
     if columns.probability_of_arm is not None:
         check_present(columns_of(columns.probability_of_arm, names), schema.names(), mend=PROBABILITY_FOR_EACH)
+    request = MapRequest(columns, names, arms, found.get("width"), found["rows"])
     return Layout(
         columns=columns,
         link=link,
-        cross=bool(cross),
         rows=found["rows"],
         most=found.get("most") or len(names),
         arm_names=names,
-        arm_features=features,
-        width=found.get("width") or features.shape[1],
-        levels={name: _levels(name, found[f"text {name}"]) for name in texts},
+        arm_values={**arms, columns.arm: list(names)},
+        features=features_of(table, request, options),
         has_arm_table=arm_table is not None,
     )
 
 
-def _first_look(table: pl.LazyFrame, columns: Columns, texts: list[str], *, named: bool) -> dict[str, Any]:
-    """Rows, the most arms of one, the width of features, and all different names and texts, in one pass."""
+def _first_look(table: pl.LazyFrame, columns: Columns, *, named: bool) -> dict[str, Any]:
+    """Rows, the most arms of one, the width of features, and all different names of arms, in one pass."""
     sizes, lists = [pl.len().alias("rows")], columns.arms or columns.features
     if lists is not None:
         sizes.append(pl.col(lists).list.len().max().alias("most"))
     if columns.features is not None:
         sizes.append(pl.col(columns.features).list.first().drop_nulls().first().list.len().alias("width"))
-    looks = {f"text {name}": pl.col(name) for name in texts}
+    looks = []
     if named and (columns.arms is not None or columns.features is None):
-        looks["names"] = pl.col(columns.arm) if columns.arms is None else pl.col(columns.arms).explode()
+        looks.append(pl.col(columns.arm) if columns.arms is None else pl.col(columns.arms).explode())
     # Queries that share nothing: only then does polars forget what it has seen, so that memory does not grow.
-    queries = [table.select(sizes), *(table.select(look.cast(pl.String)).unique() for look in looks.values())]
+    queries = [table.select(sizes), *(table.select(look.cast(pl.String)).unique() for look in looks)]
     apart = pl.QueryOptFlags(comm_subplan_elim=False)
     first, *different = pl.collect_all(queries, engine="streaming", optimizations=apart)
-    found = {key: frame.to_series().drop_nulls().to_list() for key, frame in zip(looks, different, strict=True)}
-    return first.row(0, named=True) | found
+    names = [name for frame in different for name in frame.to_series().drop_nulls().to_list()]
+    return first.row(0, named=True) | {"names": names}
 
 
-def _levels(name: str, texts: list[str]) -> tuple[str, ...]:
-    if len(texts) > MOST_LEVELS:
-        raise InvalidInput(
-            f"column {name!r} holds {len(texts)} different texts, and each would be a feature; at most {MOST_LEVELS} "
-            "are taken. Leave it out if it is an id; group rare texts if it is not"
-        )
-    return naturally(texts)
+NAMES = ""
+"""The entry of `read_arms` that holds the names."""
 
 
-def _named_arms(
-    columns: Columns, arm_table: pl.DataFrame | None, arm_id: str | None, found: list[str]
-) -> tuple[tuple[str, ...], Floats]:
-    if columns.features is not None:
-        return naturally(found), np.empty((len(found), 0))
-    if arm_table is not None:
-        return read_arms(arm_table, arm_id)
-    if len(found) > MOST_LEVELS:
-        raise InvalidInput(
-            f"column {columns.arms or columns.arm!r} names {len(found)} different arms. If it is the right column, "
-            f"give features of the arms as arm_table; without, each arm is a feature, and at most {MOST_LEVELS} are"
-        )
-    return naturally(found), np.eye(len(found))
-
-
-def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> tuple[tuple[str, ...], Floats]:
-    """The names and features of the arms, a row each. Without features, arms are told apart by a feature each."""
+def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> dict[str, Any]:
+    """The columns of a table of arms, in the order of the names of the arms, and these names."""
     if not len(table):
         raise InvalidInput("arm_table must have a row for each arm; got none")
     arm_id = table.columns[0] if arm_id is None else arm_id
@@ -226,14 +213,6 @@ def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> tuple[tuple[str
         if bad.any():
             raise wrong(table[arm_id], int(bad.arg_max() or 0), 0, "must name each arm of arm_table once")
     places = {name: place for place, name in enumerate(ids)}
-    names = naturally(places)
+    names = natural_order(places)
     in_order = table[[places[name] for name in names]]
-    parts = [_arm_feature(in_order[name]) for name in table.columns if name != arm_id]
-    return names, np.hstack(parts) if parts else np.eye(len(names))
-
-
-def _arm_feature(series: pl.Series) -> Floats:
-    if not is_text(series.dtype):
-        return numbers(series)[:, np.newaxis]
-    levels = _levels(series.name, series.cast(pl.String).drop_nulls().unique().to_list())
-    return one_hot(codes(series, levels, mend=""), len(levels))
+    return {NAMES: names} | {name: column_values(in_order[name]) for name in table.columns if name != arm_id}

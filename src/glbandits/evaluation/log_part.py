@@ -13,6 +13,7 @@ import numpy as np
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData
 from glbandits.evaluation.reward_models import fold_of
+from glbandits.features import Features
 from glbandits.records import Floats, Ints
 
 LEAST_REST = 0.5
@@ -38,6 +39,11 @@ class LogPart:
     def arm_names(self) -> tuple[str, ...] | None:
         """Names of the arms, where all rows have the same."""
         return self.log.arm_names
+
+    @property
+    def feature_map(self) -> Features | None:
+        """What made the features of the columns of a table; None if they were numbers from the start."""
+        return self.log.feature_map
 
     def __len__(self) -> int:
         return self.stop - self.start
@@ -79,6 +85,11 @@ class ClusterPart:
     def arm_names(self) -> tuple[str, ...] | None:
         """Names of the arms, where all rows have the same."""
         return self.log.arm_names
+
+    @property
+    def feature_map(self) -> Features | None:
+        """What made the features of the columns of a table; None if they were numbers from the start."""
+        return self.log.feature_map
 
     def __len__(self) -> int:
         return self.rows

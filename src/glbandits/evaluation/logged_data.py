@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from glbandits.errors import InvalidInput, whole
 from glbandits.evaluation.arm_features import ArmFeatures, FixedArms, Rows, checked, part_of
 from glbandits.evaluation.logging_probabilities import check_probabilities
+from glbandits.features import Features
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats, Ints, set_validated
 
@@ -31,6 +32,10 @@ class Log(Protocol):
     @property
     def arm_names(self) -> tuple[str, ...] | None:
         """Names of the arms, where all rows have the same."""
+
+    @property
+    def feature_map(self) -> Features | None:
+        """What made the features of the columns of a table; None if they were numbers from the start."""
 
     def __len__(self) -> int:
         """How many rows there are."""
@@ -78,6 +83,8 @@ class LoggedData:
     probabilities: Floats | None = None
     """The probability that the log's policy gave to each arm of the row, (n, most), and 0 beyond its arms; None if only
     those of the chosen arms are known."""
+    feature_map: Features | None = None
+    """What made the features of the columns of a table; None if they were numbers from the start."""
     _features: Floats | None = field(default=None, init=False, repr=False)
     """What was made once, for those who ask again."""
 

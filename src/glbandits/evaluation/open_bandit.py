@@ -57,7 +57,7 @@ def read_open_bandit(
     if not any(name.startswith(AFFINITY.removesuffix(ARM)) for name in names):
         columns = replace(columns, per_arm=())
     features = arms.select("item_id", "^item_feature_.*$")
-    return TableLog(table, columns, arm_table=features, link=link, cross=cross)
+    return TableLog(table, columns, arm_table=features, link=link, crosses="all" if cross else ())
 
 
 def is_open_bandit(folder: Path) -> bool:

@@ -9,10 +9,15 @@ from glbandits.evaluation.columns import Columns
 from glbandits.evaluation.dsjson import read_dsjson
 from glbandits.evaluation.logged_data import Log
 from glbandits.evaluation.open_bandit import is_open_bandit, read_open_bandit
-from glbandits.evaluation.table_files import read_csv, read_parquet
+from glbandits.evaluation.table_files import read_csv, read_json_lines, read_parquet
 from glbandits.evaluation.tables import read_table
 
-KINDS = {"parquet": (".parquet",), "csv": (".csv", ".csv.gz"), "dsjson": (".dsjson", ".json", ".jsonl")}
+KINDS = {
+    "parquet": (".parquet",),
+    "csv": (".csv", ".csv.gz"),
+    "dsjson": (".dsjson",),
+    "json": (".json", ".jsonl", ".ndjson"),
+}
 """How the names of files end."""
 
 
@@ -21,26 +26,30 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
 
     | source | read by |
     |---|---|
-    | a data frame of polars or pandas, a dict of columns | `read_table` |
+    | a data frame of polars, pandas or Arrow, a list of dicts, a dict of columns | `read_table` |
     | .parquet, a folder of such, a pattern | `read_parquet` |
     | .csv, .csv.gz, a folder of such, a pattern | `read_csv` |
     | a folder with item_context.csv | `read_open_bandit` |
-    | .dsjson, .json, .jsonl | `read_dsjson` |
+    | .dsjson; .json, .jsonl, .ndjson without columns | `read_dsjson` |
+    | .json, .jsonl, .ndjson with columns | `read_json_lines` |
 
     >>> open_log("log.xlsx")
     Traceback (most recent call last):
-    glbandits.errors.InvalidInput: log.xlsx must end with .parquet, .csv, .csv.gz, .dsjson, .json or .jsonl, or be a ...
+    glbandits.errors.InvalidInput: log.xlsx must end with .parquet, .csv, .csv.gz, .dsjson, .json, .jsonl or ...
 
     Args:
         source: what holds the log.
-        columns: which column is what; the defaults of `Columns` if it is not told. The last two kinds know theirs.
+        columns: which column is what; the defaults of `Columns` if it is not told. The Open Bandit format and dsjson
+            know theirs.
         settings: of the function that reads it, such as arm_table and link.
     """
     if not isinstance(source, str | PathLike):
         return read_table(source, columns or Columns(), **settings)
     path = Path(source)
     kind = _kind(path)
-    if kind in ("open bandit", "dsjson"):
+    if kind == "json" and columns is not None:
+        return read_json_lines(path, columns, **settings)
+    if kind in ("open bandit", "dsjson", "json"):
         if columns is not None:
             raise InvalidInput(f"{path} knows its columns; leave columns out")
         return read_open_bandit(path, **settings) if kind == "open bandit" else read_dsjson(path, **settings)
@@ -52,9 +61,9 @@ def _kind(path: Path) -> str:
         return "open bandit"
     names = [file.name for file in path.rglob("*")] if path.is_dir() else [path.name]
     for kind, endings in KINDS.items():
-        if any(name.endswith(endings) for name in names) and not (path.is_dir() and kind == "dsjson"):
+        if any(name.endswith(endings) for name in names) and not (path.is_dir() and kind in ("dsjson", "json")):
             return kind
     raise InvalidInput(
-        f"{path} must end with .parquet, .csv, .csv.gz, .dsjson, .json or .jsonl, or be a folder with files of the "
-        "first three or of the Open Bandit format"
+        f"{path} must end with .parquet, .csv, .csv.gz, .dsjson, .json, .jsonl or .ndjson, or be a folder with "
+        "files of the first three or of the Open Bandit format"
     )

@@ -14,11 +14,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, number, whole
 from glbandits.evaluation.anytime import AnytimeInterval, AnytimeIntervals, why_none
 from glbandits.evaluation.log_part import LogPart
-from glbandits.evaluation.logged_data import Log, chosen_features
+from glbandits.evaluation.logged_data import Log
 from glbandits.evaluation.reward_models import SequentialGlm
 from glbandits.evaluation.targets import (
     AnyTarget,
@@ -28,6 +27,7 @@ from glbandits.evaluation.targets import (
     as_target,
     checked_probabilities,
 )
+from glbandits.evaluation.training import train
 from glbandits.maths.links import find_link
 from glbandits.policies import Policy
 
@@ -168,10 +168,7 @@ def promotion(
 def _frozen(candidate: Policy | AnyTarget, learn_from: LogPart, log: Log, seed: int) -> Target:
     if not isinstance(candidate, Policy):
         return as_target(candidate, log.arm_names)
-    bandit = Bandit(candidate, log.dim, seed)
-    for block in learn_from.blocks():
-        bandit.learn_batch(chosen_features(block), block.rewards)
-    return FrozenTarget(bandit, seed)
+    return FrozenTarget(train(learn_from, candidate, seed=seed), seed)
 
 
 def _decide(gains: Mapping[str, AnytimeInterval], split: int, alpha: float, margin: float) -> Promotion:

@@ -97,7 +97,7 @@ class _EstimatedLog:
 
     def __init__(self, log: Log, model: _Model) -> None:
         self._log, self._model = log, model
-        self.dim, self.arm_names = log.dim, log.arm_names
+        self.dim, self.arm_names, self.feature_map = log.dim, log.arm_names, log.feature_map
 
     def __len__(self) -> int:
         return len(self._log)

@@ -10,7 +10,11 @@ import numpy as np
 import polars as pl
 
 from glbandits.errors import LARGEST, InvalidInput
+from glbandits.features.category_kinds import as_category
+from glbandits.features.column_kind import MISSING_TEXTS
 from glbandits.records import Floats, Ints
+
+WRITE_A_NUMBER = "Write it as a plain number, 0.12 for 12%"
 
 Where: TypeAlias = int | Ints
 """Row numbers, for errors: that of the first value, or of each."""
@@ -20,6 +24,8 @@ def column_of(name: str, values: Iterable[Any]) -> pl.Series:
     """A column of these values: numbers, text, or lists of them, within each other or not, which may be arrays."""
     plain = _with_lists(list(values))
     kinds = _kinds(plain)
+    if kinds == {"numbers", "text"} and not any(isinstance(value, list) for value in plain):
+        plain, kinds = list(map(as_category, plain)), {"text"}  # what the text means, the feature map asks
     if len(kinds) > 1:
         raise InvalidInput(
             f"column {name!r} must hold values of one kind; got {' and '.join(sorted(kinds))}. Make all of them "
@@ -54,7 +60,7 @@ def _kind(kind: type) -> str:
 
 
 def is_text(kind: pl.DataType) -> bool:
-    """Whether a column holds text, which becomes a feature for each different one."""
+    """Whether a column holds text."""
     return isinstance(kind, pl.String | pl.Categorical | pl.Enum)
 
 
@@ -72,8 +78,17 @@ def numbers(series: pl.Series, where: Where = 0) -> Floats:
     bad = ~(np.abs(values) <= LARGEST)
     if bad.any():
         row = int(np.argmax(bad))
-        raise wrong(series, row, where, "must be a finite number", "Fill in or drop the rows where it is missing")
+        is_given = isinstance(series[row], str) and series[row].strip() not in MISSING_TEXTS
+        advice = WRITE_A_NUMBER if is_given else "Fill in or drop the rows where it is missing"
+        raise wrong(series, row, where, "must be a finite number", advice)
     return values
+
+
+def column_values(series: pl.Series) -> Any:
+    """The values of a column as a feature map takes them: an array of numbers with NaN, or a list."""
+    if series.dtype.is_numeric():
+        return np.ascontiguousarray(series.cast(pl.Float64).to_numpy(), dtype=np.float64)
+    return (series.cast(pl.String) if is_text(series.dtype) else series).to_list()
 
 
 def whole_numbers(series: pl.Series, where: Where = 0) -> Ints:
@@ -95,13 +110,6 @@ def codes(series: pl.Series, known: Sequence[str], where: Where = 0, *, mend: st
             raise wrong(series, row, where, "must not be missing", "Fill in or drop such rows")
         raise wrong(series, row, where, f"must be one of {_some(known)}", mend)
     return found.cast(pl.Int64).to_numpy()
-
-
-def one_hot(places: Ints, width: int) -> Floats:
-    """A 1 at each place, 0 elsewhere, (n, width)."""
-    out = np.zeros((len(places), width))
-    out[np.arange(len(places)), places] = 1.0
-    return out
 
 
 def cluster_numbers(series: pl.Series, where: Where = 0) -> Ints:

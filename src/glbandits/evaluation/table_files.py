@@ -4,13 +4,15 @@ from collections import Counter
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, Unpack
 
 import polars as pl
 
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.columns import Columns, check_columns
+from glbandits.evaluation.log_features import LogOptions
 from glbandits.evaluation.tables import TableLog, explained
+from glbandits.features.column_kind import MISSING_TEXTS
 from glbandits.maths.links import Link
 
 Source: TypeAlias = str | PathLike[str]
@@ -23,7 +25,7 @@ def read_parquet(
     arm_table: Any = None,
     arm_id: str | None = None,
     link: str | Link = "identity",
-    cross: bool = True,
+    **options: Unpack[LogOptions],
 ) -> TableLog:
     """A log in a Parquet file, a folder of them, or all files that match a pattern such as "logs/2025-*.parquet".
 
@@ -37,7 +39,7 @@ def read_parquet(
         arm_table=arm_table,
         arm_id=arm_id,
         link=link,
-        cross=cross,
+        **options,
     )
 
 
@@ -48,17 +50,48 @@ def read_csv(
     arm_table: Any = None,
     arm_id: str | None = None,
     link: str | Link = "identity",
-    cross: bool = True,
+    **options: Unpack[LogOptions],
 ) -> TableLog:
     """A log in a CSV file with a line of names, or all files that match a pattern such as "logs/2025-*.csv".
 
     It may be larger than memory, but is slower than Parquet: it is read once to find out which columns hold numbers,
     and again for the names of arms. Files may be packed, .csv.gz. Where all else in a column is a number, NA, null and
-    the like are missing numbers, and refused as such; elsewhere they are text. CSV has no lists: `arms` and `features`
+    the like are missing numbers; elsewhere they are text. CSV has no lists: `arms` and `features`
     need Parquet, and `probabilities` a column for each arm. The arguments are those of `read_table`.
     """
     table = scan_csv(source, check_columns(columns))
-    return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, cross=cross)
+    return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options)
+
+
+def read_json_lines(
+    source: Source,
+    columns: Columns,
+    *,
+    arm_table: Any = None,
+    arm_id: str | None = None,
+    link: str | Link = "identity",
+    **options: Unpack[LogOptions],
+) -> TableLog:
+    """A log in a file with a JSON object on each line, or all files that match a pattern such as "logs/*.jsonl".
+
+    It may be larger than memory. A column such as "user.age" is a value within an object. The arguments are those of
+    `read_table`.
+    """
+    with explained():
+        table = pl.scan_ndjson(files_of(source, "jsonl", "ndjson", "json"), infer_schema_length=None)
+        names = table.collect_schema().names()
+        within = [name for name in check_columns(columns).single if "." in name and name not in names]
+        table = table.with_columns([_value_within(name).alias(name) for name in within])
+        table.collect_schema()
+    return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options)
+
+
+def _value_within(path: str) -> pl.Expr:
+    outer, *inner = path.split(".")
+    value = pl.col(outer)
+    for name in inner:
+        value = value.struct.field(name)
+    return value
 
 
 def scan_parquet(source: Source, columns: Columns) -> pl.LazyFrame:
@@ -120,10 +153,6 @@ def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
     return pl.Float64() if one.is_numeric() and other.is_numeric() else None
 
 
-MISSING = ("", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "none", "-", "?")
-"""What people write in a column of numbers where there is none."""
-
-
 def scan_csv(source: Source, columns: Columns) -> pl.LazyFrame:
     """The lines of CSV files, to be read later. Names of arms are kept as they are written, 01 as 01."""
     files = files_of(source, "csv", "csv.gz")
@@ -134,14 +163,14 @@ def scan_csv(source: Source, columns: Columns) -> pl.LazyFrame:
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"{source} could not be read as CSV: {error}") from None
     kinds = _common(schemas, columns) or schemas[files[0]]
-    # All values were looked at, so that the only ones of which no number can be made are those of MISSING: they become
-    # none. In columns of text they stay as they are, because NA may be Namibia.
+    # All values were looked at, so that the only ones of which no number can be made are those of MISSING_TEXTS: they
+    # become none. In columns of text they stay as they are, because NA may be Namibia.
     return pl.scan_csv(files, schema=kinds, ignore_errors=True)
 
 
 def _looked_at(file: Path, columns: Columns) -> dict[str, pl.DataType]:
     """The types of the columns, by all of their values."""
-    found = pl.scan_csv(file, infer_schema_length=None, null_values=list(MISSING)).collect_schema()
+    found = pl.scan_csv(file, infer_schema_length=None, null_values=sorted(MISSING_TEXTS)).collect_schema()
     names = (columns.arm, columns.cluster)
     return {name: pl.String() if name in names else kind for name, kind in found.items()}
 

@@ -1,14 +1,17 @@
 """Rows of a table as LoggedData, by what a first look at the table told."""
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms, crossed
+from glbandits.evaluation.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.layouts import OTHER_PROBABILITIES, Layout
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.evaluation.logging_probabilities import check_probabilities
-from glbandits.evaluation.series import cluster_numbers, codes, numbers, one_hot, whole_numbers, wrong
+from glbandits.evaluation.series import cluster_numbers, codes, column_values, numbers, whole_numbers, wrong
+from glbandits.features import FeatureMap
 from glbandits.maths.links import find_link
 from glbandits.records import Floats, Ints
 
@@ -35,6 +38,7 @@ def read_rows(rows: pl.DataFrame, layout: Layout, first: int = 0) -> LoggedData:
         arms=arms,
         link=layout.link,
         arm_names=layout.arm_names if layout.fixed else None,
+        feature_map=layout.feature_map,
     )
 
 
@@ -80,35 +84,62 @@ def _probabilities(rows: pl.DataFrame, layout: Layout, arms: ArmFeatures, first:
 
 def _fixed_arms(rows: pl.DataFrame, layout: Layout, first: int) -> tuple[ArmFeatures, Ints]:
     chosen = codes(rows[layout.columns.arm], layout.arm_names, first, mend=layout.mend_unknown_arm)
-    contexts, own = _contexts(rows, layout, first), _own(rows, layout, first)
+    features = layout.features
+    if not isinstance(features, FeatureMap):
+        counts = np.full(len(rows), len(layout.arm_names))
+        places = np.broadcast_to(np.arange(len(layout.arm_names)), (len(rows), len(layout.arm_names)))
+        return RowArms(_transformed(rows, layout, places), counts), chosen
+    contexts, own = _contexts(rows, features, first), _own(rows, layout, first)
     if not contexts.shape[1] and own is None:
         return FixedArms(layout.arm_features, rows=len(rows)), chosen
-    return CrossedArms(contexts, layout.arm_features, own, layout.cross), chosen
+    return CrossedArms(contexts, layout.arm_features, own, features.combination), chosen
 
 
 def _row_arms(rows: pl.DataFrame, layout: Layout, first: int) -> tuple[ArmFeatures, Ints]:
-    columns, counts = layout.columns, _counts(rows, layout, first)
+    columns, counts, features = layout.columns, _counts(rows, layout, first), layout.features
     there = np.arange(layout.most) < counts[:, np.newaxis]
     row_numbers = first + np.repeat(np.arange(len(rows)), counts)
-    contexts, own = _contexts(rows, layout, first), None
+    places, own = np.full(there.shape, -1), None
     if columns.arms is None:
         chosen = _chosen_place(rows[columns.arm], counts, first)
     else:
-        places = np.full(there.shape, -1)
         places[there] = codes(rows[columns.arms].explode(), layout.arm_names, row_numbers, mend=layout.mend_unknown_arm)
         _check_once(rows[columns.arms], places, first)
         chosen = _chosen_among(rows[columns.arm], places, layout, first)
+    if not isinstance(features, FeatureMap):
+        return RowArms(_transformed(rows, layout, places), counts), chosen
+    if columns.arms is not None:
         own = _own(rows, layout, first)
         own = None if own is None else own[np.arange(len(rows))[:, np.newaxis], places]
-    arms = np.zeros((*there.shape, layout.width))
+    arms = np.zeros((*there.shape, features.arm.width))
     if columns.features is not None:
-        arms[there] = _features(rows[columns.features], layout.width, row_numbers)
+        vectors = _features(rows[columns.features], features.arm.kinds[columns.features].width, row_numbers)
+        arms[there] = features.arm.with_expansions(vectors)
     else:
         arms[there] = layout.arm_features[places[there]]
-    if contexts.shape[1] or own is not None:
-        arms = crossed(contexts, arms, own, cross=layout.cross)
+    contexts = _contexts(rows, features, first)
+    if contexts.shape[1] or own is not None or features.combination.products:
+        arms = features.combination.combine(arms, contexts[:, np.newaxis], own)
         arms[~there] = 0.0
     return RowArms(arms, counts), chosen
+
+
+def _transformed(rows: pl.DataFrame, layout: Layout, places: Ints) -> Floats:
+    """The features that a transformer makes of the columns of each row and arm, (n, most, dim)."""
+    columns, there = layout.columns, places >= 0
+    at_rows, at_arms = np.nonzero(there)[0], places[there]
+    table = {name: _taken(column_values(rows[name]), at_rows) for name in columns.context}
+    table |= {name: _taken(values, at_arms) for name, values in layout.arm_values.items()}
+    for own, group in zip(columns.own, columns.of_arms(layout.arm_names), strict=True):
+        values = [column_values(rows[name]) for name in group]
+        table[own] = [values[arm][row] for row, arm in zip(at_rows.tolist(), at_arms.tolist(), strict=True)]
+    out = np.zeros((*there.shape, layout.dim))
+    out[there] = layout.features.transform(table)
+    return out
+
+
+def _taken(values: Any, indices: Ints) -> Any:
+    return values[indices] if isinstance(values, np.ndarray) else [values[index] for index in indices.tolist()]
 
 
 def _counts(rows: pl.DataFrame, layout: Layout, first: int) -> Ints:
@@ -166,21 +197,21 @@ def _features(series: pl.Series, width: int, row_numbers: Ints) -> Floats:
     return numbers(arms.explode(), np.repeat(row_numbers, width)).reshape(-1, width)
 
 
-def _contexts(rows: pl.DataFrame, layout: Layout, first: int) -> Floats:
+def _contexts(rows: pl.DataFrame, features: FeatureMap, first: int) -> Floats:
     """(n, p)."""
-    parts = [np.empty((len(rows), 0))]
-    for name in layout.columns.context:
-        levels = layout.levels.get(name)
-        if levels is None:
-            parts.append(numbers(rows[name], first)[:, np.newaxis])
-        else:
-            parts.append(one_hot(codes(rows[name], levels, first, mend=""), len(levels)))
-    return np.hstack(parts)
+    columns = {name: column_values(rows[name]) for name in features.context.kinds}
+    return features.context.encode(columns, len(rows), first)
 
 
 def _own(rows: pl.DataFrame, layout: Layout, first: int) -> Floats | None:
     """What belongs to one row and one arm, (n, K, r)."""
-    groups = layout.columns.of_arms(layout.arm_names)
-    if not groups:
+    columns, features = layout.columns, layout.features
+    if not isinstance(features, FeatureMap) or not features.own.width:
         return None
-    return np.stack([np.stack([numbers(rows[name], first) for name in group], axis=1) for group in groups], axis=2)
+    patterns = dict(zip(columns.own, columns.of_arms(layout.arm_names), strict=True))
+    parts = []
+    for arm in range(len(layout.arm_names)):
+        labels = {own: group[arm] for own, group in patterns.items()}
+        values = {own: column_values(rows[labels[own]]) for own in features.own.kinds}
+        parts.append(features.own.encode(values, len(rows), first, labels))
+    return np.stack(parts, axis=1)

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from os import PathLike
+from pathlib import Path
+from typing import Any, Unpack
 
 import numpy as np
 import polars as pl
@@ -11,16 +13,19 @@ import polars as pl
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.columns import Columns, check_columns
 from glbandits.evaluation.layouts import look_at, prepared
+from glbandits.evaluation.log_features import LogOptions
 from glbandits.evaluation.logged_data import BLOCK, LoggedData, rows_together
 from glbandits.evaluation.series import column_of
 from glbandits.evaluation.table_rows import read_rows
+from glbandits.features import Features
+from glbandits.features.tables import is_table, table_columns
 from glbandits.maths.links import Link
 
 
 class TableLog:
     """A log in a file, which is read again, a block of rows at a time, whenever its rows are wanted.
 
-    It holds the names of the arms and the different texts of the context, and no rows. A value that cannot be used is
+    It holds the names of the arms and the feature map, and no rows. A value that cannot be used is
     found when its block is read. If the file changes meanwhile, open it again.
     """
 
@@ -32,19 +37,24 @@ class TableLog:
         arm_table: Any = None,
         arm_id: str | None = None,
         link: str | Link = "identity",
-        cross: bool = True,
+        **options: Unpack[LogOptions],
     ) -> None:
-        arms = None if arm_table is None else as_frame(arm_table)
+        arms = None if arm_table is None else read_arm_table(arm_table)
         with explained():
             columns = check_columns(columns).found_in(table.collect_schema().names())
             table = prepared(table, columns)
-            self._layout = look_at(table, columns, arm_table=arms, arm_id=arm_id, link=link, cross=cross)
+            self._layout = look_at(table, columns, arm_table=arms, arm_id=arm_id, link=link, options=options)
         self._table = table.select(self._layout.wanted)
 
     @property
     def dim(self) -> int:
         """Features of an arm."""
         return self._layout.dim
+
+    @property
+    def feature_map(self) -> Features | None:
+        """What makes features of the columns; None if each row brings all features of its arms."""
+        return self._layout.feature_map
 
     @property
     def arm_names(self) -> tuple[str, ...] | None:
@@ -84,9 +94,9 @@ def read_table(
     arm_table: Any = None,
     arm_id: str | None = None,
     link: str | Link = "identity",
-    cross: bool = True,
+    **options: Unpack[LogOptions],
 ) -> LoggedData:
-    """A log from a data frame of polars or pandas, or from a dict of columns.
+    """A log from a data frame of polars, pandas or Arrow, a list of dicts, or a dict of columns.
 
     >>> table = {"arm": ["a", "b", "b"], "reward": [0, 1, 0], "propensity": [0.5, 0.5, 0.5], "age": [3, 4, 5]}
     >>> log = read_table(table, Columns(context=("age",)))
@@ -96,16 +106,30 @@ def read_table(
     Args:
         frame: a row for each decision.
         columns: which column is what.
-        arm_table: a table with a row for each arm, for arms of which more is known than their names, or that were
-            never chosen. The first column (or `arm_id`) holds the names, all others features: numbers, or text, which
-            becomes a 0 or 1 for each different text. Without it, each arm is a feature.
+        arm_table: a table, or a CSV or Parquet file, with a row for each arm, for arms of which more is known than
+            their names, or that were never chosen. The first column (or `arm_id`) holds the names, all others describe
+            the arms. Without it, each arm has a block of features of its own.
         arm_id: the column of arm_table that holds the names.
         link: tells which rewards there can be.
-        cross: whether the features of an arm are its own and the context's products with them, or its own and the
-            context (see `CrossedArms`).
+        options: how columns become features (see `LogOptions` and `FeatureMap.learn`): `kinds`, `missing`, `crosses`,
+            `per_arm_block`, `expansions`; or `features`, a map that exists already.
     """
     table = as_frame(frame, check_columns(columns).reads).lazy()
-    return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, cross=cross).read()
+    return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options).read()
+
+
+def read_arm_table(table: Any) -> pl.DataFrame:
+    """A table with a row for each arm, from a table or a CSV or Parquet file."""
+    if not isinstance(table, str | PathLike):
+        return as_frame(table)
+    path = Path(table)
+    if not path.is_file():
+        raise InvalidInput(f"arm_table must be a Parquet or CSV file with a row for each arm; {path} is none")
+    try:
+        is_csv = path.name.endswith((".csv", ".csv.gz"))
+        return pl.read_csv(path, infer_schema_length=None) if is_csv else pl.read_parquet(path)
+    except pl.exceptions.PolarsError as error:
+        raise InvalidInput(f"arm_table: {path} could not be read: {error}") from None
 
 
 def as_frame(table: Any, wanted: Callable[[str], bool] = lambda _: True) -> pl.DataFrame:
@@ -119,9 +143,12 @@ def as_frame(table: Any, wanted: Callable[[str], bool] = lambda _: True) -> pl.D
         return table.collect()
     if hasattr(table, "iloc") and hasattr(table, "columns"):
         table = _by_position(table, wanted)
+    elif not isinstance(table, Mapping) and is_table(table):
+        table = table_columns(table)
     if not isinstance(table, Mapping):
         raise InvalidInput(
-            f"a table must be a data frame of polars or pandas, or a dict of columns; got {type(table).__name__}"
+            "a table must be a data frame of polars, pandas or Arrow, a list of dicts, or a dict of columns; got "
+            f"{type(table).__name__}"
         )
     columns = {str(name): _column(str(name), values, wanted(str(name))) for name, values in table.items()}
     try:

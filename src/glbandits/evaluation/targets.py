@@ -13,6 +13,7 @@ from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.evaluation.arm_features import FixedArms, checked
 from glbandits.evaluation.logged_data import LoggedData
+from glbandits.features import FeatureMap, Features
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
@@ -102,12 +103,14 @@ class FrozenTarget:
     def __init__(self, bandit: Bandit, seed: int = 0) -> None:
         policy = bandit.policy
         self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
+        self._features = bandit.features
         self._rng = generator(whole("seed", seed, at_least=0))
         self._fill = entry_point(frozen_recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
 
     def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
         if block.dim != self._dim:
             raise InvalidInput(f"the bandit was made for {self._dim} features; the log's arms have {block.dim}")
+        self._check_features(block.feature_map)
         out = np.zeros((len(block), block.arms.most))
         if isinstance(block.arms, FixedArms):
             arms = block.arms.arms[np.newaxis]
@@ -116,6 +119,14 @@ class FrozenTarget:
                 return np.repeat(out[:1], len(block), axis=0)
         self._fill(self._state, self._settings, block.features(), block.arms.counts, self._rng, out)
         return out
+
+    def _check_features(self, of_log: Features | None) -> None:
+        mine = self._features
+        if mine is not of_log and isinstance(mine, FeatureMap) and isinstance(of_log, FeatureMap) and mine != of_log:
+            raise InvalidInput(
+                "the bandit and the log have different feature maps. Open the log with the bandit's: "
+                "open_log(..., features=bandit.features)"
+            )
 
 
 def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:

@@ -6,11 +6,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, number, whole
-from glbandits.evaluation import Evaluation, Log, Promotion, Target, evaluate, promotion, select_estimator
+from glbandits.evaluation import Evaluation, Log, Promotion, Target, evaluate, promotion, select_estimator, train
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import ClusterPart, LogPart, split
 from glbandits.evaluation.log_player import Rules, block_rows, check_duration, play_together
-from glbandits.evaluation.logged_data import chosen_features
 from glbandits.evaluation.progressive import ENOUGH
 from glbandits.evaluation.targets import FrozenTarget, GivenTarget
 from glbandits.experiments.progress import Progress, no_progress
@@ -282,12 +281,10 @@ class _Study:
 
     def _learned(self, label: str, policy: Policy, part: Log) -> Bandit:
         """The policy with what these rows taught it."""
-        bandit, done = Bandit(policy, part.dim, self._questions.seed), 0
-        for block in part.blocks(block_rows([policy])):
-            bandit.learn_batch(chosen_features(block), block.rewards)
-            done += len(block)
-            self._progress(f"{label} learns", done, len(part))
-        return bandit
+        seed = self._questions.seed
+        return train(
+            part, policy, seed=seed, progress=lambda done, total: self._progress(f"{label} learns", done, total)
+        )
 
     def _evaluated(self, label: str, candidate: Bandit | Target, part: Log) -> Evaluation:
         """What these rows say about a candidate as it stands."""

@@ -1,6 +1,33 @@
-"""Features that are not numbers yet: JSON objects, turned into vectors of a chosen width."""
+"""Features that are not numbers yet: columns of tables and fields of JSON, turned into vectors."""
 
+from glbandits.features.category_kinds import Category, Hashed, Tags, Text
+from glbandits.features.column_kind import ColumnKind
+from glbandits.features.feature_map import FeatureMap
+from glbandits.features.feature_map_document import feature_map_of
 from glbandits.features.hashing import Hashing
 from glbandits.features.named_features import NamedFeature, NamedFeatures
+from glbandits.features.number_kinds import Boolean, Date, Number, Vector
+from glbandits.features.random_fourier import RandomFourier
+from glbandits.features.tables import named_table
+from glbandits.features.transformer_features import Features, TransformerFeatures
 
-__all__ = ["Hashing", "NamedFeature", "NamedFeatures"]
+__all__ = [
+    "Boolean",
+    "Category",
+    "ColumnKind",
+    "Date",
+    "FeatureMap",
+    "Features",
+    "Hashed",
+    "Hashing",
+    "NamedFeature",
+    "NamedFeatures",
+    "Number",
+    "RandomFourier",
+    "Tags",
+    "Text",
+    "TransformerFeatures",
+    "Vector",
+    "feature_map_of",
+    "named_table",
+]

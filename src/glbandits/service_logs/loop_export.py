@@ -4,17 +4,18 @@ import math
 from collections.abc import Collection
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
+from glbandits.bandit import Bandit
 from glbandits.features import Hashing
 from glbandits.records import Floats
 from glbandits.service_logs.parquet_export import Manifest, export_parquet
 from glbandits.serving.domain.action_selection import DENSE, arms_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.model_snapshots import decode_snapshot
+from glbandits.serving.domain.request_map import encoder_of
 from glbandits.serving.domain.reward_aggregation import reward_of
-from glbandits.serving.runtime.learning_loop import CONFIGURATION
+from glbandits.serving.runtime.learning_loop import BASE
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.event_store import EventStore
 
@@ -37,15 +38,15 @@ def export_loop(
     every action but the baseline has probability 0. They do show what the baseline earned, for a reward model.
     A reward beyond the limits, such as a sum of several, counts as the limit.
     """
-    kept = store.latest_document(loop, CONFIGURATION)
-    width = (msgspec.json.decode(kept.body, type=LoopConfig) if kept else LoopConfig()).width
-    hashing = Hashing(width=width)
+    base = store.latest_document(loop, BASE)
+    encoder = encoder_of(Bandit.from_bytes(decode_snapshot(base.body).bandit)) if base else Hashing()
+    width = encoder.width
 
     def features_of(decision: Decision) -> Floats | None:
         of_another_width = decision.encoding == DENSE and len(decision.request) != 8 * len(decision.actions) * width
         if of_another_width or decision.mode not in modes or not span[0] <= decision.timestamp < span[1]:
             return None
-        return arms_of(decision, hashing)
+        return arms_of(decision, encoder)
 
     def limited(settled: SettledDecision) -> float | None:
         reward = _earned(settled)

@@ -3,7 +3,7 @@
 import http.client
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any, Self, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -75,7 +75,7 @@ class Client:
 
     def decide(
         self,
-        arms: ArrayLike,
+        arms: ArrayLike | list[dict[str, Any]],
         *,
         event_id: str | None = None,
         ids: Sequence[str] | None = None,
@@ -85,7 +85,8 @@ class Client:
         """Have one of these arms (K, width) chosen; `Decided.arm` is its row.
 
         Args:
-            arms: the features of each. float32 arrays without ids take the shorter way of the wire.
+            arms: the features of each, or a list of dicts with the fields of each. float32 arrays without ids take the
+                shorter way of the wire.
             event_id: names the decision, for its reward. Without one, a new one is made.
             ids: names of the arms, for the log.
             excluded: rows that must not be chosen.
@@ -180,7 +181,7 @@ class Client:
 
 
 def question(
-    arms: ArrayLike,
+    arms: ArrayLike | list[dict[str, Any]],
     *,
     event_id: str | None = None,
     ids: Sequence[str] | None = None,
@@ -188,16 +189,14 @@ def question(
     deferred: bool = False,
 ) -> DecideRequest:
     """A question for a batch; the arguments are those of `Client.decide`."""
+    more: dict[str, Any] = {"event_id": event_id or new_event_id(), "deferred": deferred}
+    more |= {"ids": None if ids is None else list(ids), "excluded": [int(index) for index in excluded]}
+    if isinstance(arms, list) and arms and isinstance(arms[0], Mapping):
+        return DecideRequest(rows=[dict(row) for row in arms], **more)
     rows = np.asarray(arms, dtype=np.float64)
     if rows.ndim != 2 or not np.isfinite(rows).all():
         raise InvalidInput(f"arms must be finite numbers, (K, width), a row for each arm; got shape {rows.shape}")
-    return DecideRequest(
-        event_id=event_id or new_event_id(),
-        arms=rows.tolist(),
-        ids=None if ids is None else list(ids),
-        excluded=[int(index) for index in excluded],
-        deferred=deferred,
-    )
+    return DecideRequest(arms=rows.tolist(), **more)
 
 
 def _reward(event_id: str, value: Any, key: str | None = None) -> EventRewardRequest:

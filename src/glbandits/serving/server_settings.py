@@ -29,6 +29,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     store: Annotated[
         str, Meta(min_length=1, description="The file, or the postgresql:// address, of the log, models and keys.")
     ] = "glb.db"
+    model: Annotated[
+        str, Meta(description="A model file of `glb train` or Bandit.save, with which new loops begin.")
+    ] = ""
     durability: Annotated[
         Literal["process", "power"],
         Meta(description="What an acknowledged event outlives: process (its end by any signal) or power (a cut too)."),

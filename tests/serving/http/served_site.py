@@ -10,6 +10,7 @@ import httpx
 import msgspec
 
 from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.model_snapshots import FirstModel
 from glbandits.serving.http.app import app_of
 from glbandits.serving.http.auth import Authenticator
 from glbandits.serving.http.endpoint import Endpoint
@@ -32,6 +33,7 @@ class ServedSite:
         *,
         loops: tuple[str, ...] = ("default",),
         configuration: LoopConfig | None = None,
+        first_model: FirstModel | None = None,
         now: int = 1_000_000,
         narrow: tuple[str, ...] = ("rank", "reward"),
         evaluate_log: EvaluateLog | None = None,
@@ -41,7 +43,7 @@ class ServedSite:
     ) -> None:
         self.now = now
         store = SqliteStore(folder / "events.db")
-        self.service = Service(store, loops, clock=lambda: self.now)
+        self.service = Service(store, loops, clock=lambda: self.now, first_model=first_model)
         if configuration is not None:
             for loop in self.service.loops.values():
                 loop.configure(configuration)

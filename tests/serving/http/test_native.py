@@ -74,7 +74,7 @@ class TestDecide:
     @pytest.mark.parametrize(
         ("asked", "told"),
         [
-            ({}, "missing required field `arms`"),
+            ({}, "send arms, a list of numbers for each arm, or rows"),
             ({"arms": []}, "length >= 1"),
             ({"arms": [[]]}, "1 to 10000 features; got 0"),
             ({"arms": [[1, 2], [1]]}, "arm 0 has 2 features, arm 1 has 1"),

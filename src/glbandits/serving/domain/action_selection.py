@@ -12,10 +12,10 @@ from numba import types
 from glbandits.bandit import Bandit
 from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput
-from glbandits.features import Hashing
 from glbandits.numba_support import READ_INTS, READ_VECTOR, VECTOR, jittable
 from glbandits.records import Floats, Ints
 from glbandits.serving.domain.events import Decision, DecisionRequest
+from glbandits.serving.domain.request_map import RequestEncoder, RequestMap
 
 JSON, DENSE = "json", "dense"
 
@@ -35,6 +35,7 @@ class Texts(msgspec.Struct, frozen=True):
 
 
 _texts = msgspec.json.Decoder(Texts).decode
+_described = msgspec.json.Decoder(Described).decode
 _read = msgspec.json.Decoder().decode
 
 
@@ -43,7 +44,7 @@ def described_request(shared: Sequence[Any], actions: Sequence[Any]) -> bytes:
     return msgspec.json.encode(Described(list(shared), list(actions)))
 
 
-def arms_of(decision: Decision | DecisionRequest, hashing: Hashing) -> Floats:
+def arms_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> Floats:
     """Return the features of the actions, (K, width)."""
     encoding = decision.encoding
     if encoding == DENSE:
@@ -51,8 +52,11 @@ def arms_of(decision: Decision | DecisionRequest, hashing: Hashing) -> Floats:
     if encoding != JSON:
         raise InvalidInput(f"a request is kept as {JSON} or {DENSE}; got {encoding!r}. Upgrade glbandits to read it")
     # Always from the text in the log: what is decided with is what can be read again.
+    if isinstance(encoder, RequestMap):
+        described = _described(decision.request)
+        return encoder.arms(described.shared, described.actions, decision.actions)
     texts = _texts(decision.request)
-    return hashing.vectors_of_texts(bytes(texts.shared), [bytes(text) for text in texts.actions], _read)
+    return encoder.vectors_of_texts(bytes(texts.shared), [bytes(text) for text in texts.actions], _read)
 
 
 class Choice(msgspec.Struct, frozen=True):

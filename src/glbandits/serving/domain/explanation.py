@@ -21,6 +21,7 @@ from glbandits.policy import Coefficients
 from glbandits.records import Floats
 from glbandits.serving.domain.action_selection import JSON, Described, arms_of
 from glbandits.serving.domain.events import Decision
+from glbandits.serving.domain.request_map import RequestEncoder, RequestMap
 from glbandits.serving.domain.reward_aggregation import fits
 
 INTERCEPT = "intercept"
@@ -30,8 +31,8 @@ class Contribution(msgspec.Struct, frozen=True):
     """What one feature adds to the score of an action."""
 
     feature: str
-    """Its name in the request, see `Hashing.named_features`; "x[0]", "x[1]" ... in a dense request; "intercept"; or
-    "other features (n)" for the n features that are not listed."""
+    """Its name in the feature map, or in the request (see `Hashing.named_features`); "x[0]", "x[1]" ... in a dense
+    request; "intercept"; or "other features (n)" for the n features that are not listed."""
     value: float | None
     """Its value in the request; 1 for the intercept, None for other features."""
     contribution: float
@@ -49,7 +50,7 @@ class ActionExplanation(msgspec.Struct, frozen=True):
     """The largest first, by absolute size, and then that of other features. They add up to the score."""
 
 
-def explain(decision: Decision, model: Bandit, hashing: Hashing, limit: int = 20) -> list[ActionExplanation]:
+def explain(decision: Decision, model: Bandit, encoder: RequestEncoder, limit: int = 20) -> list[ActionExplanation]:
     """Return an explanation of each action of a decision, in the order of the request.
 
     Takes some milliseconds, and half a second for a request with a million products of features.
@@ -57,7 +58,7 @@ def explain(decision: Decision, model: Bandit, hashing: Hashing, limit: int = 20
     Args:
         decision: as it was logged.
         model: the model that made it.
-        hashing: of the width of the model.
+        encoder: of the model.
         limit: the number of features listed for each action, beside the intercept.
 
     Raises:
@@ -66,12 +67,12 @@ def explain(decision: Decision, model: Bandit, hashing: Hashing, limit: int = 20
     limit, coefficients = whole("limit", limit, at_least=1), model.coefficients()
     if coefficients is None:
         raise InvalidInput(f"{model.policy.name} has no single estimate of theta that could explain a score")
-    if not fits(model, decision, hashing):
+    if not fits(model, decision, encoder):
         raise InvalidInput(
             f"decision {decision.event_id!r} does not have the {model.dim} features of this model; "
             "explain it with the model that made it"
         )
-    terms = _terms(decision, coefficients, hashing)
+    terms = _terms(decision, coefficients, encoder)
     return [
         _explanation(action, probability, term, coefficients.intercept, limit)
         for action, probability, term in zip(decision.actions, decision.probabilities, terms, strict=True)
@@ -87,14 +88,20 @@ class _Terms(NamedTuple):
     """The name of the feature at an index."""
 
 
-def _terms(decision: Decision, coefficients: Coefficients, hashing: Hashing) -> Iterator[_Terms]:
-    if decision.encoding == JSON:
+def _terms(decision: Decision, coefficients: Coefficients, encoder: RequestEncoder) -> Iterator[_Terms]:
+    if decision.encoding == JSON and isinstance(encoder, RequestMap):
+        names = encoder.features.names
+        for x in arms_of(decision, encoder):
+            there = np.flatnonzero(x)
+            terms = x[there] * coefficients.at(there)
+            yield _Terms(x[there], terms, [names[index] for index in there.tolist()].__getitem__)
+    elif decision.encoding == JSON and isinstance(encoder, Hashing):
         request = msgspec.json.decode(decision.request, type=Described)
-        for features in hashing.named_features_of_actions(request.shared, request.actions):
+        for features in encoder.named_features_of_actions(request.shared, request.actions):
             weights = features.signs * coefficients.at(features.indices)
             yield _Terms(features.values, features.values * weights, features.name)
     else:
-        for x in arms_of(decision, hashing):
+        for x in arms_of(decision, encoder):
             yield _Terms(x, x * coefficients.at(np.arange(x.size)), "x[{}]".format)
 
 

@@ -1,10 +1,14 @@
 """What a loop is born with, its models as they are kept, and which policies can be served."""
 
+from typing import Any, NamedTuple
+
 import msgspec
 
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
+from glbandits.features import Features
 from glbandits.maths.confidence_sequence import GRID_VERSION
+from glbandits.policy import settings_of
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import LoopConfig
 
@@ -41,9 +45,33 @@ def decode_snapshot(body: bytes) -> Snapshot:
     return snapshot if usable else msgspec.structs.replace(snapshot, evidence=Evidence())
 
 
-def fresh_model(configuration: LoopConfig) -> Bandit:
-    """A model that knows nothing."""
-    return Bandit(configuration.policy_settings(), configuration.width, seed=0)
+def fresh_model(configuration: LoopConfig, features: Features | None = None) -> Bandit:
+    """A model that knows nothing. A feature map of another width is not used."""
+    usable = features if features is not None and features.dim == configuration.width else None
+    return Bandit(configuration.policy_settings(), configuration.width, seed=0, features=usable)
+
+
+class FirstModel(NamedTuple):
+    """A trained model with which new loops begin."""
+
+    content: bytes
+    """As `Bandit.save` wrote it."""
+    policy: str
+    settings: dict[str, Any]
+    width: int
+
+    @classmethod
+    def load(cls, path: str) -> "FirstModel":
+        """Read a model file. Raises ModelFileError or InvalidInput if it cannot be served."""
+        bandit = Bandit.load(path)
+        model = cls(bandit.to_bytes(), bandit.policy.name, settings_of(bandit.policy), bandit.dim)
+        check_exact(model.configure(LoopConfig()))
+        return model
+
+    def configure(self, configuration: LoopConfig) -> LoopConfig:
+        """The configuration of a loop that begins with this model."""
+        own = {"policy": self.policy, "settings": self.settings, "width": self.width}
+        return msgspec.structs.replace(configuration, **own)
 
 
 def check_exact(configuration: LoopConfig) -> None:

@@ -8,10 +8,10 @@ import msgspec
 
 from glbandits.bandit import Bandit
 from glbandits.errors import LARGEST
-from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.serving.domain.action_selection import arms_of
 from glbandits.serving.domain.events import Aggregation, Decision, Mode, SettledDecision
+from glbandits.serving.domain.request_map import RequestEncoder
 
 UNLEARNABLE = (ValueError, ArithmeticError, LookupError, msgspec.MsgspecError)
 """Errors that learning the same decision raises every time. InvalidInput is a ValueError."""
@@ -64,27 +64,27 @@ def reward_of(settled: SettledDecision) -> float | None:
     return None if reward is None or not is_usable(reward) else reward
 
 
-def learn(model: Bandit, settled: SettledDecision, hashing: Hashing) -> LearningOutcome:
+def learn(model: Bandit, settled: SettledDecision, encoder: RequestEncoder) -> LearningOutcome:
     """Let the model learn a decision. The same model and decision always have the same outcome.
 
     A sum of rewards outside the range of the policy's link is learned as the nearest end of the range.
     """
     try:
         reward = aggregated_reward(settled)
-        if reward is None or not fits(model, settled.decision, hashing):
+        if reward is None or not fits(model, settled.decision, encoder):
             return LearningOutcome.SKIPPED
         if not is_usable(reward):
             return LearningOutcome.SET_ASIDE
         link = find_link(model.policy.link)
-        arms = arms_of(settled.decision, hashing)
+        arms = arms_of(settled.decision, encoder)
         model.learn(arms[settled.decision.shown], min(max(reward, link.lowest_reward), link.highest_reward))
     except UNLEARNABLE:
         return LearningOutcome.SET_ASIDE
     return LearningOutcome.LEARNED
 
 
-def fits(model: Bandit, decision: Decision, hashing: Hashing) -> bool:
+def fits(model: Bandit, decision: Decision, encoder: RequestEncoder) -> bool:
     """Whether a decision has as many features as the model. Decisions from before a change of the width have not."""
     if decision.encoding == "dense":
         return len(decision.request) == 8 * len(decision.actions) * model.dim
-    return hashing.width == model.dim
+    return encoder.width == model.dim

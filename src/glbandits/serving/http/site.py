@@ -13,6 +13,7 @@ from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.model_snapshots import FirstModel
 from glbandits.serving.http.auth import Authenticator
 from glbandits.serving.http.http_messages import RETRY_SOON, HttpError
 from glbandits.serving.runtime.auto_optimisation import NO_OPTIMISER, AutoOptimisation, OptimiseLog
@@ -114,6 +115,7 @@ class Site:
             queue_bytes=settings.queue_bytes,
             learns=self._lock.held,
             first_configuration=LoopConfig(reward_wait=settings.reward_window_seconds),
+            first_model=FirstModel.load(settings.model) if settings.model else None,
         )
         self._opened.push_async_callback(service.close)
         warm_up(service)

@@ -18,6 +18,7 @@ from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, Set
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.model_snapshots import (
+    FirstModel,
     Identity,
     Snapshot,
     check_exact,
@@ -26,6 +27,7 @@ from glbandits.serving.domain.model_snapshots import (
     fresh_model,
 )
 from glbandits.serving.domain.optimisation import check_optimisable
+from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.log_marks import LogMarks
 from glbandits.serving.runtime.loop_statistics import LoopStatistics
@@ -46,7 +48,7 @@ class Published(NamedTuple):
     epoch: int
     sequence: int
     bandit: Bandit
-    hashing: Hashing
+    encoder: RequestEncoder
     set_aside: int = 0
     """Decisions that could not be learned, since the log was begun."""
     evidence: Evidence = Evidence()
@@ -71,6 +73,7 @@ class Loop:
         clock: microseconds since 1970.
         monotonic: seconds by a clock that never steps.
         first_configuration: if the loop is new in the store; None for the defaults.
+        first_model: with which the loop begins, if it is new in the store; None for one that knows nothing.
     """
 
     def __init__(
@@ -80,10 +83,13 @@ class Loop:
         clock: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
         first_configuration: LoopConfig | None = None,
+        first_model: FirstModel | None = None,
     ) -> None:
         self.name, self._store, self._clock = name, store, clock
         self._marks = LogMarks(monotonic)
-        self._first_configuration = first_configuration or LoopConfig()
+        self._first_configuration, self._first_model = first_configuration or LoopConfig(), first_model
+        if first_model is not None:
+            self._first_configuration = first_model.configure(self._first_configuration)
         self._lock, self._hashings = Lock(), dict[int, Hashing]()
         self._versions: dict[str, int] = {}
         self._wait_since = 0
@@ -109,11 +115,18 @@ class Loop:
             if since != self._wait_since:
                 self._marks.clear()
             self._wait_since = since
-        base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, fresh_model(self.configuration).to_bytes())))
+        base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, self._begin())))
         self._versions = {CONFIGURATION: configuration.version, BASE: base.version}
         snapshot, saved = decode_snapshot(base.body), self._store.latest_model(self.name)
         latest = snapshot if saved is None else decode_snapshot(saved.body)
         return latest if latest.epoch == snapshot.epoch else snapshot
+
+    def _begin(self) -> bytes:
+        """The model of a loop that is new in the store."""
+        first = self._first_model
+        if first is not None and first.configure(self.configuration) == self.configuration:
+            return first.content
+        return fresh_model(self.configuration).to_bytes()
 
     def _when_the_wait_changed(self) -> int:
         """To what it is now."""
@@ -130,9 +143,10 @@ class Loop:
         self._saved_through = snapshot.sequence
 
     def _model(self, epoch: int, sequence: int, bandit: Bandit, set_aside: int, evidence: Evidence) -> Published:
-        # The same hashing as long as the width is: it remembers what it has hashed.
-        hashing = self._hashings.setdefault(bandit.dim, Hashing(width=bandit.dim))
-        return Published(epoch, sequence, bandit, hashing, set_aside, evidence)
+        encoder = encoder_of(bandit)
+        if isinstance(encoder, Hashing):  # the same one as long as the width is: it remembers what it has hashed
+            encoder = self._hashings.setdefault(bandit.dim, encoder)
+        return Published(epoch, sequence, bandit, encoder, set_aside, evidence)
 
     def refresh(self) -> None:
         """Go on with the configuration and the model that another process has kept, if they are newer."""
@@ -153,7 +167,7 @@ class Loop:
         """Choose an action. Nothing is kept yet: the decision holds only when the store has it."""
         configuration, model = self.configuration, self.published
         request, actions, excluded = question.request, question.actions, question.excluded
-        arms = arms_of(question, model.hashing)
+        arms = arms_of(question, model.encoder)
         if arms.shape[1] != model.bandit.dim:
             raise InvalidInput(
                 f"the loop takes {model.bandit.dim} features for each action; got {arms.shape[1]}. Send as many, or "
@@ -226,7 +240,7 @@ class Loop:
         """Learn a batch and publish the model: all of it, or nothing. Set aside what cannot be learned."""
         model = self.published
         bandit = model.bandit.copy()
-        outcomes = [learn(bandit, settled, model.hashing) for settled in batch]
+        outcomes = [learn(bandit, settled, model.encoder) for settled in batch]
         set_aside = outcomes.count(LearningOutcome.SET_ASIDE)
         link = find_link(bandit.policy.link)
         evidence = model.evidence.after(batch, (link.lowest_reward, link.highest_reward))
@@ -279,7 +293,7 @@ class Loop:
         if bandit.policy == configuration.policy_settings() and bandit.dim == configuration.width:
             return None
         check_exact(configuration)
-        return fresh_model(configuration)
+        return fresh_model(configuration, bandit.features)
 
     def promote(
         self,
@@ -306,8 +320,8 @@ class Loop:
             return self._commit(model, configuration=configuration, documents=documents)
 
     def reset(self) -> None:
-        """Forget all that was learned."""
-        self._replace(lambda: fresh_model(self.configuration))
+        """Forget all that was learned. The feature map stays."""
+        self._replace(lambda: fresh_model(self.configuration, self.published.bandit.features))
 
     def import_model(self, content: bytes) -> None:
         """Go on with a model that another loop has learned."""

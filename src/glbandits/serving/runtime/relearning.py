@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from glbandits.bandit import Bandit
-from glbandits.features import Hashing
 from glbandits.serving.domain.events import Decision, SettledDecision
 from glbandits.serving.domain.model_snapshots import Snapshot, decode_snapshot
+from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.learning_loop import BASE, BATCH
 from glbandits.serving.runtime.loop_statistics import END_OF_TIME
@@ -24,12 +24,12 @@ def settled_batches(store: EventStore, loop_name: str, after: int, last: int) ->
 
 
 def relearn(
-    store: EventStore, loop_name: str, model: Bandit, hashing: Hashing, after: int, last: int
+    store: EventStore, loop_name: str, model: Bandit, encoder: RequestEncoder, after: int, last: int
 ) -> Iterator[LearningOutcome]:
     """Let the model learn the decisions after a sequence number up to another one, and yield each outcome."""
     for batch in settled_batches(store, loop_name, after, last):
         for settled in batch:
-            yield learn(model, settled, hashing)
+            yield learn(model, settled, encoder)
 
 
 def model_that_decided(store: EventStore, decision: Decision, most: int) -> Bandit | None:
@@ -42,7 +42,7 @@ def model_that_decided(store: EventStore, decision: Decision, most: int) -> Band
     if start is None or decision.model - start.sequence > EVENTS_PER_DECISION * most:
         return None
     model = Bandit.from_bytes(start.bandit)
-    outcomes = relearn(store, decision.loop, model, Hashing(width=model.dim), start.sequence, decision.model)
+    outcomes = relearn(store, decision.loop, model, encoder_of(model), start.sequence, decision.model)
     if any(count > most for count, _ in enumerate(outcomes, 1)):
         return None
     # The base of an epoch is deleted before the first decision after it. If it is still there, none was missing.

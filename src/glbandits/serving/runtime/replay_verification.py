@@ -10,6 +10,7 @@ from glbandits.features import Hashing
 from glbandits.serving.domain.action_selection import allowed_indices, arms_of, decide, seed_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.model_snapshots import Identity, decode_snapshot
+from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
 from glbandits.serving.domain.reward_aggregates import baseline_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome
 from glbandits.serving.runtime.learning_loop import BASE, IDENTITY
@@ -88,16 +89,16 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
 def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
     """A sentence that says what is not as it was; empty if all is."""
     decision, bandit = settled.decision, models.at(settled.decision.epoch, settled.decision.model)
-    difference = _difference_of(decision, bandit, models.hashing(bandit.dim), salt)
+    difference = _difference_of(decision, bandit, models.encoder(bandit), salt)
     return f"decision {settled.sequence} ({decision.event_id}): {difference}" if difference else ""
 
 
-def _difference_of(decision: Decision, bandit: Bandit, hashing: Hashing, salt: str) -> str:
+def _difference_of(decision: Decision, bandit: Bandit, encoder: RequestEncoder, salt: str) -> str:
     seed = seed_of(salt, decision.event_id, decision.slot)
     if seed != decision.seed:
         return f"the seed is {seed}, and was {decision.seed}"
     allowed = allowed_indices(len(decision.actions), decision.excluded)
-    choice = decide(bandit, arms_of(decision, hashing), allowed, decision.exploration, seed)
+    choice = decide(bandit, arms_of(decision, encoder), allowed, decision.exploration, seed)
     if tuple(choice.probabilities.tolist()) != decision.probabilities:
         return f"the chances are {choice.probabilities.tolist()}, and were {list(decision.probabilities)}"
     if choice.chosen != decision.chosen:
@@ -130,9 +131,10 @@ class _Models:
         """Whether nothing was deleted of the log since the oldest epoch: its base would have gone before."""
         return self._store.documents(self._loop, BASE)[0].version == self._oldest
 
-    def hashing(self, width: int) -> Hashing:
-        """For models of this width; it remembers what it has hashed."""
-        return self._hashings.setdefault(width, Hashing(width=width))
+    def encoder(self, model: Bandit) -> RequestEncoder:
+        """What makes features of requests; it remembers what it has hashed."""
+        encoder = encoder_of(model)
+        return self._hashings.setdefault(model.dim, encoder) if isinstance(encoder, Hashing) else encoder
 
     def at(self, epoch: int, sequence: int) -> Bandit:
         """The model that had learned the decisions up to this one."""
@@ -140,8 +142,8 @@ class _Models:
             return self._recent[epoch, sequence]
         if epoch != self._epoch or sequence < self._sequence:
             self._begin(epoch)
-        hashing = self.hashing(self._bandit.dim)
-        for outcome in relearn(self._store, self._loop, self._bandit, hashing, self._sequence, sequence):
+        encoder = self.encoder(self._bandit)
+        for outcome in relearn(self._store, self._loop, self._bandit, encoder, self._sequence, sequence):
             self._result.learned += outcome is LearningOutcome.LEARNED
             self._result.set_aside += outcome is LearningOutcome.SET_ASIDE
         self._sequence = max(self._sequence, sequence)

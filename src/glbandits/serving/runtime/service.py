@@ -20,6 +20,7 @@ from glbandits.serving.domain.events import (
     Reward,
 )
 from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.model_snapshots import FirstModel
 from glbandits.serving.runtime.batch_writer import QUEUE_BYTES, BatchWriter, WriterState
 from glbandits.serving.runtime.failure_log import FailureLog
 from glbandits.serving.runtime.learning_loop import Loop
@@ -67,6 +68,7 @@ class Service:
         learns: whether this process is the one that learns, asked each time. One that does not follows the models
             that another keeps.
         first_configuration: of loops that are new in the store.
+        first_model: with which such loops begin; None for one that knows nothing.
     """
 
     def __init__(
@@ -79,10 +81,14 @@ class Service:
         clock: Callable[[], int] = microseconds,
         learns: Callable[[], bool] = lambda: True,
         first_configuration: LoopConfig | None = None,
+        first_model: FirstModel | None = None,
     ) -> None:
         self.store, self.clock, self.learns = store, clock, learns
         self.writer = BatchWriter(store, queue=queue, queue_bytes=queue_bytes)
-        self.loops = {name: Loop(name, store, clock, first_configuration=first_configuration) for name in loops}
+        self.loops = {
+            name: Loop(name, store, clock, first_configuration=first_configuration, first_model=first_model)
+            for name in loops
+        }
         self.learning_failures = self.degraded = 0
         self._failures = FailureLog(log)
         self._stop = threading.Event()

@@ -12,6 +12,7 @@ from glbandits.features import Hashing
 from glbandits.serving.domain.action_selection import JSON, described_request
 from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.domain.events import Decision, DecisionRequest, EventStatus, Mode
+from glbandits.serving.domain.request_map import RequestEncoder
 from glbandits.serving.http.http_messages import HttpError, Request
 from glbandits.serving.http.personalizer.schemas import (
     MultiSlotRankRequest,
@@ -52,7 +53,7 @@ async def rank_slots(site: Site, request: Request, asked: MultiSlotRankRequest) 
     keep their actions.
     """
     _check_count(asked.actions, site.settings.max_actions)
-    _check_slots(asked, site.service.loop(request.loop_name).published.hashing)
+    _check_slots(asked, site.service.loop(request.loop_name).published.encoder)
     event_id, taken, results = asked.event_id or new_event_id(), list[int](), list[DecisionResult]()
     for slot in asked.slots:
         question = _question(asked, event_id, slot.excluded_actions, slot, taken)
@@ -135,7 +136,7 @@ def _check_count(actions: Sequence[RankableAction], most: int) -> None:
         raise InvalidInput(f"Action count should be between 1 and {most}.")
 
 
-def _check_slots(asked: MultiSlotRankRequest, hashing: Hashing) -> None:
+def _check_slots(asked: MultiSlotRankRequest, encoder: RequestEncoder) -> None:
     """Refuse, before the first slot is decided, what a later one could not go on with."""
     everything = {action.id for action in asked.actions}
     allowed = [everything.difference(slot.excluded_actions or ()) for slot in asked.slots]
@@ -146,7 +147,8 @@ def _check_slots(asked: MultiSlotRankRequest, hashing: Hashing) -> None:
                 f"Slot {slot.id!r} may be left without an action: it allows {len(allowed[index])}, and {rivals} "
                 "earlier slots may take one of them. Send more actions, or exclude fewer."
             )
-        hashing.vectors(feature_objects(slot.features), [])
+        if isinstance(encoder, Hashing):
+            encoder.vectors(feature_objects(slot.features), [])
 
 
 def ranking_of(decision: Decision) -> list[RankedAction]:

@@ -8,12 +8,12 @@ import msgspec
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.features import Hashing
 from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import Decision, LoggedDecision
 from glbandits.serving.domain.explanation import explain
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
 from glbandits.serving.domain.optimisation import OPTIMISATION, Look, next_look
+from glbandits.serving.domain.request_map import encoder_of
 from glbandits.serving.http.http_messages import BYTES_TYPE, Request, Response
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1 import schemas
@@ -190,7 +190,7 @@ def _explanation(site: Site, request: Request) -> schemas.Explanation:
         version = (decision.epoch, decision.model)
         if version not in models:
             bandit = model_that_decided(store, decision, MOST_RELEARNED)
-            models[version] = published if bandit is None else Published(*version, bandit, Hashing(width=bandit.dim))
+            models[version] = published if bandit is None else Published(*version, bandit, encoder_of(bandit))
         slots.append(_slot(decision, models[version], limit))
     decided_by = [model_version(decision.epoch, decision.model) for decision in decisions]
     return schemas.Explanation(
@@ -206,7 +206,7 @@ def _slot(decision: Decision, model: Published, limit: int) -> schemas.Explained
         schemas.ExplainedAction(
             **msgspec.structs.asdict(action), shown=index == decision.shown, chosen=index == decision.chosen
         )
-        for index, action in enumerate(explain(decision, model.bandit, model.hashing, limit))
+        for index, action in enumerate(explain(decision, model.bandit, model.encoder, limit))
     ]
     return schemas.ExplainedSlot(
         slot=decision.slot, explained_by=model_version(model.epoch, model.sequence), actions=actions

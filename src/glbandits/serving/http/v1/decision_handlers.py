@@ -1,4 +1,4 @@
-"""Handler of decisions among vectors of numbers, from JSON or from float32 bodies.
+"""Handler of decisions among vectors of numbers or rows of fields, from JSON or from float32 bodies.
 
 JSON is strict: unknown fields and numbers as text are refused.
 """
@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.action_selection import DENSE
+from glbandits.serving.domain.action_selection import DENSE, JSON, described_request
 from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.domain.events import Decision, DecisionRequest
 from glbandits.serving.http.http_messages import BYTES_TYPE, HttpError, Request
@@ -70,6 +70,8 @@ def decided(decision: Decision, degraded: bool) -> Decided:
 def decision_request(sent: DecideRequest, settings: Settings) -> DecisionRequest:
     """From the JSON form."""
     arms = sent.arms
+    if arms is None or sent.rows is not None or sent.context is not None:
+        return _rows_request(sent, settings)
     count, width = len(arms), len(arms[0])
     _check_size(count, width, settings)
     if list(map(len, arms)).count(width) < count:
@@ -80,12 +82,27 @@ def decision_request(sent: DecideRequest, settings: Settings) -> DecisionRequest
     numbers: list[float] = []
     for arm in arms:
         numbers += arm
+    return _request(_packer(count * width)(*numbers), DENSE, _ids(sent, count), sent)
+
+
+def _rows_request(sent: DecideRequest, settings: Settings) -> DecisionRequest:
+    """From rows of named fields."""
+    rows = sent.rows
+    if rows is None or sent.arms is not None:
+        raise InvalidInput("send arms, a list of numbers for each arm, or rows, an object for each; not both")
+    if len(rows) > settings.max_actions:
+        raise InvalidInput(f"a decision may have {settings.max_actions} rows; got {len(rows)}. Choose among fewer")
+    request = described_request([] if sent.context is None else [sent.context], [[row] for row in rows])
+    return _request(request, JSON, _ids(sent, len(rows)), sent)
+
+
+def _ids(sent: DecideRequest, count: int) -> tuple[str, ...]:
     ids = _indices(count) if sent.ids is None else tuple(sent.ids)
     if len(ids) != count:
         raise InvalidInput(f"ids must name every arm; got {len(ids)} for {count} arms")
     if sent.ids is not None and len(set(ids)) < count:
         raise InvalidInput("ids must differ from each other; two arms have the same")
-    return _request(_packer(count * width)(*numbers), ids, sent.event_id, sent.excluded, sent.deferred)
+    return ids
 
 
 def _floats_request(request: Request, settings: Settings) -> DecisionRequest:
@@ -106,24 +123,24 @@ def _floats_request(request: Request, settings: Settings) -> DecisionRequest:
     listed = parameters.get("excluded", "")
     excluded = [whole_number(part, "excluded") for part in listed.split(",")] if listed else []
     numbers = np.frombuffer(request.body, FLOAT32).astype(np.float64)
-    return _request(numbers.tobytes(), _indices(count), event_id, excluded, deferred == "true")
+    sent = DecideRequest(event_id=event_id, excluded=excluded, deferred=deferred == "true")
+    return _request(numbers.tobytes(), DENSE, _indices(count), sent)
 
 
-def _request(
-    features: bytes, ids: tuple[str, ...], event_id: str | None, excluded: list[int], deferred: bool
-) -> DecisionRequest:
+def _request(features: bytes, encoding: str, ids: tuple[str, ...], sent: DecideRequest) -> DecisionRequest:
+    excluded = sent.excluded
     if excluded:
         for index in excluded:
             if index >= len(ids):
                 raise InvalidInput(f"excluded must hold places of arms, 0 to {len(ids) - 1}; got {index}")
         excluded = sorted(set(excluded))
     return DecisionRequest(
-        event_id=event_id or new_event_id(),
+        event_id=sent.event_id or new_event_id(),
         request=features,
-        encoding=DENSE,
+        encoding=encoding,
         actions=ids,
         excluded=tuple(excluded),
-        deferred=deferred,
+        deferred=sent.deferred,
     )
 
 

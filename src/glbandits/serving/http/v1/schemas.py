@@ -26,8 +26,12 @@ class DecideRequest(Wire, frozen=True, kw_only=True):
 
     event_id: Id | None = None
     """Names the decision, and seeds its draw. The same one again gets the same answer. None: the server makes one."""
-    arms: Annotated[list[list[float]], Meta(min_length=1)]
-    """The features of each arm: as many numbers as the loop is wide."""
+    arms: Annotated[list[list[float]], Meta(min_length=1)] | None = None
+    """The features of each arm: as many numbers as the loop is wide. Send these or `rows`."""
+    rows: Annotated[list[dict[str, Any]], Meta(min_length=1)] | None = None
+    """The named fields of each arm, which the feature map of the model makes features of, or hashing if it has none."""
+    context: dict[str, Any] | None = None
+    """The named fields that all `rows` share."""
     ids: list[Id] | None = None
     """Names of the arms, for the log. None: their indices."""
     excluded: list[Annotated[int, Meta(ge=0)]] = []
