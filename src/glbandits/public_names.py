@@ -1,6 +1,6 @@
 """The names that `from glbandits import ...` offers. `glbandits` imports this module on first use."""
 
-from glbandits.bandit import Bandit
+from glbandits.bandit import Bandit, Catalogue
 from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
 from glbandits.maths.links import LINKS, Link
 from glbandits.policies import *  # noqa: F403  (a new policy is listed there, and nowhere else)
@@ -11,6 +11,7 @@ from glbandits.version import __version__
 __all__ = [
     "LINKS",
     "Bandit",
+    "Catalogue",
     "Coefficients",
     "GlbanditsError",
     "InvalidInput",

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Hashable, Iterable
 from os import PathLike
-from typing import Any, Self, TypeGuard
+from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from glbandits.bandit.catalogue import Catalogue
+from glbandits.bandit.catalogue_decisions import CatalogueDecisions, allowed_rows
 from glbandits.bandit.entries import (
-    arms_check,
     choose_recipe,
     frequencies_recipe,
     learn_batch_recipe,
     learn_recipe,
     probabilities_recipe,
 )
+from glbandits.bandit.input_checks import as_floats, check_usable, checked_arms, checked_features, is_usable
 from glbandits.bandit.model_file import model_bytes, parse_model, read_model, write_model
 from glbandits.compilation import EntryPoint, entry_point
 from glbandits.errors import LARGEST, InvalidInput, whole
@@ -70,6 +74,7 @@ class Bandit:
         self._choose, self._learn = entry_point(choose_recipe, *self._key), entry_point(learn_recipe, *self._key)
         self._choose.start()
         self._learn.start()
+        self._catalogues: WeakKeyDictionary[Catalogue, CatalogueDecisions] = WeakKeyDictionary()
 
     @property
     def state(self) -> Floats:
@@ -88,7 +93,7 @@ class Bandit:
     def choose(self, arms: ArrayLike) -> int:
         """The arm to pull, by its row in `arms` (K, dim). Learns nothing."""
         if type(arms) is not np.ndarray:
-            arms = self._checked_arms(arms)
+            arms = checked_arms(arms, self.dim)
         try:
             arm: int = self._choose.call(self._state, self._settings, self.dim, arms, self._rng)
         except InvalidArm:
@@ -96,18 +101,18 @@ class Bandit:
         except IndexError as error:
             raise out_of_range(self.policy, "choose") from error
         except Exception:  # an array of another type, or one that cannot be used; nothing has changed yet
-            checked = self._checked_arms(arms)
+            checked = checked_arms(arms, self.dim)
             arm = self._choose.call(self._state, self._settings, self.dim, checked, self._rng)
         return arm
 
     def learn(self, x: ArrayLike, reward: float) -> None:
         """Learn the reward of an arm with features `x` (dim,), which need not be the last one chosen."""
         if type(x) is not np.ndarray or not isinstance(reward, (float, int)):
-            x, reward = self._checked_features(x), self._checked_reward(reward)
+            x, reward = checked_features(x, self.dim), self._checked_reward(reward)
         try:
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except (InvalidInput, TypeError):
-            x, reward = self._checked_features(x), self._checked_reward(reward)
+            x, reward = checked_features(x, self.dim), self._checked_reward(reward)
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except IndexError as error:
             raise out_of_range(self.policy, "learn") from error
@@ -116,12 +121,12 @@ class Bandit:
 
     def learn_batch(self, features: ArrayLike, rewards: ArrayLike) -> None:
         """Learn many rewards, row by row: the same as `learn` in a loop, but all of them or none."""
-        X, y = _as_floats("features", features), _as_floats("rewards", rewards)
+        X, y = as_floats("features", features), as_floats("rewards", rewards)
         if X.shape != (y.size, self.dim) or y.ndim != 1:
             raise InvalidInput(
                 f"features must have shape (n, {self.dim}) and rewards (n,); got {X.shape} and {y.shape}"
             )
-        _check_usable("features", X)
+        check_usable("features", X)
         for reward in y[(y < self._link.lowest_reward) | (y > self._link.highest_reward) | ~(np.abs(y) <= LARGEST)]:
             self._checked_reward(reward)
         batch = entry_point(learn_batch_recipe, *self._key)
@@ -155,26 +160,74 @@ class Bandit:
         sqrt(p (1 - p) / draws), at most 0.005 with the default. An estimate is never 0: an arm that no trial decision
         picked gets 1 / (K (draws + 1)).
         """
-        checked = self._checked_arms(arms)
+        checked = checked_arms(arms, self.dim)
         draws = whole("draws", draws, at_least=1)
         exact = self._exact_probabilities(checked)
-        if exact is not None:
-            return exact
+        return self._estimated_probabilities(checked, draws) if exact is None else exact
+
+    def _estimated_probabilities(self, arms: Floats, draws: int) -> Floats:
         # A stream for each moment, so that the errors of one estimate are not those of the next.
         probe = np.array([self._rng[KEY], FIRST_PROBE_STREAM + self._rng[COUNTER], 0], dtype=np.uint64)
         estimate: Floats = entry_point(frequencies_recipe, *self._key).call(
-            self._state, self._settings, checked, probe, draws
+            self._state, self._settings, arms, probe, draws
         )
         return estimate
 
     def exact_probabilities(self, arms: ArrayLike) -> Floats | None:
         """As `probabilities`, but only if the policy's rule has an exact form; None if it has none."""
-        return self._exact_probabilities(arms if _is_usable(arms, self.dim) else self._checked_arms(arms))
+        return self._exact_probabilities(arms if is_usable(arms, self.dim) else checked_arms(arms, self.dim))
 
     def _exact_probabilities(self, arms: Floats) -> Floats | None:
         out = np.empty(len(arms))
         exact = entry_point(probabilities_recipe, *self._key).call(self._state, self._settings, arms, out)
         return out if exact else None
+
+    def choose_from(
+        self, catalogue: Catalogue, *, only: Iterable[Hashable] | None = None, excluded: Iterable[Hashable] = ()
+    ) -> Any:
+        """The id of the arm to pull: the arm that `choose(catalogue.features)` gives, but faster.
+
+        Args:
+            catalogue: arms with `dim` features.
+            only: ids among which to choose, which must be in the catalogue; all of them without it.
+            excluded: ids that are not chosen; those that are not in the catalogue are ignored.
+        """
+        allowed = allowed_rows(catalogue, only, excluded)
+        return catalogue.id_of(self._decisions(catalogue).choose(self._state, self._rng, allowed))
+
+    def probabilities_from(
+        self,
+        catalogue: Catalogue,
+        *,
+        only: Iterable[Hashable] | None = None,
+        excluded: Iterable[Hashable] = (),
+        draws: int = 10_000,
+    ) -> Floats:
+        """The probability of each arm that the next `choose_from` gives it, in the order of `catalogue.ids`.
+
+        As `probabilities`, it is an estimate where the policy's rule has no exact form. That takes as long as `draws`
+        decisions.
+        """
+        exact = self.exact_probabilities_from(catalogue, only=only, excluded=excluded)
+        if exact is not None:
+            return exact
+        allowed, draws = allowed_rows(catalogue, only, excluded), whole("draws", draws, at_least=1)
+        rows = np.arange(len(catalogue)) if allowed is None else allowed
+        probabilities = np.zeros(len(catalogue))
+        probabilities[rows] = self._estimated_probabilities(catalogue.features[rows], draws)
+        return probabilities
+
+    def exact_probabilities_from(
+        self, catalogue: Catalogue, *, only: Iterable[Hashable] | None = None, excluded: Iterable[Hashable] = ()
+    ) -> Floats | None:
+        """As `probabilities_from`, but only if the policy's rule has an exact form; None if it has none."""
+        allowed = allowed_rows(catalogue, only, excluded)
+        return self._decisions(catalogue).exact_probabilities(self._state, allowed)
+
+    def _decisions(self, catalogue: Catalogue) -> CatalogueDecisions:
+        if catalogue not in self._catalogues:
+            self._catalogues[catalogue] = CatalogueDecisions(self.policy, self.dim, self._key, catalogue)
+        return self._catalogues[catalogue]
 
     def coefficients(self) -> Coefficients | None:
         """A copy of the point estimate by which the policy scores arms, or None if the policy has no single one.
@@ -234,58 +287,10 @@ class Bandit:
     def __repr__(self) -> str:
         return f"Bandit({self.policy!r}, dim={self.dim})"
 
-    def _checked_arms(self, arms: ArrayLike) -> Floats:
-        checked = _as_floats("arms", arms)
-        if checked.ndim != 2 or checked.shape[1] != self.dim:
-            raise InvalidInput(f"arms must have shape (K, {self.dim}), a row for each arm; got {checked.shape}")
-        if len(checked) == 0:
-            raise InvalidInput(f"arms must have at least one row; got shape {checked.shape}")
-        _check_usable("arms", checked)
-        return checked
-
-    def _checked_features(self, x: ArrayLike) -> Floats:
-        checked = _as_floats("x", x)
-        if checked.shape != (self.dim,):
-            raise InvalidInput(f"x must have shape ({self.dim},), the features of one arm; got {checked.shape}")
-        _check_usable("x", checked)
-        return checked
-
     def _checked_reward(self, reward: float) -> float:
-        checked = _as_floats("reward", reward)
+        checked = as_floats("reward", reward)
         if checked.ndim != 0:
             raise InvalidInput(f"reward must be one number; got {reward!r}")
         self._link.check_reward(float(checked))
-        _check_usable("reward", checked)
+        check_usable("reward", checked)
         return float(checked)
-
-
-def _is_usable(arms: ArrayLike, dim: int) -> TypeGuard[Floats]:
-    """Whether arms can be used as they are; if not, it is for `_checked_arms` to say why or to make them so."""
-    try:
-        return type(arms) is np.ndarray and arms_check().call(arms, dim)
-    except TypeError:  # an array of another type
-        return False
-
-
-def _as_floats(name: str, values: ArrayLike) -> Floats:
-    """A contiguous float64 array of real numbers. Text, dates, complex and masked numbers are refused, not bent."""
-    try:
-        given = np.ma.asanyarray(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
-        if np.ma.is_masked(given) or given.dtype.kind not in "biufO":
-            raise InvalidInput(f"{name} must hold plain numbers; got {given.dtype} {repr(values)[:80]}")
-        return np.array(given, dtype=np.float64, order="C")
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{name} must be an array of numbers; NumPy could not make one of it: {error}") from None
-
-
-def _check_usable(name: str, values: Floats) -> None:
-    bad = ~(np.abs(values) <= LARGEST)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        place = f" at {list(where)}" if where else ""
-        raise InvalidInput(
-            f"{name} must hold finite numbers no larger than {LARGEST:g}; got {values[where]}{place}. "
-            "Fill in or drop missing values first"
-        )

@@ -10,10 +10,21 @@ from glbandits.maths.feature_blocks import LARGEST_BLOCK, initial_blocks, merge_
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.upper_envelope import uniform_probabilities
+from glbandits.maths.vectors import uniform_mass
 from glbandits.numba_support import jittable
-from glbandits.policy import AnyLink, Bounds, Coefficients, Policy, PolicyInfo, Probability, StateLayout, derived
+from glbandits.policy import (
+    AnyLink,
+    BonusRule,
+    Bounds,
+    Coefficients,
+    Policy,
+    PolicyInfo,
+    Probability,
+    StateLayout,
+    derived,
+)
 from glbandits.policy_bases.half_life_selection import active_copy, are_valid_copies, initial_copies, selects_half_life
-from glbandits.policy_bases.posterior_scores import score_moments
+from glbandits.policy_bases.posterior_scores import joint_covariance, score_moments
 from glbandits.policy_bases.prior_replacement import replace_prior
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
@@ -29,6 +40,7 @@ from glbandits.policy_bases.self_scaling_posterior import (
     intercept_variance,
     is_valid_posterior,
     learn_reward,
+    mean_of,
     update_feature_stats,
 )  # fmt: skip
 from glbandits.records import Floats, Generator
@@ -122,6 +134,21 @@ class Optimist(Policy):
         """The posterior means of theta and the intercept, of the copy that takes the decisions if there are several."""
         return super().coefficients(active_copy(state) if self.half_life == "auto" else state, dim)
 
+    def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
+        """The rule after the first reward, as long as the covariance is exact."""
+        state = active_copy(state) if self.half_life == "auto" else state
+        if state[COUNT] == 0.0 or dim > LARGEST_BLOCK:
+            return None
+        sigma = noise_scale(state, self.noise(dim))
+        return BonusRule(
+            theta=mean_of(state, dim).copy(),
+            covariance=joint_covariance(state, dim),
+            information=information(state, dim),
+            low=LEAST_BONUS * sigma,
+            high=LARGEST_BONUS * sigma,
+            floor=self.floor,
+        )
+
     @staticmethod
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Any arm before the first reward; then the best with a bonus of a random size."""
@@ -130,7 +157,7 @@ class Optimist(Policy):
             return any_index(rng, K)
         levels, variances = np.empty(K), np.empty(K)
         score_moments(state, arms, levels, variances)
-        scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings)
+        scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings.noise)
         return best_with_bonus(levels, variances, information(state, arms.shape[1]), scale)
 
     @staticmethod
@@ -149,11 +176,13 @@ class Optimist(Policy):
     @staticmethod
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """Exact: from the intervals of Z in which each arm's line is the highest, and the floor."""
-        K = arms.shape[0]
-        floor = 1.0 if state[COUNT] == 0.0 else settings.floor
+        K, floor = arms.shape[0], settings.floor
+        if state[COUNT] == 0.0:
+            uniform_mass(out)
+            return True
         levels, slopes = np.empty(K), np.empty(K)
         score_moments(state, arms, levels, slopes)
-        known, sigma = information(state, arms.shape[1]), noise_scale(state, settings)
+        known, sigma = information(state, arms.shape[1]), noise_scale(state, settings.noise)
         for a in range(K):
             slopes[a] = bonus(slopes[a], known)
         # As in `choose`, sigma is a factor of Z: in a product with sigma, different bonuses may become equal.
@@ -176,9 +205,9 @@ def information(state: Floats, dim: int) -> float:
 
 
 @jittable
-def noise_scale(state: Floats, settings: Any) -> float:
+def noise_scale(state: Floats, noise: float) -> float:
     """sigma: above 1 if rewards are noisier than the link says; never 0, which tiny rewards might give by underflow."""
-    return max(math.sqrt(dispersion(state, settings.noise)), 1e-300)
+    return max(math.sqrt(dispersion(state, noise)), 1e-300)
 
 
 @jittable

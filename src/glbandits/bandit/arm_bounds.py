@@ -1,0 +1,149 @@
+"""Bounds of the scores of all arms of a catalogue, kept up to date from decision to decision.
+
+Under a `BonusRule` the score of an arm is a line in Z. Its level takes one product, its slope takes the variance of the
+score, O(dim^2). Almost no variance has to be computed: a reward lowers the covariance by a matrix of rank one, so
+one more product for each reward keeps an upper bound of every variance close to it. Arms whose line is below that of
+another arm everywhere cannot win, and the policy itself decides among the few others. All bounds include rounding
+errors, those of the policy too, so the decision is the one that the policy takes among all arms.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glbandits.bandit.catalogue import Catalogue
+from glbandits.bandit.entries import bound_scores_recipe, scan_panels_recipe
+from glbandits.compilation import entry_point
+from glbandits.maths.arm_panels import WIDTH, largest_error, pack_columns
+from glbandits.maths.low_rank import factor_of_bound, factor_of_decrease
+from glbandits.policy import BonusRule
+from glbandits.records import Floats, Ints
+
+LARGEST_RANK = 16
+"""Rewards between two decisions up to which bounds are updated; after more they are computed again."""
+REFRESHED_SHARE = 64
+"""Every update computes the bounds of one arm in so many again, because the errors of updates add up."""
+ABSOLUTE_MARGIN, RELATIVE_MARGIN, LOGARITHM_MARGIN = 1e-13, 1e-9, 1e-15
+"""For rounding errors of the policy: relative to the largest value of a sum, to the sum, and of a logarithm."""
+MANY = 256
+"""Above so many contenders, only the first of several with the same features stays."""
+
+
+class Contenders(NamedTuple):
+    """The result of the last search, and what it was the result of."""
+
+    version: int
+    rule: BonusRule
+    allowed: Ints | None
+    rows: Ints
+
+
+class ArmBounds:
+    """Which arms of a catalogue can win under the rule of a bandit."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._scan, self._bound = entry_point(scan_panels_recipe), entry_point(bound_scores_recipe)
+        self._generation, self._version, self._next_panel, self._typical_variance = 0, -1, 0, 1.0
+        self._covariance: Floats
+        self._levels: Floats
+        self._variances: Floats
+        self._lowest: Floats
+        self._highest: Floats
+        self._last: Contenders | None = None
+
+    def contenders(self, rule: BonusRule, allowed: Ints | None) -> Ints:
+        """The allowed rows that may have the highest line at some Z, in order; of equal arms at least the first."""
+        last = self._last
+        if last is None or last.version != self._catalogue.version or not _same(last.rule, rule):
+            self._update(rule)
+        elif _same((last.allowed,), (allowed,)):
+            return last.rows
+        rows = self._may_win(rule, allowed)
+        if len(rows) > MANY:
+            rows = rows[np.sort(np.unique(self._catalogue.row_digests[rows], return_index=True)[1])]
+        self._last = Contenders(self._catalogue.version, rule, allowed, rows)
+        return rows
+
+    def _may_win(self, rule: BonusRule, allowed: Ints | None) -> Ints:
+        packed, count = self._catalogue.packed, len(self._catalogue)
+        level_error = largest_error(self._catalogue.dim) * float(np.linalg.norm(rule.theta * packed.units[:-1]))
+        variance_error = ABSOLUTE_MARGIN * float(np.trace(self._covariance))
+        lowest, highest = self._lowest[:count], self._highest[:count]
+        # A tangent is above the logarithm, and takes a tenth of its time.
+        tangent = rule.information / (1.0 + rule.information * self._typical_variance)
+        offset = math.log1p(rule.information * self._typical_variance) - tangent * self._typical_variance
+        self._bound.call(
+            *(self._levels, self._variances, packed.norms),
+            *(level_error, variance_error, offset + LOGARITHM_MARGIN, tangent, rule.low, rule.high),
+            *(lowest, highest),
+        )
+        if allowed is None:
+            rows = self._undominated(rule, np.arange(count), lowest, highest)
+        else:
+            rows = self._undominated(rule, allowed, lowest[allowed], highest[allowed])
+        levels = self._levels[rows] + level_error * packed.norms[rows]
+        variances = self._variances[rows] + variance_error * packed.norms[rows] ** 2
+        bonuses = np.sqrt(variances * (np.log1p(rule.information * variances) + LOGARITHM_MARGIN))
+        self._typical_variance = float(variances.mean())
+        return self._undominated(rule, rows, levels + rule.low * bonuses, levels + rule.high * bonuses)
+
+    def _undominated(self, rule: BonusRule, rows: Ints, lowest: Floats, highest: Floats) -> Ints:
+        """The rows whose upper line, given by its ends, is not below the line of one of the best arms."""
+        may_win = np.ones(len(rows), dtype=bool)
+        for best in {int(lowest.argmax()), int(highest.argmax()), int((lowest + highest).argmax())}:
+            x = np.append(self._catalogue.features[rows[best]], 1.0)
+            variance = (1.0 - RELATIVE_MARGIN) * float(x @ rule.covariance @ x)
+            bonus = math.sqrt(max(variance * (math.log1p(rule.information * variance) - LOGARITHM_MARGIN), 0.0))
+            level = float(x[:-1] @ rule.theta)
+            may_win &= (lowest >= level + rule.low * bonus) | (highest >= level + rule.high * bonus)
+        return rows[may_win]
+
+    def _update(self, rule: BonusRule) -> None:
+        """Bring levels and variances up to date with the rule and the catalogue."""
+        packed, panels = self._catalogue.packed, -(-len(self._catalogue) // WIDTH)
+        theta = np.append(rule.theta * packed.units[:-1], 0.0)
+        covariance = rule.covariance * np.outer(packed.units, packed.units)
+        decrease = None
+        if packed.generation == self._generation:
+            decrease = factor_of_decrease(self._covariance, covariance, LARGEST_RANK)
+        else:
+            size = len(packed.norms)
+            self._levels, self._variances = np.zeros(size), np.zeros(size)
+            self._lowest, self._highest = np.zeros(size), np.zeros(size)
+        changed = self._catalogue.rows_changed_since(self._version)
+        self._generation, self._version, self._covariance = packed.generation, self._catalogue.version, covariance
+        refreshed = np.vstack([theta, factor_of_bound(covariance).T])
+        if decrease is None:
+            self._refresh(refreshed, 0, panels)
+            return
+        columns, remainder = decrease
+        squares = self._scanned(np.vstack([theta, columns]), -largest_error(self._catalogue.dim), 0, panels)
+        variances = self._variances[: len(squares)]
+        variances -= squares
+        np.maximum(variances, 0.0, out=variances)
+        variances += remainder * packed.norms[: len(squares)] ** 2
+        for panel in np.unique(changed // WIDTH):
+            self._refresh(refreshed, int(panel), int(panel) + 1)
+        first = self._next_panel if self._next_panel < panels else 0
+        self._next_panel = min(first + -(-panels // REFRESHED_SHARE), panels)
+        self._refresh(refreshed, first, self._next_panel)
+
+    def _refresh(self, columns: Floats, first: int, end: int) -> None:
+        """Compute the bounds of some panels from the columns of the covariance."""
+        squares = self._scanned(columns, largest_error(self._catalogue.dim), first, end)
+        self._variances[first * WIDTH : end * WIDTH] = squares
+
+    def _scanned(self, columns: Floats, error: float, first: int, end: int) -> Floats:
+        """Write levels by the first column; return the sums of squares of the others, with this error added to each."""
+        packed, arms = self._catalogue.packed, slice(first * WIDTH, end * WIDTH)
+        squares = np.empty((end - first) * WIDTH)
+        self._scan.call(
+            packed.panels[first:end], packed.norms[arms], *pack_columns(columns), error, self._levels[arms], squares
+        )
+        return squares
+
+
+def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))

@@ -1,0 +1,175 @@
+"""Catalogue: arms that are stored once and referred to by an id."""
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from glbandits.bandit.input_checks import as_floats, check_usable
+from glbandits.bandit.packed_arms import PackedArms
+from glbandits.errors import InvalidInput
+from glbandits.records import Floats, Ints
+
+
+class Catalogue:
+    """Arms with their ids and features, stored once for many decisions: see `Bandit.choose_from`.
+
+    Arms are added and retired between decisions. The order of rows is that of adding, except that the last row takes
+    the place of one that is retired. Not for use by several threads at the same time.
+
+    Args:
+        ids: the name of each arm: text, a number or anything else that can be the key of a dict.
+        features: (K, dim), a row for each id. With `np.empty((0, dim))` the catalogue starts empty.
+
+    >>> from glbandits import Bandit, Catalogue, Optimist
+    >>> catalogue = Catalogue(["news", "sports"], [[1.0, 0.0], [0.0, 1.0]])
+    >>> catalogue.add(["music"], [[0.5, 0.5]])
+    >>> catalogue.retire(["news"])
+    >>> catalogue.ids
+    ('music', 'sports')
+    >>> catalogue["sports"]
+    array([0., 1.])
+    >>> bandit = Bandit(Optimist(), dim=2, seed=1)
+    >>> arm = bandit.choose_from(catalogue)
+    >>> bandit.learn(catalogue[arm], reward=1.0)
+    """
+
+    def __init__(self, ids: Iterable[Hashable], features: ArrayLike) -> None:
+        rows = as_floats("features", features)
+        if rows.ndim != 2:
+            raise InvalidInput(f"features must have shape (K, dim), a row for each id; got {rows.shape}")
+        self.dim = int(rows.shape[1])
+        self._ids: list[Hashable] = []
+        self._rows: dict[Hashable, int] = {}
+        self._features = np.empty((0, self.dim))
+        self._digests: Ints = np.empty(0, dtype=np.int64)
+        self._changes: Ints = np.empty(0, dtype=np.int64)
+        self._packed, self._packed_version = PackedArms(), -1
+        self.version = 0
+        """The number of changes so far."""
+        self.add(ids, rows)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __contains__(self, arm: object) -> bool:
+        return arm in self._rows
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return iter(self._ids)
+
+    def __getitem__(self, arm: Hashable) -> Floats:
+        """A copy of the features of an arm. Raises InvalidInput if the id is unknown."""
+        features: Floats = self._features[self.row(arm)].copy()
+        return features
+
+    def __repr__(self) -> str:
+        return f"Catalogue({len(self)} arms, dim={self.dim})"
+
+    @property
+    def ids(self) -> tuple[Hashable, ...]:
+        """The ids, in the order of the rows."""
+        return tuple(self._ids)
+
+    @property
+    def features(self) -> Floats:
+        """The features, (K, dim), in the order of the ids: a read-only view that the next change makes invalid."""
+        view = self._features[: len(self)]
+        view.flags.writeable = False
+        return view
+
+    @property
+    def row_digests(self) -> Ints:
+        """A hash of the features of each row: equal for equal features."""
+        return self._digests[: len(self)]
+
+    @property
+    def packed(self) -> PackedArms:
+        """The arms as float32 panels, made when they are needed first and up to date with the last change."""
+        if self._packed_version != self.version:
+            self._packed.update(self.features, self.rows_changed_since(self._packed_version))
+            self._packed_version = self.version
+        return self._packed
+
+    def rows_changed_since(self, version: int) -> Ints:
+        """The rows whose features changed after this version."""
+        return np.flatnonzero(self._changes[: len(self)] > version)
+
+    def row(self, arm: Hashable) -> int:
+        """The row of an arm. Raises InvalidInput if the id is unknown."""
+        try:
+            return self._rows[arm]
+        except (KeyError, TypeError):
+            raise InvalidInput(f"no arm {arm!r} in the catalogue of {len(self)} arms. Add it first.") from None
+
+    def id_of(self, row: int) -> Hashable:
+        """The id of a row."""
+        return self._ids[row]
+
+    def add(self, ids: Iterable[Hashable], features: ArrayLike) -> None:
+        """Add arms at the end: all of them or none. Raises InvalidInput if an id is in the catalogue already."""
+        new_ids, rows = _as_ids(ids), as_floats("features", features)
+        if rows.shape != (len(new_ids), self.dim):
+            raise InvalidInput(
+                f"features must have shape ({len(new_ids)}, {self.dim}), a row for each id; got {rows.shape}"
+            )
+        check_usable("features", rows)
+        for arm in new_ids:
+            if arm in self._rows:
+                raise InvalidInput(f"arm {arm!r} is in the catalogue already. Retire it first to change its features.")
+        start, end = len(self), len(self) + len(new_ids)
+        self._reserve(end)
+        self.version += 1
+        self._features[start:end] = rows
+        self._digests[start:end] = [hash(row.tobytes()) for row in rows]
+        self._changes[start:end] = self.version
+        self._ids += new_ids
+        self._rows.update(zip(new_ids, range(start, end), strict=True))
+
+    def retire(self, ids: Iterable[Hashable]) -> None:
+        """Remove arms: all of them or none. Raises InvalidInput if an id is unknown."""
+        retired = _as_ids(ids)
+        for arm in retired:
+            self.row(arm)
+        self.version += 1
+        for arm in retired:
+            row, last = self._rows.pop(arm), len(self._ids) - 1
+            moved = self._ids.pop()
+            if row != last:
+                self._ids[row], self._rows[moved] = moved, row
+                self._features[row], self._digests[row] = self._features[last], self._digests[last]
+                self._changes[row] = self.version
+
+    def _reserve(self, count: int) -> None:
+        """Make room for so many arms; doubles the arrays, so that adding one by one costs O(1) each."""
+        if count <= len(self._features):
+            return
+        size = max(count, 2 * len(self._features))
+        self._features = _enlarged(self._features, size)
+        self._digests = _enlarged(self._digests, size)
+        self._changes = _enlarged(self._changes, size)
+
+
+def _enlarged(array: Any, size: int) -> Any:
+    """The array with zeros behind it."""
+    enlarged = np.zeros((size, *array.shape[1:]), dtype=array.dtype)
+    enlarged[: len(array)] = array
+    return enlarged
+
+
+def _as_ids(ids: Iterable[Hashable]) -> list[Hashable]:
+    """The ids as a list; an error if they cannot be keys of a dict, or if one occurs twice."""
+    if isinstance(ids, str | bytes):
+        raise InvalidInput(f"ids must be a list of ids; got the text {ids!r}. Put it in a list.")
+    listed = ids.tolist() if isinstance(ids, np.ndarray) else list(ids)
+    seen: set[Hashable] = set()
+    for arm in listed:
+        try:
+            repeated = arm in seen
+            seen.add(arm)
+        except TypeError:
+            raise InvalidInput(f"an id must be text or a number, not {type(arm).__name__}; got {arm!r}") from None
+        if repeated:
+            raise InvalidInput(f"ids must differ from each other; got {arm!r} twice")
+    return listed
