@@ -16,16 +16,20 @@ from glbandits.bandit.catalogue import Catalogue
 from glbandits.bandit.entries import bound_scores_recipe, scan_panels_recipe
 from glbandits.compilation import entry_point
 from glbandits.maths.arm_panels import WIDTH, largest_error, pack_columns
-from glbandits.maths.low_rank import factor_of_bound, factor_of_decrease
+from glbandits.maths.low_rank import factor_of_bound, factor_of_decrease, largest_growth, no_decrease
 from glbandits.policy import BonusRule
 from glbandits.records import Floats, Ints
 
 LARGEST_RANK = 16
 """Rewards between two decisions up to which bounds are updated; after more they are computed again."""
+LARGEST_GROWTH = 1.5
+"""How much a variance may have grown, after forgetting or a new prior, for bounds to be enlarged by it."""
 REFRESHED_SHARE = 64
 """Every update computes the bounds of one arm in so many again, because the errors of updates add up."""
 ABSOLUTE_MARGIN, RELATIVE_MARGIN, LOGARITHM_MARGIN = 1e-13, 1e-9, 1e-15
 """For rounding errors of the policy: relative to the largest value of a sum, to the sum, and of a logarithm."""
+TOO_MANY = 2000
+"""Above so many contenders, bounds that were enlarged are computed again."""
 MANY = 256
 """Above so many contenders, only the first of several with the same features stays."""
 
@@ -51,6 +55,7 @@ class ArmBounds:
         self._variances: Floats
         self._lowest: Floats
         self._highest: Floats
+        self._is_enlarged = False
         self._last: Contenders | None = None
 
     def contenders(self, rule: BonusRule, allowed: Ints | None) -> Ints:
@@ -61,8 +66,11 @@ class ArmBounds:
         elif _same((last.allowed,), (allowed,)):
             return last.rows
         rows = self._may_win(rule, allowed)
+        if len(rows) > TOO_MANY and self._is_enlarged:
+            self._refresh_all(rule)
+            rows = self._may_win(rule, allowed)
         if len(rows) > MANY:
-            rows = rows[np.sort(np.unique(self._catalogue.row_digests[rows], return_index=True)[1])]
+            rows = self._catalogue.first_of_equals(rows)
         self._last = Contenders(self._catalogue.version, rule, allowed, rows)
         return rows
 
@@ -105,30 +113,41 @@ class ArmBounds:
         packed, panels = self._catalogue.packed, -(-len(self._catalogue) // WIDTH)
         theta = np.append(rule.theta * packed.units[:-1], 0.0)
         covariance = rule.covariance * np.outer(packed.units, packed.units)
-        decrease = None
+        decrease, growth = None, 1.0
         if packed.generation == self._generation:
             decrease = factor_of_decrease(self._covariance, covariance, LARGEST_RANK)
+            if decrease is None:  # too many rewards for an update, or the prior was replaced
+                decrease, growth = no_decrease(self._covariance), largest_growth(self._covariance, covariance)
         else:
             size = len(packed.norms)
             self._levels, self._variances = np.zeros(size), np.zeros(size)
             self._lowest, self._highest = np.zeros(size), np.zeros(size)
         changed = self._catalogue.rows_changed_since(self._version)
         self._generation, self._version, self._covariance = packed.generation, self._catalogue.version, covariance
-        refreshed = np.vstack([theta, factor_of_bound(covariance).T])
-        if decrease is None:
-            self._refresh(refreshed, 0, panels)
+        if decrease is None or growth > LARGEST_GROWTH:
+            self._refresh_all(rule)
             return
+        self._is_enlarged = self._is_enlarged or len(decrease[0]) == 0
         columns, remainder = decrease
         squares = self._scanned(np.vstack([theta, columns]), -largest_error(self._catalogue.dim), 0, panels)
         variances = self._variances[: len(squares)]
+        variances *= max(growth, 1.0)
         variances -= squares
         np.maximum(variances, 0.0, out=variances)
         variances += remainder * packed.norms[: len(squares)] ** 2
+        refreshed = np.vstack([theta, factor_of_bound(covariance).T])
         for panel in np.unique(changed // WIDTH):
             self._refresh(refreshed, int(panel), int(panel) + 1)
         first = self._next_panel if self._next_panel < panels else 0
         self._next_panel = min(first + -(-panels // REFRESHED_SHARE), panels)
         self._refresh(refreshed, first, self._next_panel)
+
+    def _refresh_all(self, rule: BonusRule) -> None:
+        """Compute the bounds of all arms."""
+        theta = np.append(rule.theta * self._catalogue.packed.units[:-1], 0.0)
+        columns = np.vstack([theta, factor_of_bound(self._covariance).T])
+        self._refresh(columns, 0, -(-len(self._catalogue) // WIDTH))
+        self._is_enlarged = False
 
     def _refresh(self, columns: Floats, first: int, end: int) -> None:
         """Compute the bounds of some panels from the columns of the covariance."""

@@ -45,6 +45,7 @@ class Catalogue:
         self._features = np.empty((0, self.dim))
         self._digests: Ints = np.empty(0, dtype=np.int64)
         self._changes: Ints = np.empty(0, dtype=np.int64)
+        self._distinct: Ints | None = None
         self._packed, self._packed_version = PackedArms(), -1
         self.version = 0
         """The number of changes so far."""
@@ -79,10 +80,13 @@ class Catalogue:
         view.flags.writeable = False
         return view
 
-    @property
-    def row_digests(self) -> Ints:
-        """A hash of the features of each row: equal for equal features."""
-        return self._digests[: len(self)]
+    def first_of_equals(self, rows: Ints) -> Ints:
+        """These rows, in order, without those whose features are equal to those of a row before."""
+        if len(rows) < len(self):
+            return rows[np.sort(np.unique(self._digests[rows], return_index=True)[1])]
+        if self._distinct is None:
+            self._distinct = np.sort(np.unique(self._digests[: len(self)], return_index=True)[1])
+        return self._distinct
 
     @property
     def packed(self) -> PackedArms:
@@ -120,7 +124,7 @@ class Catalogue:
                 raise InvalidInput(f"arm {arm!r} is in the catalogue already. Retire it first to change its features.")
         start, end = len(self), len(self) + len(new_ids)
         self._reserve(end)
-        self.version += 1
+        self.version, self._distinct = self.version + 1, None
         self._features[start:end] = rows
         self._digests[start:end] = [hash(row.tobytes()) for row in rows]
         self._changes[start:end] = self.version
@@ -132,7 +136,7 @@ class Catalogue:
         retired = _as_ids(ids)
         for arm in retired:
             self.row(arm)
-        self.version += 1
+        self.version, self._distinct = self.version + 1, None
         for arm in retired:
             row, last = self._rows.pop(arm), len(self._ids) - 1
             moved = self._ids.pop()

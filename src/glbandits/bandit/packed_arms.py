@@ -9,8 +9,8 @@ ROOM = 1.125
 """Arms for which there is room, relative to those there are when all are packed."""
 LARGEST_VALUE = 1000.0
 """The largest packed value; above it all arms are packed again in other units."""
-AT_ONCE = 256
-"""Panels that are packed at a time, so that the copies in between stay small."""
+AT_ONCE = 16
+"""Panels that are packed at a time, so that the copies in between stay in the cache."""
 
 
 class PackedArms:

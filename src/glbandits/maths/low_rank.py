@@ -27,6 +27,21 @@ def factor_of_decrease(before: Floats, after: Floats, largest_rank: int) -> tupl
     return np.array(columns).reshape(len(columns), len(diagonal)), float(np.linalg.norm(remainder))
 
 
+def no_decrease(before: Floats) -> tuple[Floats, float]:
+    """No columns, and a bound of the norm of NOISE times the diagonal: see `largest_growth`."""
+    return np.empty((0, len(before))), 2.0 * NOISE * float(np.trace(before))
+
+
+def largest_growth(before: Floats, after: Floats) -> float:
+    """A number r, as small as rounding allows, with r (before + e) - after positive semidefinite.
+
+    e is `before` at most times NOISE on its diagonal.
+    """
+    factor = factor_of_bound(before)
+    whitened = np.linalg.solve(factor, np.linalg.solve(factor, after).T)
+    return float(np.linalg.eigvalsh(whitened)[-1]) * (1.0 + 1e-6)
+
+
 def factor_of_bound(covariance: Floats) -> Floats:
     """A lower triangular L with LL' - covariance positive semidefinite, and as small as rounding allows."""
     scale = np.sqrt(np.diagonal(covariance))
