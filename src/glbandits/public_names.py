@@ -1,6 +1,6 @@
 """The names that `from glbandits import ...` offers. `glbandits` imports this module on first use."""
 
-from glbandits.bandit import Bandit, Catalogue
+from glbandits.bandit import Bandit, Catalogue, cross_features
 from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
 from glbandits.maths.links import LINKS, Link
 from glbandits.policies import *  # noqa: F403  (a new policy is listed there, and nowhere else)
@@ -19,5 +19,6 @@ __all__ = [
     "ModelFileError",
     "UnknownName",
     "__version__",
+    "cross_features",
 ]
 __all__ += _policies

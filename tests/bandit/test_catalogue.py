@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, Catalogue, InvalidInput, Optimist, SgdTs
+from glbandits import Bandit, Catalogue, InvalidInput, Optimist, SgdTs, cross_features
 from glbandits.bandit import arm_bounds, catalogue_decisions
 from glbandits.bandit.arm_bounds import ArmBounds
 
@@ -72,7 +72,7 @@ def test_retiring_an_unknown_arm_changes_nothing(catalogue: Catalogue) -> None:
 
 
 def test_catalogue_of_another_dimension_is_refused(catalogue: Catalogue) -> None:
-    with pytest.raises(InvalidInput, match="must have 3 features, as the bandit has; got .*dim=2"):
+    with pytest.raises(InvalidInput, match="takes arms of 3 features; those of .*dim=2.* have 2"):
         Bandit(Optimist(), 3).choose_from(catalogue)
 
 
@@ -120,3 +120,33 @@ def test_few_arms_of_a_large_catalogue_are_contenders(monkeypatch: pytest.Monkey
     assert len(counts) == 299  # the first decision is uniform
     assert np.median(counts) < 20
     assert max(counts) <= arm_bounds.TOO_MANY
+
+
+def test_features_of_an_arm_in_a_context() -> None:
+    catalogue = Catalogue(["a"], [[1.0, 2.0]], combine=cross_features)
+    np.testing.assert_array_equal(catalogue.features_for("a", [3.0, 4.0]), [1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 6.0, 8.0])
+    np.testing.assert_array_equal(catalogue["a"], [1.0, 2.0])
+
+
+def test_context_is_needed_with_combine_and_refused_without(catalogue: Catalogue) -> None:
+    with pytest.raises(InvalidInput, match="must be None without combine; got 1"):
+        Bandit(Optimist(), 2).choose_from(catalogue, 1.0)
+    crossed = Catalogue(["a"], [[1.0]], combine=cross_features)
+    with pytest.raises(InvalidInput, match="is needed, because it has combine; got None"):
+        Bandit(Optimist(), 3).choose_from(crossed)
+
+
+@pytest.mark.parametrize(
+    ("combine", "sentence"),
+    [
+        (lambda features, context: features**2 + context, "combine must be linear in the features of an arm"),
+        (lambda features, context: features[:1] + context, "combine must give a row for each of the .* arms"),
+        (lambda features, context: features + np.nan * context, "must hold finite numbers"),
+    ],
+)
+def test_unusable_combine_is_refused(monkeypatch: pytest.MonkeyPatch, combine: Any, sentence: str) -> None:
+    monkeypatch.setattr(catalogue_decisions, "WORTH_BOUNDS", 0.0)
+    catalogue, bandit = Catalogue(range(9), np.arange(9.0)[:, np.newaxis], combine=combine), Bandit(Optimist(), 1)
+    bandit.learn([1.0], 1.0)
+    with pytest.raises(InvalidInput, match=sentence):
+        bandit.choose_from(catalogue, [1.0])

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, Catalogue, Optimist, Policy
+from glbandits import Bandit, Catalogue, Optimist, Policy, SgdTs, cross_features
 from glbandits.bandit import catalogue_decisions
 from glbandits.records import Floats
 from tests.laws.test_every_policy import VARIANTS, in_groups
@@ -59,12 +59,12 @@ KINDS = [
 ]
 
 
-def assert_same_decision(bandit: Bandit, catalogue: Catalogue, excluded: list[Any]) -> Any:
+def assert_same_decision(bandit: Bandit, catalogue: Catalogue, excluded: list[Any], context: Any = None) -> Any:
     """Compare a decision from the catalogue with that of an equal bandit on the features; returns the arm."""
     rows = [catalogue.row(arm) for arm in catalogue if arm not in excluded]
-    other, features = bandit.copy(), np.ascontiguousarray(catalogue.features[rows])
+    other, features = bandit.copy(), catalogue.combined(np.ascontiguousarray(catalogue.features[rows]), context)
     exact, of_features = (
-        bandit.exact_probabilities_from(catalogue, excluded=excluded),
+        bandit.exact_probabilities_from(catalogue, context, excluded=excluded),
         other.exact_probabilities(features),
     )
     if of_features is None:
@@ -75,7 +75,7 @@ def assert_same_decision(bandit: Bandit, catalogue: Catalogue, excluded: list[An
         expected[rows] = of_features
         np.testing.assert_allclose(exact, expected, rtol=0.0, atol=1e-12)
         assert ((exact > 0.0) == (expected > 0.0)).all()
-    arm = bandit.choose_from(catalogue, excluded=excluded)
+    arm = bandit.choose_from(catalogue, context, excluded=excluded)
     assert catalogue.row(arm) == rows[other.choose(features)]
     return arm
 
@@ -116,3 +116,15 @@ def test_optimist_decides_as_on_the_matrix_of_any_features(make: Any, link: str)
 @pytest.mark.parametrize("policy", [Optimist(floor=0.3), Optimist(half_life=10), Optimist(half_life="auto", floor=0.1)])
 def test_optimist_with_settings_decides_as_on_the_matrix(policy: Policy) -> None:
     play(policy, normal_features, seed=5, rounds=300)
+
+
+@pytest.mark.parametrize("context_dim", [2, 25])  # one block of features, and several
+@pytest.mark.parametrize("policy", [Optimist(), Optimist(link="identity", floor=0.2), SgdTs(block_length=20)])
+def test_decisions_in_contexts_are_those_on_the_matrix(policy: Policy, context_dim: int) -> None:
+    rng = np.random.default_rng(1)
+    bandit = Bandit(policy, DIM + context_dim + DIM * context_dim, seed=1)
+    catalogue = Catalogue(range(200), rng.normal(size=(200, DIM)), combine=cross_features)
+    for _ in range(100):
+        context = rng.normal(size=context_dim)
+        arm = assert_same_decision(bandit, catalogue, [1, 2, 3], context)
+        bandit.learn(catalogue.features_for(arm, context), float(rng.integers(2)))

@@ -1,7 +1,7 @@
 """The online API."""
 
 from glbandits.bandit.bandit import Bandit
-from glbandits.bandit.catalogue import Catalogue
+from glbandits.bandit.catalogue import Catalogue, cross_features
 from glbandits.bandit.entries import compile_policy
 
-__all__ = ["Bandit", "Catalogue", "compile_policy"]
+__all__ = ["Bandit", "Catalogue", "compile_policy", "cross_features"]

@@ -77,7 +77,8 @@ class ArmBounds:
     def _may_win(self, rule: BonusRule, allowed: Ints | None) -> Ints:
         packed, count = self._catalogue.packed, len(self._catalogue)
         level_error = largest_error(self._catalogue.dim) * float(np.linalg.norm(rule.theta * packed.units[:-1]))
-        variance_error = ABSOLUTE_MARGIN * float(np.trace(self._covariance))
+        level_error += ABSOLUTE_MARGIN * float(np.linalg.norm(rule.level_sizes * packed.units))
+        variance_error = ABSOLUTE_MARGIN * float(rule.variance_sizes @ packed.units**2)
         lowest, highest = self._lowest[:count], self._highest[:count]
         # A tangent is above the logarithm, and takes a tenth of its time.
         tangent = rule.information / (1.0 + rule.information * self._typical_variance)

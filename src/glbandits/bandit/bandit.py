@@ -20,7 +20,14 @@ from glbandits.bandit.entries import (
     learn_recipe,
     probabilities_recipe,
 )
-from glbandits.bandit.input_checks import as_floats, check_usable, checked_arms, checked_features, is_usable
+from glbandits.bandit.input_checks import (
+    as_floats,
+    check_usable,
+    checked_arms,
+    checked_features,
+    checked_reward,
+    is_usable,
+)
 from glbandits.bandit.model_file import model_bytes, parse_model, read_model, write_model
 from glbandits.compilation import EntryPoint, entry_point
 from glbandits.errors import LARGEST, InvalidInput, whole
@@ -33,7 +40,6 @@ from glbandits.records import Floats, Generator
 
 FIRST_PROBE_STREAM = np.uint64(1)
 """The streams of random numbers that estimate probabilities, so that asking for them changes no decision."""
-
 
 ROWS_WORTH_WAITING = 2000
 """Rows of a batch for which waiting some seconds for machine code is quicker than learning them in plain Python."""
@@ -108,11 +114,11 @@ class Bandit:
     def learn(self, x: ArrayLike, reward: float) -> None:
         """Learn the reward of an arm with features `x` (dim,), which need not be the last one chosen."""
         if type(x) is not np.ndarray or not isinstance(reward, (float, int)):
-            x, reward = checked_features(x, self.dim), self._checked_reward(reward)
+            x, reward = checked_features(x, self.dim), checked_reward(self._link, reward)
         try:
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except (InvalidInput, TypeError):
-            x, reward = checked_features(x, self.dim), self._checked_reward(reward)
+            x, reward = checked_features(x, self.dim), checked_reward(self._link, reward)
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except IndexError as error:
             raise out_of_range(self.policy, "learn") from error
@@ -128,7 +134,7 @@ class Bandit:
             )
         check_usable("features", X)
         for reward in y[(y < self._link.lowest_reward) | (y > self._link.highest_reward) | ~(np.abs(y) <= LARGEST)]:
-            self._checked_reward(reward)
+            checked_reward(self._link, reward)
         batch = entry_point(learn_batch_recipe, *self._key)
         batch.start()
         before = (self._state.copy(), self._rng.copy())
@@ -183,21 +189,28 @@ class Bandit:
         return out if exact else None
 
     def choose_from(
-        self, catalogue: Catalogue, *, only: Iterable[Hashable] | None = None, excluded: Iterable[Hashable] = ()
+        self,
+        catalogue: Catalogue,
+        context: ArrayLike | None = None,
+        *,
+        only: Iterable[Hashable] | None = None,
+        excluded: Iterable[Hashable] = (),
     ) -> Any:
-        """The id of the arm to pull: the arm that `choose(catalogue.features)` gives, but faster.
+        """The id of the arm to pull: the arm that `choose` gives on the features of all arms, but faster.
 
         Args:
-            catalogue: arms with `dim` features.
+            catalogue: the arms.
+            context: what `combine` of the catalogue takes; None if the catalogue has no `combine`.
             only: ids among which to choose, which must be in the catalogue; all of them without it.
             excluded: ids that are not chosen; those that are not in the catalogue are ignored.
         """
         allowed = allowed_rows(catalogue, only, excluded)
-        return catalogue.id_of(self._decisions(catalogue).choose(self._state, self._rng, allowed))
+        return catalogue.id_of(self._decisions(catalogue).choose(self._state, self._rng, context, allowed))
 
     def probabilities_from(
         self,
         catalogue: Catalogue,
+        context: ArrayLike | None = None,
         *,
         only: Iterable[Hashable] | None = None,
         excluded: Iterable[Hashable] = (),
@@ -208,26 +221,30 @@ class Bandit:
         As `probabilities`, it is an estimate where the policy's rule has no exact form. That takes as long as `draws`
         decisions.
         """
-        exact = self.exact_probabilities_from(catalogue, only=only, excluded=excluded)
+        exact = self.exact_probabilities_from(catalogue, context, only=only, excluded=excluded)
         if exact is not None:
             return exact
-        allowed, draws = allowed_rows(catalogue, only, excluded), whole("draws", draws, at_least=1)
-        rows = np.arange(len(catalogue)) if allowed is None else allowed
-        probabilities = np.zeros(len(catalogue))
-        probabilities[rows] = self._estimated_probabilities(catalogue.features[rows], draws)
+        allowed, decisions = allowed_rows(catalogue, only, excluded), self._decisions(catalogue)
+        arms, probabilities = decisions.arms(allowed, context), np.zeros(len(catalogue))
+        draws = whole("draws", draws, at_least=1)
+        probabilities[... if allowed is None else allowed] = self._estimated_probabilities(arms, draws)
         return probabilities
 
     def exact_probabilities_from(
-        self, catalogue: Catalogue, *, only: Iterable[Hashable] | None = None, excluded: Iterable[Hashable] = ()
+        self,
+        catalogue: Catalogue,
+        context: ArrayLike | None = None,
+        *,
+        only: Iterable[Hashable] | None = None,
+        excluded: Iterable[Hashable] = (),
     ) -> Floats | None:
         """As `probabilities_from`, but only if the policy's rule has an exact form; None if it has none."""
         allowed = allowed_rows(catalogue, only, excluded)
-        return self._decisions(catalogue).exact_probabilities(self._state, allowed)
+        return self._decisions(catalogue).exact_probabilities(self._state, context, allowed)
 
     def _decisions(self, catalogue: Catalogue) -> CatalogueDecisions:
-        if catalogue not in self._catalogues:
-            self._catalogues[catalogue] = CatalogueDecisions(self.policy, self.dim, self._key, catalogue)
-        return self._catalogues[catalogue]
+        decisions = self._catalogues.get(catalogue) or CatalogueDecisions(self.policy, self.dim, self._key, catalogue)
+        return self._catalogues.setdefault(catalogue, decisions)
 
     def coefficients(self) -> Coefficients | None:
         """A copy of the point estimate by which the policy scores arms, or None if the policy has no single one.
@@ -286,11 +303,3 @@ class Bandit:
 
     def __repr__(self) -> str:
         return f"Bandit({self.policy!r}, dim={self.dim})"
-
-    def _checked_reward(self, reward: float) -> float:
-        checked = as_floats("reward", reward)
-        if checked.ndim != 0:
-            raise InvalidInput(f"reward must be one number; got {reward!r}")
-        self._link.check_reward(float(checked))
-        check_usable("reward", checked)
-        return float(checked)

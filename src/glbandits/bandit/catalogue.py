@@ -1,7 +1,7 @@
 """Catalogue: arms that are stored once and referred to by an id."""
 
-from collections.abc import Hashable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,21 @@ from glbandits.bandit.packed_arms import PackedArms
 from glbandits.errors import InvalidInput
 from glbandits.records import Floats, Ints
 
+Combine: TypeAlias = Callable[[Floats, Floats], ArrayLike]
+"""From the features of arms, (n, dim), and a context to the features that a bandit sees, (n, its dim)."""
+SAMPLE = 16
+"""Arms, about, on which it is checked that a function is linear."""
+
+
+def cross_features(features: Floats, context: Floats) -> Floats:
+    """The features of arms, those of the context, and all products of the two: (n, p + q + p q).
+
+    >>> cross_features(np.array([[1.0, 2.0]]), np.array([3.0]))
+    array([[1., 2., 3., 3., 6.]])
+    """
+    products = (features[:, :, np.newaxis] * context).reshape(len(features), -1)
+    return np.concatenate([features, np.tile(context, (len(features), 1)), products], axis=1)
+
 
 class Catalogue:
     """Arms with their ids and features, stored once for many decisions: see `Bandit.choose_from`.
@@ -18,9 +33,13 @@ class Catalogue:
     Arms are added and retired between decisions. The order of rows is that of adding, except that the last row takes
     the place of one that is retired. Not for use by several threads at the same time.
 
+    With `combine` the arms have features of their own here, and the bandit sees those of the arm in a context.
+
     Args:
         ids: the name of each arm: text, a number or anything else that can be the key of a dict.
         features: (K, dim), a row for each id. With `np.empty((0, dim))` the catalogue starts empty.
+        combine: gives the features that the bandit sees, (n, its dim), from those of n arms and a context. It must be
+            linear in the features of an arm, apart from a constant: `cross_features` is.
 
     >>> from glbandits import Bandit, Catalogue, Optimist
     >>> catalogue = Catalogue(["news", "sports"], [[1.0, 0.0], [0.0, 1.0]])
@@ -35,11 +54,11 @@ class Catalogue:
     >>> bandit.learn(catalogue[arm], reward=1.0)
     """
 
-    def __init__(self, ids: Iterable[Hashable], features: ArrayLike) -> None:
+    def __init__(self, ids: Iterable[Hashable], features: ArrayLike, combine: Combine | None = None) -> None:
         rows = as_floats("features", features)
         if rows.ndim != 2:
             raise InvalidInput(f"features must have shape (K, dim), a row for each id; got {rows.shape}")
-        self.dim = int(rows.shape[1])
+        self.dim, self._combine = int(rows.shape[1]), combine
         self._ids: list[Hashable] = []
         self._rows: dict[Hashable, int] = {}
         self._features = np.empty((0, self.dim))
@@ -64,6 +83,44 @@ class Catalogue:
         """A copy of the features of an arm. Raises InvalidInput if the id is unknown."""
         features: Floats = self._features[self.row(arm)].copy()
         return features
+
+    def features_for(self, arm: Hashable, context: ArrayLike | None = None) -> Floats:
+        """The features of an arm in a context, as the bandit learns them."""
+        features: Floats = self.combined(self[arm][np.newaxis], context)[0]
+        return features
+
+    def combined(self, rows: Floats, context: ArrayLike | None) -> Floats:
+        """The features that the bandit sees of arms with these features, in a context.
+
+        Raises InvalidInput if a context is missing, or if there is one and no `combine`.
+        """
+        if (context is None) != (self._combine is None):
+            needed = "must be None without combine" if self._combine is None else "is needed, because it has combine"
+            raise InvalidInput(f"context of a catalogue {needed}; got {repr(context)[:80]}")
+        if self._combine is None:
+            return rows
+        combined = as_floats("combine(features, context)", self._combine(rows, as_floats("context", context)))  # type: ignore[arg-type]
+        if combined.ndim != 2 or len(combined) != len(rows):
+            raise InvalidInput(f"combine must give a row for each of the {len(rows)} arms; got shape {combined.shape}")
+        check_usable("combine(features, context)", combined)
+        return combined
+
+    def combining_matrix(self, context: ArrayLike) -> Floats:
+        """The matrix that turns (features, 1) of any arm into (combined features, 1) in this context.
+
+        Raises InvalidInput if `combine` is not linear in some of the arms.
+        """
+        sample = self.features[:: max(1, len(self) // SAMPLE)]
+        units = np.maximum(np.abs(sample).max(axis=0), 1e-100)
+        rows = self.combined(np.vstack([np.zeros(self.dim), np.diag(units), sample]), context)
+        constant, combined = rows[0], rows[1 + self.dim :]
+        slopes = (rows[1 : 1 + self.dim] - constant) / units[:, np.newaxis]
+        matrix = np.zeros((rows.shape[1] + 1, self.dim + 1))
+        matrix[:-1, :-1], matrix[:-1, -1], matrix[-1, -1] = slopes.T, constant, 1.0
+        sizes = np.abs(sample) @ np.abs(slopes) + np.abs(constant)
+        if (np.abs(combined - (sample @ slopes + constant)) > 1e-9 * sizes).any():
+            raise InvalidInput("combine must be linear in the features of an arm, apart from a constant; it is not")
+        return matrix
 
     def __repr__(self) -> str:
         return f"Catalogue({len(self)} arms, dim={self.dim})"

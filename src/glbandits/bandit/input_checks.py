@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from glbandits.bandit.entries import arms_check
 from glbandits.errors import LARGEST, InvalidInput
+from glbandits.maths.links import Link
 from glbandits.records import Floats
 
 
@@ -53,6 +54,16 @@ def checked_features(x: ArrayLike, dim: int) -> Floats:
         raise InvalidInput(f"x must have shape ({dim},), the features of one arm; got {checked.shape}")
     check_usable("x", checked)
     return checked
+
+
+def checked_reward(link: Link, reward: float) -> float:
+    """The reward as a float that the link accepts; an error if it is none."""
+    checked = as_floats("reward", reward)
+    if checked.ndim != 0:
+        raise InvalidInput(f"reward must be one number; got {reward!r}")
+    link.check_reward(float(checked))
+    check_usable("reward", checked)
+    return float(checked)
 
 
 def is_usable(arms: ArrayLike, dim: int) -> TypeGuard[Floats]:

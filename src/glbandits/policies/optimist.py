@@ -50,6 +50,8 @@ LEAST_BONUS, LARGEST_BONUS = 0.6, 1.1
 ROUNDS_AHEAD = 1000.0
 """Rounds for which exploring should pay, at least. The bonus of an arm falls when it is known well for so many."""
 
+LARGEST_RULE = 1024
+"""Features up to which `bonus_rule` is given: it has their whole covariance matrix."""
 ROUNDING = 1e-9
 """Relative margin of a computed upper bound, so that rounding cannot make it too small."""
 
@@ -135,14 +137,14 @@ class Optimist(Policy):
         return super().coefficients(active_copy(state) if self.half_life == "auto" else state, dim)
 
     def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
-        """The rule after the first reward, as long as the covariance is exact."""
+        """The rule after the first reward, unless there are very many features."""
         state = active_copy(state) if self.half_life == "auto" else state
-        if state[COUNT] == 0.0 or dim > LARGEST_BLOCK:
+        if state[COUNT] == 0.0 or dim > LARGEST_RULE:
             return None
         sigma = noise_scale(state, self.noise(dim))
-        return BonusRule(
-            theta=mean_of(state, dim).copy(),
-            covariance=joint_covariance(state, dim),
+        return BonusRule.of(
+            mean_of(state, dim).copy(),
+            joint_covariance(state, dim),
             information=information(state, dim),
             low=LEAST_BONUS * sigma,
             high=LARGEST_BONUS * sigma,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from glbandits.maths.feature_blocks import add_variances, block_matrix
+from glbandits.maths.feature_blocks import add_variances, block_end, block_matrix
 from glbandits.numba_support import jittable
 from glbandits.policy_bases.self_scaling_posterior import INTERCEPT_PRECISION, blocks_at, coupling_of, mean_of
 from glbandits.records import Floats
@@ -12,10 +12,14 @@ SMALL = 16
 
 
 def joint_covariance(state: Floats, dim: int) -> Floats:
-    """The covariance of theta and the intercept, in this order, (dim + 1, dim + 1); for a state with one block."""
+    """The covariance of theta and the intercept, in this order, (dim + 1, dim + 1)."""
     coupling = np.append(-coupling_of(state, dim), 1.0)
     covariance: Floats = np.outer(coupling, coupling) / state[INTERCEPT_PRECISION]
-    covariance[:dim, :dim] += block_matrix(state, blocks_at(dim))
+    start = blocks_at(dim)
+    while start < state.shape[0]:
+        members = state[start + 1 : start + 1 + int(state[start])].astype(np.int64)
+        covariance[np.ix_(members, members)] += block_matrix(state, start)
+        start = block_end(state, start)
     return covariance
 
 
