@@ -18,7 +18,7 @@ from glbandits.compilation import entry_point
 from glbandits.maths.arm_panels import WIDTH, largest_error, pack_columns
 from glbandits.maths.low_rank import factor_of_bound, factor_of_decrease, largest_growth, no_decrease
 from glbandits.policy import BonusRule
-from glbandits.records import Floats, Ints
+from glbandits.records import Bools, Floats, Ints
 
 LARGEST_RANK = 16
 """Rewards between two decisions up to which bounds are updated; after more they are computed again."""
@@ -89,25 +89,27 @@ class ArmBounds:
             *(lowest, highest),
         )
         if allowed is None:
-            rows = self._undominated(rule, np.arange(count), lowest, highest)
+            rows = np.flatnonzero(self._may_beat(rule, int(highest.argmax()), lowest, highest))
         else:
-            rows = self._undominated(rule, allowed, lowest[allowed], highest[allowed])
+            best = int(allowed[highest[allowed].argmax()])
+            rows = allowed[self._may_beat(rule, best, lowest[allowed], highest[allowed])]
         levels = self._levels[rows] + level_error * packed.norms[rows]
         variances = self._variances[rows] + variance_error * packed.norms[rows] ** 2
         bonuses = np.sqrt(variances * (np.log1p(rule.information * variances) + LOGARITHM_MARGIN))
         self._typical_variance = float(variances.mean())
-        return self._undominated(rule, rows, levels + rule.low * bonuses, levels + rule.high * bonuses)
-
-    def _undominated(self, rule: BonusRule, rows: Ints, lowest: Floats, highest: Floats) -> Ints:
-        """The rows whose upper line, given by its ends, is not below the line of one of the best arms."""
+        lowest, highest = levels + rule.low * bonuses, levels + rule.high * bonuses
         may_win = np.ones(len(rows), dtype=bool)
         for best in {int(lowest.argmax()), int(highest.argmax()), int((lowest + highest).argmax())}:
-            x = np.append(self._catalogue.features[rows[best]], 1.0)
-            variance = (1.0 - RELATIVE_MARGIN) * float(x @ rule.covariance @ x)
-            bonus = math.sqrt(max(variance * (math.log1p(rule.information * variance) - LOGARITHM_MARGIN), 0.0))
-            level = float(x[:-1] @ rule.theta)
-            may_win &= (lowest >= level + rule.low * bonus) | (highest >= level + rule.high * bonus)
+            may_win &= self._may_beat(rule, int(rows[best]), lowest, highest)
         return rows[may_win]
+
+    def _may_beat(self, rule: BonusRule, row: int, lowest: Floats, highest: Floats) -> Bools:
+        """Whether lines, given by their ends, are not below the line of this row everywhere."""
+        x = np.append(self._catalogue.features[row], 1.0)
+        variance = (1.0 - RELATIVE_MARGIN) * float(x @ rule.covariance @ x)
+        bonus = math.sqrt(max(variance * (math.log1p(rule.information * variance) - LOGARITHM_MARGIN), 0.0))
+        level = float(x[:-1] @ rule.theta)
+        return (lowest >= level + rule.low * bonus) | (highest >= level + rule.high * bonus)
 
     def _update(self, rule: BonusRule) -> None:
         """Bring levels and variances up to date with the rule and the catalogue."""
@@ -129,40 +131,29 @@ class ArmBounds:
             self._refresh_all(rule)
             return
         self._is_enlarged = self._is_enlarged or len(decrease[0]) == 0
-        columns, remainder = decrease
-        squares = self._scanned(np.vstack([theta, columns]), -largest_error(self._catalogue.dim), 0, panels)
-        variances = self._variances[: len(squares)]
-        variances *= max(growth, 1.0)
-        variances -= squares
-        np.maximum(variances, 0.0, out=variances)
-        variances += remainder * packed.norms[: len(squares)] ** 2
+        self._scan_panels(np.vstack([theta, decrease[0]]), 0, panels, max(growth, 1.0), decrease[1])
         refreshed = np.vstack([theta, factor_of_bound(covariance).T])
         for panel in np.unique(changed // WIDTH):
-            self._refresh(refreshed, int(panel), int(panel) + 1)
+            self._scan_panels(refreshed, int(panel), int(panel) + 1)
         first = self._next_panel if self._next_panel < panels else 0
         self._next_panel = min(first + -(-panels // REFRESHED_SHARE), panels)
-        self._refresh(refreshed, first, self._next_panel)
+        self._scan_panels(refreshed, first, self._next_panel)
 
     def _refresh_all(self, rule: BonusRule) -> None:
         """Compute the bounds of all arms."""
         theta = np.append(rule.theta * self._catalogue.packed.units[:-1], 0.0)
         columns = np.vstack([theta, factor_of_bound(self._covariance).T])
-        self._refresh(columns, 0, -(-len(self._catalogue) // WIDTH))
+        self._scan_panels(columns, 0, -(-len(self._catalogue) // WIDTH))
         self._is_enlarged = False
 
-    def _refresh(self, columns: Floats, first: int, end: int) -> None:
-        """Compute the bounds of some panels from the columns of the covariance."""
-        squares = self._scanned(columns, largest_error(self._catalogue.dim), first, end)
-        self._variances[first * WIDTH : end * WIDTH] = squares
-
-    def _scanned(self, columns: Floats, error: float, first: int, end: int) -> Floats:
-        """Write levels by the first column; return the sums of squares of the others, with this error added to each."""
+    def _scan_panels(self, columns: Floats, first: int, end: int, growth: float = 0.0, remainder: float = 0.0) -> None:
+        """Update the bounds of some panels, or compute them: see `scan_panels`."""
         packed, arms = self._catalogue.packed, slice(first * WIDTH, end * WIDTH)
-        squares = np.empty((end - first) * WIDTH)
         self._scan.call(
-            packed.panels[first:end], packed.norms[arms], *pack_columns(columns), error, self._levels[arms], squares
+            *(packed.panels[first:end], packed.norms[arms], *pack_columns(columns)),
+            *(largest_error(self._catalogue.dim), growth, remainder),
+            *(self._levels[arms], self._variances[arms]),
         )
-        return squares
 
 
 def _same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:

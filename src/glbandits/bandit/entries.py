@@ -191,13 +191,15 @@ def scan_panels_recipe() -> Recipe:
         starts: Ints,
         sizes: Floats,
         error: float,
-        products: Floats,
-        squares: Floats,
+        growth: float,
+        remainder: float,
+        levels: Floats,
+        variances: Floats,
     ) -> None:
-        scan_panels(panels, norms, directions, starts, sizes, error, products, squares)
+        scan_panels(panels, norms, directions, starts, sizes, error, growth, remainder, levels, variances)
 
     signature = types.void(
-        READ_PANELS, READ_VECTOR, READ_SINGLES, READ_INTS, READ_VECTOR, types.float64, VECTOR, VECTOR
+        *(READ_PANELS, READ_VECTOR, READ_SINGLES, READ_INTS, READ_VECTOR), *[types.float64] * 3, VECTOR, VECTOR
     )
     return Recipe(scan, signature, "scan of a catalogue", work=_always_long)
 

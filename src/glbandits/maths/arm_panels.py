@@ -60,14 +60,19 @@ def scan_panels(
     starts: Ints,
     sizes: Floats,
     error: float,
-    products: Floats,
-    squares: Floats,
+    growth: float,
+    remainder: float,
+    levels: Floats,
+    variances: Floats,
 ) -> None:
-    """For each arm x write x'c of the first column c, and the sum of (|x'c| + error |x||c|)^2 of the other columns.
+    """For each arm x write x'c of the first column c as its level, and bring an upper bound of its variance up to date.
 
-    A column is a size times a direction; the last entry of a direction belongs to the constant, and those before its
-    start are 0. With a negative error, sums below 0 count as 0. `norms` are |x| with the constant.
+    The squares of the other columns are the variance itself if `growth` is 0. Else they are what the variance has lost
+    after it grew by this factor. The bound includes an error relative to |x||c| for each column, and the remainder
+    relative to |x|^2. A column is a size times a direction; the last entry of a direction belongs to the constant, and
+    those before its start are 0. `norms` are |x| with the constant.
     """
+    sign = 1.0 if growth == 0.0 else -1.0
     features = panels.shape[1]
     sums, totals = np.empty(WIDTH, dtype=np.float32), np.empty(WIDTH)
     for p in range(panels.shape[0]):
@@ -87,13 +92,14 @@ def scan_panels(
                     )
             if j == 0:
                 for k in range(WIDTH):
-                    products[p * WIDTH + k] = sizes[0] * float(sums[k])
+                    levels[p * WIDTH + k] = sizes[0] * float(sums[k])
             else:
                 for k in range(WIDTH):
-                    product = sizes[j] * max(abs(float(sums[k])) + error * norms[p * WIDTH + k], 0.0)
+                    product = sizes[j] * max(abs(float(sums[k])) + sign * error * norms[p * WIDTH + k], 0.0)
                     totals[k] += product * product
         for k in range(WIDTH):
-            squares[p * WIDTH + k] = totals[k]
+            a = p * WIDTH + k
+            variances[a] = max(growth * variances[a] + sign * totals[k], 0.0) + remainder * norms[a] * norms[a]
 
 
 @jittable
