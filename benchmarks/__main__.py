@@ -17,6 +17,7 @@ NAMES = (
     "run_time",
     "online",
     "growth",
+    "catalogue",
     "default_policy",
     "drift",
     "defaults",

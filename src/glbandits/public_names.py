@@ -1,6 +1,6 @@
 """The names that `from glbandits import ...` offers. `glbandits` imports this module on first use."""
 
-from glbandits.bandit import Bandit
+from glbandits.bandit import Bandit, Catalogue, cross_features
 from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
 from glbandits.features import FeatureMap
 from glbandits.maths.links import LINKS, Link
@@ -13,6 +13,7 @@ from glbandits.version import __version__
 __all__ = [
     "LINKS",
     "Bandit",
+    "Catalogue",
     "Coefficients",
     "FeatureMap",
     "GlbanditsError",
@@ -23,5 +24,6 @@ __all__ = [
     "UnknownName",
     "__version__",
     "as_sparse_rows",
+    "cross_features",
 ]
 __all__ += _policies

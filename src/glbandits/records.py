@@ -10,6 +10,7 @@ from glbandits.errors import InvalidInput
 
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
+Bools: TypeAlias = NDArray[np.bool_]
 Generator: TypeAlias = NDArray[np.uint64]
 """The state of a random generator: key, stream and counter (see `maths.philox`)."""
 

@@ -1,6 +1,7 @@
 """The online API."""
 
 from glbandits.bandit.bandit import Bandit
+from glbandits.bandit.catalogue import Catalogue, cross_features
 from glbandits.bandit.inputs import compile_policy
 
-__all__ = ["Bandit", "compile_policy"]
+__all__ = ["Bandit", "Catalogue", "compile_policy", "cross_features"]

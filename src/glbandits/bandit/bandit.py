@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Hashable, Iterable
 from os import PathLike
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs, as_floats, check_usable
+from glbandits.bandit.catalogue import Catalogue
+from glbandits.bandit.catalogue_decisions import CatalogueDecisions, allowed_rows
+from glbandits.bandit.input_checks import as_floats, checked_reward
+from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
 from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.rows import Rows, dim_of, encoded_row, encoded_rows
 from glbandits.errors import LARGEST, InvalidInput, whole
@@ -80,6 +85,7 @@ class Bandit:
         self._kind, self._choose, self._learn = kind.kind, self._inputs.choose, self._inputs.learn
         self._choose.start()
         self._learn.start()
+        self._catalogues: WeakKeyDictionary[Catalogue, CatalogueDecisions] = WeakKeyDictionary()
 
     @property
     def sparse(self) -> bool:
@@ -118,11 +124,11 @@ class Bandit:
     def learn(self, x: Rows, reward: float) -> None:
         """Learn the reward of an arm with features `x` (dim,), which need not be the last one chosen."""
         if type(x) is not self._kind or not isinstance(reward, (float, int)):
-            x, reward = self._features_of_one(x), self._checked_reward(reward)
+            x, reward = self._features_of_one(x), checked_reward(self._link, reward)
         try:
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except (InvalidInput, TypeError):
-            x, reward = self._features_of_one(x), self._checked_reward(reward)
+            x, reward = self._features_of_one(x), checked_reward(self._link, reward)
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except IndexError as error:
             raise out_of_range(self.policy, "learn") from error
@@ -136,7 +142,7 @@ class Bandit:
             raise InvalidInput(f"rewards must have shape (n,), one for each row of features; got {y.shape}")
         X = self._inputs.rows(encoded_rows(self.features, features, sparse=self.sparse), y.size)
         for reward in y[(y < self._link.lowest_reward) | (y > self._link.highest_reward) | ~(np.abs(y) <= LARGEST)]:
-            self._checked_reward(reward)
+            checked_reward(self._link, reward)
         batch = self._inputs.batch()
         batch.start()
         before = (self._state.copy(), self._rng.copy())
@@ -171,12 +177,13 @@ class Bandit:
         checked = self._arms(arms)
         draws = whole("draws", draws, at_least=1)
         exact = self._exact_probabilities(checked)
-        if exact is not None:
-            return exact
+        return self._estimated_probabilities(checked, draws) if exact is None else exact
+
+    def _estimated_probabilities(self, arms: Any, draws: int) -> Floats:
         # A stream for each moment, so that the errors of one estimate are not those of the next.
         probe = np.array([self._rng[KEY], FIRST_PROBE_STREAM + self._rng[COUNTER], 0], dtype=np.uint64)
         frequencies = self._inputs.frequencies().call
-        estimate: Floats = frequencies(self._state, self._settings, self.dim, checked, probe, draws)
+        estimate: Floats = frequencies(self._state, self._settings, self.dim, arms, probe, draws)
         return estimate
 
     def exact_probabilities(self, arms: Rows) -> Floats | None:
@@ -187,6 +194,70 @@ class Bandit:
         out = np.empty(self._inputs.count(arms))
         exact = self._inputs.probabilities().call(self._state, self._settings, self.dim, arms, out)
         return out if exact else None
+
+    def choose_from(
+        self,
+        catalogue: Catalogue,
+        context: ArrayLike | None = None,
+        *,
+        only: Iterable[Hashable] | None = None,
+        excluded: Iterable[Hashable] = (),
+    ) -> Any:
+        """The id of the arm to pull: the arm that `choose` gives on the features of all arms, but faster.
+
+        Args:
+            catalogue: the arms.
+            context: what `combine` of the catalogue takes; None if the catalogue has no `combine`.
+            only: ids among which to choose, which must be in the catalogue; all of them without it.
+            excluded: ids that are not chosen; those that are not in the catalogue are ignored.
+        """
+        allowed = allowed_rows(catalogue, only, excluded)
+        return catalogue.id_of(self._decisions(catalogue).choose(self._state, self._rng, context, allowed))
+
+    def probabilities_from(
+        self,
+        catalogue: Catalogue,
+        context: ArrayLike | None = None,
+        *,
+        only: Iterable[Hashable] | None = None,
+        excluded: Iterable[Hashable] = (),
+        draws: int = 10_000,
+    ) -> Floats:
+        """The probability of each arm that the next `choose_from` gives it, in the order of `catalogue.ids`.
+
+        As `probabilities`, it is an estimate where the policy's rule has no exact form. That takes as long as `draws`
+        decisions.
+        """
+        exact = self.exact_probabilities_from(catalogue, context, only=only, excluded=excluded)
+        if exact is not None:
+            return exact
+        allowed, decisions = allowed_rows(catalogue, only, excluded), self._decisions(catalogue)
+        arms, probabilities = decisions.arms(allowed, context), np.zeros(len(catalogue))
+        draws = whole("draws", draws, at_least=1)
+        probabilities[... if allowed is None else allowed] = self._estimated_probabilities(arms, draws)
+        return probabilities
+
+    def exact_probabilities_from(
+        self,
+        catalogue: Catalogue,
+        context: ArrayLike | None = None,
+        *,
+        only: Iterable[Hashable] | None = None,
+        excluded: Iterable[Hashable] = (),
+    ) -> Floats | None:
+        """As `probabilities_from`, but only if the policy's rule has an exact form; None if it has none."""
+        allowed = allowed_rows(catalogue, only, excluded)
+        return self._decisions(catalogue).exact_probabilities(self._state, context, allowed)
+
+    def _decisions(self, catalogue: Catalogue) -> CatalogueDecisions:
+        if self.sparse:
+            raise InvalidInput(
+                "a catalogue holds dense features, but this Bandit is sparse; make it with sparse=False."
+            )
+        if catalogue not in self._catalogues:
+            key = self.policy.implementation(self.dim), self._link
+            self._catalogues[catalogue] = CatalogueDecisions(self.policy, self.dim, key, catalogue)
+        return self._catalogues[catalogue]
 
     def coefficients(self) -> Coefficients | None:
         """A copy of the point estimate by which the policy scores arms, or None if the policy has no single one.
@@ -253,11 +324,3 @@ class Bandit:
 
     def _features_of_one(self, x: Rows) -> Any:
         return self._inputs.features(encoded_row(self.features, x, sparse=self.sparse))
-
-    def _checked_reward(self, reward: float) -> float:
-        checked = as_floats("reward", reward)
-        if checked.ndim != 0:
-            raise InvalidInput(f"reward must be one number; got {reward!r}")
-        check_usable("reward", checked)
-        self._link.check_reward(float(checked))
-        return float(checked)

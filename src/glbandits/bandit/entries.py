@@ -12,12 +12,16 @@ from numba import types
 
 from glbandits.compilation import EntryPoint, Recipe, entry_point
 from glbandits.errors import LARGEST, InvalidInput
+from glbandits.maths.arm_panels import Singles, bound_scores, scan_panels
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.vectors import uniform_mass
 from glbandits.numba_support import (
     GENERATOR,
     OPTIONAL_VECTOR,
+    READ_INTS,
     READ_MATRIX,
+    READ_PANELS,
+    READ_SINGLES,
     READ_VECTOR,
     VECTOR,
     borrowed,
@@ -25,7 +29,7 @@ from glbandits.numba_support import (
 )
 from glbandits.policy import Policy
 from glbandits.policy.checked import checked_arm, policy_functions, state_array, truth
-from glbandits.records import Floats, Generator
+from glbandits.records import Floats, Generator, Ints
 
 
 @jittable
@@ -67,6 +71,21 @@ def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
 
     signature = types.int64(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, GENERATOR)
     return policy_recipe(choose, signature, policy, link, nogil=False, work=_work_of_choosing)
+
+
+def choose_stored_recipe(policy: type[Policy], link: Link) -> Recipe:
+    """`choose` on arms that were checked when they were stored."""
+    policy_choose, _, _, unpack, name = policy_functions(policy)
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def choose_stored(state: Floats, settings: Floats, dim: int, arms: Floats, rng: Generator) -> int:
+        if arms.shape[0] == 0 or arms.shape[1] != dim:
+            raise InvalidInput
+        functions = LinkFunctions(mean, slope, antiderivative)
+        return checked_arm(policy_choose(state, unpack(settings), borrowed(arms), rng, functions), arms.shape[0], name)
+
+    signature = types.int64(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, GENERATOR)
+    return policy_recipe(choose_stored, signature, policy, link, more=", catalogue", work=_work_of_choosing)
 
 
 def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
@@ -160,6 +179,51 @@ def arms_check_recipe() -> Recipe:
 def arms_check() -> EntryPoint:
     """The entry point that checks arms."""
     return entry_point(arms_check_recipe)
+
+
+def scan_panels_recipe() -> Recipe:
+    """`scan_panels`."""
+
+    def scan(
+        panels: Singles,
+        norms: Floats,
+        directions: Singles,
+        starts: Ints,
+        sizes: Floats,
+        error: float,
+        growth: float,
+        remainder: float,
+        levels: Floats,
+        variances: Floats,
+    ) -> None:
+        scan_panels(panels, norms, directions, starts, sizes, error, growth, remainder, levels, variances)
+
+    signature = types.void(
+        *(READ_PANELS, READ_VECTOR, READ_SINGLES, READ_INTS, READ_VECTOR), *[types.float64] * 3, VECTOR, VECTOR
+    )
+    return Recipe(scan, signature, "scan of a catalogue", work=_always_long)
+
+
+def bound_scores_recipe() -> Recipe:
+    """`bound_scores`."""
+
+    def bound(
+        levels: Floats,
+        variances: Floats,
+        norms: Floats,
+        level_error: float,
+        variance_error: float,
+        offset: float,
+        slope: float,
+        low: float,
+        high: float,
+        lowest: Floats,
+        highest: Floats,
+    ) -> None:
+        bound_scores(levels, variances, norms, level_error, variance_error, offset, slope, low, high, lowest, highest)
+
+    signature = types.void(*[READ_VECTOR] * 3, *[types.float64] * 6, VECTOR, VECTOR)
+    return Recipe(bound, signature, "bounds of scores", work=_always_long)
 
 
 def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Floats, *_rest: Any) -> float:

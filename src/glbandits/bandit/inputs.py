@@ -6,8 +6,9 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from glbandits.bandit import entries, sparse_entries
+from glbandits.bandit.input_checks import as_floats, check_usable
 from glbandits.compilation import EntryPoint, compile_now, entry_point
-from glbandits.errors import LARGEST, InvalidInput
+from glbandits.errors import InvalidInput
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.policy import Policy
@@ -227,33 +228,6 @@ class RowsCall:
         return self._entry.call(state, settings, dim, indptr, indices, values, *rest)
 
 
-def as_floats(name: str, values: Any) -> Floats:
-    """A contiguous float64 array of real numbers. Text, dates, complex and masked numbers are refused, not bent."""
-    if hasattr(values, "tocsr") or isinstance(values, SparseRows):
-        raise InvalidInput(f"{name} is sparse, but this Bandit is dense; make it with sparse=True, or pass .toarray().")
-    try:
-        given = np.ma.asanyarray(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
-        if np.ma.is_masked(given) or given.dtype.kind not in "biufO":
-            raise InvalidInput(f"{name} must hold plain numbers; got {given.dtype} {repr(values)[:80]}")
-        return np.array(given, dtype=np.float64, order="C")
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{name} must be an array of numbers; NumPy could not make one of it: {error}") from None
-
-
-def check_usable(name: str, values: Floats) -> None:
-    """Raise InvalidInput unless every number is finite and not absurdly large."""
-    bad = ~(np.abs(values) <= LARGEST)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        position = f" at {list(where)}" if where else ""
-        raise InvalidInput(
-            f"{name} must hold finite numbers no larger than {LARGEST:g}; got {values[where]}{position}. "
-            "Fill in or drop missing values first"
-        )
-
-
 def compile_policy(policy: Policy, dim: int, *, sparse: bool = False) -> None:
     """Compile everything that a Bandit with this policy and dimension calls, into the cache on disk."""
     form, source = (sparse_form(policy, dim), sparse_entries) if sparse else (policy, entries)
@@ -266,4 +240,9 @@ def compile_policy(policy: Policy, dim: int, *, sparse: bool = False) -> None:
         source.frequencies_recipe,
     ):
         compile_now(recipe(*key))
-    compile_now(sparse_entries.rows_check_recipe() if sparse else entries.arms_check_recipe())
+    if sparse:
+        compile_now(sparse_entries.rows_check_recipe())
+        return
+    compile_now(entries.choose_stored_recipe(*key))
+    for shared in (entries.arms_check_recipe, entries.scan_panels_recipe, entries.bound_scores_recipe):
+        compile_now(shared())

@@ -10,9 +10,11 @@ from glbandits.maths.feature_blocks import LARGEST_BLOCK, initial_blocks, merge_
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.upper_envelope import uniform_probabilities
+from glbandits.maths.vectors import uniform_mass
 from glbandits.numba_support import jittable
 from glbandits.policy import (
     AnyLink,
+    BonusRule,
     Bounds,
     Coefficients,
     Policy,
@@ -22,7 +24,7 @@ from glbandits.policy import (
     derived,
 )
 from glbandits.policy_bases.half_life_selection import active_copy, are_valid_copies, initial_copies, selects_half_life
-from glbandits.policy_bases.posterior_scores import score_moments
+from glbandits.policy_bases.posterior_scores import joint_covariance, score_moments
 from glbandits.policy_bases.prior_replacement import replace_prior
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
@@ -38,6 +40,7 @@ from glbandits.policy_bases.self_scaling_posterior import (
     intercept_variance,
     is_valid_posterior,
     learn_reward,
+    mean_of,
     presence_at,
     update_feature_stats,
 )  # fmt: skip
@@ -50,6 +53,8 @@ ROUNDS_AHEAD = 1000.0
 
 BLOCKS = 0.0
 """What `settings.covariance` reads as for "blocks"."""
+LARGEST_RULE = 1024
+"""Features up to which `bonus_rule` is given: it has their whole covariance matrix."""
 ROUNDING = 1e-9
 """Relative margin of a computed upper bound, so that rounding cannot make it too small."""
 
@@ -138,6 +143,21 @@ class Optimist(Policy):
         """The posterior means of theta and the intercept, of the copy that takes the decisions if there are several."""
         return super().coefficients(active_copy(state) if self.half_life == "auto" else state, dim)
 
+    def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
+        """The rule after the first reward, unless there are very many features or the covariance is diagonal."""
+        state = active_copy(state) if self.half_life == "auto" else state
+        if state[COUNT] == 0.0 or dim > LARGEST_RULE or self.covariance == "diagonal":
+            return None
+        sigma = noise_scale(state, self.noise(dim))
+        return BonusRule.of(
+            mean_of(state, dim).copy(),
+            joint_covariance(state, dim),
+            information=information(state, dim),
+            low=LEAST_BONUS * sigma,
+            high=LARGEST_BONUS * sigma,
+            floor=self.floor,
+        )
+
     @staticmethod
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """Any arm before the first reward; then the best with a bonus of a random size."""
@@ -146,10 +166,9 @@ class Optimist(Policy):
             return any_index(rng, K)
         levels, variances = np.empty(K), np.empty(K)
         score_moments(state, arms, levels, variances)
-        scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings)
-        return best_with_bonus(
-            levels, variances, information(state, features_counted(state, settings, arms.shape[1])), scale
-        )
+        scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings.noise)
+        features = features_counted(state, settings, arms.shape[1])
+        return best_with_bonus(levels, variances, information(state, features), scale)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
@@ -167,14 +186,14 @@ class Optimist(Policy):
     @staticmethod
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """Exact: from the intervals of Z in which each arm's line is the highest, and the floor."""
-        K = arms.shape[0]
-        floor = 1.0 if state[COUNT] == 0.0 else settings.floor
+        K, floor = arms.shape[0], settings.floor
+        if state[COUNT] == 0.0:
+            uniform_mass(out)
+            return True
         levels, slopes = np.empty(K), np.empty(K)
         score_moments(state, arms, levels, slopes)
-        known, sigma = (
-            information(state, features_counted(state, settings, arms.shape[1])),
-            noise_scale(state, settings),
-        )
+        features, sigma = features_counted(state, settings, arms.shape[1]), noise_scale(state, settings.noise)
+        known = information(state, features)
         for a in range(K):
             slopes[a] = bonus(slopes[a], known)
         # As in `choose`, sigma is a factor of Z: in a product with sigma, different bonuses may become equal.
@@ -208,9 +227,9 @@ def information(state: Floats, features: float) -> float:
 
 
 @jittable
-def noise_scale(state: Floats, settings: Any) -> float:
+def noise_scale(state: Floats, noise: float) -> float:
     """sigma: above 1 if rewards are noisier than the link says; never 0, which tiny rewards might give by underflow."""
-    return max(math.sqrt(dispersion(state, settings.noise)), 1e-300)
+    return max(math.sqrt(dispersion(state, noise)), 1e-300)
 
 
 @jittable

@@ -2,6 +2,7 @@
 
 from glbandits.numba_support import jittable
 from glbandits.policy.base import Grid, Policy, PolicyInfo, unpacker
+from glbandits.policy.bonus_rule import BonusRule
 from glbandits.policy.coefficients import Coefficients
 from glbandits.policy.plain_settings import grid_points, rebuild, settings_of
 from glbandits.policy.settings import (
@@ -19,6 +20,7 @@ from glbandits.policy.state_layout import StateLayout
 
 __all__ = [
     "AnyLink",
+    "BonusRule",
     "Bounds",
     "Coefficients",
     "Grid",

@@ -12,6 +12,7 @@ from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
 from glbandits.maths.vectors import point_mass, uniform_mass
 from glbandits.numba_support import fixed_tuple, jittable
+from glbandits.policy.bonus_rule import BonusRule
 from glbandits.policy.coefficients import Coefficients
 from glbandits.policy.settings import AnyLink, packed_names, packed_settings, validate_settings
 from glbandits.policy.state_layout import StateLayout
@@ -173,6 +174,10 @@ class Policy:
         if theta is None or theta.size != dim:
             return None
         return Coefficients(theta.copy(), float(parts["intercept"][0]) if "intercept" in parts else 0.0)
+
+    def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
+        """The rule of the next decision, if it is a `BonusRule`; None if it is another one."""
+        return None
 
     @staticmethod
     @jittable

@@ -1,6 +1,8 @@
 """The mean and the variance of each arm's score under the posterior of `self_scaling_posterior`."""
 
-from glbandits.maths.feature_blocks import add_variances, block_matrix
+import numpy as np
+
+from glbandits.maths.feature_blocks import add_variances, block_end, block_matrix
 from glbandits.numba_support import jittable
 from glbandits.policy_bases.self_scaling_posterior import INTERCEPT_PRECISION, blocks_at, coupling_of, mean_of
 from glbandits.records import Floats
@@ -9,31 +11,46 @@ SMALL = 16
 """Up to so many features four arms are computed side by side, because their sums do not wait for each other."""
 
 
+def joint_covariance(state: Floats, dim: int) -> Floats:
+    """The covariance of theta and the intercept, in this order, (dim + 1, dim + 1)."""
+    coupling = np.append(-coupling_of(state, dim), 1.0)
+    covariance: Floats = np.outer(coupling, coupling) / state[INTERCEPT_PRECISION]
+    start = blocks_at(dim)
+    while start < state.shape[0]:
+        members = state[start + 1 : start + 1 + int(state[start])].astype(np.int64)
+        covariance[np.ix_(members, members)] += block_matrix(state, start)
+        start = block_end(state, start)
+    return covariance
+
+
 @jittable
 def score_moments(state: Floats, arms: Floats, levels: Floats, variances: Floats) -> None:
     """Write the posterior mean, without the intercept, and the posterior variance of the score of each arm."""
     K, dim = arms.shape
     theta, g, variance = mean_of(state, dim), coupling_of(state, dim), 1.0 / state[INTERCEPT_PRECISION]
-    fours = K - K % 4 if dim <= SMALL and state[blocks_at(dim)] == dim else 0
-    if fours > 0:
+    if dim <= SMALL and K >= 4 and state[blocks_at(dim)] == dim:
         moments_of_fours(theta, g, variance, block_matrix(state, blocks_at(dim)), arms, levels, variances)
-    for a in range(fours, K):
+        return
+    for a in range(K):
         level, remaining = 0.0, 1.0
         for i in range(dim):
             level += arms[a, i] * theta[i]
             remaining -= arms[a, i] * g[i]
         levels[a], variances[a] = level, remaining * remaining * variance
-    if fours < K:
-        add_variances(state, blocks_at(dim), arms[fours:], variances[fours:])
+    add_variances(state, blocks_at(dim), arms, variances)
 
 
 @jittable
 def moments_of_fours(
     theta: Floats, g: Floats, variance: float, P: Floats, arms: Floats, levels: Floats, variances: Floats
 ) -> None:
-    """Do so for all arms but the last K % 4, if there is one block: x'Px is summed over one triangle of P."""
+    """Do so for four arms or more, if there is one block: x'Px is summed over one triangle of P.
+
+    The last four may overlap with those before, so that all arms are computed alike: equal arms have equal scores.
+    """
     K, dim = arms.shape
-    for a in range(0, K - K % 4, 4):
+    for start in range(0, K, 4):
+        a = min(start, K - 4)
         s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
         r0, r1, r2, r3 = 1.0, 1.0, 1.0, 1.0
         q0, q1, q2, q3 = 0.0, 0.0, 0.0, 0.0

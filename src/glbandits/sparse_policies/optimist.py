@@ -72,7 +72,7 @@ class SparseOptimist(Optimist, sparse=True):
             return any_index(rng, K)
         levels, variances = np.empty(K), np.empty(K)
         sparse_score_moments(state, indptr, indices, values, levels, variances)
-        scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings)
+        scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings.noise)
         return best_with_bonus(levels, variances, information(state, state[SEEN]), scale)
 
     @staticmethod
@@ -96,7 +96,7 @@ class SparseOptimist(Optimist, sparse=True):
         floor = 1.0 if state[COUNT] == 0.0 else settings.floor
         levels, slopes = np.empty(K), np.empty(K)
         sparse_score_moments(state, indptr, indices, values, levels, slopes)
-        known, sigma = information(state, state[SEEN]), noise_scale(state, settings)
+        known, sigma = information(state, state[SEEN]), noise_scale(state, settings.noise)
         for a in range(K):
             slopes[a] = bonus(slopes[a], known)
         uniform_probabilities(levels, slopes, LEAST_BONUS * sigma, LARGEST_BONUS * sigma, out)

@@ -1,0 +1,47 @@
+"""Checks of what users hand over, with a sentence that says what was wrong."""
+
+from typing import Any
+
+import numpy as np
+
+from glbandits.errors import LARGEST, InvalidInput
+from glbandits.maths.links import Link
+from glbandits.maths.sparse_rows import SparseRows
+from glbandits.records import Floats
+
+
+def as_floats(name: str, values: Any) -> Floats:
+    """A contiguous float64 array of real numbers. Text, dates, complex and masked numbers are refused, not bent."""
+    if hasattr(values, "tocsr") or isinstance(values, SparseRows):
+        raise InvalidInput(f"{name} is sparse, but this Bandit is dense; make it with sparse=True, or pass .toarray().")
+    try:
+        given = np.ma.asanyarray(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
+        if np.ma.is_masked(given) or given.dtype.kind not in "biufO":
+            raise InvalidInput(f"{name} must hold plain numbers; got {given.dtype} {repr(values)[:80]}")
+        return np.array(given, dtype=np.float64, order="C")
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(f"{name} must be an array of numbers; NumPy could not make one of it: {error}") from None
+
+
+def check_usable(name: str, values: Floats) -> None:
+    """Raise InvalidInput unless every number is finite and not absurdly large."""
+    bad = ~(np.abs(values) <= LARGEST)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        position = f" at {list(where)}" if where else ""
+        raise InvalidInput(
+            f"{name} must hold finite numbers no larger than {LARGEST:g}; got {values[where]}{position}. "
+            "Fill in or drop missing values first"
+        )
+
+
+def checked_reward(link: Link, reward: float) -> float:
+    """The reward as a float that the link accepts; an error if it is none."""
+    checked = as_floats("reward", reward)
+    if checked.ndim != 0:
+        raise InvalidInput(f"reward must be one number; got {reward!r}")
+    check_usable("reward", checked)
+    link.check_reward(float(checked))
+    return float(checked)

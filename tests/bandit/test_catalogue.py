@@ -1,0 +1,152 @@
+"""What users do with a catalogue, and what it refuses. Its decisions are tested in tests/laws/test_catalogue.py."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glbandits import Bandit, Catalogue, InvalidInput, Optimist, SgdTs, cross_features
+from glbandits.bandit import arm_bounds, catalogue_decisions
+from glbandits.bandit.arm_bounds import ArmBounds
+
+
+@pytest.fixture
+def catalogue() -> Catalogue:
+    return Catalogue(["a", "b", "c"], [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+
+
+def test_ids_and_features_keep_their_order(catalogue: Catalogue) -> None:
+    catalogue.add(["d"], [[2.0, 2.0]])
+    assert catalogue.ids == ("a", "b", "c", "d")
+    assert list(catalogue) == ["a", "b", "c", "d"]
+    np.testing.assert_array_equal(catalogue.features, [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 2.0]])
+
+
+def test_last_row_takes_the_place_of_a_retired_one(catalogue: Catalogue) -> None:
+    catalogue.retire(["a"])
+    assert catalogue.ids == ("c", "b")
+    assert "a" not in catalogue
+    assert catalogue.row("c") == 0
+    np.testing.assert_array_equal(catalogue["c"], [1.0, 1.0])
+
+
+def test_all_arms_can_be_retired_and_others_added(catalogue: Catalogue) -> None:
+    catalogue.retire(["b", "c", "a"])
+    assert len(catalogue) == 0
+    catalogue.add([7], [[0.5, 0.5]])
+    assert Bandit(Optimist(), 2).choose_from(catalogue) == 7
+
+
+def test_features_of_an_arm_are_a_copy(catalogue: Catalogue) -> None:
+    x = catalogue["a"]
+    catalogue.retire(["a"])
+    np.testing.assert_array_equal(x, [1.0, 0.0])
+    with pytest.raises(ValueError, match="read-only"):
+        catalogue.features[0, 0] = 5.0
+
+
+@pytest.mark.parametrize(
+    ("ids", "features", "sentence"),
+    [
+        (["a"], [[1.0, 2.0]], "arm 'a' is in the catalogue already. Retire it first"),
+        (["x", "x"], [[1.0, 2.0], [1.0, 2.0]], "ids must differ from each other; got 'x' twice"),
+        (["x"], [[1.0, 2.0, 3.0]], r"features must have shape \(1, 2\), a row for each id; got \(1, 3\)"),
+        (["x", "y"], [[1.0, 2.0]], r"features must have shape \(2, 2\)"),
+        (["x"], [[1.0, np.nan]], "features must hold finite numbers"),
+        ([["x"]], [[1.0, 2.0]], "an id must be text or a number, not list"),
+        ("x", [[1.0, 2.0]], "ids must be a list of ids; got the text 'x'"),
+    ],
+)
+def test_unusable_arms_are_refused_and_change_nothing(
+    catalogue: Catalogue, ids: Any, features: Any, sentence: str
+) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        catalogue.add(ids, features)
+    assert catalogue.ids == ("a", "b", "c")
+
+
+def test_retiring_an_unknown_arm_changes_nothing(catalogue: Catalogue) -> None:
+    with pytest.raises(InvalidInput, match="no arm 'x' in the catalogue of 3 arms. Add it first"):
+        catalogue.retire(["a", "x"])
+    assert len(catalogue) == 3
+
+
+def test_catalogue_of_another_dimension_is_refused(catalogue: Catalogue) -> None:
+    with pytest.raises(InvalidInput, match="takes arms of 3 features; those of .*dim=2.* have 2"):
+        Bandit(Optimist(), 3).choose_from(catalogue)
+
+
+def test_decision_among_no_arm_is_refused(catalogue: Catalogue) -> None:
+    bandit = Bandit(Optimist(), 2)
+    with pytest.raises(InvalidInput, match="at least one arm; got none of the 3 of the catalogue"):
+        bandit.choose_from(catalogue, excluded="abc")
+    with pytest.raises(InvalidInput, match="no arm 'x'"):
+        bandit.choose_from(catalogue, only=["x"])
+
+
+def test_only_and_excluded_limit_the_choice(catalogue: Catalogue) -> None:
+    bandit = Bandit(Optimist(), 2, seed=1)
+    assert bandit.choose_from(catalogue, only=["c", "a"], excluded=["a", "long gone"]) == "c"
+    probabilities = bandit.probabilities_from(catalogue, only=["c", "b"])
+    np.testing.assert_array_equal(probabilities, [0.0, 0.5, 0.5])
+
+
+def test_probabilities_are_estimated_without_exact_form(catalogue: Catalogue) -> None:
+    bandit = Bandit(SgdTs(block_length=2, draw="decision", exploration_a1=0.5), 2, seed=1)
+    for arm in ("a", "b"):
+        bandit.learn(catalogue[arm], 1.0)
+    assert bandit.exact_probabilities_from(catalogue) is None
+    other = bandit.copy()
+    np.testing.assert_array_equal(
+        bandit.probabilities_from(catalogue, draws=50), other.probabilities(catalogue.features, draws=50)
+    )
+
+
+def test_few_arms_of_a_large_catalogue_are_contenders(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+
+    class Counting(ArmBounds):
+        def contenders(self, *arguments: Any) -> Any:
+            rows = super().contenders(*arguments)
+            counts.append(len(rows))
+            return rows
+
+    monkeypatch.setattr(catalogue_decisions, "ArmBounds", Counting)
+    rng = np.random.default_rng(0)
+    catalogue = Catalogue(range(5000), rng.normal(size=(5000, 16)))
+    bandit = Bandit(Optimist(), 16, seed=1)
+    for _ in range(300):
+        bandit.learn(catalogue[bandit.choose_from(catalogue)], float(rng.integers(2)))
+    assert len(counts) == 299  # the first decision is uniform
+    assert np.median(counts) < 20
+    assert max(counts) <= arm_bounds.TOO_MANY
+
+
+def test_features_of_an_arm_in_a_context() -> None:
+    catalogue = Catalogue(["a"], [[1.0, 2.0]], combine=cross_features)
+    np.testing.assert_array_equal(catalogue.features_for("a", [3.0, 4.0]), [1.0, 2.0, 3.0, 4.0, 3.0, 4.0, 6.0, 8.0])
+    np.testing.assert_array_equal(catalogue["a"], [1.0, 2.0])
+
+
+def test_context_is_needed_with_combine_and_refused_without(catalogue: Catalogue) -> None:
+    with pytest.raises(InvalidInput, match="must be None without combine; got 1"):
+        Bandit(Optimist(), 2).choose_from(catalogue, 1.0)
+    crossed = Catalogue(["a"], [[1.0]], combine=cross_features)
+    with pytest.raises(InvalidInput, match="is needed, because it has combine; got None"):
+        Bandit(Optimist(), 3).choose_from(crossed)
+
+
+@pytest.mark.parametrize(
+    ("combine", "sentence"),
+    [
+        (lambda features, context: features**2 + context, "combine must be linear in the features of an arm"),
+        (lambda features, context: features[:1] + context, "combine must give a row for each of the .* arms"),
+        (lambda features, context: features + np.nan * context, "must hold finite numbers"),
+    ],
+)
+def test_unusable_combine_is_refused(monkeypatch: pytest.MonkeyPatch, combine: Any, sentence: str) -> None:
+    monkeypatch.setattr(catalogue_decisions, "WORTH_BOUNDS", 0.0)
+    catalogue, bandit = Catalogue(range(9), np.arange(9.0)[:, np.newaxis], combine=combine), Bandit(Optimist(), 1)
+    bandit.learn([1.0], 1.0)
+    with pytest.raises(InvalidInput, match=sentence):
+        bandit.choose_from(catalogue, [1.0])
