@@ -40,7 +40,7 @@ class SparseCounting(Counting, sparse=True):
         return best
 
     @staticmethod
-    def learn(
+    def learn(  # type: ignore[override]
         state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Any, link: Any
     ) -> Floats:
         state[0] += indices.shape[0]
