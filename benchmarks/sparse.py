@@ -57,8 +57,8 @@ class Vocabulary:
     So the names of an arm are distinct.
     """
 
-    def __init__(self, names: int, groups: int) -> None:
-        weights = 1.0 / (10.0 + np.arange(names)) ** 1.1
+    def __init__(self, names: int, groups: int, offset: float) -> None:
+        weights = 1.0 / (offset + np.arange(names)) ** 1.1
         self._cumulated = np.cumsum(weights / weights.sum())
         ends = np.searchsorted(self._cumulated, np.arange(1, groups + 1) / groups - 1e-12)
         bounds = np.concatenate([[0.0], self._cumulated[np.maximum.accumulate(ends)]])
@@ -76,8 +76,9 @@ class World:
     def __init__(self, dim: int, seed: int, nonzeros: int = NONZEROS) -> None:
         self._rng, self._nonzeros = np.random.default_rng(seed), nonzeros
         self._context_names, context = int(CONTEXT_SHARE * NAMES), int(CONTEXT_SHARE * nonzeros)
-        self._context = Vocabulary(self._context_names, context)
-        self._own = Vocabulary(NAMES - self._context_names, nonzeros - context)
+        offset = 10.0 * max(nonzeros / NONZEROS, 1.0) ** 2  # so that no name is more frequent than a group
+        self._context = Vocabulary(self._context_names, context, offset)
+        self._own = Vocabulary(NAMES - self._context_names, nonzeros - context, offset)
         self._indices = np.random.default_rng([seed, dim]).choice(dim, NAMES, replace=False)
         self._theta = self._rng.normal(size=NAMES) * np.sqrt(2.0 / nonzeros)
 
