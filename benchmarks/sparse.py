@@ -233,12 +233,14 @@ def resident() -> float:
 def print_memory(name: str, bits: int) -> None:
     """Print what `memory` reads."""
     pieces = list(World(2**bits, seed=1).pieces(2000))
-    Run(name, bits if name in POLICIES else 10).play(pieces[0][:100])  # loads libraries and machine code
+    warm_up = Run(name, bits if name in POLICIES else 10)  # loads libraries and machine code, and keeps its memory
+    warm_up.play(pieces[0][:100])
     before = resident()
     run = Run(name, bits)
     for piece in pieces:
         run.play(piece)
     print(resident() - before)
+    del warm_up
 
 
 if __name__ == "__main__":
