@@ -8,11 +8,8 @@ over by index before. That is the cheapest way of its Python package: no text is
 which takes longer than all that is counted, is given beside it. Making the rounds is not counted for either.
 """
 
-import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -57,8 +54,8 @@ class Vocabulary:
     So the names of an arm are distinct.
     """
 
-    def __init__(self, names: int, groups: int) -> None:
-        weights = 1.0 / (10.0 + np.arange(names)) ** 1.1
+    def __init__(self, names: int, groups: int, offset: float) -> None:
+        weights = 1.0 / (offset + np.arange(names)) ** 1.1
         self._cumulated = np.cumsum(weights / weights.sum())
         ends = np.searchsorted(self._cumulated, np.arange(1, groups + 1) / groups - 1e-12)
         bounds = np.concatenate([[0.0], self._cumulated[np.maximum.accumulate(ends)]])
@@ -76,8 +73,9 @@ class World:
     def __init__(self, dim: int, seed: int, nonzeros: int = NONZEROS) -> None:
         self._rng, self._nonzeros = np.random.default_rng(seed), nonzeros
         self._context_names, context = int(CONTEXT_SHARE * NAMES), int(CONTEXT_SHARE * nonzeros)
-        self._context = Vocabulary(self._context_names, context)
-        self._own = Vocabulary(NAMES - self._context_names, nonzeros - context)
+        offset = 10.0 * max(nonzeros / NONZEROS, 1.0) ** 2  # so that no name is more frequent than a group
+        self._context = Vocabulary(self._context_names, context, offset)
+        self._own = Vocabulary(NAMES - self._context_names, nonzeros - context, offset)
         self._indices = np.random.default_rng([seed, dim]).choice(dim, NAMES, replace=False)
         self._theta = self._rng.normal(size=NAMES) * np.sqrt(2.0 / nonzeros)
 
@@ -106,6 +104,9 @@ class Learner(Protocol):
     def play(self, given: Round, prepared: Any) -> int:
         """Choose an arm and learn from its reward."""
 
+    def megabytes(self) -> float:
+        """The size of the model in memory."""
+
 
 class Ours:
     """A sparse Bandit."""
@@ -122,6 +123,10 @@ class Ours:
         arm = self._bandit.choose(given.arms)
         self._bandit.learn(given.arms.row(arm), float(given.noise < given.expected[arm]))
         return arm
+
+    def megabytes(self) -> float:
+        """The state."""
+        return self._bandit.state.nbytes / 1e6
 
 
 class Vowpal:
@@ -154,6 +159,10 @@ class Vowpal:
         self._workspace.learn(prepared)
         return arm
 
+    def megabytes(self) -> float:
+        """The weights, of four bytes, with those of its adaptive steps."""
+        return float(self._workspace.num_weights() * self._workspace.get_stride() * 4 / 1e6)
+
 
 class Run:
     """A learner and what it did so far."""
@@ -171,6 +180,10 @@ class Run:
         arms = [self._learner.play(given, one) for given, one in zip(rounds, prepared, strict=True)]
         self.costs.append((time.thread_time() - began) / len(rounds))
         self.regret += sum(float(g.expected.max() - g.expected[arm]) for g, arm in zip(rounds, arms, strict=True))
+
+    def megabytes(self) -> float:
+        """The size of the model in memory."""
+        return self._learner.megabytes()
 
 
 def report(horizon: int = HORIZON) -> None:
@@ -195,13 +208,7 @@ def compare(bits: int, horizon: int, names: Sequence[str]) -> None:
         cost = (
             f"{mean:6.1f} us a round (tenth percentile {least:6.1f}; {np.mean(run.preparations) * 1e6:5.0f} to prepare)"
         )
-        print(f"  {name:22} regret {run.regret:9.0f}   {cost}   {memory(name, bits):7.1f} MB", flush=True)
-
-
-def memory(name: str, bits: int) -> float:
-    """Megabytes by which a fresh process grows when it makes a learner that plays 2,000 rounds."""
-    command = [sys.executable, "-m", "benchmarks.sparse", name, str(bits)]
-    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        print(f"  {name:22} regret {run.regret:9.0f}   {cost}   {run.megabytes():6.1f} MB", flush=True)
 
 
 def grow() -> None:
@@ -221,24 +228,3 @@ def least_costs(problems: list[tuple[int, int]], rounds: int = 300, repeats: int
         for run, given in runs:
             run.play(given)
     return [min(run.costs[1:]) for run, _ in runs]
-
-
-def resident() -> float:
-    """Megabytes of this process, on Linux."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
-
-
-def print_memory(name: str, bits: int) -> None:
-    """Print what `memory` reads."""
-    pieces = list(World(2**bits, seed=1).pieces(2000))
-    Run(name, bits if name in POLICIES else 10).play(pieces[0][:100])  # loads libraries and machine code
-    before = resident()
-    run = Run(name, bits)
-    for piece in pieces:
-        run.play(piece)
-    print(resident() - before)
-
-
-if __name__ == "__main__":
-    print_memory(sys.argv[1], int(sys.argv[2]))

@@ -11,6 +11,7 @@ from glbandits import (
     POLICIES,
     Bandit,
     Ecolog,
+    EpsilonGreedy,
     GlbOmd,
     GlmUcb,
     InvalidInput,
@@ -60,6 +61,8 @@ VARIANTS = {
     "optimist that forgets": Optimist(half_life=30, floor=0.2),
     "optimist that forgets soon": Optimist(half_life=1),
     "optimist that selects its half-life": Optimist(half_life="auto", floor=0.2),
+    "optimist without correlations": Optimist(covariance="diagonal"),
+    "epsilon-greedy online": EpsilonGreedy(fit="online"),
     "pg-ts with three sweeps": PgTs(sweeps=3),
     "supcb-glm in many stages": SupCbGlm(exploration=1.0, horizon=64, warm_up=20),
 }

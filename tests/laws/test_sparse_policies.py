@@ -253,3 +253,18 @@ def test_a_model_file_of_dense_rows_is_not_a_sparse_one() -> None:
 def test_a_half_life_that_is_selected_has_no_sparse_form() -> None:
     with pytest.raises(InvalidInput, match='half_life="auto" has no sparse form'):
         Bandit(Optimist(half_life="auto"), 4, sparse=True)
+
+
+def test_epsilon_greedy_must_learn_online() -> None:
+    with pytest.raises(InvalidInput, match='has no sparse form; use fit="online"'):
+        Bandit(EpsilonGreedy(), 4, sparse=True)
+
+
+def test_the_first_block_of_sgd_ts_must_be_short() -> None:
+    with pytest.raises(InvalidInput, match=r"would have 10,485,760 rewards for dim=1048576.*set block_length"):
+        Bandit(SgdTs(), 2**20, sparse=True)
+
+
+def test_too_many_features_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="dim must be a whole number of at least 1 and at most 1099511627776"):
+        Bandit(Optimist(), 2**41, sparse=True)

@@ -2,7 +2,17 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from glbandits.maths.philox import add_normals, any_index, generator, philox, uniform, uniform_pair
+from glbandits.maths.philox import (
+    COUNTER,
+    add_normals,
+    any_index,
+    generator,
+    noise_at,
+    philox,
+    skip_normals,
+    uniform,
+    uniform_pair,
+)
 
 # Known answers published with Random123, the reference implementation of Philox.
 KNOWN_ANSWERS = [
@@ -57,3 +67,14 @@ def test_a_generator_is_its_three_words() -> None:
 def test_seeds_and_streams_differ() -> None:
     firsts = {uniform(generator(seed, stream)) for seed in range(20) for stream in range(3)}
     assert len(firsts) == 60
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_one_coordinate_of_the_noise_needs_no_other(size: int) -> None:
+    rng, target = generator(3, stream=5), np.zeros(size)
+    rng[COUNTER] = 2**40
+    before, skipped = rng.copy(), rng.copy()
+    add_normals(target, 0.7, rng)
+    assert [noise_at(i, 0.7, *before) for i in range(size)] == target.tolist()
+    skip_normals(size, skipped)
+    np.testing.assert_array_equal(skipped, rng)

@@ -1,0 +1,70 @@
+"""A user's own policy with a sparse form."""
+# ruff: noqa: ARG004
+
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from glbandits import Bandit, InvalidInput, Policy, SparseRows
+from glbandits.policy import StateLayout
+from glbandits.records import Floats, Ints
+
+
+class Counting(Policy):
+    """A user's policy that plays the arm with the most features."""
+
+    name: ClassVar[str] = "counting"
+    layout: ClassVar[StateLayout] = StateLayout()
+    learned = layout.count("learned")
+
+    @staticmethod
+    def decide(state: Floats, settings: Any, arms: Floats, link: Any) -> int:
+        return 0
+
+    @staticmethod
+    def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Any, link: Any) -> Floats:
+        state[0] += x.shape[0]
+        return state
+
+
+class SparseCounting(Counting, sparse=True):
+    """Its sparse form."""
+
+    @staticmethod
+    def choose(state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Any, link: Any) -> int:
+        best = 0
+        for a in range(indptr.shape[0] - 1):
+            if indptr[a + 1] - indptr[a] > indptr[best + 1] - indptr[best]:
+                best = a
+        return best
+
+    @staticmethod
+    def learn(  # type: ignore[override]
+        state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Any, link: Any
+    ) -> Floats:
+        state[0] += indices.shape[0]
+        return state
+
+
+def test_a_users_sparse_form_plays() -> None:
+    bandit = Bandit(Counting(), 2**30, seed=1, sparse=True)
+    rows = SparseRows(np.array([0, 1, 3]), np.array([5, 5, 2**29]), np.ones(3))
+    assert bandit.choose(rows) == 1
+    bandit.learn(rows.row(1), 1.0)
+    assert bandit.state.tolist() == [2.0]
+    assert bandit.probabilities(rows, draws=10).argmax() == 1
+    assert Bandit.from_bytes(bandit.to_bytes(), policy=Counting()).choose(rows) == 1
+
+
+def test_a_users_sparse_form_with_wrong_parameters_is_told() -> None:
+    class Wrong(Counting):
+        name: ClassVar[str] = "wrong"
+
+    class SparseWrong(Wrong, sparse=True):
+        @staticmethod
+        def choose(state: Floats, settings: Any, arms: Floats, rng: Any, link: Any) -> int:
+            return 0
+
+    with pytest.raises(InvalidInput, match="SparseWrong.choose must take .state, settings, indptr, indices, values"):
+        Bandit(Wrong(), 4, sparse=True)
