@@ -7,9 +7,9 @@ import os
 import sys
 from importlib import import_module
 
-# One BLAS thread, set before NumPy is loaded. A second one makes NumPy's side use two cores against our one, and goes
-# on spinning after its work, which then counts as CPU time of whatever runs next.
-for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+# One thread of BLAS and of polars, set before they are loaded. A second one of BLAS makes NumPy's side use two cores
+# against our one, and goes on spinning after its work, which then counts as CPU time of whatever runs next.
+for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ[variable] = "1"
 os.environ.setdefault("GLBANDITS_COMPILE", "now")  # machine code is what is measured
 
@@ -23,6 +23,7 @@ NAMES = (
     "paper_grid",
     "r6a",
     "progressive_replay",
+    "evaluation",
     "coverage",
     "coverage_figures",
     "service",

@@ -30,7 +30,10 @@ BAD_CALLS: dict[str, tuple[Callable[[Bandit], object], str]] = {
     "a long x": (lambda b: b.learn([1.0, 2.0, 3.0], 1.0), r"x must have shape \(2,\).*got \(3,\)"),
     "an x with brackets": (lambda b: b.learn(ARMS[:1], 1.0), r"x must have shape \(2,\)"),
     "a NaN x": (lambda b: b.learn([math.nan, 0.0], 1.0), "x must hold finite numbers"),
-    "a NaN reward": (lambda b: b.learn(ARMS[0], math.nan), "reward must hold finite numbers .* Fill in or drop missing values"),
+    "a NaN reward": (
+        lambda b: b.learn(ARMS[0], math.nan),
+        "reward must hold finite .* Fill in or drop missing",
+    ),
     "a reward outside [0, 1]": (lambda b: b.learn(ARMS[0], 5.0), "between 0 and 1; got 5.0"),
     "a negative reward": (lambda b: b.learn(ARMS[0], -1.0), "between 0 and 1; got -1.0"),
     "a reward that is no number": (lambda b: b.learn(ARMS[0], "1"), "reward must hold plain numbers; got <U1"),  # type: ignore[arg-type]

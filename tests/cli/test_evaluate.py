@@ -45,6 +45,18 @@ def test_a_table_a_page_and_a_file(folder: Path) -> None:
     assert told[0]["value"] == pytest.approx(by_hand, abs=1e-12)
 
 
+@pytest.mark.slow
+def test_two_processes_write_the_same_file(folder: Path) -> None:
+    words = (*NAMES, "--link", "logistic", "--policy", "optimist", "--policy", "uniform", "--promote-if-better")
+    records = []
+    for jobs in ("1", "2"):
+        run = glb("evaluate", "log.parquet", *words, "--jobs", jobs, "--out", jobs, folder=folder)
+        assert run.returncode == 11, run.stderr
+        record = json.loads((folder / jobs / "evaluation.json").read_text(encoding="utf-8"))
+        records.append({name: value for name, value in record.items() if name != "command"})
+    assert records[0] == records[1]
+
+
 def test_propensities_that_nobody_wrote_down_are_guessed_and_that_is_said(folder: Path) -> None:
     words = ("--arm", "item", "--reward", "click", "--policy", "uniform", "--estimate-propensities")
     run = glb("evaluate", "log.parquet", *words, folder=folder)
@@ -103,6 +115,8 @@ def test_embeddings_come_from_columns_of_the_arm_table(folder: Path) -> None:
         (("log.parquet", *NAMES, "--probabilities", "p"), "such as --probabilities 'p_{arm}'"),
         (("log.parquet", *NAMES, "--embedding", "kind"), "Give --arm-table too"),
         (("none.parquet", *NAMES), "none.parquet is no file"),
+        (("log.parquet", *NAMES, "--engine", "rai"), "unknown engine 'rai'; did you mean 'ray'"),
+        (("log.parquet", *NAMES, "--jobs", "0"), "jobs must be a number of processes, or -1 for one per core; got 0"),
         (("log.parquet", *NAMES, "--format", "dsjson"), "knows its columns and arms"),
     ],
 )

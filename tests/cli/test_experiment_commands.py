@@ -109,7 +109,7 @@ import time
 from pathlib import Path
 from rich.console import Console
 from glbandits.cli.run_experiment import resumable
-from glbandits.experiments.engine import in_processes
+from glbandits.parallel import in_processes
 from glbandits.experiments.result_store import ResultStore
 
 with resumable(ResultStore(Path("store")), Console()):

@@ -37,6 +37,7 @@ def gate(folder: Path, *options: str, log: str = "log.parquet") -> Run:
         (("--policy", "arm:new", "--policy", "arm:old"), "Promote arm:new: it is better than the running policy.", 0),
         (("--policy", "arm:old"), "Keep the running policy: no candidate is better by more than 0.", 10),
         (("--policy", "uniform"), "Wait: the log does not tell yet", 11),
+        (("--policy", "arm:new", "--exploration", "1"), "Wait: the log does not tell yet", 11),
         (("--policy", "uniform", "--margin", "0.1"), "no candidate is better by more than 0.1.", 10),
     ],
 )
@@ -54,7 +55,7 @@ def test_record_and_page_have_the_verdict(folder: Path) -> None:
     run = gate(folder, "--policy", "arm:new", "--model", "new.safetensors", "--alpha", "0.01")
     assert run.returncode == 0, run.stderr
     record = json.loads((folder / "out/evaluate/evaluation.json").read_text(encoding="utf-8"))
-    assert record["questions"]["gate"] == {"alpha": 0.01, "margin": 0.0}
+    assert record["questions"]["gate"] == {"alpha": 0.01, "margin": 0.0, "exploration": 0.0}
     log = read_parquet(folder / "log.parquet", Columns(probabilities="p_{arm}"), link="logistic")
     model = Bandit.load(folder / "new.safetensors")
     expected = promotion(log, {"arm:new": "new", "new.safetensors": model}, alpha=0.01)

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_table_and_file_are_what_tune_finds(folder: Path) -> None:
-    words = ("--arm", "item", "--link", "logistic", "--policy", "epsilon-greedy:exploration=10.0")
+    words = ("--arm", "item", "--link", "logistic", "--policy", "epsilon-greedy:exploration=10.0", "--jobs", "2")
     run = glb("tune", "log.parquet", *words, "--grid", "exploration=0.1,1.0", "--out", "found.json", folder=folder)
     assert run.returncode == 0, run.stderr
     log = read_parquet(folder / "log.parquet", Columns(arm="item"), link="logistic")

@@ -37,9 +37,8 @@ def test_predictions_have_the_size_of_rare_rewards(rate: float, rows: int) -> No
 def test_sequential_predictions_follow_rare_rewards() -> None:
     """Six standard errors of a rate of 0.4 % after 20,000 rows: a false alarm in 1e-8 of seeds."""
     log, model = arm_log(20_000, [0.004] * 4, seed=1), SequentialGlm(find_link("logistic"), 4)
-    for block in log.blocks(500):
-        model.learn(block)
-    assert model.expect(log[:1]) == pytest.approx(0.004, abs=6 * np.sqrt(0.004 / 5000))
+    predicted = model.predict_then_learn(log)
+    assert predicted[-1] == pytest.approx(0.004, abs=6 * np.sqrt(0.004 / 5000))
 
 
 def rows_of_a_world(rows: int, seed: int) -> tuple[Floats, Floats]:

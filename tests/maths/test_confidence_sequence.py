@@ -6,7 +6,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-from glbandits.maths.confidence_sequence import BETS, GRID_VERSION, LOG_SHARES, ConfidenceSequence, LowerSequence
+from glbandits.maths.confidence_sequence import BETS, GRID_VERSION, LOG_SHARES, ConfidenceSequence
 from glbandits.records import Floats, Ints
 
 ARMS = 3
@@ -43,10 +43,11 @@ def add_rows(
 
 
 def test_bound_is_where_the_mixed_capital_reaches_its_limit() -> None:
-    terms = np.random.default_rng(0).random(200) < 0.7
-    sequence = LowerSequence(0.0, 1.0)
-    sequence.add(np.tile(terms.astype(np.float64), (len(BETS), 1)))
-    bound = sequence.bound(0.025)
+    terms = (np.random.default_rng(0).random(200) < 0.7).astype(np.float64)
+    one_arm, sequence = np.ones((200, 1)), ConfidenceSequence(0.0)
+    always, rows = np.zeros(200, dtype=np.int64), np.ones(200)
+    sequence.add(measure=one_arm, reach=one_arm, chosen=always, weights=rows, rewards=terms, predicted=0.0 * one_arm)
+    bound = sequence.above.bound(0.025)
     capital = np.ones(len(BETS))
     for index, term in enumerate(terms):
         centre = (10.0 * 0.5 + terms[:index].sum()) / (10.0 + index)

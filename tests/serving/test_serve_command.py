@@ -100,6 +100,14 @@ def test_with_the_extra_serve_alone_glb_serves_and_names_the_extra_that_others_n
     assert "Not installed: it is in the extra lab." in run.stdout
 
 
+def test_auto_optimisation_without_the_extra_lab_names_it(tmp_path: Path) -> None:
+    with running(tmp_path, command=(sys.executable, "-c", WITHOUT_LAB)) as server:
+        sent = {"autoOptimisation": True, "rewardRange": [0, 1]}
+        reply = server.ask("PATCH", "/v1/configuration", sent)
+        assert reply.status == 400
+        assert "estimators of the extra [lab], which this server lacks" in reply.json["detail"]
+
+
 def test_a_backup_of_a_running_server_has_what_was_acknowledged(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         body = {"eventId": "before", "actions": ACTIONS}

@@ -8,12 +8,12 @@ from rich.console import Console
 
 from glbandits.cli.progress import time_bar
 from glbandits.cli.run_experiment import BOTH, command_line, make_folder, print_conclusions, protocol_names, resumable
-from glbandits.experiments.engine import check_engine
 from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.report import write_report
 from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.summary import summarise
 from glbandits.experiments.user_experiment import read_experiment
+from glbandits.parallel import check_engine
 
 
 def compare_command(

@@ -15,6 +15,7 @@ from glbandits.cli.progress import work_bar
 from glbandits.compilation import compile_now
 from glbandits.errors import InvalidInput, look_up
 from glbandits.features.crosses import cross_recipe
+from glbandits.maths.confidence_sequence import add_recipe
 from glbandits.maths.links import LINKS, find_link
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy
@@ -41,8 +42,9 @@ def compile_command(
         for done, made in enumerate(wanted):
             bar(f"{made.name}, {find_link(made.link).name}", done, len(wanted) + 1)
             compile_policy(made, dim)
-        bar("hashed features and draws", len(wanted), len(wanted) + 1)
+        bar("hashed features, draws and confidence sequences", len(wanted), len(wanted) + 1)
         compile_now(cross_recipe())
+        compile_now(add_recipe())
         with suppress(ModuleNotFoundError):  # without the extra [serve]
             compile_now(import_module("glbandits.serving.domain.action_selection").draw_recipe())
         bar("done", 1, 1)

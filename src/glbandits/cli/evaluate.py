@@ -18,9 +18,11 @@ from glbandits.cli.log_options import (
     ClusterOption,
     ContextOption,
     CrossesOption,
+    EngineOption,
     EstimateOption,
     FeaturesOption,
     FormatOption,
+    JobsOption,
     KindOption,
     LearnOption,
     LinkOption,
@@ -39,6 +41,7 @@ from glbandits.errors import look_up
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.experiments.evaluation_report import write_evaluation
 from glbandits.experiments.log_study import Gate, LogStudy, Questions, study
+from glbandits.parallel import check_engine
 
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
 """Of `--promote-if-better`. An error is 2, and any other failure 1."""
@@ -86,10 +89,15 @@ def evaluate_command(
     ] = False,
     alpha: Annotated[float, typer.Option(help="The probability of ever promoting a worse policy.")] = 0.05,
     margin: Annotated[float, typer.Option(help="The gain that makes a promotion worth the trouble.")] = 0.0,
+    exploration: Annotated[
+        float, typer.Option(help="With --promote-if-better: the share of random decisions of whoever runs.")
+    ] = 0.0,
     rewards: Annotated[
         str | None, typer.Option("--reward-range", help="Lowest and highest reward that there can be: -1,1")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of all that is drawn.")] = 0,
+    jobs: JobsOption = 1,
+    engine: EngineOption = "local",
     out: Annotated[Path, typer.Option(help="The folder for the page and the results.")] = Path("out/evaluate"),
 ) -> None:
     """Estimate what policies would have earned, from a log of another's decisions.
@@ -97,6 +105,7 @@ def evaluate_command(
     A policy that learns does so on the first rows, and is evaluated on the rest, learning no more. What needs no
     learning is evaluated on the same rows.
     """
+    check_engine(engine, jobs)
     for name in estimator:
         look_up("estimator", name, ESTIMATORS)
     questions = Questions(
@@ -106,7 +115,7 @@ def evaluate_command(
         level=level,
         reward_range=reward_range(rewards),
         learn=look_up("way to learn", learn, WAYS),
-        gate=Gate(alpha=alpha, margin=margin) if promote_if_better else None,
+        gate=Gate(alpha=alpha, margin=margin, exploration=exploration) if promote_if_better else None,
         seed=seed,
     )
     console = Console(emoji=False)  # or the name of an arm, as in "arm:new:", becomes a picture
@@ -134,7 +143,17 @@ def evaluate_command(
     candidates = named_candidates(policy, model, arm_names=opened.arm_names, link=rewards_link, horizon=horizon)
     with said_as_options(), work_bar(console) as bar, warnings_printed(console):
         categories = arm_embeddings(arm_table, column_names(embedding))
-        found = study(opened, candidates, questions, source=str(log), notes=notes, embeddings=categories, progress=bar)
+        found = study(
+            opened,
+            candidates,
+            questions,
+            source=str(log),
+            notes=notes,
+            embeddings=categories,
+            jobs=jobs,
+            engine=engine,
+            progress=bar,
+        )
     _print(console, found)
     page, record = write_evaluation(found, out, command_line())
     console.print(f"Page: {page}\nResults: {record}", soft_wrap=True, markup=False)

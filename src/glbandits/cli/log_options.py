@@ -59,6 +59,8 @@ BlockOption: TypeAlias = Annotated[
     bool, typer.Option("--per-arm-block", help="Give each arm features of its own, beside those of --arm-table.")
 ]
 LearnOption: TypeAlias = Annotated[str, typer.Option(help="For learning curves: matched rows, or all.")]
+JobsOption: TypeAlias = Annotated[int, typer.Option(help="Processes at once; -1 for one per core.")]
+EngineOption: TypeAlias = Annotated[str, typer.Option(help="local, or ray (with the extra [ray]).")]
 
 WAYS: dict[str, Learn] = {"matched": "matched", "all": "all"}
 

@@ -8,7 +8,6 @@ from rich.console import Console
 
 from glbandits.cli.progress import time_bar
 from glbandits.cli.run_experiment import BOTH, command_line, make_folder, print_conclusions, protocol_names, resumable
-from glbandits.experiments.engine import check_engine
 from glbandits.experiments.paper import Sources
 from glbandits.experiments.paper.claims import check_claims
 from glbandits.experiments.paper.data_files import find_data
@@ -18,6 +17,7 @@ from glbandits.experiments.paper.whole_paper import ALL, NAMES, paper_parts, run
 from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.report import write_report
 from glbandits.experiments.result_store import ResultStore
+from glbandits.parallel import check_engine
 
 
 def paper_command(

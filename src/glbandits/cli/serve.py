@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -63,12 +64,22 @@ def serve_command(**flags: str | None) -> None:
 def create_worker_app() -> "Starlette":
     """The application of a process, with the settings of the environment."""
     from glbandits.service_logs.evaluation import evaluate_log
+    from glbandits.service_logs.optimisation import optimise_log
     from glbandits.serving.http.app import create_app
     from glbandits.serving.http.server import prepare_process
 
     settings = read_settings(environment=os.environ)
     set_up_logging(settings)
-    return prepare_process(create_app(settings, evaluate_log=evaluate_log), settings)
+    optimiser = optimise_log if has_estimators() else None
+    return prepare_process(create_app(settings, evaluate_log=evaluate_log, optimise_log=optimiser), settings)
+
+
+def has_estimators() -> bool:
+    """Whether the extra [lab] is installed."""
+    try:
+        return all(map(find_spec, ("polars", "sklearn")))
+    except ModuleNotFoundError:
+        return False
 
 
 def announce(address: str, first: "NewKey | None", lines: Sequence[str], example: Mapping[str, Any]) -> None:

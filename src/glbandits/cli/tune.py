@@ -19,9 +19,11 @@ from glbandits.cli.log_options import (
     ClusterOption,
     ContextOption,
     CrossesOption,
+    EngineOption,
     EstimateOption,
     FeaturesOption,
     FormatOption,
+    JobsOption,
     KindOption,
     LearnOption,
     LinkOption,
@@ -42,6 +44,7 @@ from glbandits.evaluation import tune
 from glbandits.evaluation.tuning import Played, Tuned
 from glbandits.experiments.evaluation_report.numbers import between, shown
 from glbandits.experiments.evaluation_report.record import write_json
+from glbandits.parallel import check_engine
 from glbandits.version import __version__
 
 
@@ -76,6 +79,8 @@ def tune_command(
     seeds: Annotated[int, typer.Option(help="How many times each setting is played.")] = 3,
     learn: LearnOption = "matched",
     level: Annotated[float, typer.Option(help="Of the interval of the gain.")] = 0.95,
+    jobs: JobsOption = 1,
+    engine: EngineOption = "local",
     out: Annotated[Path, typer.Option(help="The JSON file for the results.")] = Path("out/tune.json"),
 ) -> None:
     """Choose the settings of a policy that learns, from a log of another's decisions.
@@ -83,6 +88,7 @@ def tune_command(
     Each setting plays the first part of the log, from knowing nothing. The best one and the untuned one then play the
     second part, which had no say in the choice.
     """
+    check_engine(engine, jobs)
     way, level = look_up("way to learn", learn, WAYS), number("level", level, above=0, at_most=1 - 1e-9)
     values = parse_grid(grid)
     console = Console(emoji=False)
@@ -115,6 +121,8 @@ def tune_command(
             share=share,
             seeds=seeds,
             learn=way,
+            jobs=jobs,
+            engine=engine,
             progress=lambda done, total: bar(f"{untuned.name} plays", done, total),
         )
     names = tuple(values or untuned.grid)

@@ -9,17 +9,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from glbandits.compilation import entry_point
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.arm_features import RowArms
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.evaluation.reward_models import SequentialGlm
-from glbandits.maths.confidence_sequence import ConfidenceSequence, rows_to_exclude_zero
+from glbandits.maths.confidence_sequence import ConfidenceSequence, add_recipe, rows_to_exclude_zero
 from glbandits.maths.links import Link
 from glbandits.records import Floats
-
-FEWEST, MOST, GROWTH = 32, 4096, 8
-"""Rows that are predicted together, with a model of the rows before: at least, at most, and n / 8 after n rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +57,7 @@ class AnytimeIntervals:
         self._model = SequentialGlm(link, dim)
         self._lowest, self._scale = reward_range[0], reward_range[1] - reward_range[0]
         self._least = least_propensity
+        entry_point(add_recipe).compiled()  # many rows follow
         self._value, self._gain = ConfidenceSequence(0.0), ConfidenceSequence(-1.0)
 
     @property
@@ -66,15 +65,15 @@ class AnytimeIntervals:
         """Rows so far."""
         return self._value.rows
 
-    def add(self, block: LoggedData, target: Floats) -> None:
-        """Add the next rows and the target's probabilities of their arms, (rows, most)."""
-        start = 0
-        while start < len(block):
-            stop = start + min(MOST, max(FEWEST, self.rows // GROWTH))
-            self._add(block[start:stop], target[start:stop])
-            start = stop
+    def add(self, block: LoggedData, target: Floats, predicted: Floats | None = None) -> None:
+        """Add the next rows.
 
-    def _add(self, block: LoggedData, target: Floats) -> None:
+        Args:
+            block: the rows.
+            target: the target's probabilities of their arms, (rows, most).
+            predicted: rewards that a model expects of their arms, (rows, most), which for each row has learned only
+                from rows before it; by default a model of its own. Targets of the same log can share one.
+        """
         assert block.propensities is not None
         rewards = (block.rewards - self._lowest) / self._scale
         outside = (rewards < 0.0) | (rewards > 1.0)
@@ -83,7 +82,8 @@ class AnytimeIntervals:
                 f"reward_range is {self._lowest:g} to {self._lowest + self._scale:g}, but a row has the reward "
                 f"{block.rewards[np.argmax(outside)]:g}. Give a wider one."
             )
-        predicted = np.clip((self._model.expect(block) - self._lowest) / self._scale, 0.0, 1.0)
+        predicted = self._model.predict_then_learn(block) if predicted is None else predicted
+        predicted = np.clip((predicted - self._lowest) / self._scale, 0.0, 1.0)
         predicted[~block.there] = 0.0
         weights = target[np.arange(len(block)), block.chosen] / block.propensities
         logged, chosen = _probabilities(block), block.chosen
@@ -111,7 +111,6 @@ class AnytimeIntervals:
                 rewards=rewards,
                 predicted=predicted,
             )
-        self._model.learn(block)
 
     def _reach(self, block: LoggedData, target: Floats, logged: Floats | None) -> Floats | None:
         if logged is not None:

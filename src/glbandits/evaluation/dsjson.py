@@ -114,7 +114,7 @@ def read_dsjson(
     """
     if not Path(path).is_file():
         raise InvalidInput(f"{path} must be a file with a JSON object on each line; there is no such file")
-    return DsjsonLog(Path(path), Hashing() if hashing is None else hashing, link)
+    return DsjsonLog(Path(path).absolute(), Hashing() if hashing is None else hashing, link)
 
 
 def _decisions(path: Path, hashing: Hashing) -> Iterator[tuple[_Decision, Floats]]:

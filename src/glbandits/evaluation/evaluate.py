@@ -158,9 +158,12 @@ class _Dealt:
 
 
 def _fit(log: Log, model: RewardModel, size: int, report: _Progress) -> tuple[RewardModel, CrossFitted]:
-    fitted, dealt = model.begin(log.dim), _Dealt()
+    fitted, dealt, first_row = model.begin(log.dim), _Dealt(), 0
+    every = -(-len(log) // model.most_rows)
     for block in log.blocks(size):
-        fitted.learn(block, fold_of(dealt.of(block)[1], model.folds))
+        rows = slice(-first_row % every, None, every)
+        fitted.learn(block[rows], fold_of(dealt.of(block)[1], model.folds)[rows])
+        first_row += len(block)
         report.add(len(block))
     fitted.finish()
     return model, fitted

@@ -58,17 +58,20 @@ def play_together(
     seeds: Sequence[int],
     rules: Rules,
     progress: Callable[[int], None] | None = None,
+    *,
+    size: int | None = None,
 ) -> list[list[LearningCurve]]:
     """The curve of each policy with each seed, each as if alone: but the log is checked once, and played once for all.
 
-    `progress` is called with the number of rows just played, summed over policies and seeds.
+    `progress` is called with the number of rows just played, summed over policies and seeds. `size` is the number of
+    rows of a block, `block_rows(policies)` by default: sums are rounded in the same way only with the same size.
     """
     smallest, length = _check(log, policies)
     check_duration(policies, log, length, rules.learn, seeds=len(seeds))
     if rules.learn == "matched" and rules.least_propensity is None:
         rules = replace(rules, least_propensity=smallest)
     players = [[LogPlayer(policy, log.dim, seed, rules) for seed in seeds] for policy in policies]
-    for block in log.blocks(block_rows(policies)):
+    for block in log.blocks(size or block_rows(policies)):
         rows = Rows.of(block)
         for player in (player for same_policy in players for player in same_policy):
             player.play(rows)

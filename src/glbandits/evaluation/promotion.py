@@ -18,7 +18,15 @@ from glbandits.errors import InvalidInput, number, whole
 from glbandits.evaluation.anytime import AnytimeInterval, AnytimeIntervals, why_none
 from glbandits.evaluation.log_part import LogPart
 from glbandits.evaluation.logged_data import Log
-from glbandits.evaluation.targets import AnyTarget, FrozenTarget, Target, as_target, checked_probabilities
+from glbandits.evaluation.reward_models import SequentialGlm
+from glbandits.evaluation.targets import (
+    AnyTarget,
+    FrozenTarget,
+    Target,
+    UniformTarget,
+    as_target,
+    checked_probabilities,
+)
 from glbandits.evaluation.training import train
 from glbandits.maths.links import find_link
 from glbandits.policies import Policy
@@ -92,6 +100,7 @@ def promotion(
     margin: float = 0.0,
     reward_range: tuple[float, float] | None = None,
     least_propensity: float | None = None,
+    exploration: float = 0.0,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Promotion:
@@ -107,6 +116,8 @@ def promotion(
         margin: the gain that makes a promotion worth the trouble; "keep" means that no candidate reaches it.
         reward_range: lowest and highest reward that there can be; by default what the link says.
         least_propensity: the least probability that the logging policy gave to any arm; see `evaluate`.
+        exploration: the share of decisions that will be random, whichever candidate runs. A service has it; without it,
+            a candidate would seem better only because the running policy explores.
         seed: of the candidates.
         progress: called with rows done and rows to do.
     """
@@ -114,6 +125,7 @@ def promotion(
         raise InvalidInput("candidates is empty. Name at least one candidate.")
     alpha = number("alpha", alpha, at_least=1e-9, at_most=0.5)
     margin, seed = number("margin", margin, at_least=0), whole("seed", seed, at_least=0)
+    exploration = number("exploration", exploration, at_least=0, at_most=1)
     head = next(iter(log.blocks(1)), None)
     if head is None or head.propensities is None:
         raise InvalidInput("the log has no propensities, or no rows. Log the probability of each chosen arm.")
@@ -137,10 +149,13 @@ def promotion(
     share = alpha / ((index + 1) * (index + 2)) / len(candidates)
     targets = {name: _frozen(one, LogPart(log, 0, split), log, seed) for name, one in candidates.items()}
     sequences = {name: AnytimeIntervals(log.dim, link, bounds, least_propensity) for name in candidates}
-    rows = split
+    model, rows, random = SequentialGlm(link, log.dim), split, UniformTarget()
     for block in LogPart(log, split, len(log)).blocks():
+        predicted = model.predict_then_learn(block)
         for name, target in targets.items():
-            sequences[name].add(block, checked_probabilities(target, block, rows))
+            own = checked_probabilities(target, block, rows)
+            served = (1.0 - exploration) * own + exploration * random.probabilities(block, rows)
+            sequences[name].add(block, served, predicted)
         rows += len(block)
         if progress is not None:
             progress(rows, len(log))

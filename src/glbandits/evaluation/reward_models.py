@@ -19,6 +19,8 @@ from glbandits.records import Floats, Ints, set_validated
 
 STEP, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 """The constants of splitmix64, which makes random bits of consecutive numbers."""
+FEWEST, MOST, GROWTH = 32, 4096, 8
+"""Rows that are predicted together, with a model of the rows before: at least, at most, and n / 8 after n rows."""
 
 
 @runtime_checkable
@@ -28,6 +30,10 @@ class RewardModel(Protocol):
     @property
     def folds(self) -> int:
         """How many models there are."""
+
+    @property
+    def most_rows(self) -> int:
+        """How many rows are learned at most; of a longer log they are taken evenly."""
 
     def begin(self, dim: int) -> "CrossFitted":
         """Models that have seen nothing."""
@@ -62,14 +68,16 @@ class GlmReward:
     Args:
         link: of the model.
         folds: how many models there are.
+        most_rows: how many rows are learned at most; of a longer log they are taken evenly.
     """
 
     link: str | Link = "identity"
     folds: int = 4
+    most_rows: int = 1_000_000
 
     def __post_init__(self) -> None:
         find_link(self.link)
-        set_validated(self, folds=whole("folds", self.folds, at_least=2, at_most=100))
+        _check_counts(self)
 
     def begin(self, dim: int) -> CrossFitted:  # noqa: D102
         return _Glms(self, dim)
@@ -104,15 +112,20 @@ class SequentialGlm:
     """
 
     def __init__(self, link: Link, dim: int) -> None:
-        self._link, self._learner = link, GlmLearner(link, dim)
+        self._link, self._learner, self._rows = link, GlmLearner(link, dim), 0
 
-    def learn(self, block: LoggedData) -> None:
-        """Learn the rewards of the chosen arms."""
-        self._learner.learn(chosen_features(block), block.rewards)
-
-    def expect(self, block: LoggedData) -> Floats:
-        """Return the expected reward of every arm, (rows, most)."""
-        return _expected_rewards(block, self._learner.theta[np.newaxis], self._link)
+    def predict_then_learn(self, block: LoggedData) -> Floats:
+        """Return the expected reward of every arm, (rows, most), by models that had learned only rows before it."""
+        predicted = np.empty((len(block), block.arms.most))
+        start = 0
+        while start < len(block):
+            stop = start + min(MOST, max(FEWEST, self._rows // GROWTH))
+            rows = block[start:stop]
+            predicted[start:stop] = _expected_rewards(rows, self._learner.theta[np.newaxis], self._link)
+            self._learner.learn(chosen_features(rows), rows.rewards)
+            self._rows += len(rows)
+            start = stop
+        return predicted
 
 
 def _expected_rewards(block: LoggedData, theta: Floats, link: Link) -> Floats:
@@ -136,7 +149,7 @@ class SklearnReward:
     Args:
         regressor: one that was not fitted yet; it is cloned for each fold.
         folds: how many models there are.
-        most_rows: rows that are learned at most; of a longer log the first ones.
+        most_rows: how many rows are learned at most; of a longer log they are taken evenly.
     """
 
     regressor: Any
@@ -150,28 +163,27 @@ class SklearnReward:
             raise InvalidInput(
                 f"regressor must be a scikit-learn estimator such as Ridge(); got {repr(self.regressor)[:60]}"
             )
-        set_validated(
-            self,
-            folds=whole("folds", self.folds, at_least=2, at_most=100),
-            most_rows=whole("most_rows", self.most_rows, at_least=2),
-        )
+        _check_counts(self)
 
     def begin(self, dim: int) -> CrossFitted:  # noqa: ARG002, D102
         return _Regressors(self)
+
+
+def _check_counts(model: GlmReward | SklearnReward) -> None:
+    folds, most_rows = (
+        whole("folds", model.folds, at_least=2, at_most=100),
+        whole("most_rows", model.most_rows, at_least=2),
+    )
+    set_validated(model, folds=folds, most_rows=most_rows)
 
 
 @dataclass
 class _Regressors:
     model: SklearnReward
     parts: list[tuple[Floats, Floats, Ints]] = field(default_factory=list)
-    rows: int = 0
 
     def learn(self, block: LoggedData, folds: Ints) -> None:
-        room = self.model.most_rows - self.rows
-        if room > 0:
-            part = block[:room]
-            self.parts.append((chosen_features(part), part.rewards, folds[:room]))
-            self.rows += len(part)
+        self.parts.append((chosen_features(block), block.rewards, folds))
 
     def finish(self) -> None:
         from sklearn.base import clone

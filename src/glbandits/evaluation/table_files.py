@@ -184,8 +184,11 @@ def _check_names(file: Path, columns: Columns) -> None:
 
 
 def files_of(source: Source, *endings: str) -> list[Path]:
-    """The file, or the files of these endings in the folder, or those that match the pattern: in order of names."""
-    path = Path(source)
+    """The file, or the files of these endings in the folder, or those that match the pattern: in order of names.
+
+    Paths are absolute, so that other processes can open them.
+    """
+    path = Path(source).absolute()
     if path.is_file():
         return [path]
     if path.is_dir():

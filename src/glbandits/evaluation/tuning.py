@@ -3,7 +3,8 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -12,12 +13,16 @@ from glbandits.errors import InvalidInput, look_up, number
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import split
-from glbandits.evaluation.log_player import Rules, play_together
+from glbandits.evaluation.log_player import Rules, block_rows, play_together
 from glbandits.evaluation.logged_data import Log
 from glbandits.evaluation.progressive import warn_if_few
 from glbandits.maths.philox import seed_list
+from glbandits.parallel import check_engine, is_one_process, run_parallel
 from glbandits.policy import Grid, Policy, grid_points
 from glbandits.policy.first_use import check_is_policy
+
+GROUPS = 64
+"""Into at most so many groups candidates are cut if they are played in several processes. Each group reads the log."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +100,8 @@ def tune(
     learn: Learn = "matched",
     exact: bool = False,
     least_propensity: float | None = None,
+    jobs: int = 1,
+    engine: str = "local",
     progress: Callable[[int, int], None] | None = None,
 ) -> Tuned:
     """Choose settings on the first part of a log, and report on the rest.
@@ -114,6 +121,8 @@ def tune(
         learn: as in `play_log`, like the two settings that follow.
         exact: see there.
         least_propensity: see there; the smallest of each part if None.
+        jobs: how many processes play at once, -1 for one per core. The numbers do not depend on it.
+        engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `glbandits.parallel.run_parallel`.
         progress: called with rows played and rows to play: candidates x seeds x rows of the first part, and 2 x seeds x
             rows of the second.
 
@@ -131,6 +140,7 @@ def tune(
     ([10.0, 0.1, 1.0], 0.1, True)
     """
     listed, chosen_seeds = _candidates(candidates, grid), seed_list(seeds)
+    check_engine(engine, jobs)
     rules = Rules(learn=learn, exact=exact, least_propensity=least_propensity)
     share = number("share", share, above=0, at_most=1)
     first, second = split(log, share)
@@ -142,7 +152,8 @@ def tune(
         if progress is not None:
             progress(done, total)
 
-    played = _played(listed, play_together(listed, first, chosen_seeds, rules, report))
+    how = _How(chosen_seeds, rules, jobs, engine, report)
+    played = _played(listed, first, how)
     values = np.array([candidate.value for candidate in played])
     if np.isnan(values).all():
         raise InvalidInput(
@@ -150,13 +161,42 @@ def tune(
             "Use a longer log, or a larger share"
         )
     finalists = [listed[int(np.nanargmax(values))], listed[0]]
-    winner, default = _played(finalists, play_together(finalists, second, chosen_seeds, rules, report))
+    winner, default = _played(finalists, second, how)
     warn_if_few(min(winner.curves, key=lambda curve: curve.effective_sample_size), stacklevel=3)
     return Tuned(candidates=tuple(played), rows=(len(first), len(second)), winner=winner, default=default)
 
 
-def _played(policies: Sequence[Policy], curves: list[list[LearningCurve]]) -> list[Played]:
-    return [Played(policy, tuple(of_policy)) for policy, of_policy in zip(policies, curves, strict=True)]
+class _How(NamedTuple):
+    """How the parts of a log are played."""
+
+    seeds: Sequence[int]
+    rules: Rules
+    jobs: int
+    engine: str
+    report: Callable[[int], None]
+    """Called with rows just played, summed over policies and seeds."""
+
+
+def _played(policies: Sequence[Policy], part: Log, how: _How) -> list[Played]:
+    """Play a part of the log: all policies in one reading of it, or in groups that have processes of their own."""
+    here = is_one_process(how.jobs, how.engine)
+    groups = 1 if here else min(len(policies), GROUPS)
+    play = partial(
+        play_together,
+        log=part,
+        seeds=how.seeds,
+        rules=how.rules,
+        progress=how.report if here else None,
+        size=block_rows(policies),
+    )
+    grouped = [policies[group::groups] for group in range(groups)]
+    played: dict[int, Played] = {}
+    for group, curves in run_parallel(play, grouped, jobs=how.jobs, engine=how.engine):
+        for index, of_policy in zip(range(group, len(policies), groups), curves, strict=True):
+            played[index] = Played(policies[index], tuple(of_policy))
+        if not here:
+            how.report(len(curves) * len(how.seeds) * len(part))
+    return [played[index] for index in range(len(policies))]
 
 
 def _candidates(given: Policy | Sequence[Policy], grid: Grid | None) -> list[Policy]:

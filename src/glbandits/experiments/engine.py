@@ -1,20 +1,18 @@
 """Running what is not yet in the store: on the cores of this machine, or on Ray."""
 
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from joblib import Parallel, cpu_count, delayed
 
 from glbandits.environments import Environment
-from glbandits.errors import InvalidInput, look_up, whole
 from glbandits.experiments.progress import Progress, no_progress
 from glbandits.experiments.result_store import FinishedRun, ResultStore
 from glbandits.experiments.run_spec import RunSpec
+from glbandits.parallel import check_engine, in_processes, run_parallel
 from glbandits.policy import Policy
 from glbandits.simulation import play_together, prepare, recorded_rounds
 
@@ -105,7 +103,6 @@ def run_missing(
     follow, makes that estimate one of all of them.
     """
     check_engine(engine, jobs)
-    run = ENGINES[engine]
     unique = {spec.key: spec for spec in specs}
     workload = Workload(unique.values()) if workload is None else workload
     missing = store.missing(unique.values())
@@ -116,27 +113,14 @@ def run_missing(
     if not missing:
         return
     compile_policies(missing, jobs=jobs)
-    for task, finished in run(tasks(missing, workload), jobs):
+    cut = tasks(missing, workload)
+    for index, finished in run_parallel(play_task, cut, jobs=jobs, engine=engine):
+        task = cut[index]
         runs = list(zip(task.specs, finished, strict=True))
         store.add(runs)
         for spec, result in runs:
             workload.finish(spec, result)
         progress(f"playing {task.specs[-1].policy.name}", workload.done, workload.total)
-
-
-def check_engine(engine: str, jobs: int) -> None:
-    """Refuse an unknown engine, one that is not installed, and a wrong number of processes."""
-    look_up("engine", engine, ENGINES)
-    workers(jobs)
-    if engine == "ray":
-        _import_ray()
-
-
-def workers(jobs: int) -> int:
-    """The number of processes that `jobs` asks for."""
-    if whole("jobs", jobs, at_least=-1) == 0:
-        raise InvalidInput("jobs must be a number of processes, or -1 for one per core; got 0")
-    return int(cpu_count()) if jobs == -1 else jobs
 
 
 def tasks(specs: Sequence[RunSpec], workload: Workload) -> list[Task]:
@@ -196,58 +180,3 @@ def compile_policies(specs: Iterable[RunSpec], *, jobs: int = -1, progress: Prog
 def _compile(policy: Policy, environment: Environment) -> str:
     prepare([policy], environment)
     return policy.name
-
-
-def in_processes(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[Any]:
-    """Results in the order in which they finish: from this process for one job, from worker processes for more."""
-    many = min(len(arguments), workers(jobs))
-    if many <= 1:
-        yield from (function(*values) for values in arguments)
-        return
-    results = Parallel(n_jobs=many, return_as="generator_unordered", batch_size=1)(
-        delayed(function)(*values) for values in arguments
-    )
-    yield from results
-
-
-def _local(cut: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[FinishedRun]]]:
-    """Processes of this machine."""
-    for number, finished in in_processes(_play_numbered, list(enumerate(cut)), jobs):
-        yield cut[number], finished
-
-
-def _play_numbered(number: int, task: Task) -> tuple[int, list[FinishedRun]]:
-    return number, play_task(task)
-
-
-def _ray(cut: Sequence[Task], jobs: int) -> Iterator[tuple[Task, list[FinishedRun]]]:
-    """A Ray cluster: the one that the variable RAY_ADDRESS names, or one of `jobs` cores on this machine."""
-    ray = _import_ray()
-    started_here = not ray.is_initialized()
-    if started_here:
-        is_cluster = "RAY_ADDRESS" in os.environ  # it has its own number of cores
-        cores = None if is_cluster or jobs == -1 else jobs
-        ray.init(num_cpus=cores, include_dashboard=None if is_cluster else False, log_to_driver=False)
-    try:
-        remote: Any = ray.remote(num_cpus=1)(play_task)
-        waiting = {remote.remote(task): task for task in cut}
-        while waiting:
-            ready, _ = ray.wait(list(waiting), num_returns=1)
-            for reference in ready:
-                yield waiting.pop(reference), ray.get(reference)
-    finally:
-        if started_here:
-            ray.shutdown()
-
-
-def _import_ray() -> Any:
-    try:
-        import ray
-    except ModuleNotFoundError:
-        raise InvalidInput(
-            "--engine ray needs Ray, which is in the extra [ray]: pip install 'glbandits[ray]'"
-        ) from None
-    return ray
-
-
-ENGINES = {"local": _local, "ray": _ray}

@@ -1,21 +1,22 @@
 """A log and several policies: what each would have earned, asked in the same way of all, on the same rows."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, number, whole
 from glbandits.evaluation import Evaluation, Log, Promotion, Target, evaluate, promotion, select_estimator, train
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import ClusterPart, LogPart, split
-from glbandits.evaluation.log_player import Rules, check_duration, play_together
+from glbandits.evaluation.log_player import Rules, block_rows, check_duration, play_together
 from glbandits.evaluation.progressive import ENOUGH
 from glbandits.evaluation.targets import FrozenTarget, GivenTarget
+from glbandits.experiments.progress import Progress, no_progress
+from glbandits.parallel import check_engine, is_one_process, run_parallel
 from glbandits.policies import Policy
 
 Candidate: TypeAlias = Policy | Bandit | Target
-Progress: TypeAlias = Callable[[str, float, float], None]
 
 CURVE_POINTS = 500
 """Places at which learning curves are kept: more than a screen shows."""
@@ -29,6 +30,8 @@ class Gate:
     """The probability that the gate ever promotes a candidate that is worse."""
     margin: float = 0.0
     """The gain that makes a promotion worth the trouble."""
+    exploration: float = 0.0
+    """The share of decisions that will be random, whichever candidate runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +134,8 @@ def study(
     source: str = "log",
     notes: Sequence[str] = (),
     embeddings: Mapping[str, Any] | None = None,
+    jobs: int = 1,
+    engine: str = "local",
     progress: Progress | None = None,
 ) -> LogStudy:
     """Ask a log what each candidate would have earned.
@@ -147,16 +152,31 @@ def study(
         source: what the log is called.
         notes: what a reader must know about the log.
         embeddings: the category of each arm, by its name, for estimators that need it.
-        progress: called with what is being done, how much of it is done, and how much there is.
+        jobs: how many processes work at once, -1 for one per core. The numbers do not depend on it.
+        engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `glbandits.parallel.run_parallel`.
+        progress: called with what is being done, how much of it is done, and how much there is. One process counts
+            rows; several count steps: the gate, a learning curve, an evaluation.
     """
+    check_engine(engine, jobs)
     if not candidates:
         raise InvalidInput("name at least one policy to evaluate")
     learners = {label: one for label, one in candidates.items() if isinstance(one, Policy)}
     parts = split(log, questions.train) if learners else None
-    work = _Study(log, parts, questions, embeddings, progress or _say_nothing)
-    gated = work.promotion(candidates)
-    curves = work.curves(learners)
-    judged = [work.judge(label, candidate, curves.get(label)) for label, candidate in candidates.items()]
+    report = progress or no_progress
+    here = is_one_process(jobs, engine)
+    work = _Study(log, parts, candidates, questions, embeddings, report if here else no_progress)
+    groups = [tuple(learners)] if here and learners else [(label,) for label in learners]  # of curves in one reading
+    steps = [] if questions.gate is None else [GATE]
+    steps += [_Step("curves", group) for group in groups] + [_Step("judge", (label,)) for label in candidates]
+    results: dict[_Step, Any] = {}
+    for index, result in run_parallel(work.do, steps, jobs=jobs, engine=engine):
+        results[steps[index]] = result
+        if not here:
+            report(f"{len(results)} of {len(steps)} steps done", len(results), len(steps))
+    curves = {
+        label: curve for step, found in results.items() if step.name == "curves" for label, curve in found.items()
+    }
+    judged = [replace(results[_Step("judge", (label,))], curve=curves.get(label)) for label in candidates]
     return LogStudy(
         source=source,
         rows=len(log),
@@ -165,13 +185,20 @@ def study(
         questions=questions,
         judged=tuple(judged),
         by_cluster=parts is not None and isinstance(parts[0], ClusterPart),
-        promotion=gated,
+        promotion=results.get(GATE),
         notes=tuple(notes),
     )
 
 
-def _say_nothing(what: str, done: float, total: float) -> None:
-    pass
+class _Step(NamedTuple):
+    """A piece of work that needs no other."""
+
+    name: Literal["gate", "curves", "judge"]
+    labels: tuple[str, ...] = ()
+    """Of the candidates that it is about."""
+
+
+GATE = _Step("gate")
 
 
 class _Study:
@@ -181,17 +208,27 @@ class _Study:
         self,
         log: Log,
         parts: tuple[LogPart, LogPart] | tuple[ClusterPart, ClusterPart] | None,
+        candidates: Mapping[str, Candidate],
         questions: Questions,
         embeddings: Mapping[str, Any] | None,
         progress: Progress,
     ) -> None:
         self._log, self._parts, self._questions, self._progress = log, parts, questions, progress
-        self._embeddings = embeddings
+        self._candidates, self._embeddings = candidates, embeddings
 
-    def curves(self, learners: Mapping[str, Policy]) -> dict[str, LearningCurve]:
-        """All learning curves, in one reading of the log."""
-        if not learners:
-            return {}
+    def do(self, step: _Step) -> Promotion | dict[str, LearningCurve] | Judged:
+        """Do a step, in whatever process this is."""
+        if step.name == "gate":
+            return self._promotion()
+        if step.name == "curves":
+            return self._curves(step.labels)
+        return self._judge(*step.labels)
+
+    def _curves(self, labels: Sequence[str]) -> dict[str, LearningCurve]:
+        """Learning curves, in one reading of the log."""
+        learners = {label: one for label, one in self._candidates.items() if isinstance(one, Policy)}
+        size = block_rows(learners.values())
+        learners = {label: learners[label] for label in labels}
         check_duration(learners.values(), self._log, len(self._log if self._parts is None else self._parts[0]), "all")
         done, total = 0, len(self._log) * len(learners)
 
@@ -202,12 +239,13 @@ class _Study:
 
         self._progress("learning curves (compiling, if this is the first run)", 0, total)
         played = play_together(
-            list(learners.values()), self._log, [self._questions.seed], self._questions.rules(), report
+            list(learners.values()), self._log, [self._questions.seed], self._questions.rules(), report, size=size
         )
         return {label: curve for label, [curve] in zip(learners, played, strict=True)}
 
-    def judge(self, label: str, candidate: Candidate, curve: LearningCurve | None) -> Judged:
+    def _judge(self, label: str) -> Judged:
         """One candidate, on the rows that are meant for it."""
+        candidate = self._candidates[label]
         learn_from, rest = self._parts or (None, LogPart(self._log, 0, len(self._log)))
         part: Log = rest
         learned = None
@@ -223,19 +261,19 @@ class _Study:
             evaluation=self._evaluated(label, candidate, part),
             first_row=len(self._log) - len(part),
             learned=learned,
-            curve=curve,
+            curve=None,
         )
 
-    def promotion(self, candidates: Mapping[str, Candidate]) -> Promotion | None:
-        """What the gate says, if it is asked."""
+    def _promotion(self) -> Promotion:
+        """What the gate says."""
         asked = self._questions
-        if asked.gate is None:
-            return None
+        assert asked.gate is not None
         return promotion(
             self._log,
-            candidates,
+            self._candidates,
             alpha=asked.gate.alpha,
             margin=asked.gate.margin,
+            exploration=asked.gate.exploration,
             reward_range=asked.reward_range,
             seed=asked.seed,
             progress=lambda done, total: self._progress("the gate", done, total),

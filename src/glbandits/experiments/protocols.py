@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.experiments.engine import POINTS, Workload, compile_policies, run_missing, workers
+from glbandits.experiments.engine import POINTS, Workload, compile_policies, run_missing
 from glbandits.experiments.experiment import Experiment, PolicyEntry, in_words
 from glbandits.experiments.outcomes import FRESH, PAPER, ExperimentResult, Outcome, ProtocolResult
 from glbandits.experiments.progress import OverallProgress, Progress, no_progress
 from glbandits.experiments.result_store import FinishedRun, ResultStore
 from glbandits.experiments.run_spec import RunSpec
+from glbandits.parallel import workers
 from glbandits.policy import Policy
 from glbandits.records import Floats
 from glbandits.simulation import recorded_rounds

@@ -21,10 +21,14 @@ X_i is bounded below for any weight (after Waudby-Smith et al., arXiv:2210.10768
 
 import math
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+from numba import types
 from scipy.optimize import brentq
 
+from glbandits.compilation import Recipe, entry_point
+from glbandits.numba_support import READ_INTS, READ_MATRIX, READ_VECTOR, VECTOR, borrowed, jittable
 from glbandits.records import Floats, Ints
 
 BETS: Floats = np.ldexp(0.25, -np.arange(12))
@@ -38,6 +42,22 @@ LARGEST_LOSS = 0.5
 """The largest share of its capital that a bet can lose in one row."""
 PRIOR_ROWS = 10.0
 """How many rows the middle of the range counts for in the centres."""
+LOGARITHM_EVERY, LARGE_WEIGHT = 16, 1e6
+"""A logarithm of the product of so many factors is taken; of fewer if a weight is so large."""
+ROWS, TERMS, CENTRES = range(3)
+"""Indices of the sums of a `LowerSequence`: rows so far, terms of the smallest bet, and centres."""
+
+
+class SequenceRows(NamedTuple):
+    """Rows as `ConfidenceSequence.add` takes them, in contiguous arrays."""
+
+    measure: Floats
+    reach: Floats
+    chosen: Ints
+    weights: Floats
+    rewards: Floats
+    predicted: Floats
+    offset: Floats
 
 
 class LowerSequence:
@@ -49,38 +69,34 @@ class LowerSequence:
     def __init__(self, low: float, high: float) -> None:
         self.low, self.high = low, high
         self.limits: Floats = LARGEST_LOSS / BETS - (high - low)
-        self.rows = 0
-        self.term_sum = 0.0
-        self.centre_sum = 0.0
+        self._sums: Floats = np.zeros(3)
         self.log_capital: Floats = np.zeros(len(BETS))
 
-    def add(self, terms: Floats) -> None:
-        """Add the terms of the next rows, (bets, rows)."""
-        rows = terms.shape[1]
-        before = self.term_sum + np.cumsum(terms[-1]) - terms[-1]
-        middle = PRIOR_ROWS * (self.low + self.high) / 2.0
-        centres = (middle + before) / (PRIOR_ROWS + np.arange(self.rows, self.rows + rows))
-        np.clip(centres, self.low, self.high, out=centres)
-        self.log_capital += np.log1p(BETS[:, np.newaxis] * (terms - centres)).sum(axis=1)
-        self.rows += rows
-        self.term_sum += float(terms[-1].sum())
-        self.centre_sum += float(centres.sum())
+    @property
+    def rows(self) -> int:
+        """Rows so far."""
+        return int(self._sums[ROWS])
+
+    def add(self, rows: "SequenceRows", sign: float) -> None:
+        """Add the next rows, with measure, weights and offset times `sign`, 1 or -1."""
+        add = entry_point(add_recipe).call
+        add(self._sums, self.log_capital, BETS, self.limits, self.low, self.high, *rows, sign)
 
     def state(self) -> list[float]:
         """Return all that `set_state` needs to go on from here."""
-        return [float(self.rows), self.term_sum, self.centre_sum, *self.log_capital.tolist()]
+        return [*self._sums.tolist(), *self.log_capital.tolist()]
 
     def set_state(self, state: Sequence[float]) -> None:
         """Go on from a saved state."""
-        self.rows, self.term_sum, self.centre_sum = int(state[0]), state[1], state[2]
-        self.log_capital = np.array(state[3:], dtype=np.float64)
+        self._sums, self.log_capital = (np.array(part, dtype=np.float64) for part in (state[:3], state[3:]))
 
     def log_evidence(self, value: float) -> float:
         """Return the logarithm of the capital won against "the running mean is at most `value`".
 
         With probability 1 - alpha it stays below log(1 / alpha) for ever if that is true.
         """
-        return float(np.logaddexp.reduce(LOG_SHARES + self.log_capital + BETS * (self.centre_sum - self.rows * value)))
+        log_capital = LOG_SHARES + self.log_capital + BETS * (self._sums[CENTRES] - self._sums[ROWS] * value)
+        return float(np.logaddexp.reduce(log_capital))
 
     def bound(self, alpha: float) -> float:
         """Return the lower bound: with probability 1 - alpha no bound ever exceeds the running mean at its row."""
@@ -157,11 +173,22 @@ class ConfidenceSequence:
             predicted: rewards that a model expects, which has not learned from these rows or later ones; (rows, arms).
             offset: a number for each row, (rows,), or 0.
         """
-        self._sum += float((_terms(measure, chosen, weights, rewards, predicted) + offset).sum())
-        up = _limited_terms(measure, reach, chosen, weights, rewards, predicted, self.above.limits)
-        self.above.add(up + offset)
-        down = _limited_terms(-measure, reach, chosen, -weights, rewards, predicted, self.below.limits)
-        self.below.add(down - offset)
+        chosen_predicted = predicted[np.arange(len(chosen)), chosen]
+        expected = np.einsum("ra,ra->r", measure, predicted)
+        self._sum += float((expected + weights * (rewards - chosen_predicted) + offset).sum())
+        arrays = SequenceRows(
+            measure=np.ascontiguousarray(measure),
+            reach=np.zeros_like(predicted) if reach is None else np.ascontiguousarray(reach),
+            chosen=np.ascontiguousarray(chosen, dtype=np.int64),
+            weights=np.ascontiguousarray(weights),
+            rewards=np.ascontiguousarray(rewards),
+            predicted=np.ascontiguousarray(predicted),
+            offset=np.full(len(chosen), offset),
+        )
+        for sequence, sign in ((self.above, 1.0), (self.below, -1.0)):
+            # Where no bound of the weights is known, a prediction that cannot lose: 0 for w > 0, 1 for w < 0.
+            safe = arrays.predicted if reach is not None else np.where(sign * measure > 0.0, 0.0, 1.0)
+            sequence.add(arrays._replace(predicted=safe), sign)
 
     def interval(self, level: float) -> tuple[float, float]:
         """Return bounds that all hold at once, at every row, with probability `level`."""
@@ -183,36 +210,83 @@ def rows_to_exclude_zero(rows: int, value: float, low: float, high: float) -> fl
     return rows * (reach / abs(value)) ** 2 if value else math.inf
 
 
-def _limited_terms(
-    measure: Floats,
-    reach: Floats | None,
-    chosen: Ints,
-    weights: Floats,
-    rewards: Floats,
-    predicted: Floats,
-    limits: Floats,
-) -> Floats:
-    """Doubly robust terms, (limits, rows), that are at most a limit k below the least mean.
+@jittable
+def limited_term(
+    measure: Floats, reach: Floats, chosen: int, weight: float, reward: float, predicted: Floats, sign: float, k: float
+) -> float:
+    """Return a doubly robust term, sum_a m(a) q(a) + w (r - q), that is at most k below the least mean.
 
     The chosen arm's part is w (r - q). It is at least -k if q <= k / w where w > 0, and q >= 1 - k / |w| where w < 0.
     Predictions beyond that are moved there. The mean of a term stays the same, whatever the predictions are.
     """
-    is_positive = measure > 0.0
-    if reach is None:
-        safe = np.where(is_positive, 0.0, 1.0)
-        return np.tile(_terms(measure, chosen, weights, rewards, safe), (len(limits), 1))
-    loss = np.where(is_positive, predicted, 1.0 - predicted)
-    largest_loss = np.multiply(reach, loss, out=np.zeros_like(loss), where=(measure != 0.0) & (loss > 0.0)).max(axis=1)
-    terms = np.tile(_terms(measure, chosen, weights, rewards, predicted), (len(limits), 1))
-    for limit, row_terms in zip(limits, terms, strict=True):
-        rows = np.flatnonzero(largest_loss > limit)
-        room = np.divide(limit, reach[rows], out=np.ones((len(rows), reach.shape[1])), where=reach[rows] > limit)
-        moved = np.where(is_positive[rows], np.minimum(predicted[rows], room), np.maximum(predicted[rows], 1.0 - room))
-        row_terms[rows] = _terms(measure[rows], chosen[rows], weights[rows], rewards[rows], moved)
-    return terms
+    expected, of_chosen = 0.0, 0.0
+    for arm in range(len(measure)):
+        room = k / reach[arm] if reach[arm] > k else 1.0
+        moved = min(predicted[arm], room) if sign * measure[arm] > 0.0 else max(predicted[arm], 1.0 - room)
+        expected += sign * measure[arm] * moved
+        if arm == chosen:
+            of_chosen = moved
+    return expected + sign * weight * (reward - of_chosen)
 
 
-def _terms(measure: Floats, chosen: Ints, weights: Floats, rewards: Floats, predicted: Floats) -> Floats:
-    """Return sum_a measure(a) q(a) + w (r - q) for each row."""
-    expected: Floats = np.einsum("ra,ra->r", measure, predicted)
-    return expected + weights * (rewards - predicted[np.arange(len(chosen)), chosen])
+@jittable
+def largest_loss(measure: Floats, reach: Floats, predicted: Floats, sign: float) -> float:
+    """Return how far below the least mean the term of a row can be, if predictions are not moved."""
+    largest = 0.0
+    for arm in range(len(measure)):
+        if measure[arm] != 0.0:
+            loss = predicted[arm] if sign * measure[arm] > 0.0 else 1.0 - predicted[arm]
+            if loss > 0.0:
+                largest = max(largest, reach[arm] * loss)
+    return largest
+
+
+def add_recipe() -> Recipe:
+    """A function that adds rows to a `LowerSequence`, in place."""
+
+    def add(
+        sums: Floats,
+        log_capital: Floats,
+        bets: Floats,
+        limits: Floats,
+        low: float,
+        high: float,
+        measure: Floats,
+        reach: Floats,
+        chosen: Ints,
+        weights: Floats,
+        rewards: Floats,
+        predicted: Floats,
+        offset: Floats,
+        sign: float,
+    ) -> None:
+        measure, reach, predicted = borrowed(measure), borrowed(reach), borrowed(predicted)
+        capital = np.ones(len(bets))  # since the last logarithm
+        for row in range(len(chosen)):
+            centre = (PRIOR_ROWS * (low + high) / 2.0 + sums[TERMS]) / (PRIOR_ROWS + sums[ROWS])
+            centre = min(max(centre, low), high)
+            at = (measure[row], reach[row], chosen[row], weights[row], rewards[row], predicted[row], sign)
+            term = limited_term(*at, np.inf) + sign * offset[row]
+            largest, first = largest_loss(measure[row], reach[row], predicted[row], sign), 0
+            while first < len(bets) and largest > limits[first]:  # limits grow
+                moved = limited_term(*at, limits[first]) + sign * offset[row]
+                capital[first] *= 1.0 + bets[first] * (moved - centre)
+                first += 1
+            for bet in range(first, len(bets)):
+                capital[bet] *= 1.0 + bets[bet] * (term - centre)
+            sums[ROWS] += 1.0
+            sums[TERMS] += term
+            sums[CENTRES] += centre
+            if (row + 1) % LOGARITHM_EVERY == 0 or row == len(chosen) - 1 or abs(weights[row]) > LARGE_WEIGHT:
+                for bet in range(len(bets)):
+                    log_capital[bet] += math.log(capital[bet])
+                    capital[bet] = 1.0
+
+    arrays = (READ_MATRIX, READ_MATRIX, READ_INTS, READ_VECTOR, READ_VECTOR, READ_MATRIX, READ_VECTOR)
+    number = types.float64
+    signature = types.void(VECTOR, VECTOR, READ_VECTOR, READ_VECTOR, number, number, *arrays, number)
+    return Recipe(add, signature, "confidence sequence", work=_work)
+
+
+def _work(_sums: Floats, _log: Floats, bets: Floats, *rows: Any) -> float:
+    return float(rows[3].shape[0] * (4 * rows[3].shape[1] + len(bets)))

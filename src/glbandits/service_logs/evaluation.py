@@ -13,7 +13,8 @@ from glbandits.policies import POLICIES
 from glbandits.policy import rebuild
 from glbandits.service_logs.loop_export import export_loop
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.http.personalizer.config_handlers import parse_arguments, policy_contract
+from glbandits.serving.domain.policy_arguments import parse_arguments
+from glbandits.serving.http.personalizer.config_handlers import policy_contract
 from glbandits.serving.http.personalizer.config_schemas import (
     PolicyContract,
     PolicyResult,

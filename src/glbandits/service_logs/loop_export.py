@@ -1,20 +1,19 @@
 """Export the decisions of a loop, with their features, to Parquet files."""
 
+import math
 from collections.abc import Collection
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from glbandits.bandit import Bandit
 from glbandits.features import Hashing
 from glbandits.records import Floats
 from glbandits.service_logs.parquet_export import Manifest, export_parquet
 from glbandits.serving.domain.action_selection import DENSE, arms_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.model_snapshots import decode_snapshot
 from glbandits.serving.domain.request_map import encoder_of
 from glbandits.serving.domain.reward_aggregation import reward_of
-from glbandits.serving.runtime.learning_loop import BASE
+from glbandits.serving.runtime.relearning import latest_base
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.event_store import EventStore
 
@@ -29,14 +28,16 @@ def export_loop(
     folder: Path,
     span: tuple[int, int] = ALWAYS,
     modes: Collection[Mode] = LEARNED,
+    reward_limits: tuple[float, float] = (-math.inf, math.inf),
 ) -> Manifest:
     """Export the decisions of a loop from a span of time, with features of the width that the loop has now.
 
     Those of the mode LoggingOnly are there only if they are asked for: inverse propensities learn nothing from them, as
     every action but the baseline has probability 0. They do show what the baseline earned, for a reward model.
+    A reward beyond the limits, such as a sum of several, counts as the limit.
     """
-    base = store.latest_document(loop, BASE)
-    encoder = encoder_of(Bandit.from_bytes(decode_snapshot(base.body).bandit)) if base else Hashing()
+    base = latest_base(store, loop)
+    encoder = Hashing() if base is None else encoder_of(base)
     width = encoder.width
 
     def features_of(decision: Decision) -> Floats | None:
@@ -45,7 +46,11 @@ def export_loop(
             return None
         return arms_of(decision, encoder)
 
-    return export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=_earned)
+    def limited(settled: SettledDecision) -> float | None:
+        reward = _earned(settled)
+        return None if reward is None else min(max(reward, reward_limits[0]), reward_limits[1])
+
+    return export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=limited)
 
 
 def _earned(settled: SettledDecision) -> float | None:

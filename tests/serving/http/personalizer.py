@@ -5,6 +5,7 @@ from typing import Any
 
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.http.site import EvaluateLog
+from glbandits.serving.runtime.auto_optimisation import OptimiseLog
 from tests.serving.http.served_site import ServedSite
 
 V1, PREVIEW = "/personalizer/v1.0", "/personalizer/v1.1-preview.3"
@@ -20,7 +21,13 @@ class Site(ServedSite):
     """With two loops, and a second key for rewards alone."""
 
     def __init__(
-        self, folder: Path, *, evaluate_log: EvaluateLog | None = None, rate: float = 0.0, **settings: Any
+        self,
+        folder: Path,
+        *,
+        evaluate_log: EvaluateLog | None = None,
+        optimise_log: OptimiseLog | None = None,
+        rate: float = 0.0,
+        **settings: Any,
     ) -> None:
         super().__init__(
             folder,
@@ -29,6 +36,7 @@ class Site(ServedSite):
             now=1_700_000_000_000_000,
             narrow=("reward",),
             evaluate_log=evaluate_log,
+            optimise_log=optimise_log,
             rate_limit=rate,
             **settings,
         )

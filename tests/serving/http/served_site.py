@@ -16,6 +16,7 @@ from glbandits.serving.http.auth import Authenticator
 from glbandits.serving.http.endpoint import Endpoint
 from glbandits.serving.http.endpoints import ENDPOINTS
 from glbandits.serving.http.site import EvaluateLog, Site
+from glbandits.serving.runtime.auto_optimisation import OptimiseLog
 from glbandits.serving.runtime.rate_limit import RateLimit
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.server_settings import Settings
@@ -36,6 +37,7 @@ class ServedSite:
         now: int = 1_000_000,
         narrow: tuple[str, ...] = ("rank", "reward"),
         evaluate_log: EvaluateLog | None = None,
+        optimise_log: OptimiseLog | None = None,
         endpoints: Sequence[Endpoint] = ENDPOINTS,
         **settings: Any,
     ) -> None:
@@ -47,7 +49,8 @@ class ServedSite:
                 loop.configure(configuration)
         keys = Keys(store, clock=lambda: self.now)
         self.key, self.narrow_key = keys.create("all", tuple(SCOPES)).text, keys.create("narrow", narrow).text
-        self.site = Site(Settings(store=str(folder / "events.db"), **settings), evaluate_log=evaluate_log)
+        server = Settings(store=str(folder / "events.db"), **settings)
+        self.site = Site(server, evaluate_log=evaluate_log, optimise_log=optimise_log)
         self.site.service = self.service
         self.site.authenticator = Authenticator(keys.live, rate_limit=RateLimit(self.site.settings.rate_limit))
         self.app = app_of(self.site, endpoints=endpoints)

@@ -133,6 +133,18 @@ def test_says_that_it_is_better_and_of_which_decisions(opened: Any) -> None:
     assert "against 0.00" in text(opened, "sentence")
 
 
+def test_says_what_the_auto_optimisation_found(browser: Any, server: Running) -> None:
+    """The loop `even` looks once, at a policy whose first decision still waits for its reward."""
+    path = "/loops/even/v1"
+    assert server.ask("PATCH", f"{path}/configuration", {"autoOptimisation": True}).status == 200
+    until(lambda: server.ask("GET", f"{path}/status").json["optimisation"]["last"], 120.0)
+    browser.get(f"{server.address}/loops/even/dashboard#key={server.key}")
+    seen(browser, "return document.getElementById('optimisation').textContent !== ''")
+    told = text(browser, "optimisation")
+    assert told.startswith("Auto-optimisation: Wait: of the first 1,024 decisions, ")
+    assert "The next look is due " in told
+
+
 def test_complains_of_nothing_and_asks_only_its_server(opened: Any, server: Running) -> None:
     assert opened.get_log("browser") == []
     asked = opened.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")

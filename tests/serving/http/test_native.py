@@ -5,15 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from glbandits import Bandit
 from glbandits.serving.domain.errors import QueueFull, StoreError
 from glbandits.serving.domain.events import DecisionRequest, LoggedDecision, Mode
+from glbandits.serving.domain.optimisation import OPTIMISATION, Gain, Look, LookVerdict
 from glbandits.serving.http.v1 import admin_handlers
 from glbandits.serving.http.v1.schemas import EventRecord
 from tests.serving.http.native import ARMS, Site
+from tests.serving.runtime import optimisers
 
 
 @pytest.fixture
@@ -291,6 +294,29 @@ class TestLooking:
         assert changed == before | {"exploration": 0.05}
         assert site.ask("GET", "/v1/configuration").json() == changed
         assert site.decide()["modelVersion"] == "1.0"
+
+    def test_auto_optimisation_needs_limits_of_rewards(self, tmp_path: Path) -> None:
+        with Site(tmp_path, optimise_log=optimisers.wait) as site:
+            status, detail = site.refusal("PATCH", "/v1/configuration", {"autoOptimisation": True})
+            assert (status, "Set reward_range" in detail) == (400, True)
+            sent = {"autoOptimisation": True, "rewardRange": [0, 1], "candidates": ["sgd-ts", "optimist:floor=0.1"]}
+            assert sent.items() <= site.ask("PATCH", "/v1/configuration", sent).json().items()
+            status, detail = site.refusal("PATCH", "/v1/configuration", {"candidates": ["lin-ts"]})
+            assert (status, "no exact probabilities" in detail) == (400, True)
+
+    def test_status_has_the_last_look(self, site: Site) -> None:
+        look = Look(verdict=LookVerdict.WAIT, sentence="Wait.", gains={"sgd-ts": Gain(0.1, -0.2, 0.3)}, decisions=2000)
+        site.service.store.save_document("default", OPTIMISATION, 60_000_000, msgspec.json.encode(look))
+        assert site.ask("GET", "/v1/status").json()["optimisation"] == {
+            "nextAt": None,
+            "last": {
+                "at": "1970-01-01T00:01:00Z",
+                "verdict": "wait",
+                "sentence": "Wait.",
+                "gains": {"sgd-ts": {"value": 0.1, "low": -0.2, "high": 0.3}},
+                "decisions": 2000,
+            },
+        }
 
     def test_puts_a_whole_configuration(self, site: Site) -> None:
         whole = site.ask("PUT", "/v1/configuration", {"width": 3, "mode": "Apprentice"}).json()

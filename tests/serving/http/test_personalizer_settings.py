@@ -11,8 +11,9 @@ from safetensors.numpy import load
 from glbandits import Bandit, Optimist
 from glbandits.serving.domain.events import Aggregation
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.http.personalizer.config_handlers import parse_arguments
+from glbandits.serving.domain.policy_arguments import parse_arguments
 from tests.serving.http.personalizer import PREVIEW, V1, Site
+from tests.serving.runtime import optimisers
 
 SERVICE, POLICY = f"{V1}/configurations/service", f"{V1}/configurations/policy"
 VW = "--cb_explore_adf --epsilon 0.2 --power_t 0 -l 0.001 --cb_type mtr -q ::"
@@ -43,7 +44,7 @@ def test_the_configuration_in_the_words_of_the_contract(site: Site) -> None:
         "lastConfigurationEditDate": "2023-11-14T22:13:20Z",
         "learningMode": "Online",
         "isAutoOptimizationEnabled": False,
-        "autoOptimizationFrequency": None,
+        "autoOptimizationFrequency": "P7D",
         "autoOptimizationStartDate": None,
         "modelRetrainDays": 0,
         "isInferenceExplainabilityEnabled": False,
@@ -90,7 +91,9 @@ def test_what_was_read_can_be_put(site: Site) -> None:
         ({"logRetentionDays": 0}, "logRetentionDays must be a whole number of at least 1"),
         ({"learningMode": "Offline"}, "Invalid enum value 'Offline'"),
         ({"logMirrorEnabled": True}, "logMirrorEnabled is not offered"),
-        ({"isAutoOptimizationEnabled": True}, "isAutoOptimizationEnabled is not offered"),
+        ({"autoOptimizationFrequency": "weekly"}, "autoOptimizationFrequency must be an ISO 8601 duration"),
+        ({"autoOptimizationFrequency": "PT1M"}, "autoOptimizationFrequency must be a finite number at least 3600"),
+        ({"isAutoOptimizationEnabled": True}, "isAutoOptimizationEnabled needs the estimators of the extra [lab]"),
         ({"modelRetrainDays": 2}, "modelRetrainDays is not offered"),
         ({"isInferenceExplainabilityEnabled": True}, "isInferenceExplainabilityEnabled is not offered"),
     ],
@@ -101,6 +104,25 @@ def test_a_configuration_that_cannot_be_is_refused(site: Site, sent: dict[str, A
     assert (status, code) == (400, "InvalidServiceConfiguration")
     assert wanted in message
     assert configuration(site) == before
+
+
+def test_auto_optimisation_is_put_and_read(tmp_path: Path) -> None:
+    sent = {
+        "isAutoOptimizationEnabled": True,
+        "autoOptimizationFrequency": "P14DT12H",
+        "autoOptimizationStartDate": "2026-01-05T06:00:00Z",
+    }
+    with Site(tmp_path, optimise_log=optimisers.wait) as site:
+        reply = site.ask("PUT", SERVICE, sent)
+        assert reply.status_code == 200
+        assert sent.items() <= site.ask("GET", SERVICE).json().items()
+        kept = site.ask("GET", "/v1/configuration").json()
+        assert (kept["autoOptimisation"], kept["optimisationFrequency"]) == (True, 1_252_800.0)
+        assert (kept["optimisationStart"], kept["candidates"]) == ("2026-01-05T06:00:00Z", [])
+        assert kept["rewardRange"] == [-1.0, 1.0]
+        assert site.ask("GET", "/v1/status").json()["optimisation"] == {"nextAt": "2026-01-05T06:00:00Z", "last": None}
+        assert site.ask("PUT", SERVICE, {"isAutoOptimizationEnabled": False}).status_code == 200
+        assert site.ask("GET", "/v1/status").json()["optimisation"]["nextAt"] is None
 
 
 def test_a_policy_is_put_and_reset(site: Site) -> None:

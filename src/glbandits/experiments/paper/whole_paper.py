@@ -10,7 +10,6 @@ from typing import TypeVar
 import msgspec
 
 from glbandits.errors import InvalidInput, look_up
-from glbandits.experiments.engine import in_processes
 from glbandits.experiments.experiment import Experiment
 from glbandits.experiments.outcomes import ExperimentResult
 from glbandits.experiments.paper import EXPERIMENTS, Sources, news
@@ -21,6 +20,7 @@ from glbandits.experiments.paper.theory import TheoryCheck, check_theory
 from glbandits.experiments.progress import OverallProgress, Progress
 from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.run_spec import fingerprint, source_digest
+from glbandits.parallel import in_processes
 from glbandits.policies import POLICIES
 
 T = TypeVar("T")

@@ -1,11 +1,14 @@
 """What a loop can be told: how long it waits for rewards, how it counts them, how much it explores, what decides."""
 
+import math
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from glbandits.errors import LARGEST, InvalidInput, look_up, number, whole
+from glbandits.maths.links import find_link
 from glbandits.policies import POLICIES, Optimist, Policy
 from glbandits.policy import rebuild, settings_of
 from glbandits.serving.domain.events import Aggregation, Mode
@@ -14,6 +17,8 @@ SECOND = 1_000_000
 """In microseconds, which is how times are kept."""
 LARGEST_MODEL = 40_000_000
 """Numbers of a model, 320 MB: it is copied for every one that is published, and kept in the store."""
+HOUR, DAY = 60 * 60, 24 * 60 * 60
+"""In seconds."""
 
 
 class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,12 +47,22 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     policy: str = "optimist"
     settings: dict[str, Any] = msgspec.field(default_factory=lambda: settings_of(Optimist(link="identity")))
     """Of the policy."""
+    auto_optimisation: bool = False
+    """Whether the loop looks from time to time if another policy would be better, and then runs that one."""
+    optimisation_frequency: float = 7.0 * DAY
+    """Seconds between two looks."""
+    optimisation_start: datetime | None = None
+    """When the first look is due; in UTC if it has no zone. None: at once."""
+    candidates: tuple[str, ...] = ()
+    """Policies that are compared with the running one, as texts; see `policy_arguments`. Without any, there are
+    defaults: see `optimisation.default_candidates`."""
 
     def __post_init__(self) -> None:
-        number("reward_wait", self.reward_wait, at_least=0, at_most=60 * 60 * 24 * 60)
+        number("reward_wait", self.reward_wait, at_least=0, at_most=60 * DAY)
         number("default_reward", self.default_reward, at_least=-1, at_most=1)
         number("exploration", self.exploration, at_least=0, at_most=1)
-        number("model_update", self.model_update, at_least=0, at_most=60 * 60 * 24)
+        number("model_update", self.model_update, at_least=0, at_most=DAY)
+        number("optimisation_frequency", self.optimisation_frequency, at_least=HOUR, at_most=366 * DAY)
         self._check_reward_range()
         whole("width", self.width, at_least=1, at_most=1_000_000)
         if self.retention_days != -1:
@@ -80,6 +95,13 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     def reward_window(self) -> int:
         """Microseconds after a decision for which rewards are accepted."""
         return round(self.reward_wait * SECOND)
+
+    def reward_limits(self) -> tuple[float, float] | None:
+        """The smallest and the largest reward that is learned; None if there is none."""
+        link = find_link(self.policy_settings().link)
+        lowest, highest = self.reward_range or (link.lowest_reward, link.highest_reward)
+        limits = max(lowest, link.lowest_reward), min(highest, link.highest_reward)
+        return limits if math.isfinite(limits[1] - limits[0]) and limits[0] < limits[1] else None
 
     def policy_settings(self) -> Policy:
         """The policy itself."""

@@ -13,10 +13,13 @@ from glbandits.serving.http.endpoint import LOOP_PREFIX, Endpoint
 from glbandits.serving.http.endpoints import ENDPOINTS
 from glbandits.serving.http.personalizer.evaluations import end_abandoned
 from glbandits.serving.http.site import EvaluateLog, Site
+from glbandits.serving.runtime.auto_optimisation import OptimiseLog
 from glbandits.serving.server_settings import Settings
 
 
-def create_app(settings: Settings, *, evaluate_log: EvaluateLog | None = None) -> Starlette:
+def create_app(
+    settings: Settings, *, evaluate_log: EvaluateLog | None = None, optimise_log: OptimiseLog | None = None
+) -> Starlette:
     """The service as an ASGI application.
 
     Its lifespan opens the store, learns in the background, and closes everything. An application that mounts it must
@@ -25,8 +28,9 @@ def create_app(settings: Settings, *, evaluate_log: EvaluateLog | None = None) -
     Args:
         settings: of the server. Those about sockets and processes are for `glb serve` alone.
         evaluate_log: runs the evaluations of Personalizer's API; without it they are refused.
+        optimise_log: does the auto-optimisation of loops; without it, it is refused.
     """
-    return app_of(Site(settings, evaluate_log=evaluate_log))
+    return app_of(Site(settings, evaluate_log=evaluate_log, optimise_log=optimise_log))
 
 
 def app_of(site: Site, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:

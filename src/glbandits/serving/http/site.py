@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from glbandits.errors import InvalidInput
 from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest
@@ -15,6 +16,7 @@ from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import FirstModel
 from glbandits.serving.http.auth import Authenticator
 from glbandits.serving.http.http_messages import RETRY_SOON, HttpError
+from glbandits.serving.runtime.auto_optimisation import NO_OPTIMISER, AutoOptimisation, OptimiseLog
 from glbandits.serving.runtime.maintenance import Maintenance
 from glbandits.serving.runtime.metrics import RequestMetrics
 from glbandits.serving.runtime.rate_limit import RateLimit
@@ -43,14 +45,21 @@ class Site:
     Args:
         settings: of the server.
         evaluate_log: runs the evaluations of Personalizer's API; without it they are refused.
+        optimise_log: does the auto-optimisation of loops; without it, it is refused.
     """
 
     service: Service
     authenticator: Authenticator
     """Both are set when the site has started."""
 
-    def __init__(self, settings: Settings, *, evaluate_log: EvaluateLog | None = None) -> None:
-        self.settings, self.evaluate_log = settings, evaluate_log
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        evaluate_log: EvaluateLog | None = None,
+        optimise_log: OptimiseLog | None = None,
+    ) -> None:
+        self.settings, self.evaluate_log, self.optimise_log = settings, evaluate_log, optimise_log
         self.requests = RequestMetrics()
         self.tasks: set[asyncio.Task[None]] = set()
         """Evaluations that run."""
@@ -71,8 +80,10 @@ class Site:
     async def start(self) -> None:
         """Open the store, load the models, and start learning and maintenance. Raises StoreError; then call `close`."""
         await asyncio.to_thread(self._open)
-        maintenance = Maintenance(self.service, self.authenticator.refresh)
+        optimisation = AutoOptimisation(self.service, self.optimise_log, self.settings.store)
+        maintenance = Maintenance(self.service, self.authenticator.refresh, optimisation.run_due)
         self._opened.push_async_callback(asyncio.to_thread, maintenance.close)
+        self._opened.callback(optimisation.close)  # is called first, and lets `maintenance.close` return soon
         self.service.start()
         maintenance.start()
         threading.Thread(target=self._check_store, name="store-check", daemon=True).start()
@@ -111,6 +122,12 @@ class Site:
         rate_limit = RateLimit(settings.rate_limit / settings.processes) if settings.rate_limit else None
         self.service = service
         self.authenticator = Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit)
+
+    def check_optimiser(self, configuration: LoopConfig) -> LoopConfig:
+        """Return the configuration. Raises InvalidInput if it asks for an auto-optimisation that cannot be done."""
+        if configuration.auto_optimisation and self.optimise_log is None:
+            raise InvalidInput(NO_OPTIMISER)
+        return configuration
 
     async def close(self) -> None:
         """Cancel evaluations, write the queue, save the models and close the store."""

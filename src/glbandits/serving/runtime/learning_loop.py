@@ -3,7 +3,7 @@
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from glbandits.serving.domain.model_snapshots import (
     encode_snapshot,
     fresh_model,
 )
+from glbandits.serving.domain.optimisation import check_optimisable
 from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.log_marks import LogMarks
@@ -282,6 +283,7 @@ class Loop:
             while True:
                 self._refresh()
                 changed = change(self.configuration)
+                check_optimisable(changed)
                 if self._commit(self._model_for(changed), configuration=changed):
                     return changed
 
@@ -292,6 +294,30 @@ class Loop:
             return None
         check_exact(configuration)
         return fresh_model(configuration, bandit.features)
+
+    def promote(
+        self,
+        configuration: LoopConfig,
+        trained: Callable[[int], Bandit],
+        documents: Mapping[str, bytes],
+        *,
+        before: LoopConfig,
+    ) -> bool:
+        """Run another policy with a model that has learned already, and save documents, all in one transaction.
+
+        Args:
+            configuration: with the other policy.
+            trained: returns the model that has learned the decisions up to a sequence number.
+            documents: by kind.
+            before: the configuration that is replaced. If the loop has another one, nothing happens, and the answer is
+                False.
+        """
+        with self._lock:
+            self._refresh()
+            if self.configuration != before:
+                return False
+            model = trained(self.published.sequence)
+            return self._commit(model, configuration=configuration, documents=documents)
 
     def reset(self) -> None:
         """Forget all that was learned. The feature map stays."""
@@ -323,6 +349,7 @@ class Loop:
         bandit: Bandit | None,
         *,
         configuration: LoopConfig | None = None,
+        documents: Mapping[str, bytes] | None = None,
         learned_through: int = 0,
         forgets: bool = False,
         anew: bool = False,
@@ -335,11 +362,12 @@ class Loop:
         Args:
             bandit: begins the epoch.
             configuration: replaces the present one.
+            documents: others that are saved in the same transaction, by kind.
             learned_through: the decision after which the epoch goes on, if it is later than the last one learned.
             forgets: whether the models with which older epochs began are deleted.
             anew: whether decisions that are set aside are counted from 0 again, and the evidence begins anew.
         """
-        bodies, model = dict[str, bytes](), self.published
+        bodies, model = dict(documents or {}), self.published
         if bandit is not None:
             sequence, set_aside = max(model.sequence, learned_through), 0 if anew else model.set_aside
             evidence = model.evidence if forgets else model.evidence.for_new_model()

@@ -1,4 +1,4 @@
-"""Periodic background tasks of a server: store maintenance, reading API keys, deleting old events."""
+"""Periodic background tasks of a server: store maintenance, reading API keys, deleting old events, optimisation."""
 
 import logging
 import threading
@@ -11,7 +11,7 @@ from glbandits.serving.runtime.service import Service
 
 log = logging.getLogger(__name__)
 
-TIDY_EVERY, KEYS_EVERY, FORGET_EVERY = 0.5, 2.0, 3600.0
+TIDY_EVERY, KEYS_EVERY, FORGET_EVERY, OPTIMISE_EVERY = 0.5, 2.0, 3600.0, 2.0
 """Seconds."""
 DAY = 24 * 60 * 60 * SECOND
 
@@ -22,9 +22,12 @@ class Maintenance:
     Args:
         service: its store is maintained, and its logs are shortened by `retention_days` of each loop.
         refresh_keys: reads the API keys again.
+        optimise: runs the auto-optimisations that are due.
     """
 
-    def __init__(self, service: Service, refresh_keys: Callable[[], object]) -> None:
+    def __init__(
+        self, service: Service, refresh_keys: Callable[[], object], optimise: Callable[[], object] = lambda: None
+    ) -> None:
         self._stop = threading.Event()
         self._failures = FailureLog(log)
         # One thread per task: a revoked key must be refused, and the WAL be checkpointed, while a long log is deleted.
@@ -32,6 +35,7 @@ class Maintenance:
             ("store maintenance", TIDY_EVERY, service.store.tidy),
             ("reading API keys", KEYS_EVERY, refresh_keys),
             ("deleting old events", FORGET_EVERY, partial(forget_old, service)),
+            ("auto-optimisation", OPTIMISE_EVERY, optimise),
         ]
         self._threads = [threading.Thread(target=self._repeat, args=task, name=task[0], daemon=True) for task in tasks]
 

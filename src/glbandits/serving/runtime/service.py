@@ -83,7 +83,7 @@ class Service:
         first_configuration: LoopConfig | None = None,
         first_model: FirstModel | None = None,
     ) -> None:
-        self.store, self.clock, self._learns = store, clock, learns
+        self.store, self.clock, self.learns = store, clock, learns
         self.writer = BatchWriter(store, queue=queue, queue_bytes=queue_bytes)
         self.loops = {
             name: Loop(name, store, clock, first_configuration=first_configuration, first_model=first_model)
@@ -185,7 +185,7 @@ class Service:
     def _learn_loop(self, activity: str, loop: Loop) -> None:
         """Learn or follow one loop. If that fails, decisions go on with the current model."""
         try:
-            if self._learns():
+            if self.learns():
                 loop.learn()
             else:
                 loop.refresh()

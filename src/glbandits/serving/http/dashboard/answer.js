@@ -16,6 +16,7 @@ function tellAnswer(figures, status) {
   say("headline", headline(figures, status));
   say("sentence", sentence(figures, status));
   say("remark", remarks(figures).join(" "));
+  say("optimisation", optimisation(status.optimisation));
   part("judgements").hidden = past.decisions === 0;
   if (!past.decisions) return;
   const numbers = [past.low, past.high, present.low, present.high].filter((number) => number !== null);
@@ -67,4 +68,11 @@ function remarks({ past, unlimited }) {
   if (past.unsupported) said.push(`In ${percent(past.unsupported / past.decisions)} the baseline had probability 0, and what it would have earned there is not known: some exploration would tell.`);
   if (unlimited && past.decisions) said.push(`${decisions(unlimited)} had no reward limits and are not judged.`);
   return said;
+}
+
+/** What the auto-optimisation found, and when it looks again; nothing if it is off and never looked. */
+function optimisation({ nextAt, last }) {
+  if (nextAt === null && last === null) return "";
+  const found = last === null ? "" : ` ${last.sentence} (${day(Date.parse(last.at))})`;
+  return `Auto-optimisation:${found} ${nextAt === null ? "It is off." : `The next look is due ${day(Date.parse(nextAt))}.`}`;
 }

@@ -2,18 +2,17 @@
 
 import json
 import logging
-from dataclasses import fields
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
-from glbandits.errors import InvalidInput, look_up
-from glbandits.policies import POLICIES
-from glbandits.policy import rebuild, settings_of
+from glbandits.errors import InvalidInput
 from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.policy_arguments import parse_arguments
 from glbandits.serving.http.http_messages import Request
 from glbandits.serving.http.personalizer.config_schemas import PolicyContract, ServiceConfiguration
 from glbandits.serving.http.personalizer.iso8601 import as_time, duration_text, parse_duration
+from glbandits.serving.http.personalizer.rank_handlers import REWARD_RANGE
 from glbandits.serving.http.site import Site
 from glbandits.serving.runtime.learning_loop import CONFIGURATION, Loop
 
@@ -24,10 +23,9 @@ VW_ARGUMENT = "--"
 NAMES = {field.name: field.encode_name for field in msgspec.structs.fields(ServiceConfiguration)}
 """Personalizer's names of the fields."""
 SHARED = [name for name in LoopConfig.__struct_fields__ if name in NAMES]
-DURATIONS = ("reward_wait", "model_update")
+DURATIONS = ("reward_wait", "model_update", "optimisation_frequency")
 NOT_OFFERED = {
     "log_mirror_enabled": "the log is in the server's own file, and can be exported",
-    "is_auto_optimization_enabled": "the default policy tunes itself",
     "model_retrain_days": "a model goes on under another configuration",
     "is_inference_explainability_enabled": "rank explains nothing",
 }
@@ -42,7 +40,11 @@ def get_service(site: Site, request: Request) -> ServiceConfiguration:
 def put_service(site: Site, request: Request, sent: ServiceConfiguration) -> ServiceConfiguration:
     """Tell the loop something else. What is left out stays as it is."""
     loop = site.service.loop(request.loop_name)
-    loop.reconfigure(lambda current: _configured(current, sent))
+    try:
+        loop.reconfigure(lambda current: site.check_optimiser(_configured(current, sent)))
+    except InvalidInput as error:
+        field, _, rest = str(error).partition(" ")
+        raise InvalidInput(f"{NAMES.get(field, field)} {rest}") from None
     return _described(site, loop)
 
 
@@ -53,25 +55,23 @@ def _described(site: Site, loop: Loop) -> ServiceConfiguration:
         **settings | {name: duration_text(settings[name]) for name in DURATIONS},
         log_mirror_enabled=False,
         last_configuration_edit_date=as_time(document.timestamp if document else 0),
-        is_auto_optimization_enabled=False,
         model_retrain_days=0,
         is_inference_explainability_enabled=False,
     )
 
 
 def _configured(configuration: LoopConfig, sent: ServiceConfiguration) -> LoopConfig:
-    """A configuration with the fields that were sent. Raises InvalidInput that names Personalizer's fields."""
+    """A configuration with the fields that were sent. Raises InvalidInput."""
     for field, instead in NOT_OFFERED.items():
         if getattr(sent, field):
             name = NAMES[field]
             raise InvalidInput(f"{name} is not offered: {instead}. Leave it out, or send {name} as false or 0.")
     changed = {name: getattr(sent, name) for name in SHARED if getattr(sent, name) is not None}
     durations = {name: parse_duration(NAMES[name], changed[name]) for name in DURATIONS if name in changed}
-    try:
-        return msgspec.structs.replace(configuration, **changed | durations)
-    except InvalidInput as error:
-        field, _, rest = str(error).partition(" ")
-        raise InvalidInput(f"{NAMES.get(field, field)} {rest}") from None
+    configured = msgspec.structs.replace(configuration, **changed | durations)
+    if configured.auto_optimisation and configured.reward_limits() is None:  # which it needs, and this API cannot set
+        return msgspec.structs.replace(configured, reward_range=REWARD_RANGE)
+    return configured
 
 
 def get_policy(site: Site, request: Request) -> PolicyContract:
@@ -107,38 +107,3 @@ def run_policy(loop: Loop, policy: str, settings: dict[str, Any]) -> PolicyContr
 def policy_contract(configuration: LoopConfig) -> PolicyContract:
     """The policy of a configuration, in words that `parse_arguments` reads."""
     return PolicyContract(configuration.policy, f"{configuration.policy}:{json.dumps(configuration.settings)}")
-
-
-def parse_arguments(text: str) -> tuple[str, dict[str, Any]]:
-    """A policy's name and all its settings, from `name`, `name:setting=value,setting=value` or `name:{JSON}`.
-
-    Rewards may be negative here, so the link is the identity unless another one is named.
-
-    >>> name, settings = parse_arguments("optimist:link=logistic,floor=0.1")
-    >>> name, settings["link"], settings["floor"]
-    ('optimist', 'logistic', 0.1)
-    """
-    name, _, listed = text.strip().partition(":")
-    kind = look_up("policy", name, POLICIES)
-    try:
-        settings = msgspec.json.decode(listed, type=dict[str, Any]) if listed.startswith("{") else _listed(listed)
-        if "link" in {field.name for field in fields(cast(Any, kind))}:
-            settings = {"link": "identity"} | settings
-        return name, settings_of(rebuild(kind, settings))
-    except (msgspec.DecodeError, TypeError) as error:
-        raise InvalidInput(
-            f"arguments are a policy, as {name}, {name}:setting=value or {name}:{{JSON}}; got {text[:80]!r}: {error}"
-        ) from None
-
-
-def _listed(text: str) -> dict[str, Any]:
-    pairs = [part.partition("=") for part in text.split(",") if part]
-    return {name.strip(): _value(value.strip()) for name, _, value in pairs}
-
-
-def _value(text: str) -> Any:
-    """A JSON value; any other text is a word."""
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text

@@ -10,8 +10,9 @@ from socket import gethostname
 import msgspec
 
 from glbandits.errors import GlbanditsError, InvalidInput
+from glbandits.serving.domain.policy_arguments import parse_arguments
 from glbandits.serving.http.http_messages import HttpError, Request, Response
-from glbandits.serving.http.personalizer.config_handlers import parse_arguments, run_policy
+from glbandits.serving.http.personalizer.config_handlers import run_policy
 from glbandits.serving.http.personalizer.config_schemas import (
     Evaluation,
     EvaluationContract,

@@ -12,12 +12,13 @@ from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import Decision, LoggedDecision
 from glbandits.serving.domain.explanation import explain
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
+from glbandits.serving.domain.optimisation import OPTIMISATION, Look, next_look
 from glbandits.serving.domain.request_map import encoder_of
 from glbandits.serving.http.http_messages import BYTES_TYPE, Request, Response
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1 import schemas
 from glbandits.serving.http.v1.decision_handlers import model_version, parse_json, unknown_event, whole_number
-from glbandits.serving.runtime.learning_loop import Published
+from glbandits.serving.runtime.learning_loop import Loop, Published
 from glbandits.serving.runtime.relearning import model_that_decided
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -53,7 +54,18 @@ def status(site: Site, request: Request) -> schemas.Status:
         first_at=None if summary.first_at is None else moment(summary.first_at),
         last_at=None if summary.last_at is None else moment(summary.last_at),
         counts=msgspec.convert(summary, schemas.Counts, from_attributes=True),
+        optimisation=_optimisation(site, loop),
     )
+
+
+def _optimisation(site: Site, loop: Loop) -> schemas.Optimisation:
+    document, last = site.service.store.latest_document(loop.name, OPTIMISATION), None
+    if document is not None:
+        look = msgspec.structs.asdict(msgspec.json.decode(document.body, type=Look))
+        del look["gate"]
+        last = schemas.LookRecord(**look, at=moment(document.timestamp))
+    due = next_look(loop.configuration, document.timestamp if document else None)
+    return schemas.Optimisation(next_at=None if due is None else moment(max(due, site.service.clock())), last=last)
 
 
 async def configuration(site: Site, request: Request) -> schemas.LoopConfiguration:
@@ -80,7 +92,7 @@ def _configure(site: Site, request: Request, *, keep: bool) -> schemas.LoopConfi
             configuration = msgspec.convert(settings, schemas.LoopConfiguration)
         except msgspec.ValidationError as error:
             raise InvalidInput(f"the configuration cannot be used: {error}") from None
-        return LoopConfig(**msgspec.structs.asdict(configuration))
+        return site.check_optimiser(LoopConfig(**msgspec.structs.asdict(configuration)))
 
     return _shown(loop.reconfigure(changed))
 

@@ -9,6 +9,7 @@ from msgspec import Meta
 from glbandits.serving.domain.events import Aggregation, EventStatus, Mode
 from glbandits.serving.domain.explanation import Contribution
 from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.optimisation import Gain, LookVerdict
 
 LONGEST_ID = 256
 """Characters of an id, of an event, an arm or a reward's key."""
@@ -208,6 +209,25 @@ class Counts(Wire, frozen=True, kw_only=True):
     activations: dict[EventStatus, int]
 
 
+class LookRecord(Wire, frozen=True, kw_only=True):
+    """What came of a look of the auto-optimisation."""
+
+    # `Look` documents the fields that have the same name.
+    at: datetime
+    verdict: LookVerdict
+    sentence: str
+    gains: dict[str, Gain]
+    decisions: int
+
+
+class Optimisation(Wire, frozen=True, kw_only=True):
+    """The auto-optimisation of a loop."""
+
+    next_at: datetime | None
+    """When the next look is due; None if the auto-optimisation is off."""
+    last: LookRecord | None
+
+
 class Status(Wire, frozen=True, kw_only=True):
     """How a loop is doing."""
 
@@ -225,6 +245,7 @@ class Status(Wire, frozen=True, kw_only=True):
     first_at: datetime | None
     last_at: datetime | None
     counts: Counts
+    optimisation: Optimisation
 
 
 class Loops(Wire, frozen=True, kw_only=True):

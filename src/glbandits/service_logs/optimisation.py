@@ -1,0 +1,133 @@
+"""Auto-optimisation of a loop: the promotion gate on its log, and the model of a candidate that is promoted.
+
+**Over the whole life of a loop, the probability that any look promotes a candidate worse than the policy that ran is at
+most 5 %.** A gate is a series of looks that compare the same candidates with the same running policy, from a row of the
+log on; `glbandits.evaluation.promotion` bounds the wrong promotions of each. Gate j has the share 1 / ((j + 1) (j + 2))
+of the 5 %; all shares sum to 1.
+
+Another gate begins with each promotion, and when the policy, the candidates, the exploration, the width or the limits
+of rewards change. It counts decisions from then on: older ones were made by another policy, and may be what somebody
+chose the candidates by. Another gate also begins, on the decisions that are left, when old decisions are deleted.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import msgspec
+
+from glbandits.maths.links import find_link
+from glbandits.service_logs.loop_export import ALWAYS, export_loop
+from glbandits.serving.domain.events import Mode
+from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.model_snapshots import fresh_model
+from glbandits.serving.domain.optimisation import (
+    OPTIMISATION,
+    Gain,
+    Gate,
+    Look,
+    LookVerdict,
+    Optimised,
+    candidates_of,
+    check_optimisable,
+)
+from glbandits.serving.domain.request_map import encoder_of
+from glbandits.serving.runtime.learning_loop import CONFIGURATION
+from glbandits.serving.runtime.loop_statistics import END_OF_TIME
+from glbandits.serving.runtime.relearning import latest_base, relearn
+from glbandits.serving.storage.event_store import EventStore
+
+ALPHA = 0.05
+"""The probability that a loop ever promotes a candidate that is worse."""
+
+
+def optimise_log(store: EventStore, loop_name: str, *, learned_through: int) -> Optimised:
+    """Compare the candidates of a loop with its running policy, as `OptimiseLog` has it."""
+    history = [
+        (document.timestamp, msgspec.json.decode(document.body, type=LoopConfig))
+        for document in store.documents(loop_name, CONFIGURATION)
+    ]
+    configuration = history[-1][1]
+    check_optimisable(configuration)
+    candidates = candidates_of(configuration)
+    if not candidates:
+        sentence = "Keep the running policy: it is the only candidate."
+        return Optimised(Look(verdict=LookVerdict.KEEP, sentence=sentence))
+    gate = _gate(store, loop_name, history, candidates)
+    look, chosen = _look(store, loop_name, configuration, candidates, gate)
+    if chosen is None:
+        return Optimised(look)
+    base = latest_base(store, loop_name)
+    model = fresh_model(candidates[chosen], None if base is None else base.features)
+    deque(relearn(store, loop_name, model, encoder_of(model), 0, learned_through), maxlen=0)
+    return Optimised(look, candidates[chosen], model.to_bytes())
+
+
+def _look(
+    store: EventStore, loop_name: str, configuration: LoopConfig, candidates: Mapping[str, LoopConfig], gate: Gate
+) -> tuple[Look, str | None]:
+    """The look, and which candidate to promote."""
+    from glbandits.evaluation import Columns, read_parquet  # of the extra [lab], which a server may lack
+    from glbandits.evaluation.promotion import FIRST_SPLIT, promotion
+
+    limits = configuration.reward_limits()
+    assert limits is not None
+    with TemporaryDirectory() as place:
+        folder = Path(place) / "log"
+        rows = export_loop(store, loop_name, folder, (gate.since, ALWAYS[1]), [Mode.ONLINE], limits).rows
+        if rows < 2 * FIRST_SPLIT:
+            sentence = f"Wait: of the first {2 * FIRST_SPLIT:,} decisions, {rows:,} have been learned."
+            return Look(verdict=LookVerdict.WAIT, sentence=sentence, decisions=rows, gate=gate), None
+        judged = promotion(
+            read_parquet(folder, Columns(features="features"), link=find_link(configuration.policy_settings().link)),
+            {name: candidate.policy_settings() for name, candidate in candidates.items()},
+            alpha=ALPHA / ((gate.index + 1) * (gate.index + 2)),
+            reward_range=limits,
+            exploration=configuration.exploration,
+        )
+    gains = {name: Gain(gain.value, gain.low, gain.high) for name, gain in judged.gains.items()}
+    sentence, chosen = judged.headline, judged.candidate
+    if chosen is not None:
+        sentence = (
+            f"Promoted {chosen}: it is better than {configuration.policy} was, by {gains[chosen].low:.3g} to "
+            f"{gains[chosen].high:.3g} for a decision."
+        )
+    return Look(verdict=LookVerdict(judged.verdict), sentence=sentence, gains=gains, decisions=rows, gate=gate), chosen
+
+
+def _gate(
+    store: EventStore, loop_name: str, history: list[tuple[int, LoopConfig]], candidates: Mapping[str, LoopConfig]
+) -> Gate:
+    """The gate of a look: that of the last one if nothing has changed, or else another one."""
+    since, configuration = history[-1]
+    for timestamp, older in reversed(history):
+        if _running(older) != _running(configuration):
+            break
+        since = timestamp
+    policies = {name: [candidate.policy, candidate.settings] for name, candidate in candidates.items()}
+    compared = msgspec.json.encode([*_running(configuration), configuration.reward_limits(), policies]).decode()
+    looks = [
+        (document.timestamp, msgspec.json.decode(document.body, type=Look))
+        for document in store.documents(loop_name, OPTIMISATION)
+    ]
+    last_at, last = next(((at, look) for at, look in reversed(looks) if look.gate is not None), (0, None))
+    if last is None or last.gate is None:
+        return Gate(0, since, _first(store, loop_name, since), compared)
+    same = last.gate.compared == compared
+    since = max(since, last.gate.since if same else last_at)
+    gate = Gate(last.gate.index, since, _first(store, loop_name, since), compared)
+    return gate if gate == last.gate or not last.gains else msgspec.structs.replace(gate, index=gate.index + 1)
+
+
+def _running(configuration: LoopConfig) -> list[Any]:
+    """What must not change while the decisions of a gate are made."""
+    names = ("policy", "settings", "width", "exploration", "candidates")
+    return [getattr(configuration, name) for name in names]
+
+
+def _first(store: EventStore, loop_name: str, since: int) -> int:
+    """The sequence number of the oldest decision since then; 0 if there is none."""
+    before = store.last_sequence(loop_name, before=since)
+    return next((settled.sequence for settled in store.settled(loop_name, before, END_OF_TIME, 1)), 0)

@@ -1,0 +1,106 @@
+"""Auto-optimisation: when a look is due, another process compares candidates with the running policy of a loop."""
+
+import logging
+import threading
+from collections import deque
+from contextlib import closing
+from typing import Protocol
+
+import msgspec
+
+from glbandits.bandit import Bandit
+from glbandits.errors import GlbanditsError, InvalidInput
+from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.optimisation import OPTIMISATION, Look, LookVerdict, Optimised, next_look
+from glbandits.serving.domain.request_map import encoder_of
+from glbandits.serving.runtime.background_process import Stopped, run_in_process
+from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.relearning import relearn
+from glbandits.serving.runtime.service import Service
+from glbandits.serving.storage.event_store import EventStore
+from glbandits.serving.storage.open_store import open_store
+
+log = logging.getLogger(__name__)
+
+NO_OPTIMISER = (
+    "auto_optimisation needs the estimators of the extra [lab], which this server lacks. Install them (pip install "
+    "'glbandits[lab]') and start `glb serve` again."
+)
+
+
+class OptimiseLog(Protocol):
+    """Compares candidates with the running policy of a loop. Called in another process, so it must be picklable."""
+
+    def __call__(self, store: EventStore, loop_name: str, *, learned_through: int) -> Optimised:
+        """Look at the log. The model that is returned has learned the decisions up to `learned_through`."""
+
+
+class AutoOptimisation:
+    """Runs the looks that are due, if this is the process that learns. `run_due` belongs to one thread.
+
+    Args:
+        service: has the loops.
+        optimise_log: does the work; None if it is not installed. Then looks fail.
+        address: of the store, which the other process opens.
+    """
+
+    def __init__(self, service: Service, optimise_log: OptimiseLog | None, address: str) -> None:
+        self._service, self._optimise_log, self._address = service, optimise_log, address
+        self._stop = threading.Event()
+
+    def close(self) -> None:
+        """Give up a running look. Does not block; `run_due` returns soon."""
+        self._stop.set()
+
+    def run_due(self) -> None:
+        """Run the looks that are due, one after another. Blocks until they are done or given up."""
+        for loop in self._service.loops.values():
+            if not self._stop.is_set() and self._is_due(loop) and self._service.learns():
+                self._look(loop, loop.configuration, loop.published.sequence)
+
+    def _is_due(self, loop: Loop) -> bool:
+        if not loop.configuration.auto_optimisation:
+            return False
+        last = self._service.store.latest_document(loop.name, OPTIMISATION)
+        due = next_look(loop.configuration, last.timestamp if last else None)
+        return due is not None and due <= self._service.clock()
+
+    def _look(self, loop: Loop, before: LoopConfig, learned_through: int) -> None:
+        try:
+            if self._optimise_log is None:
+                raise InvalidInput(NO_OPTIMISER)
+            work = (self._optimise_log, self._address, loop.name, learned_through)
+            optimised = run_in_process(self._stop, _optimise, *work)
+        except Stopped:
+            return
+        except Exception as error:
+            log.error("loop %s: auto-optimisation failed", loop.name, exc_info=error)
+            why = str(error) if isinstance(error, GlbanditsError) else "The server's log says why."
+            optimised = Optimised(Look(verdict=LookVerdict.FAILED, sentence=f"The look failed: {why}"))
+        body = {OPTIMISATION: msgspec.json.encode(optimised.look)}
+        if optimised.configuration is None:
+            self._service.store.save_documents(loop.name, self._service.clock(), body, after={})
+        elif not self._promote(loop, optimised.configuration, optimised.model, body, before, learned_through):
+            log.info("loop %s was changed during its auto-optimisation, which begins again", loop.name)
+            return
+        log.info("loop %s: auto-optimisation: %s", loop.name, optimised.look.sentence)
+
+    def _promote(
+        self, loop: Loop, chosen: LoopConfig, model: bytes, body: dict[str, bytes], before: LoopConfig, learned: int
+    ) -> bool:
+        bandit = Bandit.from_bytes(model)
+        encoder = encoder_of(bandit)
+
+        def trained(last: int) -> Bandit:
+            nonlocal learned
+            deque(relearn(self._service.store, loop.name, bandit, encoder, learned, last), maxlen=0)
+            learned = last
+            return bandit
+
+        trained(loop.published.sequence)  # most of it now, because `promote` holds the lock of the loop
+        return loop.promote(chosen, trained, body, before=before)
+
+
+def _optimise(optimise_log: OptimiseLog, address: str, loop_name: str, learned_through: int) -> Optimised:
+    with closing(open_store(address, durability="process")) as store:
+        return optimise_log(store, loop_name, learned_through=learned_through)

@@ -1,0 +1,125 @@
+"""When looks happen, and what becomes of their outcomes. What they compute is not tested here."""
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from glbandits.features import Hashing
+from glbandits.serving.domain.loop_config import DAY, LoopConfig
+from glbandits.serving.domain.model_snapshots import fresh_model
+from glbandits.serving.domain.optimisation import OPTIMISATION, Look, LookVerdict
+from glbandits.serving.domain.reward_aggregation import LearningOutcome
+from glbandits.serving.runtime.auto_optimisation import AutoOptimisation, OptimiseLog
+from glbandits.serving.runtime.relearning import relearn
+from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.service import Service
+from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.makers import run
+from tests.serving.runtime import optimisers
+from tests.serving.runtime.worlds import Clock, live
+
+SETTINGS = LoopConfig(width=32, reward_wait=10.0, reward_range=(0.0, 1.0), auto_optimisation=True)
+
+
+class World:
+    def __init__(self, folder: Path) -> None:
+        self.clock, self.is_learner = Clock(), True
+        self.address = str(folder / "store.db")
+        self.service = Service(SqliteStore(self.address), clock=self.clock, learns=lambda: self.is_learner)
+        self.loop = self.service.loop("default")
+        self.loop.configure(SETTINGS)
+
+    def optimisation(self, optimise: OptimiseLog | None) -> AutoOptimisation:
+        return AutoOptimisation(self.service, optimise, self.address)
+
+    def looks(self) -> list[Look]:
+        documents = self.service.store.documents("default", OPTIMISATION)
+        return [msgspec.json.decode(document.body, type=Look) for document in documents]
+
+
+@pytest.fixture(name="world")
+def world_fixture(tmp_path: Path) -> Iterator[World]:
+    world = World(tmp_path)
+    yield world
+    run(world.service.close())
+
+
+def test_a_look_is_saved_and_repeated_when_it_is_due(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    optimisation = world.optimisation(optimisers.wait)
+    with caplog.at_level(logging.INFO):
+        optimisation.run_due()
+        optimisation.run_due()
+    assert world.looks() == [Look(verdict=LookVerdict.WAIT, sentence="Wait for default.")]
+    assert caplog.messages == ["loop default: auto-optimisation: Wait for default."]
+    assert world.loop.configuration == SETTINGS
+    world.clock.wait(7 * DAY)
+    optimisation.run_due()
+    assert len(world.looks()) == 2
+
+
+def test_only_the_learner_looks_and_only_if_it_is_on(world: World) -> None:
+    optimisation = world.optimisation(optimisers.fail)
+    world.is_learner = False
+    optimisation.run_due()
+    world.is_learner = True
+    world.loop.configure(msgspec.structs.replace(SETTINGS, auto_optimisation=False))
+    optimisation.run_due()
+    assert world.looks() == []
+
+
+def test_a_promoted_model_learns_what_came_meanwhile(world: World) -> None:
+    store = world.service.store
+    live(world.loop, store, world.clock, 20)
+    thread = threading.Thread(target=world.optimisation(optimisers.promote).run_due)
+    before = world.loop.published
+    thread.start()
+    time.sleep(0.5)
+    live(world.loop, store, world.clock, 20, first=20)
+    thread.join(60)
+    chosen = msgspec.structs.replace(SETTINGS, policy="lin-ucb", settings={})
+    assert world.loop.configuration == chosen
+    assert world.looks()[-1].verdict is LookVerdict.PROMOTE
+    model, expected = world.loop.published, fresh_model(chosen)
+    learned = list(relearn(store, "default", expected, Hashing(width=32), before.sequence, model.sequence))
+    assert learned == [LearningOutcome.LEARNED] * 20
+    assert np.array_equal(model.bandit.state, expected.state)
+    assert model.epoch == before.epoch + 1
+    assert verify(store, "default").different == 0
+
+
+def test_a_failure_is_saved_logged_and_not_repeated_at_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    optimisation = world.optimisation(optimisers.fail)
+    optimisation.run_due()
+    optimisation.run_due()
+    assert world.looks() == [Look(verdict=LookVerdict.FAILED, sentence="The look failed: The server's log says why.")]
+    assert "ValueError: no luck with default" in caplog.text
+    assert world.loop.configuration == SETTINGS
+
+
+def test_without_the_estimators_a_look_names_the_extra(world: World) -> None:
+    world.optimisation(None).run_due()
+    assert "pip install 'glbandits[lab]'" in world.looks()[0].sentence
+
+
+def test_closing_ends_a_look_that_runs(world: World) -> None:
+    optimisation = world.optimisation(optimisers.sleep)
+    thread = threading.Thread(target=optimisation.run_due)
+    thread.start()
+    time.sleep(1.0)
+    optimisation.close()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert world.looks() == []
+
+
+def test_a_loop_that_was_changed_meanwhile_is_not_promoted(world: World) -> None:
+    bandit, changed = world.loop.published.bandit, msgspec.structs.replace(SETTINGS, exploration=0.1)
+    assert not world.loop.promote(changed, lambda _: bandit, {OPTIMISATION: b""}, before=changed)
+    assert world.looks() == []
+    assert world.loop.configuration == SETTINGS
