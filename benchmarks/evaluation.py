@@ -69,7 +69,7 @@ class WithoutAnytime:
     """The same log, said to have estimated propensities: then there are no anytime-valid intervals."""
 
     def __init__(self, log: Log) -> None:
-        self._log, self.dim, self.arm_names = log, log.dim, log.arm_names
+        self._log, self.dim, self.arm_names, self.feature_map = log, log.dim, log.arm_names, log.feature_map
 
     def __len__(self) -> int:
         return len(self._log)
