@@ -26,6 +26,7 @@ NAMES = (
     "evaluation",
     "coverage",
     "coverage_figures",
+    "sparse",
     "service",
 )
 

@@ -4,6 +4,7 @@ from glbandits.bandit import Bandit
 from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
 from glbandits.features import FeatureMap
 from glbandits.maths.links import LINKS, Link
+from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.policies import *  # noqa: F403  (a new policy is listed there, and nowhere else)
 from glbandits.policies import __all__ as _policies
 from glbandits.policy import Coefficients
@@ -18,7 +19,9 @@ __all__ = [
     "InvalidInput",
     "Link",
     "ModelFileError",
+    "SparseRows",
     "UnknownName",
     "__version__",
+    "as_sparse_rows",
 ]
 __all__ += _policies

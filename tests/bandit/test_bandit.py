@@ -32,7 +32,7 @@ BAD_CALLS: dict[str, tuple[Callable[[Bandit], object], str]] = {
     "a NaN x": (lambda b: b.learn([math.nan, 0.0], 1.0), "x must hold finite numbers"),
     "a NaN reward": (
         lambda b: b.learn(ARMS[0], math.nan),
-        "reward must hold finite .* Fill in or drop missing",
+        "reward must hold finite numbers .* Fill in or drop missing values",
     ),
     "a reward outside [0, 1]": (lambda b: b.learn(ARMS[0], 5.0), "between 0 and 1; got 5.0"),
     "a negative reward": (lambda b: b.learn(ARMS[0], -1.0), "between 0 and 1; got -1.0"),

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from glbandits import POLICIES, Bandit
+from glbandits import POLICIES, Bandit, SparseRows
+from glbandits.bandit.sparse_entries import play_recipe
 from glbandits.compilation import entry_point
 from glbandits.environments import Synthetic
 from glbandits.evaluation.progressive_loop import all_recipe, matched_recipe
@@ -23,6 +24,7 @@ from glbandits.policy import Policy
 from glbandits.records import Floats, Rounds
 from glbandits.simulation import simulate
 from glbandits.simulation.replay import replay_recipe
+from glbandits.sparse_policies import sparse_form
 
 DIMENSIONS = (1, 2, 7, 57, 116, 127, 128, 129, 300)
 ARMS = (1, 2, 3, 20, 200)
@@ -31,6 +33,15 @@ EXTRA = {
     "sgd-ts": ({"draw": "candidates", "candidates": 5},),
 }
 """Settings that lead to other code, besides the defaults."""
+SPARSE: dict[str, tuple[dict[str, Any], ...]] = {
+    "optimist": ({}, {"half_life": 3.0}),
+    "sgd-ts": ({}, {"draw": "candidates", "candidates": 5}, {"draw": "decision", "step": 50.0, "block_length": 7}),
+    "laplace-ts": ({},),
+    "epsilon-greedy": ({"fit": "online"},),
+    "lin-ucb-disjoint": ({}, {"context_dim": 3}),
+    "uniform": ({},),
+}
+"""Settings of the policies with a sparse form."""
 
 
 def short(kind: Any, **settings: Any) -> Policy:
@@ -60,6 +71,31 @@ def play(policy: Policy, dim: int, arms: int, digest: Any) -> None:
     few = pool[:4]  # of 300 features, a reward takes some policies a second with bounds checks
     bandit.learn_batch(few, rng.integers(0, 2, len(few)))
     digest.update(bandit.state.tobytes())
+
+
+def play_sparse(policy: Policy, dim: int, arms: int, digest: Any) -> None:
+    """Play sparse rows: one by one, as a batch, and many rounds in one call. Tables grow several times."""
+    rng, bandit = np.random.default_rng(dim * 1000 + arms), Bandit(policy, dim, seed=1, sparse=True)
+    offered = [sparse_rows(rng, int(rng.integers(1, arms + 1)), dim) for _ in range(40)]
+    for rows in offered:
+        arm = bandit.choose(rows)
+        digest.update(bandit.probabilities(rows, draws=5).tobytes() + bytes([arm % 256]))
+        bandit.learn(rows.row(arm), float(rng.random() < 0.5))
+    bandit.learn_batch(offered[0], rng.integers(0, 2, offered[0].row_count))
+    digest.update(bandit.state.tobytes())
+    form, together = sparse_form(policy, dim), sparse_rows(rng, 40 * arms, dim)
+    play_rounds = entry_point(play_recipe, form.implementation(dim), find_link(policy.link)).compiled()
+    rounds, rewards = np.arange(0, 40 * arms + 1, arms), rng.integers(0, 2, 40 * arms).astype(float)
+    choices, start = np.empty(40, dtype=np.int64), (form.init(dim), form.packed_settings(dim))
+    digest.update(play_rounds(*start, rounds, *together, rewards, generator(1), choices).tobytes() + choices.tobytes())
+
+
+def sparse_rows(rng: np.random.Generator, count: int, dim: int) -> SparseRows:
+    """Rows of up to twelve features."""
+    sizes = rng.integers(0, min(dim, 12) + 1, count)
+    indices = [np.sort(rng.choice(min(dim, 10_000), size, replace=False)) * max(dim // 10_000, 1) for size in sizes]
+    flat = np.concatenate(indices).astype(np.int64)
+    return SparseRows(np.concatenate([[0], np.cumsum(sizes)]), flat, rng.normal(size=flat.size))
 
 
 def play_logs(policy: Policy, dim: int, arms: int, digest: Any) -> None:
@@ -96,6 +132,9 @@ def main(names: list[str]) -> None:
                     play(policy, dim, arms, digest)
             for dim, arms in ((2, 3), (57, 20), (129, 3)):
                 play_logs(policy, dim, arms, digest)
+        for sparse_settings in SPARSE.get(name, ()):
+            for dim, arms in ((3, 1), (6, 2), (30, 7), (3 * 2**28, 20)):
+                play_sparse(short(POLICIES[name], **sparse_settings), dim, arms, digest)
         sys.stdout.write(f"{name} {digest.hexdigest()[:16]}\n")
         sys.stdout.flush()
 

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import secrets
 from os import PathLike
-from typing import Any, Self, TypeGuard
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from glbandits.bandit.entries import (
-    arms_check,
-    choose_recipe,
-    frequencies_recipe,
-    learn_batch_recipe,
-    learn_recipe,
-    probabilities_recipe,
-)
-from glbandits.bandit.model_file import model_bytes, parse_model, read_model, write_model
+from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs, as_floats, check_usable
+from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.rows import Rows, dim_of, encoded_row, encoded_rows
-from glbandits.compilation import EntryPoint, entry_point
 from glbandits.errors import LARGEST, InvalidInput, whole
-from glbandits.features.transformer_features import Features, as_features
+from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
 from glbandits.policy import Coefficients, Policy
 from glbandits.policy.checked import InvalidArm, index_errors_named, out_of_range
-from glbandits.policy.first_use import check_policy
-from glbandits.records import Floats, Generator
+from glbandits.policy.first_use import check_is_policy, check_policy
+from glbandits.records import Floats
+from glbandits.sparse_policies import sparse_form
 
 FIRST_PROBE_STREAM = np.uint64(1)
 """The streams of random numbers that estimate probabilities, so that asking for them changes no decision."""
@@ -46,6 +39,8 @@ class Bandit:
         policy: settings, such as `Optimist(link="logistic")`, which has nothing to tune.
         dim: the number of features of an arm. A feature map tells it.
         seed: the same seed, policy and calls give the same choices. Without one, a random seed is taken.
+        sparse: take arms as sparse rows (`SparseRows`, or any matrix of scipy.sparse), at a cost of the features that
+            are set. Memory grows with the features that were learned, not with dim (docs/sparse-features.md).
         features: a FeatureMap, or a fitted transformer of scikit-learn. With it, all methods that take an array of
             features also take rows of named values: a list of dicts, a dict of columns, or a data frame.
 
@@ -61,22 +56,35 @@ class Bandit:
     """
 
     def __init__(
-        self, policy: Policy, dim: int | None = None, seed: int | None = None, *, features: Any = None
+        self,
+        policy: Policy,
+        dim: int | None = None,
+        seed: int | None = None,
+        *,
+        sparse: bool = False,
+        features: Any = None,
     ) -> None:
         feature_map = None if features is None else as_features(features)
         dim = dim_of(dim, feature_map)
-        check_policy(policy, dim)
+        form = sparse_form(check_is_policy(policy), dim) if sparse else policy
+        check_policy(form, dim)
         seed = secrets.randbits(62) if seed is None else whole("seed", seed, at_least=0)
-        self._set(policy, dim, policy.init(dim), generator(seed), feature_map)
+        self._set(ParsedModel(policy, form, dim, form.init(dim), generator(seed), feature_map))
 
-    def _set(self, policy: Policy, dim: int, state: Floats, rng: Generator, features: Features | None) -> None:
-        self.policy, self.dim, self.features = policy, dim, features
-        self._state, self._rng, self._settings = state, rng, policy.packed_settings(dim)
+    def _set(self, model: ParsedModel) -> None:
+        policy, form, dim, self._state, self._rng, self.features = model
+        self.policy, self.dim, self._form, self._settings = policy, dim, form, form.packed_settings(dim)
         self._link = find_link(policy.link)
-        self._key = policy.implementation(dim), self._link
-        self._choose, self._learn = entry_point(choose_recipe, *self._key), entry_point(learn_recipe, *self._key)
+        kind = SparseInputs if form.is_sparse else DenseInputs
+        self._inputs: Inputs = kind(form.implementation(dim), self._link, dim)
+        self._kind, self._choose, self._learn = kind.kind, self._inputs.choose, self._inputs.learn
         self._choose.start()
         self._learn.start()
+
+    @property
+    def sparse(self) -> bool:
+        """Whether arms are sparse rows."""
+        return self._form.is_sparse
 
     @property
     def state(self) -> Floats:
@@ -85,7 +93,7 @@ class Bandit:
 
     @state.setter
     def state(self, state: Floats) -> None:
-        if not self.policy.is_valid_state(state, self.dim):
+        if not self._form.is_valid_state(state, self.dim):
             raise InvalidInput(
                 f"state must be the state of a Bandit with policy {self.policy.name} and {self.dim} features; got an "
                 f"array of shape {state.shape}"
@@ -94,8 +102,8 @@ class Bandit:
 
     def choose(self, arms: Rows) -> int:
         """The arm to pull, by its row in `arms` (K, dim). Learns nothing."""
-        if type(arms) is not np.ndarray:
-            arms = self._checked_arms(arms)
+        if type(arms) is not self._kind:
+            arms = self._arms(arms)
         try:
             arm: int = self._choose.call(self._state, self._settings, self.dim, arms, self._rng)
         except InvalidArm:
@@ -103,18 +111,18 @@ class Bandit:
         except IndexError as error:
             raise out_of_range(self.policy, "choose") from error
         except Exception:  # an array of another type, or one that cannot be used; nothing has changed yet
-            checked = self._checked_arms(arms)
+            checked = self._arms(arms)
             arm = self._choose.call(self._state, self._settings, self.dim, checked, self._rng)
         return arm
 
     def learn(self, x: Rows, reward: float) -> None:
         """Learn the reward of an arm with features `x` (dim,), which need not be the last one chosen."""
-        if type(x) is not np.ndarray or not isinstance(reward, (float, int)):
-            x, reward = self._checked_features(x), self._checked_reward(reward)
+        if type(x) is not self._kind or not isinstance(reward, (float, int)):
+            x, reward = self._features_of_one(x), self._checked_reward(reward)
         try:
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except (InvalidInput, TypeError):
-            x, reward = self._checked_features(x), self._checked_reward(reward)
+            x, reward = self._features_of_one(x), self._checked_reward(reward)
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except IndexError as error:
             raise out_of_range(self.policy, "learn") from error
@@ -123,15 +131,13 @@ class Bandit:
 
     def learn_batch(self, features: Rows, rewards: ArrayLike) -> None:
         """Learn many rewards, row by row: the same as `learn` in a loop, but all of them or none."""
-        X, y = _as_floats("features", encoded_rows(self.features, features)), _as_floats("rewards", rewards)
-        if X.shape != (y.size, self.dim) or y.ndim != 1:
-            raise InvalidInput(
-                f"features must have shape (n, {self.dim}) and rewards (n,); got {X.shape} and {y.shape}"
-            )
-        _check_usable("features", X)
+        y = as_floats("rewards", rewards)
+        if y.ndim != 1:
+            raise InvalidInput(f"rewards must have shape (n,), one for each row of features; got {y.shape}")
+        X = self._inputs.rows(encoded_rows(self.features, features, sparse=self.sparse), y.size)
         for reward in y[(y < self._link.lowest_reward) | (y > self._link.highest_reward) | ~(np.abs(y) <= LARGEST)]:
             self._checked_reward(reward)
-        batch = entry_point(learn_batch_recipe, *self._key)
+        batch = self._inputs.batch()
         batch.start()
         before = (self._state.copy(), self._rng.copy())
         try:
@@ -141,14 +147,14 @@ class Bandit:
             self._state, self._rng = before
             raise
 
-    def _learn_rows(self, batch: EntryPoint, X: Floats, y: Floats) -> None:
+    def _learn_rows(self, batch: Call, X: Any, y: Floats) -> None:
         done = 0
         while done < len(y) and not batch.is_compiled and not self._learn_all_at_once(len(y) - done):
-            self.learn(X[done], float(y[done]))
+            self.learn(self._inputs.one(X, done), float(y[done]))
             done += 1
         if done < len(y):
-            learn = batch.compiled()
-            self._state = learn(self._state, self._settings, self.dim, X[done:], y[done:], self._rng)
+            learn, rest = batch.compiled(), self._inputs.part(X, done, len(y))
+            self._state = learn(self._state, self._settings, self.dim, rest, y[done:], self._rng)
 
     def _learn_all_at_once(self, rows: int) -> bool:
         """Whether waiting for machine code beats learning so many rows one by one, while neither is compiled."""
@@ -162,25 +168,24 @@ class Bandit:
         sqrt(p (1 - p) / draws), at most 0.005 with the default. An estimate is never 0: an arm that no trial decision
         picked gets 1 / (K (draws + 1)).
         """
-        checked = self._checked_arms(arms)
+        checked = self._arms(arms)
         draws = whole("draws", draws, at_least=1)
         exact = self._exact_probabilities(checked)
         if exact is not None:
             return exact
         # A stream for each moment, so that the errors of one estimate are not those of the next.
         probe = np.array([self._rng[KEY], FIRST_PROBE_STREAM + self._rng[COUNTER], 0], dtype=np.uint64)
-        estimate: Floats = entry_point(frequencies_recipe, *self._key).call(
-            self._state, self._settings, checked, probe, draws
-        )
+        frequencies = self._inputs.frequencies().call
+        estimate: Floats = frequencies(self._state, self._settings, self.dim, checked, probe, draws)
         return estimate
 
     def exact_probabilities(self, arms: Rows) -> Floats | None:
         """As `probabilities`, but only if the policy's rule has an exact form; None if it has none."""
-        return self._exact_probabilities(arms if _is_usable(arms, self.dim) else self._checked_arms(arms))
+        return self._exact_probabilities(arms if self._inputs.are_usable(arms) else self._arms(arms))
 
-    def _exact_probabilities(self, arms: Floats) -> Floats | None:
-        out = np.empty(len(arms))
-        exact = entry_point(probabilities_recipe, *self._key).call(self._state, self._settings, arms, out)
+    def _exact_probabilities(self, arms: Any) -> Floats | None:
+        out = np.empty(self._inputs.count(arms))
+        exact = self._inputs.probabilities().call(self._state, self._settings, self.dim, arms, out)
         return out if exact else None
 
     def coefficients(self) -> Coefficients | None:
@@ -190,9 +195,9 @@ class Bandit:
         >>> bandit = Bandit(LinUcb(), dim=2)
         >>> bandit.learn([1.0, 0.0], 1.0)
         >>> bandit.coefficients()
-        Coefficients(theta=array([0.5, 0. ]), intercept=0.0)
+        Coefficients(theta=array([0.5, 0. ]), intercept=0.0, indices=None)
         """
-        return self.policy.coefficients(self._state, self.dim)
+        return self._form.coefficients(self._state, self.dim)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write settings, state and generator to a safetensors file; all of it or nothing."""
@@ -200,7 +205,7 @@ class Bandit:
 
     def to_bytes(self) -> bytes:
         """What `save` writes, for those who keep models elsewhere than in files."""
-        return model_bytes(self.policy, self.dim, self._state, self._rng, self.features)
+        return model_bytes(self.policy, self.dim, self._state, self._rng, sparse=self.sparse, features=self.features)
 
     @classmethod
     def load(cls, path: str | PathLike[str], policy: Policy | None = None, *, features: Any = None) -> Self:
@@ -223,13 +228,13 @@ class Bandit:
     @classmethod
     def _parsed(cls, content: bytes, name: str, policy: Policy | None, features: Any) -> Self:
         bandit = cls.__new__(cls)
-        bandit._set(*parse_model(content, name, policy, None if features is None else as_features(features)))
+        bandit._set(parse_model(content, name, policy, None if features is None else as_features(features)))
         return bandit
 
     def copy(self) -> Self:
         """Another Bandit that goes on from here by itself."""
         bandit = type(self).__new__(type(self))
-        bandit._set(self.policy, self.dim, self._state.copy(), self._rng.copy(), self.features)
+        bandit._set(ParsedModel(self.policy, self._form, self.dim, self._state.copy(), self._rng.copy(), self.features))
         return bandit
 
     __copy__ = copy
@@ -241,60 +246,18 @@ class Bandit:
         return self.copy()
 
     def __repr__(self) -> str:
-        return f"Bandit({self.policy!r}, dim={self.dim})"
+        return f"Bandit({self.policy!r}, dim={self.dim}{', sparse=True' if self.sparse else ''})"
 
-    def _checked_arms(self, arms: Rows) -> Floats:
-        checked = _as_floats("arms", encoded_rows(self.features, arms))
-        if checked.ndim != 2 or checked.shape[1] != self.dim:
-            raise InvalidInput(f"arms must have shape (K, {self.dim}), a row for each arm; got {checked.shape}")
-        if len(checked) == 0:
-            raise InvalidInput(f"arms must have at least one row; got shape {checked.shape}")
-        _check_usable("arms", checked)
-        return checked
+    def _arms(self, arms: Rows) -> Any:
+        return self._inputs.arms(encoded_rows(self.features, arms, sparse=self.sparse))
 
-    def _checked_features(self, x: Rows) -> Floats:
-        checked = _as_floats("x", encoded_row(self.features, x))
-        if checked.shape != (self.dim,):
-            raise InvalidInput(f"x must have shape ({self.dim},), the features of one arm; got {checked.shape}")
-        _check_usable("x", checked)
-        return checked
+    def _features_of_one(self, x: Rows) -> Any:
+        return self._inputs.features(encoded_row(self.features, x, sparse=self.sparse))
 
     def _checked_reward(self, reward: float) -> float:
-        checked = _as_floats("reward", reward)
+        checked = as_floats("reward", reward)
         if checked.ndim != 0:
             raise InvalidInput(f"reward must be one number; got {reward!r}")
-        _check_usable("reward", checked)
+        check_usable("reward", checked)
         self._link.check_reward(float(checked))
         return float(checked)
-
-
-def _is_usable(arms: Rows, dim: int) -> TypeGuard[Floats]:
-    """Whether arms can be used as they are; if not, it is for `_checked_arms` to say why or to make them so."""
-    try:
-        return type(arms) is np.ndarray and arms_check().call(arms, dim)
-    except TypeError:  # an array of another type
-        return False
-
-
-def _as_floats(name: str, values: ArrayLike) -> Floats:
-    """A contiguous float64 array of real numbers. Text, dates, complex and masked numbers are refused, not bent."""
-    try:
-        given = np.ma.asanyarray(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
-        if np.ma.is_masked(given) or given.dtype.kind not in "biufO":
-            raise InvalidInput(f"{name} must hold plain numbers; got {given.dtype} {repr(values)[:80]}")
-        return np.array(given, dtype=np.float64, order="C")
-    except (TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, InvalidInput):
-            raise
-        raise InvalidInput(f"{name} must be an array of numbers; NumPy could not make one of it: {error}") from None
-
-
-def _check_usable(name: str, values: Floats) -> None:
-    bad = ~(np.abs(values) <= LARGEST)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
-        place = f" at {list(where)}" if where else ""
-        raise InvalidInput(
-            f"{name} must hold finite numbers no larger than {LARGEST:g}; got {values[where]}{place}. "
-            "Fill in or drop missing values first"
-        )

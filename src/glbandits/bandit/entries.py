@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from glbandits.compilation import EntryPoint, Recipe, compile_now, entry_point
+from glbandits.compilation import EntryPoint, Recipe, entry_point
 from glbandits.errors import LARGEST, InvalidInput
-from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.vectors import uniform_mass
 from glbandits.numba_support import (
     GENERATOR,
@@ -116,12 +116,12 @@ def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
     _, _, policy_probabilities, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
-    def probabilities(state: Floats, settings: Floats, arms: Floats, out: Floats) -> bool:
+    def probabilities(state: Floats, settings: Floats, _dim: int, arms: Floats, out: Floats) -> bool:
         functions = LinkFunctions(mean, slope, antiderivative)
         return truth(policy_probabilities(state, unpack(settings), borrowed(arms), functions, out))
 
-    signature = types.boolean(VECTOR, READ_VECTOR, READ_MATRIX, VECTOR)
-    return policy_recipe(probabilities, signature, policy, link, nogil=False, work=_work_of_probabilities)
+    signature = types.boolean(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, VECTOR)
+    return policy_recipe(probabilities, signature, policy, link, nogil=False, work=_work_of_choosing)
 
 
 def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
@@ -132,7 +132,7 @@ def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
     policy_choose, _, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
-    def frequencies(state: Floats, settings: Floats, arms: Floats, rng: Generator, draws: int) -> Floats:
+    def frequencies(state: Floats, settings: Floats, _dim: int, arms: Floats, rng: Generator, draws: int) -> Floats:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         arms, count = borrowed(arms), arms.shape[0]
         counts = np.empty(count)
@@ -143,7 +143,7 @@ def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
             counts[a] /= draws + 1.0
         return counts
 
-    signature = VECTOR(VECTOR, READ_VECTOR, READ_MATRIX, GENERATOR, types.int64)
+    signature = VECTOR(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, GENERATOR, types.int64)
     return policy_recipe(frequencies, signature, policy, link, more=", frequencies", work=_always_long)
 
 
@@ -162,14 +162,6 @@ def arms_check() -> EntryPoint:
     return entry_point(arms_check_recipe)
 
 
-def compile_policy(policy: Policy, dim: int) -> None:
-    """Compile everything that a Bandit with this policy and dimension calls, into the cache on disk."""
-    key = policy.implementation(dim), find_link(policy.link)
-    for recipe in (choose_recipe, learn_recipe, learn_batch_recipe, probabilities_recipe, frequencies_recipe):
-        compile_now(recipe(*key))
-    compile_now(arms_check_recipe())
-
-
 def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Floats, *_rest: Any) -> float:
     return float(arms.shape[0] * min(state.size, dim * dim))
 
@@ -177,10 +169,6 @@ def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Floats, 
 def _work_of_learning(state: Floats, _settings: Floats, dim: int, *_rest: Any) -> float:
     """With a matrix or a history, a fit or a factorisation: O(size dim). Else a few passes over the state."""
     return float(state.size * (dim if state.size >= dim * dim else 16))
-
-
-def _work_of_probabilities(state: Floats, _settings: Floats, arms: Floats, *_rest: Any) -> float:
-    return float(arms.shape[0] * min(state.size, arms.shape[1] ** 2))
 
 
 def _always_long(*_arguments: Any) -> float:

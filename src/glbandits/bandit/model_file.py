@@ -12,17 +12,21 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
-from glbandits.errors import GlbanditsError, ModelFileError, look_up
+from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, look_up
 from glbandits.features import Features, feature_map_of
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy, rebuild, settings_of
 from glbandits.records import Floats, Generator
+from glbandits.sparse_policies import sparse_form
 
 FORMAT = "glbandits-model"
 FORMAT_VERSION = 1
+DENSE, SPARSE = "dense", "sparse"
 
 
-def model_bytes(policy: Policy, dim: int, state: Floats, rng: Generator, features: Features | None) -> bytes:
+def model_bytes(
+    policy: Policy, dim: int, state: Floats, rng: Generator, *, sparse: bool = False, features: Features | None = None
+) -> bytes:
     """The content of a model file."""
     header = {
         "format": FORMAT,
@@ -30,6 +34,7 @@ def model_bytes(policy: Policy, dim: int, state: Floats, rng: Generator, feature
         "policy": policy.name,
         "settings": json.dumps(settings_of(policy), sort_keys=True),
         "dim": str(dim),
+        "rows": SPARSE if sparse else DENSE,
     }
     if features is not None:
         header["features"] = json.dumps(features.document())
@@ -62,16 +67,30 @@ def read_model(path: str | PathLike[str]) -> bytes:
         raise ModelFileError(f"{path} is not a whole safetensors file ({error}); load another copy") from None
 
 
-def parse_model(
-    content: bytes, name: str, given: Policy | None, features: Features | None
-) -> tuple[Policy, int, Floats, Generator, Features | None]:
-    """Policy, dimension, state, generator and features; ModelFileError says why what is called `name` is refused."""
+class ParsedModel(NamedTuple):
+    """The content of a model file."""
+
+    policy: Policy
+    form: Policy
+    """The form of the policy that plays: a sparse one, or the policy itself."""
+    dim: int
+    state: Floats
+    rng: Generator
+    features: Features | None
+
+
+def parse_model(content: bytes, name: str, given: Policy | None, features: Features | None) -> ParsedModel:
+    """Check and decode a model file. Raises ModelFileError, which says why what is called `name` is refused."""
     header, state, rng = _open(content, name)
     policy = _policy(name, header, given)
     feature_map = _features(name, header, features)
-    if not policy.is_valid_state(state, header.dim):
+    try:
+        form = sparse_form(policy, header.dim) if header.is_sparse else policy
+    except InvalidInput as error:
+        raise ModelFileError(f"{name} is damaged, or of another version: {error}") from None
+    if not form.is_valid_state(state, header.dim):
         raise ModelFileError(f"{name} holds a state that {policy.name} with these settings cannot have made")
-    return policy, header.dim, state, rng, feature_map
+    return ParsedModel(policy, form, header.dim, state, rng, feature_map)
 
 
 class Header(NamedTuple):
@@ -80,6 +99,7 @@ class Header(NamedTuple):
     policy: str
     settings: dict[str, Any]
     dim: int
+    is_sparse: bool
     features: Any
     """The document of a feature map; None if the file has none."""
 
@@ -93,8 +113,10 @@ def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
         tensors = load(content)
         state, rng = tensors["state"], tensors["generator"]
         digest = metadata.pop("digest")
+        is_sparse = (DENSE, SPARSE).index(metadata.get("rows", DENSE)) == 1
         features = json.loads(metadata.get("features", "null"))
-        header = Header(metadata["policy"], json.loads(metadata["settings"]), int(metadata["dim"]), features)
+        settings, dim = json.loads(metadata["settings"]), int(metadata["dim"])
+        header = Header(metadata["policy"], settings, dim, is_sparse, features)
         kinds = state.dtype == np.float64, rng.dtype == np.uint64, rng.shape == (3,)
         values = isinstance(header.settings, dict), header.dim > 0
     except SafetensorError as error:

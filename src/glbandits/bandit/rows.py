@@ -8,9 +8,11 @@ from numpy.typing import ArrayLike
 from glbandits.errors import InvalidInput
 from glbandits.features.tables import Table, is_table
 from glbandits.features.transformer_features import Features
+from glbandits.maths.sparse_rows import SparseRows
 
-Rows: TypeAlias = ArrayLike | Table
-"""An array of features, or rows of named values, if the Bandit has a feature map."""
+Rows: TypeAlias = ArrayLike | SparseRows | Table
+"""An array of features; SparseRows or a matrix of scipy.sparse, if the Bandit is sparse; or rows of named values, if it
+has a feature map."""
 
 
 def dim_of(dim: int | None, features: Features | None) -> int:
@@ -24,7 +26,7 @@ def dim_of(dim: int | None, features: Features | None) -> int:
     return features.dim
 
 
-def encoded_rows(features: Features | None, rows: Rows) -> ArrayLike:
+def encoded_rows(features: Features | None, rows: Rows, *, sparse: bool = False) -> Any:
     """The features of rows of named values; an array as it is."""
     if not is_table(rows):
         return rows
@@ -33,19 +35,16 @@ def encoded_rows(features: Features | None, rows: Rows) -> ArrayLike:
             "rows of named values need a feature map, which turns them into numbers: Bandit(policy, features=...). "
             f"Got {repr(rows)[:60]}"
         )
-    encoded: ArrayLike = features.transform(rows)
-    return encoded
+    return features.transform(rows, sparse=sparse)
 
 
-def encoded_row(features: Features | None, row: Any) -> ArrayLike:
+def encoded_row(features: Features | None, row: Any, *, sparse: bool = False) -> Any:
     """The features of one row of named values, a dict or a table with one row; an array as it is."""
     if isinstance(row, Mapping):
         row = [row]
     if not is_table(row):
-        array: ArrayLike = row
-        return array
-    encoded: Any = encoded_rows(features, row)
-    if len(encoded) != 1:
-        raise InvalidInput(f"x must be one row, the arm that got the reward; got {len(encoded)} rows")
-    only: ArrayLike = encoded[0]
-    return only
+        return row
+    encoded: Any = encoded_rows(features, row, sparse=sparse)
+    if encoded.shape[0] != 1:
+        raise InvalidInput(f"x must be one row, the arm that got the reward; got {encoded.shape[0]} rows")
+    return encoded if sparse else encoded[0]

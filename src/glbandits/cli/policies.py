@@ -20,7 +20,9 @@ Costs are orders of growth in K (arms), d (features) and t (distinct arms pulled
 stops growing); M and n are settings. A guarantee is the order of regret that was proven for the method with its
 theory's settings (`exploration=None`), up to logarithms; kappa is the least slope of the link over ||theta|| <= S and
 mu'* its slope at the best arm. Default explorations were chosen by `python -m benchmarks defaults`, on a problem
-whose arms move and on one whose arms stay.
+whose arms move and on one whose arms stay. Sparse is the cost of a Bandit with `sparse=True` to choose, to learn and
+in memory, where n is the nonzeros of an arm and f the features learned so far; a dash means that the policy has no
+sparse form ([sparse-features.md](sparse-features.md)).
 """
 FOOT = """
 The grids are those on which the SGD-TS paper tunes each policy; those that are not in the paper carry its five
@@ -30,6 +32,8 @@ explorations.
 of its index, and play nothing under a name that we cannot vouch for. `lin-ucb-disjoint` is LinUCB with a parameter
 for each arm.
 """
+
+COLUMNS = "id", "to choose", "to learn", "memory", "sparse", "links", "guarantee", "use it when"
 
 
 def policies(
@@ -53,11 +57,12 @@ def policies(
 
 def as_markdown() -> str:
     """The page docs/policies.md."""
-    lines = [HEAD, *row("id", "to choose", "to learn", "memory", "links", "guarantee", "use it when", head=True)]
+    lines = [HEAD, *row(*COLUMNS, head=True)]
     for name, kind in POLICIES.items():
         info = kind.info
         page = f"[`{name}`](theory/{info.page or name}.md)"
-        lines += row(page, info.choose, info.learn, info.memory, links(kind), info.guarantee, info.use_when)
+        costs = info.choose, info.learn, info.memory, info.sparse or "-"
+        lines += row(page, *costs, links(kind), info.guarantee, info.use_when)
     lines += ["", "## Settings and grids", "", *row("id", "what it does", "settings (defaults)", "grid", head=True)]
     for name, kind in POLICIES.items():
         lines += row(f"`{name}`", summary(kind), settings(kind), grid(kind))

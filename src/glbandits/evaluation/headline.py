@@ -8,9 +8,11 @@ p(a) of all arms, the variance of a term is also known in expectation, but for t
 
     sum_a pi(a)^2 / p(a) Var(r | a), plus the variance of sum_a pi(a) q(a) over rows.
 
-Var(r | a) is taken from the reward model, times the factor by which the model's residuals differ from it. The fixed-n
-interval uses a mean of both variances: the expected one counts for `PRIOR_ROWS` rows, the sample's for the effective
-sample size.
+Var(r | a) is taken from the reward model, times the factor by which squared residuals differ from it, on the target's
+arms as far as there are rows of them. The fixed-n interval uses a mean of both variances: the expected one counts for
+`PRIOR_ROWS` rows, the sample's for the effective rewards, which are fewer than the effective sample size if rewards are
+rare. Rewards that are rare also make the errors of an estimate skewed. So bounded rewards have Wilson's interval: its
+variance follows the value, and its upper half is longer if the value is near the lowest reward.
 """
 
 import math
@@ -26,9 +28,13 @@ from glbandits.evaluation.moments import Moments, MomentSums
 from glbandits.records import Floats, Ints
 
 PRIOR_ROWS = 100.0
-"""The effective sample size at which the sample variance counts as much as the expected one."""
+"""The effective rewards at which the sample variance counts as much as the expected one."""
+PRIOR_RESIDUALS = 10.0
+"""The effective rewards at which the residuals of the target's arms count as much as those of all arms."""
 ENOUGH = 10.0
 """The effective sample size below which there is no fixed-n interval."""
+LEAST_REACH = 1e-12
+"""The least half of an interval, relative to the value: a target that equals the logging policy has only rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +76,8 @@ class HeadlineSums:
         self._anytime, self._range = anytime, reward_range
         self._value, self._gain = MomentSums(1), MomentSums(1)
         self._value_variance, self._gain_variance = _ExpectedVariance(), _ExpectedVariance()
-        self._residuals, self._model_variances, self._complete = 0.0, 0.0, True
+        self._expected, self._complete = 0.0, True
+        self._residuals, self._target_residuals = _VarianceRatio(), _VarianceRatio()
 
     def add(self, block: LoggedData, target: Floats, predicted: Floats, weights: Floats, units: Ints | None) -> None:
         """Add the next rows.
@@ -88,6 +95,7 @@ class HeadlineSums:
         of_chosen = predicted[np.arange(len(block)), block.chosen]
         residuals = block.rewards - of_chosen
         expected: Floats = np.einsum("ra,ra->r", target, predicted)
+        self._expected += float(expected.sum())
         values = expected + weights * residuals
         gains = values - block.rewards
         logged = block.probabilities
@@ -99,8 +107,9 @@ class HeadlineSums:
             variances = self._variances(predicted)
             self._value_variance.add(target, logged, variances, expected)
             self._gain_variance.add(target - logged, logged, variances, expected - own)
-            self._residuals += float(residuals @ residuals)
-            self._model_variances += float(variances[np.arange(len(block)), block.chosen].sum())
+        squares, model_variances = residuals * residuals, self._variances(of_chosen)
+        self._residuals.add(squares, model_variances)
+        self._target_residuals.add(weights * squares, weights * model_variances)
         self._value.add(values[:, np.newaxis], units)
         self._gain.add(gains[:, np.newaxis], units)
 
@@ -116,33 +125,59 @@ class HeadlineSums:
 
     def headline(self, level: float, sample_size: float) -> Headline:
         """Return the estimates, given the effective sample size."""
-        factor = self._residuals / self._model_variances if self._model_variances > 0.0 else 0.0
-        reason = None
-        if self._complete and sample_size < ENOUGH:
-            rows = self._value.moments().rows
-            enough = f"; about {rows * ENOUGH / sample_size:.2g} rows like these would be enough" if sample_size else ""
-            reason = f"not enough evidence: the effective sample size is {sample_size:.2g} of {rows} rows{enough}"
+        value, gain = self._value.moments(), self._gain.moments()
+        middle = _inside(float(value.mean[0]), self._expected / value.rows, self._range)
+        rewards = sample_size if middle is None else self._effective_rewards(middle, sample_size)
+        factor = (PRIOR_RESIDUALS * self._residuals.ratio + rewards * self._target_residuals.ratio) / (
+            PRIOR_RESIDUALS + rewards
+        )
 
-        def estimate(
-            sums: MomentSums, variance: _ExpectedVariance, anytime: AnytimeInterval | str
-        ) -> DoublyRobustEstimate:
-            moments = sums.moments()
-            prior = variance.of_a_term(factor) if self._complete and not moments.grouped else None
-            error = _standard_error(moments, prior, sample_size)
-            reach = error * float(stdtrit(max(moments.groups - 1, 1), 0.5 + level / 2))
-            value = float(moments.mean[0])
-            return DoublyRobustEstimate(
-                value=value,
-                standard_error=error,
-                fixed_n=reason or Interval(value - reach, value + reach),
-                anytime=anytime,
-            )
+        def error_of(moments: Moments, variance: _ExpectedVariance) -> float:
+            expected = variance.of_a_term(factor) if self._complete and not moments.grouped else None
+            return _standard_error(moments, expected, rewards)
+
+        errors = error_of(value, self._value_variance), error_of(gain, self._gain_variance)
+        quantile = float(stdtrit(max(min(value.groups - 1.0, rewards), 2.0), 0.5 + level / 2))
+        below, above = _wilson_reach(middle, errors[0], quantile, self._range)
+
+        def estimate(moments: Moments, error: float, anytime: AnytimeInterval | str) -> DoublyRobustEstimate:
+            mean, reason = float(moments.mean[0]), _why_no_interval(sample_size, moments.rows)
+            # The gain's interval has the shape of the value's: both get their large errors from the same rows.
+            least = LEAST_REACH * max(abs(mean), float(np.abs(value.mean[0])))
+            interval = Interval(mean - max(below * error, least), mean + max(above * error, least))
+            return DoublyRobustEstimate(value=mean, standard_error=error, fixed_n=reason or interval, anytime=anytime)
 
         known = self._anytime
         return Headline(
-            value=estimate(self._value, self._value_variance, known if isinstance(known, str) else known.value(level)),
-            gain=estimate(self._gain, self._gain_variance, known if isinstance(known, str) else known.gain(level)),
+            value=estimate(value, errors[0], known if isinstance(known, str) else known.value(level)),
+            gain=estimate(gain, errors[1], known if isinstance(known, str) else known.gain(level)),
         )
+
+    def _effective_rewards(self, value: float, sample_size: float) -> float:
+        """The effective sample size, times 4 v (1 - v) for rewards of 0 and 1 with mean v: few rows tell much then.
+
+        Rewards whose variance is smaller than that of 0 and 1 with the same mean are reduced less, or not at all.
+        """
+        share = (value - self._range[0]) / (self._range[1] - self._range[0])
+        noise = min(max(self._residuals.ratio, 1e-300), 1.0)
+        return sample_size * min(1.0, 4.0 * share * (1.0 - share) / noise)
+
+
+class _VarianceRatio:
+    """How much larger squared residuals are than the variances that the reward model expects."""
+
+    def __init__(self) -> None:
+        self._squares, self._variances = 0.0, 0.0
+
+    def add(self, squares: Floats, variances: Floats) -> None:
+        """Add rows."""
+        self._squares += float(squares.sum())
+        self._variances += float(variances.sum())
+
+    @property
+    def ratio(self) -> float:
+        """0 before the first row."""
+        return self._squares / self._variances if self._variances > 0.0 else 0.0
 
 
 class _ExpectedVariance:
@@ -166,11 +201,44 @@ class _ExpectedVariance:
         return factor * self._noise / self._rows + max(self._squares / self._rows - mean * mean, 0.0)
 
 
-def _standard_error(moments: Moments, expected: float | None, sample_size: float) -> float:
+def _inside(value: float, expected: float, reward_range: tuple[float, float]) -> float | None:
+    """Move a value that is close to the lowest or the highest reward towards the expected one; None without a range."""
+    lowest, highest = reward_range
+    if not (math.isfinite(highest - lowest) and lowest < expected < highest):
+        return None
+    return min(max(value, lowest + (expected - lowest) / 4.0), highest - (highest - expected) / 4.0)
+
+
+def _wilson_reach(
+    value: float | None, error: float, quantile: float, reward_range: tuple[float, float]
+) -> tuple[float, float]:
+    """How many standard errors the interval reaches below and above the estimate.
+
+    Wilson (1927): the values v for which |value - v| <= quantile * error * sqrt(v (1 - v) / (value (1 - value))), where
+    0 and 1 are the lowest and the highest reward.
+    """
+    if value is None or not error > 0.0:
+        return quantile, quantile
+    span = reward_range[1] - reward_range[0]
+    share, unit = (value - reward_range[0]) / span, error / span
+    ratio = (quantile * unit) ** 2 / (share * (1.0 - share))
+    root = math.sqrt(ratio * ratio + 4.0 * ratio * share * (1.0 - share))
+    low, high = ((2.0 * share + ratio + sign * root) / (2.0 + 2.0 * ratio) for sign in (-1.0, 1.0))
+    return (share - low) / unit, (high - share) / unit
+
+
+def _why_no_interval(sample_size: float, rows: int) -> str | None:
+    if sample_size >= ENOUGH:
+        return None
+    enough = f"; about {rows * ENOUGH / sample_size:.2g} rows like these would be enough" if sample_size else ""
+    return f"not enough evidence: the effective sample size is {sample_size:.2g} of {rows} rows{enough}"
+
+
+def _standard_error(moments: Moments, expected: float | None, rewards: float) -> float:
     error = moments.standard_error(np.ones(1))
     if expected is None:
         return error
     if math.isnan(error):
         return math.sqrt(expected / moments.rows)
     sample = error * error * moments.rows
-    return math.sqrt((PRIOR_ROWS * expected + sample_size * sample) / (PRIOR_ROWS + sample_size) / moments.rows)
+    return math.sqrt((PRIOR_ROWS * expected + rewards * sample) / (PRIOR_ROWS + rewards) / moments.rows)

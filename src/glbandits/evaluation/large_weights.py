@@ -12,7 +12,7 @@ EXPONENTS = 1100
 """Powers of two to either side of 1, more than a float64 has."""
 ENOUGH = 10
 """Rows with large weights below which they have hardly been seen."""
-MATTERS = 0.01
+MATTERS = 0.1
 """Part of the mean squared weight below which it does not matter that large weights are rare."""
 
 

@@ -1,7 +1,7 @@
 """The promotion gate: whether a candidate should replace the policy that writes the log, decided at any time.
 
 Look as often as you like while the log grows: with probability 1 - alpha, no look ever promotes a candidate that is
-worse than the running policy. Two things make that true:
+worse than the running policy was on the rows that it compared. Two things make that true:
 
 - The gain of each candidate has a confidence sequence (`anytime`), and m candidates share alpha equally.
 - The running policy learns, so old rows say little about it. Looks use the rows from row s on, where s is the largest
@@ -74,7 +74,8 @@ class Promotion:
     @property
     def guarantee(self) -> str:
         """What alpha means, in a sentence."""
-        return f"At most {self.alpha:.0%} of such gates ever promote a worse candidate, at any look."
+        wrong = "a candidate that is worse than the policy was on these rows"
+        return f"At most {self.alpha:.0%} of such gates ever promote {wrong}."
 
     def __str__(self) -> str:
         if not self.gains:
@@ -112,7 +113,8 @@ def promotion(
         log: with propensities; with the probabilities of all arms (`LoggedData.probabilities`) intervals are narrower.
         candidates: by name. A `Policy` learns the first rows of the log. Any other target of `evaluate` is taken as it
             is, and must not have learned from this log.
-        alpha: the probability that the gate ever promotes a candidate that is worse, over all looks and candidates.
+        alpha: the probability that the gate ever promotes a candidate that is worse than the running policy was on the
+            rows compared, over all looks and candidates. A policy that has become better since may be better.
         margin: the gain that makes a promotion worth the trouble; "keep" means that no candidate reaches it.
         reward_range: lowest and highest reward that there can be; by default what the link says.
         least_propensity: the least probability that the logging policy gave to any arm; see `evaluate`.

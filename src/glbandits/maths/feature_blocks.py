@@ -21,9 +21,9 @@ CHUNK = 32
 """The size of the blocks of an observation with more features than that."""
 
 
-def initial_blocks(dim: int) -> Floats:
-    """The blocks before the first observation, with variances of 1."""
-    if dim <= LARGEST_BLOCK:
+def initial_blocks(dim: int, *, is_diagonal: bool = False) -> Floats:
+    """The blocks before the first observation, with variances of 1; one for each feature if `is_diagonal`."""
+    if dim <= LARGEST_BLOCK and not is_diagonal:
         return np.concatenate([[float(dim)], np.arange(float(dim)), np.eye(dim).ravel()])
     return np.stack([np.ones(dim), np.arange(float(dim)), np.ones(dim)], axis=1).ravel()
 

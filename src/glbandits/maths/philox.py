@@ -58,6 +58,12 @@ def uniform_pair(rng: Generator) -> tuple[float, float]:
     """Two independent numbers, uniform on the 2^53 multiples of 2^-53 in [0, 1)."""
     key, stream, counter = rng[KEY], rng[STREAM], rng[COUNTER]
     rng[COUNTER] = counter + _ONE
+    return pair_at(key, stream, counter)
+
+
+@jittable
+def pair_at(key: np.uint64, stream: np.uint64, counter: np.uint64) -> tuple[float, float]:
+    """The two numbers of a generator in this state."""
     w0, w1, w2, w3 = philox(counter & _LOW, counter >> _HALF, stream & _LOW, stream >> _HALF, key & _LOW, key >> _HALF)
     first = (float(w0 >> _TOP_27) * 67108864.0 + float(w1 >> _TOP_26)) / 9007199254740992.0
     second = (float(w2 >> _TOP_27) * 67108864.0 + float(w3 >> _TOP_26)) / 9007199254740992.0
@@ -86,6 +92,20 @@ def add_normals(target: Floats, deviation: float, rng: Generator) -> None:
         target[i] += length * math.cos(2.0 * math.pi * v)
         if i + 1 < size:
             target[i + 1] += length * math.sin(2.0 * math.pi * v)
+
+
+@jittable
+def noise_at(index: int, deviation: float, key: np.uint64, stream: np.uint64, counter: np.uint64) -> float:
+    """What `add_normals` adds to the entry of this index, for a generator in this state, without the other entries."""
+    u, v = pair_at(key, stream, counter + np.uint64(index >> 1))
+    length = deviation * math.sqrt(-2.0 * math.log(1.0 - u))
+    return length * (math.cos(2.0 * math.pi * v) if index % 2 == 0 else math.sin(2.0 * math.pi * v))
+
+
+@jittable
+def skip_normals(size: int, rng: Generator) -> None:
+    """Advance a generator as `add_normals` does for a target of this size."""
+    rng[COUNTER] += np.uint64((size + 1) // 2)
 
 
 @jittable

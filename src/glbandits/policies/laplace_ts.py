@@ -7,9 +7,9 @@ import numpy as np
 
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
-from glbandits.maths.proximal import proximal_pull, proximal_score
-from glbandits.maths.vectors import best_arm, dot
+from glbandits.maths.vectors import best_arm
 from glbandits.policy import AnyLink, Grid, NonNegative, Policy, PolicyInfo, Positive, StateLayout
+from glbandits.policy_bases.diagonal_step import take_diagonal_step
 from glbandits.policy_bases.grids import STEPS
 from glbandits.records import Floats, Generator
 
@@ -45,6 +45,7 @@ class LaplaceTs(Policy):
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="d", memory="d",
         guarantee="none", use_when="d is large and features are nearly uncorrelated",
+        sparse="K n; n; f",
     )  # fmt: skip
 
     link: AnyLink = "logistic"
@@ -69,14 +70,5 @@ class LaplaceTs(Policy):
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Take the exact step of one observation, coordinate by coordinate."""
         dim = x.shape[0]
-        m, q = means_of(state, dim), precisions_of(state, dim)
-        variance = 0.0
-        for i in range(dim):
-            variance += x[i] * x[i] / q[i]
-        score = dot(x, m)
-        z = proximal_score(score, variance, reward, link)
-        pull, curvature = proximal_pull(z, score, variance, reward, link), link.slope(z)
-        for i in range(dim):
-            m[i] += pull * x[i] / q[i]
-            q[i] += curvature * x[i] * x[i]
+        take_diagonal_step(means_of(state, dim), precisions_of(state, dim), x, reward, link)
         return state

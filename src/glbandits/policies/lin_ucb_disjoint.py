@@ -69,6 +69,7 @@ class LinUcbDisjoint(Policy):
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K c^2 + K^2 c to look for blocks", learn="c^2", memory="K c^2", page="linear",
         guarantee="c sqrt(K T), linear rewards", use_when="arms have nothing in common; c features each",
+        sparse="K c^2; c^2; c^2 a block",
     )  # fmt: skip
 
     context_dim: PositiveInt = 1

@@ -11,7 +11,16 @@ from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.upper_envelope import uniform_probabilities
 from glbandits.numba_support import jittable
-from glbandits.policy import AnyLink, Bounds, Coefficients, Policy, PolicyInfo, Probability, StateLayout, derived
+from glbandits.policy import (
+    AnyLink,
+    Bounds,
+    Coefficients,
+    Policy,
+    PolicyInfo,
+    Probability,
+    StateLayout,
+    derived,
+)
 from glbandits.policy_bases.half_life_selection import active_copy, are_valid_copies, initial_copies, selects_half_life
 from glbandits.policy_bases.posterior_scores import score_moments
 from glbandits.policy_bases.prior_replacement import replace_prior
@@ -29,6 +38,7 @@ from glbandits.policy_bases.self_scaling_posterior import (
     intercept_variance,
     is_valid_posterior,
     learn_reward,
+    presence_at,
     update_feature_stats,
 )  # fmt: skip
 from glbandits.records import Floats, Generator
@@ -38,6 +48,8 @@ LEAST_BONUS, LARGEST_BONUS = 0.6, 1.1
 ROUNDS_AHEAD = 1000.0
 """Rounds for which exploring should pay, at least. The bonus of an arm falls when it is known well for so many."""
 
+BLOCKS = 0.0
+"""What `settings.covariance` reads as for "blocks"."""
 ROUNDING = 1e-9
 """Relative margin of a computed upper bound, so that rounding cannot make it too small."""
 
@@ -61,6 +73,8 @@ class Optimist(Policy):
             Forgetting takes O(d^3) every half_life / 8 rewards. "auto" learns with four half-lives and finds out which
             one to use; a round takes 3 to 7 times as long.
         floor: play a random arm with this probability, so that no arm has less than floor/K.
+        covariance: "diagonal" learns no correlations between features, and counts as d the features seen so far. That
+            is what a sparse Bandit plays, whatever this setting says.
 
     >>> from glbandits import Bandit, Optimist
     >>> bandit = Bandit(Optimist(), dim=2, seed=1)
@@ -75,11 +89,13 @@ class Optimist(Policy):
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 (d > 128: K d)", learn="d^2 (d > 128: d)", memory="d^2 (d > 128: d)",
         guarantee="none known", use_when="the default: nothing to tune, exact probabilities",
+        sparse="K n; n; f",
     )  # fmt: skip
 
     link: AnyLink = "logistic"
     half_life: Annotated[float, Bounds(at_least=1)] | Literal["auto"] | None = None
     floor: Probability = 0.0
+    covariance: Literal["blocks", "diagonal"] = "blocks"
 
     @derived
     def memory(self, dim: int) -> float:
@@ -105,7 +121,7 @@ class Optimist(Policy):
         if self.half_life == "auto":
             return initial_copies(replace(self, half_life=None).init(dim))
         precision = self.intercept_precision(dim)
-        blocks = initial_blocks(dim)
+        blocks = initial_blocks(dim, is_diagonal=self.covariance == "diagonal")
         state = LAYOUT.allocate(
             dim, tail=blocks.size, prior=1.0, prior_scale=FIRST_SCALE, intercept_precision=precision
         )
@@ -131,13 +147,15 @@ class Optimist(Policy):
         levels, variances = np.empty(K), np.empty(K)
         score_moments(state, arms, levels, variances)
         scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings)
-        return best_with_bonus(levels, variances, information(state, arms.shape[1]), scale)
+        return best_with_bonus(
+            levels, variances, information(state, features_counted(state, settings, arms.shape[1])), scale
+        )
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Replace the prior if it is due, then take the exact step of one observation."""
         dim = x.shape[0]
-        if dim > LARGEST_BLOCK:
+        if dim > LARGEST_BLOCK and settings.covariance == BLOCKS:
             state = merge_blocks(state, blocks_at(dim), x)
         if update_feature_stats(state, x):
             init_feature_prior(state, x)
@@ -153,7 +171,10 @@ class Optimist(Policy):
         floor = 1.0 if state[COUNT] == 0.0 else settings.floor
         levels, slopes = np.empty(K), np.empty(K)
         score_moments(state, arms, levels, slopes)
-        known, sigma = information(state, arms.shape[1]), noise_scale(state, settings)
+        known, sigma = (
+            information(state, features_counted(state, settings, arms.shape[1])),
+            noise_scale(state, settings),
+        )
         for a in range(K):
             slopes[a] = bonus(slopes[a], known)
         # As in `choose`, sigma is a factor of Z: in a product with sigma, different bonuses may become equal.
@@ -169,10 +190,21 @@ class AdaptiveOptimist(Optimist):
 
 
 @jittable
-def information(state: Floats, dim: int) -> float:
+def features_counted(state: Floats, settings: Any, dim: int) -> float:
+    """D in the bonus: all features, or those seen so far if the covariance is diagonal."""
+    if settings.covariance == BLOCKS:
+        return float(dim)
+    presence, seen = presence_at(dim), 0.0
+    for i in range(dim):
+        seen += 1.0 if state[presence + i] > 0.0 else 0.0
+    return seen
+
+
+@jittable
+def information(state: Floats, features: float) -> float:
     """The curvature of as many rewards as the bonus looks ahead."""
     weight = max(float(state[WEIGHT]), 1.0)
-    return (ROUNDS_AHEAD + weight / (dim + 1.0)) * float(state[CURVATURE]) / weight
+    return (ROUNDS_AHEAD + weight / (features + 1.0)) * float(state[CURVATURE]) / weight
 
 
 @jittable

@@ -15,11 +15,12 @@ from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS, STEPS
 from glbandits.policy_bases.sgd_ts_theory import SgdTsConstants, variance
 from glbandits.records import Floats, Generator
 
-LAYOUT = StateLayout()
-POSITION, BLOCK = LAYOUT.count("position"), LAYOUT.count("block")
+SCALARS = StateLayout()
+POSITION, BLOCK = SCALARS.count("position"), SCALARS.count("block")
 """Rewards in the current block; closed blocks (j)."""
-FITTED_RIDGE, CONVERGED = LAYOUT.scalar("fitted_ridge"), LAYOUT.scalar("converged")
+FITTED_RIDGE, CONVERGED = SCALARS.scalar("fitted_ridge"), SCALARS.scalar("converged")
 """The ridge that line 2 needed, and whether its solver converged."""
+LAYOUT = StateLayout(SCALARS)
 theta_hat_of, theta_tilde_of = LAYOUT.vector("theta_hat"), LAYOUT.vector("theta_tilde")
 theta_bar_of, gradient_of = LAYOUT.vector("theta_bar"), LAYOUT.vector("gradient")
 draws_at = LAYOUT.end()
@@ -76,6 +77,7 @@ class SgdTs(SgdTsConstants):
         choose="K d", learn="d", memory="d",
         guarantee="sqrt(T), if greedy contexts are diverse",
         use_when="d is large and contexts vary; the paper's algorithm",
+        sparse="K n; n; f (first block: tau^3, once)",
     )  # fmt: skip
 
     link: AnyLink = "logistic"

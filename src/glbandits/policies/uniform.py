@@ -31,6 +31,7 @@ class Uniform(Policy):
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="1", learn="1", memory="1",
         guarantee="none; regret grows with T", use_when="data for off-policy evaluation, and the floor for all others",
+        sparse="1; 1; 1",
     )  # fmt: skip
 
     link: AnyLink = "identity"

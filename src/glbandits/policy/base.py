@@ -15,7 +15,7 @@ from glbandits.numba_support import fixed_tuple, jittable
 from glbandits.policy.coefficients import Coefficients
 from glbandits.policy.settings import AnyLink, packed_names, packed_settings, validate_settings
 from glbandits.policy.state_layout import StateLayout
-from glbandits.records import Floats, Generator
+from glbandits.records import Floats, Generator, Ints
 
 Grid: TypeAlias = Mapping[str, tuple[Any, ...]]
 """Values for some settings of a policy; an experiment plays their product."""
@@ -43,6 +43,8 @@ class PolicyInfo(NamedTuple):
     """What it is good for."""
     page: str = ""
     """Its page in docs/theory, if that is not named as the policy is."""
+    sparse: str = ""
+    """Time to choose, to learn and memory of its sparse form, where n is the nonzeros of an arm; if it has one."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -68,6 +70,13 @@ class Policy:
     In these functions `settings` has an attribute for each setting that is a number (None reads as NaN, a choice as its
     index) and for each method under `@derived`; `rng` is a generator (`maths.philox`); `arms` is a (K, d) matrix with
     K >= 1; `link` has the mean, slope and antiderivative of the policy's link. Input was checked before.
+
+    A subclass of a policy that is declared with `sparse=True` is its sparse form: what plays in a Bandit with
+    `sparse=True`. Its functions take rows in compressed sparse row form (`maths.sparse_rows`), without zeros to learn:
+
+    - `choose(state, settings, indptr, indices, values, rng, link) -> int`;
+    - `learn(state, settings, indices, values, reward, rng, link) -> state`;
+    - `probabilities(state, settings, indptr, indices, values, link, out) -> bool`, which is optional.
     """
 
     name: ClassVar[str]
@@ -80,11 +89,13 @@ class Policy:
     """The values of settings among which experiments choose: the SGD-TS paper's, where it has some."""
     info: ClassVar[PolicyInfo] = PolicyInfo("", "", "", "", "")
     """Its row in docs/policies.md."""
+    is_sparse: ClassVar[bool] = False
+    """Whether its functions take sparse rows."""
 
     choose: ClassVar[Callable[..., int]]
     learn: ClassVar[Callable[..., Floats]]
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, *, sparse: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
         name = vars(cls).get("name", "policy")
         if not (isinstance(name, str) and _NAME.fullmatch(name)):
@@ -98,8 +109,13 @@ class Policy:
             function = function.__func__ if isinstance(function, staticmethod) else function
             if isinstance(function, FunctionType):
                 setattr(cls, name, staticmethod(jittable(function)))
-        if "choose" in vars(cls) and "probabilities" not in vars(cls):
-            cls.probabilities = staticmethod(Policy.probabilities)  # type: ignore[method-assign]  # not those of a base
+        if "choose" in vars(cls) and "probabilities" not in vars(cls):  # not those of a base
+            unknown = no_sparse_probabilities if sparse else Policy.probabilities
+            cls.probabilities = staticmethod(unknown)  # type: ignore[method-assign]
+        if sparse:
+            cls.is_sparse = True
+            cls.__base__._sparse_form = cls  # type: ignore[union-attr]
+            return
         if not {"decide", "sample", "is_warming_up"}.isdisjoint(vars(cls)):
             defined = next((base for base in cls.__mro__ if not {"decide", "sample"}.isdisjoint(vars(base))), None)
             if defined is not None:
@@ -129,6 +145,11 @@ class Policy:
     def implementation(self, dim: int) -> type["Policy"]:
         """The class whose compiled functions play for this dimension: its own, unless it has several of them."""
         return type(self)
+
+    def sparse_implementation(self, dim: int) -> type["Policy"] | None:
+        """The class that plays on sparse rows, made with the settings of this policy; None if there is none."""
+        form: type[Policy] | None = vars(type(self)).get("_sparse_form")
+        return form
 
     def init(self, dim: int) -> Floats:
         """The state before the first round."""
@@ -164,6 +185,14 @@ class Policy:
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """Not exact, unless a policy says otherwise."""
         return False
+
+
+@jittable
+def no_sparse_probabilities(
+    state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
+) -> bool:
+    """Not exact, unless a sparse form says otherwise."""
+    return False
 
 
 def _add_deterministic_rule(kind: Any) -> None:

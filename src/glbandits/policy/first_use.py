@@ -2,7 +2,7 @@
 
 import inspect
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -23,6 +23,11 @@ PARAMETERS = {
     "learn": ("state", "settings", "x", "reward", "rng", "link"),
     "probabilities": ("state", "settings", "arms", "link", "out"),
     "is_warming_up": ("state", "settings"),
+}
+SPARSE_PARAMETERS = {
+    "choose": ("state", "settings", "indptr", "indices", "values", "rng", "link"),
+    "learn": ("state", "settings", "indices", "values", "reward", "rng", "link"),
+    "probabilities": ("state", "settings", "indptr", "indices", "values", "link", "out"),
 }
 
 
@@ -46,11 +51,11 @@ def check_policy(policy: object, dim: int) -> None:
     kind = policy.implementation(dim)
     if kind.__module__.split(".")[0] == __name__.split(".")[0]:
         return
-    _check_class(kind)
+    _check_class(kind, SPARSE_PARAMETERS if policy.is_sparse else PARAMETERS)
     _check_trial(policy, kind, dim)
 
 
-def _check_class(kind: type[Policy]) -> None:
+def _check_class(kind: type[Policy], parameters: Mapping[str, tuple[str, ...]]) -> None:
     name = kind.__name__
     if not isinstance(getattr(kind, "name", None), str):
         raise InvalidInput(f'{name} has no name. Add a line such as `name: ClassVar[str] = "mine"`.')
@@ -58,7 +63,7 @@ def _check_class(kind: type[Policy]) -> None:
         raise InvalidInput(f"{name} has no rule. Define choose, decide or sample: see the docstring of Policy.")
     if not hasattr(kind, "learn"):
         raise InvalidInput(f"{name} has no learn. Define learn(state, settings, x, reward, rng, link) -> state.")
-    for function_name, wanted in PARAMETERS.items():
+    for function_name, wanted in parameters.items():
         function = getattr(kind, function_name, None)
         if function is None:
             continue
@@ -91,14 +96,24 @@ def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
     functions = LinkFunctions(link.mean, link.slope, link.antiderivative)
     choose, learn, probabilities, unpack, _ = policy_functions(kind)
     named = unpack(settings)
-    arms = np.random.default_rng(1).uniform(-0.5, 0.5, (3, dim))
+    arms, rows = _trial_arms(policy, dim)
     rng, out = generator(1), np.zeros(3)
     reward = min(max(link.mean(0.0), link.lowest_reward), link.highest_reward)
     with np.errstate(all="ignore"):
         for _ in range(2):
-            arm = checked_arm(_called(f"{name}.choose", choose, state, named, arms, rng, functions), 3, kind.name)
-            _check_probabilities(name, probabilities, state, named, arms, functions, out)
-            state = state_array(_called(f"{name}.learn", learn, state, named, arms[arm], reward, rng, functions))
+            arm = checked_arm(_called(f"{name}.choose", choose, state, named, *arms, rng, functions), 3, kind.name)
+            _check_probabilities(name, probabilities, state, named, *arms, functions, out)
+            state = state_array(_called(f"{name}.learn", learn, state, named, *rows[arm], reward, rng, functions))
+
+
+def _trial_arms(policy: Policy, dim: int) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
+    """Three arms as `choose` takes them, and each of them as `learn` does."""
+    if not policy.is_sparse:
+        arms = np.random.default_rng(1).uniform(-0.5, 0.5, (3, dim))
+        return (arms,), [(arm,) for arm in arms]
+    indices, values = np.arange(min(dim, 3)), np.full(min(dim, 3), 0.5)
+    pointers = np.arange(4) * indices.size
+    return (pointers, np.tile(indices, 3), np.tile(values, 3)), [(indices, values)] * 3
 
 
 def _check_probabilities(name: str, probabilities: Callable[..., bool], *arguments: Any) -> None:

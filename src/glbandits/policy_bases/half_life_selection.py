@@ -63,6 +63,13 @@ class CopySettings(NamedTuple):
     noise: float
     intercept_precision: float
     memory: float
+    covariance: float
+
+
+@jittable
+def copy_settings(settings: Any, half_life: float) -> CopySettings:
+    """The settings of the policy for a copy with this half-life."""
+    return CopySettings(settings.floor, settings.noise, settings.intercept_precision, half_life, settings.covariance)
 
 
 def initial_copies(state: Floats) -> Floats:
@@ -179,15 +186,14 @@ def selects_half_life(kind: Kind) -> Kind:
 
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
         """The decision of the active copy."""
-        copied = CopySettings(settings.floor, settings.noise, settings.intercept_precision, math.inf)
+        copied = copy_settings(settings, math.inf)
         return copied_choose(active_copy(state), copied, arms, rng, link)  # type: ignore[no-any-return]
 
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
         """Compare the copies, let each learn the reward, and select one."""
         add_evidence(state, settings.noise, x, reward, link)
         for i in range(COPIES):
-            half_life = half_life_of(i, x.shape[0])
-            copied = CopySettings(settings.floor, settings.noise, settings.intercept_precision, half_life)
+            copied = copy_settings(settings, half_life_of(i, x.shape[0]))
             copy = copy_of(state, i)
             learned = copied_learn(copy, copied, x, reward, rng, link)
             if learned is not copy:
@@ -196,7 +202,7 @@ def selects_half_life(kind: Kind) -> Kind:
 
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
         """Those of the active copy."""
-        copied = CopySettings(settings.floor, settings.noise, settings.intercept_precision, math.inf)
+        copied = copy_settings(settings, math.inf)
         return copied_probabilities(active_copy(state), copied, arms, link, out)  # type: ignore[no-any-return]
 
     attach(kind, choose, learn, probabilities)

@@ -14,7 +14,7 @@ def score_moments(state: Floats, arms: Floats, levels: Floats, variances: Floats
     """Write the posterior mean, without the intercept, and the posterior variance of the score of each arm."""
     K, dim = arms.shape
     theta, g, variance = mean_of(state, dim), coupling_of(state, dim), 1.0 / state[INTERCEPT_PRECISION]
-    fours = K - K % 4 if dim <= SMALL else 0
+    fours = K - K % 4 if dim <= SMALL and state[blocks_at(dim)] == dim else 0
     if fours > 0:
         moments_of_fours(theta, g, variance, block_matrix(state, blocks_at(dim)), arms, levels, variances)
     for a in range(fours, K):

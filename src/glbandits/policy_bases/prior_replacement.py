@@ -70,12 +70,19 @@ def rescaled_prior(state: Floats, dim: int) -> Floats:
 @jittable
 def discount_sums(state: Floats, dim: int, half_life: float) -> float:
     """Discount the sums of a state since the last call, and set the count of the next one. Returns the factor."""
-    fade = math.exp(-math.log(2.0) * (state[COUNT] - state[LAST]) / half_life)
+    fade = discount_scalars(state, half_life)
     squares, presence = squares_of(state, dim), presence_of(state, dim)
     for i in range(dim):
         factor = fade if presence[i] > FORGOTTEN else 0.0
         squares[i] *= factor
         presence[i] *= factor
+    return fade
+
+
+@jittable
+def discount_scalars(state: Floats, half_life: float) -> float:
+    """Do so for the sums that are not of a feature."""
+    fade = math.exp(-math.log(2.0) * (state[COUNT] - state[LAST]) / half_life)
     state[WEIGHT] *= fade
     state[CURVATURE] *= fade
     # Early residuals contain what was not learned yet: those of the first half of all rewards count a quarter.

@@ -31,24 +31,26 @@ from glbandits.numba_support import jittable
 from glbandits.policy import StateLayout
 from glbandits.records import Floats
 
-LAYOUT = StateLayout()
-COUNT = LAYOUT.count("count")
+SCALARS = StateLayout()
+"""What the posterior keeps whatever the number of features; a state begins with it."""
+COUNT = SCALARS.count("count")
 """Rewards learned."""
-LAST, NEXT = LAYOUT.scalar("last", at_least=0.0), LAYOUT.scalar("next", at_least=0.0)
+LAST, NEXT = SCALARS.scalar("last", at_least=0.0), SCALARS.scalar("next", at_least=0.0)
 """The count at the last and at the next replacement of the prior."""
-WEIGHT = LAYOUT.scalar("weight", at_least=0.0)
+WEIGHT = SCALARS.scalar("weight", at_least=0.0)
 """Rewards, discounted by the half-life, as the sums below are."""
-SQUARED_RESIDUALS = LAYOUT.scalar("squared_residuals", at_least=0.0)
-EXPECTED = LAYOUT.scalar("expected", at_least=0.0)
+SQUARED_RESIDUALS = SCALARS.scalar("squared_residuals", at_least=0.0)
+EXPECTED = SCALARS.scalar("expected", at_least=0.0)
 """The expectation of the squared residuals if the dispersion is 1."""
-CURVATURE = LAYOUT.scalar("curvature", at_least=0.0)
+CURVATURE = SCALARS.scalar("curvature", at_least=0.0)
 """The sum of the slopes of the link at the rewards."""
-PRIOR_SCALE = LAYOUT.scalar("prior_scale", at_least=0.0)
+PRIOR_SCALE = SCALARS.scalar("prior_scale", at_least=0.0)
 """The factor of all prior precisions that the evidence chose."""
-INTERCEPT = LAYOUT.scalar("intercept")
+INTERCEPT = SCALARS.scalar("intercept")
 """The mean of the intercept b."""
-INTERCEPT_PRECISION = LAYOUT.scalar("intercept_precision", at_least=0.0)
+INTERCEPT_PRECISION = SCALARS.scalar("intercept_precision", at_least=0.0)
 """s, the precision of b after theta is integrated out."""
+LAYOUT = StateLayout(SCALARS)
 mean_at = LAYOUT.end()
 mean_of = LAYOUT.vector("mean")
 """The mean of theta."""
@@ -181,7 +183,7 @@ def learn_reward(state: Floats, x: Floats, reward: float, link: LinkFunctions) -
 def multiply_blocks(state: Floats, x: Floats, direction: Floats) -> tuple[float, float, float]:
     """Write Px. Returns the number of blocks with features of x, x'Px, and what that would be without correlations."""
     dim, start = x.shape[0], blocks_at(x.shape[0])
-    if dim <= LARGEST_BLOCK:  # one block: its features are those of x
+    if state[start] == dim:  # one block: its features are those of x
         P = block_matrix(state, start)
         return 1.0, quadratic_form(P, x, 0, direction), diagonal_form(P, x)
     features, product = np.empty(LARGEST_BLOCK), np.empty(LARGEST_BLOCK)
@@ -219,7 +221,7 @@ def add_curvature(state: Floats, x: Floats, direction: Floats, slope: float, con
     """
     dim, start = x.shape[0], blocks_at(x.shape[0])
     g = coupling_of(state, dim)
-    if dim <= LARGEST_BLOCK:
+    if state[start] == dim:
         state[INTERCEPT_PRECISION] += add_to_block(block_matrix(state, start), x, direction, g, slope, constant)
         return
     features, u, coupling = np.empty(LARGEST_BLOCK), np.empty(LARGEST_BLOCK), np.empty(LARGEST_BLOCK)

@@ -17,6 +17,7 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, whole
 from glbandits.features import Hashing
+from glbandits.policy import Coefficients
 from glbandits.records import Floats
 from glbandits.serving.domain.action_selection import JSON, Described, arms_of
 from glbandits.serving.domain.events import Decision
@@ -71,7 +72,7 @@ def explain(decision: Decision, model: Bandit, encoder: RequestEncoder, limit: i
             f"decision {decision.event_id!r} does not have the {model.dim} features of this model; "
             "explain it with the model that made it"
         )
-    terms = _terms(decision, coefficients.theta, encoder)
+    terms = _terms(decision, coefficients, encoder)
     return [
         _explanation(action, probability, term, coefficients.intercept, limit)
         for action, probability, term in zip(decision.actions, decision.probabilities, terms, strict=True)
@@ -87,20 +88,21 @@ class _Terms(NamedTuple):
     """The name of the feature at an index."""
 
 
-def _terms(decision: Decision, theta: Floats, encoder: RequestEncoder) -> Iterator[_Terms]:
+def _terms(decision: Decision, coefficients: Coefficients, encoder: RequestEncoder) -> Iterator[_Terms]:
     if decision.encoding == JSON and isinstance(encoder, RequestMap):
         names = encoder.features.names
         for x in arms_of(decision, encoder):
             there = np.flatnonzero(x)
-            yield _Terms(x[there], x[there] * theta[there], [names[index] for index in there.tolist()].__getitem__)
+            terms = x[there] * coefficients.at(there)
+            yield _Terms(x[there], terms, [names[index] for index in there.tolist()].__getitem__)
     elif decision.encoding == JSON and isinstance(encoder, Hashing):
         request = msgspec.json.decode(decision.request, type=Described)
         for features in encoder.named_features_of_actions(request.shared, request.actions):
-            weights = features.signs * theta[features.indices]
+            weights = features.signs * coefficients.at(features.indices)
             yield _Terms(features.values, features.values * weights, features.name)
     else:
         for x in arms_of(decision, encoder):
-            yield _Terms(x, x * theta, "x[{}]".format)
+            yield _Terms(x, x * coefficients.at(np.arange(x.size)), "x[{}]".format)
 
 
 def _explanation(action: str, probability: float, terms: _Terms, intercept: float, limit: int) -> ActionExplanation:

@@ -1,0 +1,69 @@
+"""The posterior of `diagonal_step` for features in a table: a mean and a precision for each that was learned."""
+
+import numpy as np
+
+from glbandits.maths.feature_table import empty_table, entries_of, find, insert_all, is_valid_table, table_at
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.proximal import proximal_pull, proximal_score
+from glbandits.numba_support import jittable
+from glbandits.policy import Coefficients, StateLayout
+from glbandits.records import Floats, Ints
+
+LAYOUT = StateLayout()
+LEARNED = LAYOUT.count("learned")
+TABLE = LAYOUT.end()(0)
+"""The offset of the table."""
+MEAN, PRECISION, ROW = 1, 2, 3
+"""What a row holds behind the feature, and its width."""
+
+
+def initial_state() -> Floats:
+    """A state that has learned nothing."""
+    return np.concatenate([LAYOUT.allocate(0), empty_table(ROW)])
+
+
+def is_valid_diagonal(state: Floats, dim: int) -> bool:
+    """Whether this array can be a state."""
+    if not is_valid_table(state, TABLE, ROW, dim) or not LAYOUT.is_valid(state[:TABLE], 0):
+        return False
+    return bool((entries_of(state, TABLE)[:, PRECISION] > 0.0).all())
+
+
+def diagonal_coefficients(state: Floats) -> Coefficients:
+    """The means."""
+    entries = entries_of(state, TABLE)
+    return Coefficients(entries[:, MEAN], indices=entries[:, 0].astype(np.int64))
+
+
+@jittable
+def learn_diagonal(
+    state: Floats, indices: Ints, values: Floats, reward: float, prior_precision: float, link: LinkFunctions
+) -> Floats:
+    """Count a reward and take its exact step. Returns the state, maybe a larger one."""
+    rows, variance, score = np.empty(indices.shape[0], dtype=np.int64), 0.0, 0.0
+    state = insert_all(state, TABLE, indices, rows, np.array([0.0, prior_precision]))
+    for k in range(rows.shape[0]):
+        variance += values[k] * values[k] / state[rows[k] + PRECISION]
+        score += values[k] * state[rows[k] + MEAN]
+    z = proximal_score(score, variance, reward, link)
+    pull, curvature = proximal_pull(z, score, variance, reward, link), link.slope(z)
+    for k in range(rows.shape[0]):
+        state[rows[k] + MEAN] += pull * values[k] / state[rows[k] + PRECISION]
+        state[rows[k] + PRECISION] += curvature * values[k] * values[k]
+    state[LEARNED] += 1.0
+    return state
+
+
+@jittable
+def best_by_mean(state: Floats, indptr: Ints, indices: Ints, values: Floats) -> int:
+    """The arm with the largest score under the means; the first of equal ones."""
+    table, best, best_score = table_at(state, TABLE), 0, -np.inf
+    for a in range(indptr.shape[0] - 1):
+        score = 0.0
+        for k in range(indptr[a], indptr[a + 1]):
+            row = find(state, table, indices[k])
+            if row >= 0:
+                score += values[k] * state[row + MEAN]
+        if score > best_score:
+            best, best_score = a, score
+    return best

@@ -1,0 +1,161 @@
+"""The posterior of `self_scaling_posterior` with a diagonal covariance, for features in a table.
+
+The formulas are those of blocks of one feature each. A feature that was never learned is not in the table. It has
+mean 0, coupling 0 and the prior precision `UNSEEN_PRIOR`.
+
+A reward moves the intercept b, and so the mean of every feature i by -g_i times that. The table holds the mean of theta
+given b = 0 instead: m_i = mean_i + g_i b, which changes for the features of the reward only.
+"""
+
+import math
+
+import numpy as np
+
+from glbandits.maths.feature_table import empty_table, entries_of, find, insert_all, is_valid_table, table_at
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.proximal import proximal_pull, proximal_score
+from glbandits.numba_support import jittable
+from glbandits.policy import StateLayout
+from glbandits.policy_bases.self_scaling_posterior import (
+    COUNT,
+    FIRST_SCALE,
+    INTERCEPT,
+    INTERCEPT_PRECISION,
+    LARGEST_SHARE,
+    LEAST_SQUARE,
+    PRIOR_SCALE,
+    RESOLUTION,
+    SCALARS,
+    WEIGHT,
+    record_residual,
+)  # fmt: skip
+from glbandits.records import Floats, Ints
+
+LAYOUT = StateLayout(SCALARS)
+UNSEEN_PRIOR = LAYOUT.scalar("unseen_prior", at_least=0.0)
+"""The prior precision of features that are not in the table."""
+SEEN = LAYOUT.scalar("seen", at_least=0.0)
+"""Features whose presence is not 0."""
+PRESENCE_SUM = LAYOUT.scalar("presence_sum", at_least=0.0)
+"""The sum of the presence of all features."""
+TABLE = LAYOUT.end()(0)
+"""The offset of the table."""
+
+MEAN, COUPLING, VARIANCE, PRIOR, SQUARES, PRESENCE, ROW = 1, 2, 3, 4, 5, 6, 8
+"""What a row holds behind the feature, and its width. MEAN is m. Choosing reads the first three only.
+
+The last number is not used: the rows have the size of a cache line, so that a lookup rarely reads two.
+"""
+
+
+def initial_state(intercept_precision: float) -> Floats:
+    """A state that has learned nothing."""
+    scalars = LAYOUT.allocate(0, prior_scale=FIRST_SCALE, intercept_precision=intercept_precision, unseen_prior=1.0)
+    return np.concatenate([scalars, empty_table(ROW)])
+
+
+def is_valid_posterior(state: Floats, dim: int) -> bool:
+    """Whether this array can be a state: asked before a loaded one is trusted."""
+    if not is_valid_table(state, TABLE, ROW, dim) or not LAYOUT.is_valid(state[:TABLE], 0):
+        return False
+    if not (state[[PRIOR_SCALE, INTERCEPT_PRECISION, UNSEEN_PRIOR]] > 0.0).all():
+        return False
+    entries = entries_of(state, TABLE)
+    return bool((entries[:, [VARIANCE, PRIOR]] > 0.0).all() and (entries[:, [SQUARES, PRESENCE]] >= 0.0).all())
+
+
+def means(entries: Floats, intercept: float) -> Floats:
+    """The means of theta for rows of the table, given the mean of the intercept."""
+    found: Floats = entries[:, MEAN] - entries[:, COUPLING] * intercept
+    return found
+
+
+@jittable
+def sparse_score_moments(
+    state: Floats, indptr: Ints, indices: Ints, values: Floats, levels: Floats, variances: Floats
+) -> None:
+    """Write the posterior mean, without the intercept, and the posterior variance of the score of each arm."""
+    table, unseen = table_at(state, TABLE), 1.0 / state[UNSEEN_PRIOR]
+    b, intercept_variance = state[INTERCEPT], 1.0 / state[INTERCEPT_PRECISION]
+    for a in range(indptr.shape[0] - 1):
+        level, remaining, variance = 0.0, 1.0, 0.0
+        for k in range(indptr[a], indptr[a + 1]):
+            x, row = values[k], find(state, table, indices[k])
+            if row >= 0:
+                level += x * state[row + MEAN]
+                remaining -= x * state[row + COUPLING]
+                variance += x * x * state[row + VARIANCE]
+            else:
+                variance += x * x * unseen
+        levels[a] = level + (remaining - 1.0) * b
+        variances[a] = remaining * remaining * intercept_variance + variance
+
+
+@jittable
+def count_features(state: Floats, indices: Ints, values: Floats, rows: Ints) -> Floats:
+    """Count a reward and its features, and write the offsets of their rows. Returns the state, maybe a larger one."""
+    unseen = float(state[UNSEEN_PRIOR])
+    initial = np.array([0.0, 0.0, 1.0 / unseen, unseen, 0.0, 0.0])
+    state = insert_all(state, TABLE, indices, rows, initial)
+    new_features = 0.0
+    for k in range(rows.shape[0]):
+        row = rows[k]
+        new_features += 1.0 if state[row + PRESENCE] == 0.0 else 0.0
+        state[row + SQUARES] += values[k] * values[k]
+        state[row + PRESENCE] += 1.0
+    state[COUNT] += 1.0
+    state[WEIGHT] += 1.0
+    state[SEEN] += new_features
+    state[PRESENCE_SUM] += float(rows.shape[0])
+    if new_features > 0.0:
+        scale = state[PRIOR_SCALE] * max(state[PRESENCE_SUM] / state[WEIGHT], 1.0 / LARGEST_SHARE)
+        for k in range(rows.shape[0]):
+            if state[rows[k] + PRESENCE] == 1.0:  # in the units of its first value
+                state[rows[k] + PRIOR] = max(values[k] * values[k], LEAST_SQUARE) * scale
+                state[rows[k] + VARIANCE] = 1.0 / state[rows[k] + PRIOR]
+    return state
+
+
+@jittable
+def learn_sparse_reward(state: Floats, rows: Ints, values: Floats, reward: float, link: LinkFunctions) -> None:
+    """Move the mean by the exact step of one reward, record its residual, and add its curvature."""
+    count = rows.shape[0]
+    directions = np.empty(count)
+    score, remaining, diagonal = 0.0, 1.0, 0.0  # remaining is 1 - g'x
+    for k in range(count):
+        x, row = values[k], rows[k]
+        directions[k] = x * state[row + VARIANCE]
+        score += x * state[row + MEAN]
+        remaining -= x * state[row + COUPLING]
+        diagonal += x * directions[k]
+    score += remaining * state[INTERCEPT]
+    gain = remaining / state[INTERCEPT_PRECISION]
+    variance = max(diagonal + remaining * gain, RESOLUTION * (diagonal + 1.0 / state[INTERCEPT_PRECISION]))
+    z = proximal_score(score, variance, reward, link)
+    pull, slope = proximal_pull(z, score, variance, reward, link), link.slope(z)
+    for k in range(count):
+        state[rows[k] + MEAN] += pull * directions[k]
+    state[INTERCEPT] += pull * gain
+    record_residual(state, pull, slope, variance)
+    add_diagonal_curvature(state, rows, values, directions, slope)
+
+
+@jittable
+def add_diagonal_curvature(state: Floats, rows: Ints, values: Floats, directions: Floats, slope: float) -> None:
+    """Add the curvature of a reward to the variance and coupling of each feature, and to the intercept's precision."""
+    constant = 1.0 / math.sqrt(max(float(rows.shape[0]), 1.0))
+    for k in range(rows.shape[0]):
+        x, u, row = values[k], directions[k], rows[k]
+        variance, remaining, limited = x * u, constant - x * state[row + COUPLING], slope
+        # Limit the curvature so that the remaining variance is not rounding error: it stays at least `least`.
+        least = RESOLUTION * (x * x * state[row + VARIANCE])
+        if least > 1e-300:
+            variance = max(variance, least)
+            limited = min(slope, max(1.0 / least - 1.0 / variance, 0.0))
+        weight = limited / (1.0 + limited * variance)
+        state[row + VARIANCE] -= weight * u * u
+        state[row + COUPLING] += weight * remaining * u
+        state[row + MEAN] += weight * remaining * u * state[INTERCEPT]  # the mean itself stays
+        state[INTERCEPT_PRECISION] += weight * remaining * remaining
+    if rows.shape[0] == 0:
+        state[INTERCEPT_PRECISION] += slope

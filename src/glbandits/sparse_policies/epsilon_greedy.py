@@ -1,0 +1,71 @@
+"""Epsilon-greedy on sparse rows, with the estimate that is learned online."""
+
+from typing import Any
+
+from glbandits.errors import InvalidInput
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.philox import any_index, uniform
+from glbandits.policies.epsilon_greedy import EpsilonGreedy, epsilon
+from glbandits.policy import Coefficients, Policy
+from glbandits.policy_bases.sparse_diagonal import (
+    best_by_mean,
+    diagonal_coefficients,
+    initial_state,
+    is_valid_diagonal,
+    learn_diagonal,
+)
+from glbandits.records import Floats, Generator, Ints
+
+
+class SparseEpsilonGreedy(EpsilonGreedy, sparse=True):
+    """`EpsilonGreedy(fit="online")`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.fit == "exact":
+            raise InvalidInput(
+                'EpsilonGreedy(fit="exact") fits all rewards again after each one and has no sparse form; use '
+                'fit="online".'
+            )
+
+    def implementation(self, dim: int) -> type[Policy]:
+        """Itself."""
+        return SparseEpsilonGreedy
+
+    def init(self, dim: int) -> Floats:
+        """A state that has learned nothing."""
+        return initial_state()
+
+    def is_valid_state(self, state: Floats, dim: int) -> bool:
+        """Whether this can be a state of this dimension."""
+        return is_valid_diagonal(state, dim)
+
+    def coefficients(self, state: Floats, dim: int) -> Coefficients:
+        """The means of the features that were learned."""
+        return diagonal_coefficients(state)
+
+    @staticmethod
+    def choose(
+        state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Generator, link: LinkFunctions
+    ) -> int:
+        """Any arm, or the best."""
+        if uniform(rng) < epsilon(state, settings):
+            return any_index(rng, indptr.shape[0] - 1)
+        return best_by_mean(state, indptr, indices, values)
+
+    @staticmethod
+    def learn(
+        state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Generator, link: LinkFunctions
+    ) -> Floats:
+        """Take the exact step of one observation, feature by feature."""
+        return learn_diagonal(state, indices, values, reward, settings.first_precision, link)
+
+    @staticmethod
+    def probabilities(
+        state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
+    ) -> bool:
+        """Epsilon shared by all arms, the rest on the best."""
+        for a in range(out.shape[0]):
+            out[a] = epsilon(state, settings) / out.shape[0]
+        out[best_by_mean(state, indptr, indices, values)] += 1.0 - epsilon(state, settings)
+        return True

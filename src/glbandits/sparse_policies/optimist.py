@@ -1,0 +1,105 @@
+"""Optimist on sparse rows: a diagonal posterior of the features that were learned."""
+
+from typing import Any
+
+import numpy as np
+
+from glbandits.errors import InvalidInput
+from glbandits.maths.feature_table import entries_of
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.philox import any_index, uniform
+from glbandits.maths.upper_envelope import uniform_probabilities
+from glbandits.policies.optimist import (
+    LARGEST_BONUS,
+    LEAST_BONUS,
+    Optimist,
+    best_with_bonus,
+    bonus,
+    information,
+    noise_scale,
+)
+from glbandits.policy import Coefficients, Policy
+from glbandits.policy_bases.self_scaling_posterior import COUNT, INTERCEPT, NEXT
+from glbandits.policy_bases.sparse_posterior import (
+    SEEN,
+    TABLE,
+    count_features,
+    initial_state,
+    is_valid_posterior,
+    learn_sparse_reward,
+    means,
+    sparse_score_moments,
+)
+from glbandits.policy_bases.sparse_prior import replace_sparse_prior
+from glbandits.records import Floats, Generator, Ints
+
+
+class SparseOptimist(Optimist, sparse=True):
+    """`Optimist(covariance="diagonal")`; d in the bonus is the number of features seen, not of features that exist."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.half_life == "auto":
+            raise InvalidInput(
+                'half_life="auto" has no sparse form; give the half-life as a number of rewards, or None to forget '
+                "nothing."
+            )
+
+    def implementation(self, dim: int) -> type[Policy]:
+        """Itself."""
+        return SparseOptimist
+
+    def init(self, dim: int) -> Floats:
+        """A state that has learned nothing."""
+        return initial_state(self.intercept_precision(dim))
+
+    def is_valid_state(self, state: Floats, dim: int) -> bool:
+        """Whether this can be a state of this dimension."""
+        return is_valid_posterior(state, dim)
+
+    def coefficients(self, state: Floats, dim: int) -> Coefficients:
+        """The posterior means of the features that were learned, and of the intercept."""
+        entries, intercept = entries_of(state, TABLE), float(state[INTERCEPT])
+        return Coefficients(means(entries, intercept), intercept, entries[:, 0].astype(np.int64))
+
+    @staticmethod
+    def choose(
+        state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Generator, link: LinkFunctions
+    ) -> int:
+        """Any arm before the first reward; then the best with a bonus of a random size."""
+        K = indptr.shape[0] - 1
+        if state[COUNT] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
+            return any_index(rng, K)
+        levels, variances = np.empty(K), np.empty(K)
+        sparse_score_moments(state, indptr, indices, values, levels, variances)
+        scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings)
+        return best_with_bonus(levels, variances, information(state, state[SEEN]), scale)
+
+    @staticmethod
+    def learn(
+        state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Generator, link: LinkFunctions
+    ) -> Floats:
+        """Replace the prior if it is due, then take the exact step of one observation."""
+        rows = np.empty(indices.shape[0], dtype=np.int64)
+        state = count_features(state, indices, values, rows)
+        if state[COUNT] >= state[NEXT]:
+            replace_sparse_prior(state, settings.memory, settings.noise, settings.intercept_precision)
+        learn_sparse_reward(state, rows, values, reward, link)
+        return state
+
+    @staticmethod
+    def probabilities(
+        state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
+    ) -> bool:
+        """Exact: from the intervals of Z in which each arm's line is the highest, and the floor."""
+        K = indptr.shape[0] - 1
+        floor = 1.0 if state[COUNT] == 0.0 else settings.floor
+        levels, slopes = np.empty(K), np.empty(K)
+        sparse_score_moments(state, indptr, indices, values, levels, slopes)
+        known, sigma = information(state, state[SEEN]), noise_scale(state, settings)
+        for a in range(K):
+            slopes[a] = bonus(slopes[a], known)
+        uniform_probabilities(levels, slopes, LEAST_BONUS * sigma, LARGEST_BONUS * sigma, out)
+        for a in range(K):
+            out[a] = floor / K + (1.0 - floor) * out[a]
+        return True

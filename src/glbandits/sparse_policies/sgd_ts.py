@@ -1,0 +1,159 @@
+"""SGD-TS on sparse rows: the paper's algorithm, where averages, projections and draws are computed when needed."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from glbandits.errors import InvalidInput
+from glbandits.maths.feature_table import empty_table, entries_of, is_valid_table
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.philox import COUNTER, KEY, STREAM, any_index, skip_normals, uniform
+from glbandits.maths.vectors import uniform_mass
+from glbandits.numba_support import jittable
+from glbandits.policies.sgd_ts import BLOCK, CONVERGED, FITTED_RIDGE, POSITION, SgdTs
+from glbandits.policy import Coefficients, derived
+from glbandits.policy_bases.sgd_ts_theory import variance
+from glbandits.policy_bases.sparse_first_block import are_valid_rows, fit_kept_rows, keep_sparse_row, row_starts
+from glbandits.records import Floats, Generator, Ints
+from glbandits.sparse_policies.lazy_sgd import (
+    END,
+    FILLED,
+    HAT,
+    LAYOUT,
+    ROW,
+    SCALE,
+    SCALE_SUM,
+    TABLE,
+    TOUCHED,
+    C,
+    U,
+    add_gradient,
+    are_valid_words,
+    best_under_draw,
+    held_word,
+    hold_draws,
+    initial_row,
+    is_valid_list,
+    take_step,
+)
+
+LARGEST_FIRST_BLOCK = 5000
+"""Rows of the first block: its fit takes O(tau^3)."""
+
+
+class SparseSgdTs(SgdTs, sparse=True):
+    """`SgdTs`, with the same draws and the same estimates up to rounding."""
+
+    @derived
+    def dimension(self, dim: int) -> int:
+        """The number of features, by which a draw advances the generator."""
+        return dim
+
+    def init(self, dim: int) -> Floats:
+        """Zeros; the rows of the first block come behind them."""
+        tau = self.tau(dim)
+        if tau > LARGEST_FIRST_BLOCK:
+            raise InvalidInput(
+                f"the first block would have {tau:,} rewards for dim={dim}, and its fit takes at most "
+                f"{LARGEST_FIRST_BLOCK:,}; set block_length, such as SgdTs(block_length=100)."
+            )
+        return LAYOUT.allocate(0, scale=1.0, touched=END)
+
+    def is_valid_state(self, state: Floats, dim: int) -> bool:
+        """The rows of the first block, or a table with a list through it."""
+        if state.ndim != 1 or state.size < TABLE or not LAYOUT.is_valid(state[:TABLE], 0):
+            return False
+        if not np.isfinite(state).all() or not state[POSITION] < self.tau(dim) or not are_valid_words(state):
+            return False
+        if state[BLOCK] == 0.0:
+            is_first = state[TOUCHED] == END and state[SCALE] == 1.0
+            return is_first and are_valid_rows(state[TABLE:], int(state[POSITION]), int(state[FILLED]), dim)
+        if not is_valid_table(state, TABLE, ROW, dim) or not state[SCALE] > 0.0:
+            return False
+        return is_valid_list(state, entries_of(state, TABLE))
+
+    def coefficients(self, state: Floats, dim: int) -> Coefficients:
+        """theta_bar for the features that were learned."""
+        if state[BLOCK] == 0.0:
+            return Coefficients(np.zeros(0), indices=np.zeros(0, dtype=np.int64))
+        entries = entries_of(state, TABLE)
+        theta = entries[:, HAT] + (state[SCALE_SUM] * entries[:, U] - entries[:, C]) / state[BLOCK]
+        return Coefficients(theta, indices=entries[:, 0].astype(np.int64))
+
+    @staticmethod
+    def choose(
+        state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Generator, link: LinkFunctions
+    ) -> int:
+        """Lines 1 and 14: any arm in the first block, then the arm with the largest x'theta_TS."""
+        K, dim = indptr.shape[0] - 1, int(settings.dimension)
+        if state[BLOCK] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
+            return any_index(rng, K)
+        if settings.held == 0.0:
+            deviation = math.sqrt(variance(settings, state[BLOCK], dim))
+            key, stream, counter = rng[KEY], rng[STREAM], rng[COUNTER]
+            skip_normals(dim, rng)
+            return best_under_draw(state, indptr, indices, values, deviation, key, stream, counter)
+        which = 0 if settings.held == 1.0 else any_index(rng, int(settings.held))
+        return best_under_held(state, settings, indptr, indices, values, which)
+
+    @staticmethod
+    def learn(
+        state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Generator, link: LinkFunctions
+    ) -> Floats:
+        """Learn one reward; close the block when it is full."""
+        if state[BLOCK] == 0.0:
+            filled = int(state[FILLED])
+            state = keep_sparse_row(state, TABLE, filled, indices, values, reward)
+            state[FILLED] += 2.0 + 2.0 * indices.shape[0]
+        else:
+            state = add_gradient(state, indices, values, reward, link)
+        state[POSITION] += 1.0
+        if state[POSITION] < settings.tau:
+            return state
+        if state[BLOCK] == 0.0:
+            state = fit_first_block(state, settings, link)
+        state[BLOCK] += 1.0  # line 7
+        take_step(state, settings.eta / state[BLOCK], settings.radius)  # lines 8 to 10
+        hold_draws(state, rng)  # line 12
+        for _ in range(int(settings.held)):
+            skip_normals(int(settings.dimension), rng)
+        state[POSITION] = 0.0
+        return state
+
+    @staticmethod
+    def probabilities(
+        state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
+    ) -> bool:
+        """Uniform in the first block, then the shares of the held draws; not exact with a draw per decision."""
+        uniform_mass(out)
+        if state[BLOCK] == 0.0:
+            return True
+        for a in range(out.shape[0]):
+            out[a] = settings.floor / out.shape[0]
+        for which in range(int(settings.held)):
+            arm = best_under_held(state, settings, indptr, indices, values, which)
+            out[arm] += (1.0 - settings.floor) / settings.held
+        return bool(settings.held > 0.0)
+
+
+@jittable
+def best_under_held(state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, which: int) -> int:
+    """The best arm under one of the draws that are held for a block."""
+    dim = int(settings.dimension)
+    deviation = math.sqrt(variance(settings, state[BLOCK], dim))
+    counter = held_word(state, 2) + np.uint64(which * ((dim + 1) // 2))
+    return best_under_draw(state, indptr, indices, values, deviation, held_word(state, 0), held_word(state, 1), counter)
+
+
+@jittable
+def fit_first_block(state: Floats, settings: Any, link: LinkFunctions) -> Floats:
+    """Line 2: replace the rows of the first block by a table with their maximum likelihood estimate."""
+    starts = row_starts(state, TABLE, int(state[POSITION]))
+    fitted, initial = np.concatenate((state[:TABLE], empty_table(ROW))), initial_row()
+    fitted, estimate = fit_kept_rows(
+        state, starts, fitted, TABLE, initial, HAT, settings.ridge, int(settings.dimension), link
+    )
+    fitted[FITTED_RIDGE], fitted[CONVERGED] = estimate.ridge, 1.0 if estimate.converged else 0.0
+    fitted[FILLED] = 0.0
+    return fitted

@@ -1,0 +1,36 @@
+"""Uniform play on sparse rows."""
+
+from typing import Any
+
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.philox import any_index
+from glbandits.maths.vectors import uniform_mass
+from glbandits.policies.uniform import LEARNED, Uniform
+from glbandits.records import Floats, Generator, Ints
+
+
+class SparseUniform(Uniform, sparse=True):
+    """`Uniform`, which looks at no feature."""
+
+    @staticmethod
+    def choose(
+        state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, rng: Generator, link: LinkFunctions
+    ) -> int:
+        """Any arm."""
+        return any_index(rng, indptr.shape[0] - 1)
+
+    @staticmethod
+    def learn(
+        state: Floats, settings: Any, indices: Ints, values: Floats, reward: float, rng: Generator, link: LinkFunctions
+    ) -> Floats:
+        """Count the reward."""
+        state[LEARNED] += 1.0
+        return state
+
+    @staticmethod
+    def probabilities(
+        state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
+    ) -> bool:
+        """1/K each."""
+        uniform_mass(out)
+        return True

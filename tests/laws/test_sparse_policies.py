@@ -1,0 +1,255 @@
+"""What every sparse form of a policy promises. A new one is tested by adding it to FORMS."""
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glbandits import (
+    POLICIES,
+    Bandit,
+    EpsilonGreedy,
+    InvalidInput,
+    LaplaceTs,
+    LinUcbDisjoint,
+    ModelFileError,
+    Optimist,
+    Policy,
+    SgdTs,
+    SparseRows,
+    Uniform,
+    as_sparse_rows,
+)
+from glbandits.bandit.sparse_entries import play_recipe
+from glbandits.compilation import entry_point
+from glbandits.maths.links import find_link
+from glbandits.maths.philox import generator
+from glbandits.policy import settings_of
+from glbandits.records import Floats
+from glbandits.sparse_policies import sparse_form
+
+DIM, ARMS, ROUNDS = 30, 7, 300
+LINKS = ("logistic", "identity", "log")
+
+FORMS: dict[str, Policy] = {
+    "uniform": Uniform(link="logistic"),
+    "optimist": Optimist(covariance="diagonal"),
+    "optimist that forgets": Optimist(covariance="diagonal", half_life=40, floor=0.1),
+    "laplace-ts": LaplaceTs(exploration=0.5),
+    "sgd-ts": SgdTs(block_length=40, exploration_a1=0.3),
+    "sgd-ts with few rows": SgdTs(block_length=8, step=0.2, draw="candidates", candidates=9, floor=0.1),
+    "sgd-ts in a small ball": SgdTs(block_length=20, step=30.0, radius=0.2, ridge=0.1, draw="decision"),
+    "epsilon-greedy": EpsilonGreedy(fit="online"),
+    "lin-ucb-disjoint": LinUcbDisjoint(context_dim=5),
+}
+
+
+def in_groups(forms: dict[str, Policy]) -> list[Any]:
+    """All variants of a policy go to one process, which compiles it once."""
+    return [pytest.param(policy, id=name, marks=pytest.mark.xdist_group(policy.name)) for name, policy in forms.items()]
+
+
+every_form = pytest.mark.parametrize("policy", in_groups(FORMS))
+
+
+def rounds(link: str, count: int = ROUNDS, seed: int = 0) -> Iterator[tuple[Floats, Floats]]:
+    """Arms of which a quarter of the features is set, and the reward of each arm."""
+    rng = np.random.default_rng(seed)
+    theta = rng.normal(size=DIM)
+    for _ in range(count):
+        arms = rng.normal(size=(ARMS, DIM)) * (rng.random((ARMS, DIM)) < 0.25)
+        scores = 0.5 * arms @ theta - 0.2
+        if link == "identity":
+            yield arms, scores + rng.normal(size=ARMS)
+        elif link == "log":
+            yield arms, rng.poisson(np.exp(np.minimum(scores, 3.0))).astype(float)
+        else:
+            yield arms, (rng.random(ARMS) < 1.0 / (1.0 + np.exp(-scores))).astype(float)
+
+
+def learned(policy: Policy, count: int = 60, dim: int = DIM, shift: int = 0) -> Bandit:
+    """A sparse Bandit that has learned something, of features that begin at `shift`."""
+    bandit = Bandit(policy, dim, seed=5, sparse=True)
+    for arms, rewards in rounds("logistic", count):
+        rows = shifted(as_sparse_rows(arms, DIM), shift)
+        arm = bandit.choose(rows)
+        bandit.learn(rows.row(arm), rewards[arm])
+    return bandit
+
+
+def shifted(rows: SparseRows, shift: int) -> SparseRows:
+    return SparseRows(rows.indptr, rows.indices + shift, rows.values)
+
+
+@every_form
+@pytest.mark.parametrize("link", LINKS)
+def test_dense_and_sparse_make_the_same_choices(policy: Any, link: str) -> None:
+    if "link" in settings_of(policy):
+        policy = replace(policy, link=link)
+    elif link != "identity":
+        pytest.skip("it has no other link")
+    dense, sparse = Bandit(policy, DIM, seed=1), Bandit(policy, DIM, seed=1, sparse=True)
+    for t, (arms, rewards) in enumerate(rounds(link)):
+        rows = as_sparse_rows(arms, DIM)
+        if t % 10 == 0:
+            expected, found = dense.exact_probabilities(arms), sparse.exact_probabilities(rows)
+            assert (expected is None) == (found is None)
+            if expected is not None and found is not None:
+                np.testing.assert_allclose(found, expected, rtol=0.0, atol=1e-9)
+        arm = dense.choose(arms)
+        assert sparse.choose(rows) == arm, t
+        dense.learn(arms[arm], rewards[arm])
+        sparse.learn(rows.row(arm), rewards[arm])
+    expected_theta, theta = dense.coefficients(), sparse.coefficients()
+    if expected_theta is not None and theta is not None:
+        np.testing.assert_allclose(theta.at(np.arange(DIM)), expected_theta.at(np.arange(DIM)), rtol=1e-7, atol=1e-9)
+        assert theta.intercept == pytest.approx(expected_theta.intercept)
+
+
+@every_form
+def test_compiled_plays_as_plain_python_does(policy: Policy) -> None:
+    given = [(as_sparse_rows(arms, DIM), rewards) for arms, rewards in rounds("logistic", 120)]
+    together = as_sparse_rows(np.concatenate([arms for arms, _ in rounds("logistic", 120)]), DIM)
+    rewards_of_rows = np.concatenate([rewards for _, rewards in given])
+    everything = (np.arange(0, together.row_count + 1, ARMS), *together, rewards_of_rows)
+    form = sparse_form(policy, DIM)
+    play = entry_point(play_recipe, form.implementation(DIM), find_link(policy.link))
+    results = []
+    for function in (play.compiled(), play.recipe.function):
+        choices, rng = np.empty(len(given), dtype=np.int64), generator(3)
+        with np.errstate(all="ignore"):
+            state = function(form.init(DIM), form.packed_settings(DIM), *everything, rng, choices)
+        results.append((choices, state, rng))
+    for compiled, plain in zip(*results, strict=True):
+        np.testing.assert_array_equal(compiled, plain)
+    bandit, by_hand = Bandit(policy, DIM, seed=3, sparse=True), []
+    for rows, rewards in given:
+        by_hand.append(bandit.choose(rows))
+        bandit.learn(rows.row(by_hand[-1]), rewards[by_hand[-1]])
+    np.testing.assert_array_equal(results[0][0], by_hand)
+
+
+@every_form
+def test_choosing_changes_neither_state_nor_size(policy: Policy) -> None:
+    bandit = learned(policy, dim=2**40 // 30 * 30, shift=2**30 // 30 * 30)
+    before, fresh = bandit.state, shifted(as_sparse_rows(np.ones((2, DIM)), DIM), 17)
+    bandit.choose(fresh)
+    bandit.probabilities(fresh, draws=10)
+    np.testing.assert_array_equal(bandit.state, before)
+
+
+@every_form
+def test_cost_does_not_depend_on_the_number_of_features(policy: Policy) -> None:
+    few, many = learned(policy), learned(policy, dim=2**40 // 30 * 30, shift=2**20 // 30 * 30)
+    assert few.state.size == many.state.size
+    assert Bandit(policy, 2**40 // 30 * 30, sparse=True).state.nbytes < 20_000
+
+
+@every_form
+@pytest.mark.parametrize("save_at", [0, 40, 90])
+def test_saved_and_loaded_it_goes_on_bit_for_bit(policy: Policy, save_at: int, tmp_path: Path) -> None:
+    straight, broken = Bandit(policy, DIM, seed=2, sparse=True), Bandit(policy, DIM, seed=2, sparse=True)
+    for t, (arms, rewards) in enumerate(rounds("logistic", 120)):
+        rows = as_sparse_rows(arms, DIM)
+        arm = straight.choose(rows)
+        assert broken.choose(rows) == arm
+        straight.learn(rows.row(arm), rewards[arm])
+        broken.learn(rows.row(arm), rewards[arm])
+        if t == save_at:
+            broken.save(tmp_path / "model.safetensors")
+            broken = Bandit.load(tmp_path / "model.safetensors")
+            broken = pickle.loads(pickle.dumps(broken.copy()))
+            assert broken.sparse
+    np.testing.assert_array_equal(straight.state, broken.state)
+
+
+@every_form
+def test_learning_a_batch_is_learning_row_by_row(policy: Policy) -> None:
+    features = np.concatenate([arms for arms, _ in rounds("logistic", 10)])
+    rewards = np.concatenate([rewards for _, rewards in rounds("logistic", 10)])
+    one, other, third = (Bandit(policy, DIM, seed=4, sparse=True) for _ in range(3))
+    for x, reward in zip(features, rewards, strict=True):
+        one.learn(x, reward)
+    other.learn_batch(as_sparse_rows(features, DIM), rewards)
+    third.learn_batch(features, rewards)
+    np.testing.assert_array_equal(one.state, other.state)
+    np.testing.assert_array_equal(one.state, third.state)
+
+
+@every_form
+def test_zeros_that_are_stored_say_nothing(policy: Policy) -> None:
+    one, other = learned(policy), learned(policy)
+    rows = SparseRows(np.array([0, 3]), np.array([1, 2, 3]), np.array([0.5, 0.0, 1.0]))
+    one.learn(rows, 1.0)
+    other.learn(as_sparse_rows([[0.0, 0.5, 0.0, 1.0] + [0.0] * (DIM - 4)], DIM), 1.0)
+    np.testing.assert_array_equal(one.state, other.state)
+
+
+@every_form
+def test_probabilities_are_those_of_the_rule_that_draws(policy: Policy) -> None:
+    bandit, draws = learned(policy), 2000
+    arms = as_sparse_rows(next(rounds("logistic", seed=9))[0], DIM)
+    stated = bandit.probabilities(arms, draws=20_000)
+    seen = np.bincount([bandit.choose(arms) for _ in range(draws)], minlength=ARMS) / draws
+    exact = bandit.exact_probabilities(arms) is not None
+    p = stated if exact else (20_000 * stated + 1) / 20_002
+    # Five standard errors for each of 7 arms: all cases leave it once in 10,000 sets of seeds.
+    margin = 5 * np.sqrt(p * (1 - p) * (1 / draws + (0 if exact else 1 / 20_000)))
+    assert (np.abs(seen - stated) <= margin + 1e-12).all(), (stated, seen)
+
+
+@every_form
+def test_empty_rows_and_hard_rewards_leave_a_finite_state(policy: Policy) -> None:
+    bandit, arms = (
+        Bandit(policy, DIM, seed=3, sparse=True),
+        np.vstack([np.zeros((2, DIM)), np.eye(DIM)[:2], -np.ones(DIM)]),
+    )
+    for t in range(120):
+        arm = bandit.choose(arms)
+        bandit.learn(arms[arm], float(t % 3 == 0))
+    assert np.isfinite(bandit.state).all()
+    assert bandit.probabilities(arms, draws=50).sum() == pytest.approx(1.0)
+
+
+@every_form
+def test_a_state_that_cannot_be_is_refused(policy: Policy) -> None:
+    for count in (3, 60):
+        bandit = learned(policy, count)
+        state, form = bandit.state, sparse_form(policy, DIM)
+        assert form.is_valid_state(state, DIM)
+        for other in (state[np.newaxis], state[:-1], np.append(state, 0.0), state[: state.size // 2]):
+            assert not form.is_valid_state(other, DIM)
+        for position in range(state.size):
+            broken = state.copy()
+            broken[position] = np.nan
+            assert not form.is_valid_state(broken, DIM)
+            broken[position] = 1e9  # if it is taken, compiled code must survive it
+            if form.is_valid_state(broken, DIM):
+                bandit.state = broken
+                bandit.choose(np.eye(DIM)[:3])
+                bandit.learn(np.eye(DIM)[4], 1.0)
+
+
+def test_policies_without_a_sparse_form_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="lin-ts has no sparse form; those that have one are optimist"):
+        Bandit(POLICIES["lin-ts"](), 4, sparse=True)
+
+
+def test_a_dense_bandit_refuses_sparse_rows() -> None:
+    with pytest.raises(InvalidInput, match="this Bandit is dense; make it with sparse=True, or pass .toarray()"):
+        Bandit(Uniform(), 2).choose(as_sparse_rows([[1.0, 0.0]], 2))
+
+
+def test_a_model_file_of_dense_rows_is_not_a_sparse_one() -> None:
+    content = learned(Optimist()).to_bytes()
+    with pytest.raises(ModelFileError, match="changed or damaged"):
+        Bandit.from_bytes(content.replace(b'"rows":"sparse"', b'"rows":"dense" '))
+
+
+def test_a_half_life_that_is_selected_has_no_sparse_form() -> None:
+    with pytest.raises(InvalidInput, match='half_life="auto" has no sparse form'):
+        Bandit(Optimist(half_life="auto"), 4, sparse=True)
