@@ -239,6 +239,7 @@ WRONG = [
     (changed("reward", 2, float("nan")), {}, "column 'reward', row 2: it must be a finite number; got nan"),
     ({**TABLE, "reward": ["1", "0", "no"]}, {}, "column 'reward', row 2: it must be a finite number; got 'no'"),
     (changed("arm", 0, None), {}, "column 'arm', row 0: it must not be missing"),
+    ({**TABLE, "age": [None] * 3}, {"context": ("age",)}, "column 'age' holds no value. Leave it out"),
     ({**TABLE, "reward": ["1", "0", "12%"]}, {}, "'reward', row 2: .*got '12%'. Write it as a plain number, 0.12 for"),
     (changed("user", 1, None), {"cluster": "user"}, "column 'user', row 1: it must not be missing"),
     (

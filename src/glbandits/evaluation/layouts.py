@@ -16,7 +16,7 @@ from glbandits.features.natural_order import natural_order
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats
 
-CONTEXT_TYPES = (pl.Date, pl.Datetime, pl.List, pl.Array)
+CONTEXT_TYPES = (pl.Date, pl.Datetime, pl.List, pl.Array, pl.Null)
 """Of columns of the context, beside numbers and text."""
 ONE_FOR_EACH = "Columns(per_arm=...) needs a column for every arm"
 PROBABILITY_FOR_EACH = "Columns(probabilities=...) needs a column for every arm"

@@ -7,7 +7,7 @@ from math import sqrt
 from typing import Any, ClassVar
 
 from glbandits.errors import InvalidInput, look_up, whole
-from glbandits.features.codes import Codes
+from glbandits.features.codes import LONGEST_KNOWN, Codes
 from glbandits.features.column_kind import MISSING, BadValue, ColumnKind, Missing, is_missing
 from glbandits.records import set_validated
 
@@ -115,9 +115,10 @@ class _Hashed(ColumnKind):
         if known is None:
             code = int.from_bytes(CODES.code(text), "little")
             known = ((code >> 32) * self.size) >> 32, 1.0 if code & 1 else -1.0
-            if len(self._known) >= MOST_KNOWN:
-                self._known.clear()
-            self._known[text] = known
+            if len(text) <= LONGEST_KNOWN:
+                if len(self._known) >= MOST_KNOWN:
+                    self._known.clear()
+                self._known[text] = known
         return known
 
 

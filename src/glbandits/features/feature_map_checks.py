@@ -21,6 +21,8 @@ DECLARED: dict[str, ColumnKind] = {
 
 ALIKE = 0.75
 """The similarity of two names from which one is taken for the other, misspelt."""
+MOST_COMPARED = 100
+"""Names that are compared with a missing one: a request may have thousands."""
 Crosses: TypeAlias = Literal["all"] | Iterable[tuple[str, str]]
 """Which columns are multiplied: each one of the context with each one of the arm, or these pairs."""
 
@@ -83,7 +85,7 @@ def check_fields(absent: Iterable[str], found: Iterable[str], kinds: Mapping[str
         kinds: of all columns that the map knows.
         row: the row that lacks them; None for all.
     """
-    unknown = [str(name) for name in found if name not in kinds]
+    unknown = [str(name) for name in found if name not in kinds][:MOST_COMPARED]
     for name in absent:
         near = get_close_matches(name, unknown, n=1, cutoff=ALIKE)
         if near or not kinds[name].takes_missing:

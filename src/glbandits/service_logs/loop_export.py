@@ -6,16 +6,14 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from glbandits.bandit import Bandit
 from glbandits.features import Hashing
 from glbandits.records import Floats
 from glbandits.service_logs.parquet_export import Manifest, export_parquet
 from glbandits.serving.domain.action_selection import DENSE, arms_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.model_snapshots import decode_snapshot
 from glbandits.serving.domain.request_map import encoder_of
 from glbandits.serving.domain.reward_aggregation import reward_of
-from glbandits.serving.runtime.learning_loop import BASE
+from glbandits.serving.runtime.relearning import latest_base
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.event_store import EventStore
 
@@ -38,8 +36,8 @@ def export_loop(
     every action but the baseline has probability 0. They do show what the baseline earned, for a reward model.
     A reward beyond the limits, such as a sum of several, counts as the limit.
     """
-    base = store.latest_document(loop, BASE)
-    encoder = encoder_of(Bandit.from_bytes(decode_snapshot(base.body).bandit)) if base else Hashing()
+    base = latest_base(store, loop)
+    encoder = Hashing() if base is None else encoder_of(base)
     width = encoder.width
 
     def features_of(decision: Decision) -> Floats | None:

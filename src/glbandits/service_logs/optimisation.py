@@ -18,7 +18,6 @@ from typing import Any
 
 import msgspec
 
-from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.service_logs.loop_export import ALWAYS, export_loop
 from glbandits.serving.domain.events import Mode
@@ -34,9 +33,10 @@ from glbandits.serving.domain.optimisation import (
     candidates_of,
     check_optimisable,
 )
+from glbandits.serving.domain.request_map import encoder_of
 from glbandits.serving.runtime.learning_loop import CONFIGURATION
 from glbandits.serving.runtime.loop_statistics import END_OF_TIME
-from glbandits.serving.runtime.relearning import relearn
+from glbandits.serving.runtime.relearning import latest_base, relearn
 from glbandits.serving.storage.event_store import EventStore
 
 ALPHA = 0.05
@@ -59,8 +59,9 @@ def optimise_log(store: EventStore, loop_name: str, *, learned_through: int) -> 
     look, chosen = _look(store, loop_name, configuration, candidates, gate)
     if chosen is None:
         return Optimised(look)
-    model = fresh_model(candidates[chosen])
-    deque(relearn(store, loop_name, model, Hashing(width=model.dim), 0, learned_through), maxlen=0)
+    base = latest_base(store, loop_name)
+    model = fresh_model(candidates[chosen], None if base is None else base.features)
+    deque(relearn(store, loop_name, model, encoder_of(model), 0, learned_through), maxlen=0)
     return Optimised(look, candidates[chosen], model.to_bytes())
 
 

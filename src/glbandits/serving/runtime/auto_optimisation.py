@@ -10,9 +10,9 @@ import msgspec
 
 from glbandits.bandit import Bandit
 from glbandits.errors import GlbanditsError, InvalidInput
-from glbandits.features import Hashing
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.optimisation import OPTIMISATION, Look, LookVerdict, Optimised, next_look
+from glbandits.serving.domain.request_map import encoder_of
 from glbandits.serving.runtime.background_process import Stopped, run_in_process
 from glbandits.serving.runtime.learning_loop import Loop
 from glbandits.serving.runtime.relearning import relearn
@@ -89,11 +89,11 @@ class AutoOptimisation:
         self, loop: Loop, chosen: LoopConfig, model: bytes, body: dict[str, bytes], before: LoopConfig, learned: int
     ) -> bool:
         bandit = Bandit.from_bytes(model)
-        hashing = Hashing(width=bandit.dim)
+        encoder = encoder_of(bandit)
 
         def trained(last: int) -> Bandit:
             nonlocal learned
-            deque(relearn(self._service.store, loop.name, bandit, hashing, learned, last), maxlen=0)
+            deque(relearn(self._service.store, loop.name, bandit, encoder, learned, last), maxlen=0)
             learned = last
             return bandit
 

@@ -49,6 +49,12 @@ def model_that_decided(store: EventStore, decision: Decision, most: int) -> Band
     return model if _base(store, decision) is not None else None
 
 
+def latest_base(store: EventStore, loop_name: str) -> Bandit | None:
+    """Return the model with which the present epoch of a loop began; None if the loop is not in the store."""
+    base = store.latest_document(loop_name, BASE)
+    return None if base is None else Bandit.from_bytes(decode_snapshot(base.body).bandit)
+
+
 def _start(store: EventStore, decision: Decision) -> Snapshot | None:
     """The newest model of the decision's epoch in the store that is not newer than the one that decided."""
     saved, base = store.model_at_most(decision.loop, decision.model), _base(store, decision)
