@@ -95,7 +95,7 @@ def assert_same_tuning(one: Tuned, other: Tuned) -> None:
 def test_two_processes_give_the_same_numbers(streamed: bool, file: Path) -> None:
     log = read_parquet(file, COLUMNS, link="logistic") if streamed else in_memory()
     reported: list[tuple[str, float, float]] = []
-    result = study(log, candidates(log), QUESTIONS, jobs=2, progress=lambda *told: reported.append(told))
+    result = study(log, candidates(log), QUESTIONS, jobs=2, progress=lambda *report: reported.append(report))
     assert_same(result, in_one_process(file))
     assert_same_tuning(tuned(log, 2), tuned(log, 1))
     assert [(done, total) for _, done, total in reported] == [(step, 8) for step in range(1, 9)]

@@ -189,7 +189,7 @@ def test_documents_that_are_no_map_are_refused(document: Any) -> None:
     ("settings", "message"),
     [
         ({"context": ["age"]}, "context must tell the kind of each column, such as {'age': 'number'}"),
-        ({"context": {"age": "category"}}, "column 'age' is a category, whose values must be told"),
+        ({"context": {"age": "category"}}, "column 'age' is a category, and its values must be given"),
         ({"context": {"age": "numbr"}}, "unknown kind of a column 'numbr'; did you mean 'number'"),
         ({"context": {"age": "raw"}, "arm": {"age": "raw"}}, "column 'age' must be of the arm, of the context or own"),
         ({"context": {"age": "raw"}, "crosses": "some"}, "crosses must be 'all', or pairs of columns"),

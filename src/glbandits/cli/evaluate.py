@@ -90,7 +90,10 @@ def evaluate_command(
     alpha: Annotated[float, typer.Option(help="The probability of ever promoting a worse policy.")] = 0.05,
     margin: Annotated[float, typer.Option(help="The gain that makes a promotion worth the trouble.")] = 0.0,
     exploration: Annotated[
-        float, typer.Option(help="With --promote-if-better: the share of random decisions of whoever runs.")
+        float,
+        typer.Option(
+            help="With --promote-if-better: the share of decisions at random, of the running policy and of candidates."
+        ),
     ] = 0.0,
     rewards: Annotated[
         str | None, typer.Option("--reward-range", help="Lowest and highest reward that there can be: -1,1")

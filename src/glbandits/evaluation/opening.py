@@ -39,7 +39,7 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
 
     Args:
         source: what holds the log.
-        columns: which column is what; the defaults of `Columns` if it is not told. The Open Bandit format and dsjson
+        columns: which column is what; by default those of `Columns`. The Open Bandit format and dsjson
             know theirs.
         settings: of the function that reads it, such as arm_table and link.
     """

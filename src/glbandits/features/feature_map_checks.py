@@ -42,7 +42,7 @@ def declared_kinds(name: str, columns: object) -> dict[str, ColumnKind]:
             raise InvalidInput(f"names of columns must be text, got {column!r}")
         if kind == "category":
             raise InvalidInput(
-                f"column {column!r} is a category, whose values must be told: Category(('a', 'b')). Or say 'hashed'"
+                f"column {column!r} is a category, and its values must be given: Category(('a', 'b')). Or say 'hashed'"
             )
         kinds[column] = kind if isinstance(kind, ColumnKind) else look_up("kind of a column", kind, DECLARED)
     return kinds

@@ -140,9 +140,9 @@ def test_says_what_the_auto_optimisation_found(browser: Any, server: Running) ->
     until(lambda: server.ask("GET", f"{path}/status").json["optimisation"]["last"], 120.0)
     browser.get(f"{server.address}/loops/even/dashboard#key={server.key}")
     seen(browser, "return document.getElementById('optimisation').textContent !== ''")
-    told = text(browser, "optimisation")
-    assert told.startswith("Auto-optimisation: Wait: of the first 1,024 decisions, ")
-    assert "The next look is due " in told
+    line = text(browser, "optimisation")
+    assert line.startswith("Auto-optimisation: Wait: of the first 1,024 decisions, ")
+    assert "The next look is due " in line
 
 
 def test_complains_of_nothing_and_asks_only_its_server(opened: Any, server: Running) -> None:

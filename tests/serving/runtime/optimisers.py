@@ -26,7 +26,7 @@ def promote(store: EventStore, loop_name: str, *, learned_through: int) -> Optim
 
 
 def fail(store: EventStore, loop_name: str, *, learned_through: int) -> Optimised:
-    raise ValueError(f"no luck with {loop_name}")
+    raise ValueError(f"no result for {loop_name}")
 
 
 def sleep(store: EventStore, loop_name: str, *, learned_through: int) -> Optimised:

@@ -98,7 +98,7 @@ def test_a_failure_is_saved_logged_and_not_repeated_at_once(world: World, caplog
     optimisation.run_due()
     optimisation.run_due()
     assert world.looks() == [Look(verdict=LookVerdict.FAILED, sentence="The look failed: The server's log says why.")]
-    assert "ValueError: no luck with default" in caplog.text
+    assert "ValueError: no result for default" in caplog.text
     assert world.loop.configuration == SETTINGS
 
 
