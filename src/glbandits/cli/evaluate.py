@@ -91,9 +91,7 @@ def evaluate_command(
     margin: Annotated[float, typer.Option(help="The gain that makes a promotion worth the trouble.")] = 0.0,
     exploration: Annotated[
         float,
-        typer.Option(
-            help="With --promote-if-better: the share of decisions at random, of the running policy and of candidates."
-        ),
+        typer.Option(help="With --promote-if-better: the share of decisions that are made at random."),
     ] = 0.0,
     rewards: Annotated[
         str | None, typer.Option("--reward-range", help="Lowest and highest reward that there can be: -1,1")
