@@ -12,7 +12,7 @@ from safetensors.numpy import load, save
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from glbandits import Bandit, InvalidInput, LinUcb, ModelFileError
+from glbandits import Bandit, InvalidInput, LinUcb, ModelFileError, Optimist
 from glbandits.features import FeatureMap
 
 ROWS: list[dict[str, Any]] = [
@@ -121,3 +121,25 @@ def test_what_is_wrong_with_rows_is_said_in_one_sentence() -> None:
     ):
         with pytest.raises(InvalidInput, match=message):
             call()
+
+
+def test_sparse_bandit_takes_rows_as_a_dense_one_does() -> None:
+    policy = Optimist(covariance="diagonal")
+    dense, sparse = (Bandit(policy, features=FEATURES, seed=1, sparse=kind) for kind in (False, True))
+    for row in ROWS * 3:
+        for bandit in (dense, sparse):
+            bandit.learn(row, reward=float(row["topic"] == "sports"))
+    dense.learn_batch(ROWS, [0.0, 1.0, 0.0])
+    sparse.learn_batch(ROWS, [0.0, 1.0, 0.0])
+    np.testing.assert_allclose(sparse.probabilities(ROWS), dense.probabilities(ROWS), atol=1e-9)
+    again = Bandit.from_bytes(sparse.to_bytes())
+    assert again.features == FEATURES
+    assert again.choose(ROWS) == sparse.choose(ROWS)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_batch_without_rows_changes_nothing(sparse: bool) -> None:
+    bandit = Bandit(Optimist(), dim=3, seed=1, sparse=sparse)
+    before = bandit.state
+    bandit.learn_batch(np.empty((0, 3)), [])
+    np.testing.assert_array_equal(bandit.state, before)

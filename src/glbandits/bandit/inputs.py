@@ -184,7 +184,7 @@ class SparseInputs:
 
     def rows(self, given: Any, count: int, name: str = "features") -> SparseRows:
         """So many rows."""
-        checked = as_sparse_rows(given, self._dim, name)
+        checked = as_sparse_rows(given, self._dim, name, may_be_empty=count == 0)
         if checked.row_count != count:
             raise InvalidInput(f"{name} must have {count} rows, one for each reward; got {checked.row_count}")
         return checked

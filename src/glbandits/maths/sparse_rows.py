@@ -89,15 +89,17 @@ def nonzero_part(indices: Ints, values: Floats, start: int, end: int) -> tuple[I
     return features, numbers
 
 
-def as_sparse_rows(rows: Any, dim: int, name: str = "arms") -> SparseRows:
+def as_sparse_rows(rows: Any, dim: int, name: str = "arms", *, may_be_empty: bool = False) -> SparseRows:
     """Rows with sorted, distinct indices below dim and finite values; values of one index are added up.
 
     Args:
         rows: SparseRows, a scipy.sparse matrix or array, or a dense array (n, dim).
         dim: the number of features.
         name: what the rows are called in the error.
+        may_be_empty: whether no rows are allowed.
 
-    Raises InvalidInput if an index is out of range, a value is not finite, or there is no row.
+    Raises InvalidInput if an index is out of range, a value is not finite, or there is no row and
+    `may_be_empty` is False.
 
     >>> as_sparse_rows([[0.0, 0.5], [2.0, 0.0]], dim=2)
     SparseRows(indptr=array([0, 1, 2]), indices=array([1, 0]), values=array([0.5, 2. ]))
@@ -109,7 +111,7 @@ def as_sparse_rows(rows: Any, dim: int, name: str = "arms") -> SparseRows:
         found = _from_scipy(rows)
     else:
         found = _from_dense(rows, dim, name)
-    if found.row_count < 1:
+    if found.row_count < 1 and not may_be_empty:
         raise InvalidInput(f"{name} must have at least one row; got none")
     _check_entries(found, dim, name)
     return found if _are_sorted(found) else _merged(found)
