@@ -292,7 +292,7 @@ def test_a_policy_that_takes_long_is_warned_of(monkeypatch: pytest.MonkeyPatch) 
     """Blocks are short too, so that progress is seen."""
     monkeypatch.setattr("glbandits.evaluation.log_player.LONG", 0.0)
     monkeypatch.setattr("glbandits.evaluation.log_player.SLOW_BLOCK", 100)
-    log, told = write_log(400, seed=2), list[int]()
+    log, reported = write_log(400, seed=2), list[int]()
     with pytest.warns(UserWarning, match=r"greedy fits all rewards again .*: about \d+ seconds for .* rewards with"):
-        play_log(Greedy(), log, seed=3, progress=told.append)
-    assert told == [100] * 4
+        play_log(Greedy(), log, seed=3, progress=reported.append)
+    assert reported == [100] * 4

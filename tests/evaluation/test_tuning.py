@@ -102,15 +102,15 @@ def test_candidates_are_played_as_if_alone(learn: str) -> None:
 
 
 def test_a_stream_is_read_block_by_block_and_progress_is_told() -> None:
-    given, told = list[int](), list[tuple[int, int]]()
+    given, reported = list[int](), list[tuple[int, int]]()
     log = Stream(changing_log(), 100, given)
-    tune(Stubborn(), log, seeds=2, progress=lambda done, total: told.append((done, total)))
+    tune(Stubborn(), log, seeds=2, progress=lambda done, total: reported.append((done, total)))
     assert max(given) == 100
     # Once for clusters (the first block tells), twice the first half, twice the whole to get to the second.
     assert sum(given) == 100 + 2 * 1500 + 2 * 3000
     total = 3 * 2 * 1500 + 2 * 2 * 1500
-    assert told[0] == (100, total)
-    assert told[-1] == (total, total)
+    assert reported[0] == (100, total)
+    assert reported[-1] == (total, total)
 
 
 @pytest.mark.parametrize("streamed", [False, True])

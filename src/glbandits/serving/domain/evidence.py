@@ -126,7 +126,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions that are not judged, because their mode is Apprentice."""
 
     def for_new_model(self) -> "Evidence":
-        """Return the evidence when another model takes over: the present begins anew."""
+        """Return the evidence when another model takes over: the present begins again."""
         return replace(self, present=None, upcoming=None, of_model=0)
 
     def after(self, batch: Iterable[SettledDecision], link_limits: Limits) -> "Evidence":

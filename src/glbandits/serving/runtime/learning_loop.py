@@ -365,7 +365,7 @@ class Loop:
             documents: others that are saved in the same transaction, by kind.
             learned_through: the decision after which the epoch goes on, if it is later than the last one learned.
             forgets: whether the models with which older epochs began are deleted.
-            anew: whether decisions that are set aside are counted from 0 again, and the evidence begins anew.
+            anew: whether decisions that are set aside are counted from 0 again, and the evidence begins again.
         """
         bodies, model = dict(documents or {}), self.published
         if bandit is not None:
