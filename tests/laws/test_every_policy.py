@@ -113,6 +113,7 @@ def exercised(policy: Policy, rounds: int = 60) -> Bandit:
     return bandit
 
 
+@pytest.mark.usefixtures("compiled_now")
 @every_policy
 def test_compiled_uncompiled_and_driven_by_hand_make_the_same_choices(policy: Policy) -> None:
     compiled = simulate(policy, PROBLEM, HORIZON, [11, 12], jobs=2)
