@@ -30,6 +30,7 @@ from glbandits.evaluation.layouts import ONE_FOR_EACH, OTHER_PROBABILITIES, PROB
 from glbandits.evaluation.log_features import LogOptions
 from glbandits.evaluation.table_rows import NOT_KNOWN
 from glbandits.evaluation.tables import read_arm_table
+from glbandits.features import Hashing
 from glbandits.features.column_kind import MISSING
 
 IN_OPTIONS: Mapping[str, str] = MappingProxyType(
@@ -74,6 +75,8 @@ class LogFile:
     """Of the store of a server."""
     options: LogOptions = field(default_factory=LogOptions)
     """How columns become features."""
+    hash_width: int | None = None
+    """Of the features of a dsjson log."""
 
     @property
     def path(self) -> Path:
@@ -87,6 +90,8 @@ class LogFile:
             said["columns"] = self.columns
         if self.arm_table is not None:
             said["arm_table"] = read_arm_table(self.arm_table)
+        if self.hash_width is not None:
+            said["hashing"] = Hashing(self.hash_width)
         return said
 
 
@@ -108,7 +113,7 @@ def _read_table(read: Callable[..., Log], file: LogFile) -> Log:
 
 def _read_own(read: Callable[..., Log], file: LogFile) -> Log:
     said = file.said()
-    if set(said) - {"link"}:
+    if set(said) - {"link", "sparse", "hashing"}:
         raise InvalidInput(f"{file.path} is of a format that knows its columns and arms; leave out options of columns")
     return read(file.path, **said)
 
@@ -164,7 +169,9 @@ def arm_embeddings(arm_table: Path | None, columns: tuple[str, ...]) -> dict[str
     return {str(row[0]): list(row[1:]) for row in table.select(pl.nth(0).alias("arm"), *columns).iter_rows()}
 
 
-def feature_options(kinds: Sequence[str], missing: str | None, crosses: str | None, per_arm_block: bool) -> LogOptions:
+def feature_options(
+    kinds: Sequence[str], missing: str | None, crosses: str | None, per_arm_block: bool, sparse: bool | None = None
+) -> LogOptions:
     """How columns become features, as options write it: --kind price=number --crosses country:topic.
 
     >>> feature_options(["price=number"], None, "country:topic,age:topic", False)
@@ -182,6 +189,8 @@ def feature_options(kinds: Sequence[str], missing: str | None, crosses: str | No
         options["crosses"] = "all" if crosses == "all" else _pairs(crosses)
     if per_arm_block:
         options["per_arm_block"] = True
+    if sparse is not None:
+        options["sparse"] = sparse
     return options
 
 

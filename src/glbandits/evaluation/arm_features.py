@@ -1,7 +1,8 @@
 """What the arms of a log look like: the same in every row, different in every row, or a context crossed with arms.
 
 All kinds answer the same questions: how many rows there are, how many arms each row has, and the features of the arms
-of some rows. `SparseArms` is one more, in its own file. Features are made only when they are asked for, a block of rows at a time.
+of some rows. Features are made only when they are asked for, a block of rows at a time. `SparseArms`, in a file of its
+own, is one more kind.
 """
 
 from copy import copy

@@ -158,7 +158,7 @@ class _Dealt:
 
 
 def _fit(log: Log, model: RewardModel, size: int, report: _Progress) -> tuple[RewardModel, CrossFitted]:
-    fitted, dealt, first_row = model.begin(log.dim, sparse=log.sparse), _Dealt(), 0
+    fitted, dealt, first_row = model.begin(log.dim), _Dealt(), 0
     every = -(-len(log) // model.most_rows)
     for block in log.blocks(size):
         rows = slice(-first_row % every, None, every)

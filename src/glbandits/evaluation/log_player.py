@@ -110,8 +110,8 @@ def block_rows(policies: Iterable[Policy]) -> int:
 def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn, *, seeds: int = 1) -> None:
     """Refuse a policy that would take hours for so many rows, and warn if all policies and seeds together take long.
 
-    Only policies that fit all rewards again after each of them do, and those have no sparse form. A fit takes O(distinct rows x features); how many
-    rows are distinct is taken from the first ones of the log.
+    Only policies that fit all rewards again after each of them do, and these have no sparse form. A fit takes
+    O(distinct rows x features); how many rows are distinct is taken from the first ones of the log.
     """
     slow = [] if log.sparse else [policy for policy in policies if policy.keeps_history]
     if not slow:
@@ -221,9 +221,7 @@ class LogPlayer:
     def _kept(self, rows: Rows, least: float) -> Floats:
         """The weights of rows of which those that match are thinned out and learned."""
         matched, kept = np.empty(len(rows.chosen)), np.empty(len(rows.chosen))
-        self._state = self._play(
-            *self._before(rows), least / rows.propensities, self._keeping, matched, kept
-        )
+        self._state = self._play(*self._before(rows), least / rows.propensities, self._keeping, matched, kept)
         self._matched += int(matched.sum())
         self._below += int(matched @ (rows.propensities < least))
         return kept / np.minimum(rows.propensities, least)

@@ -17,6 +17,8 @@ from glbandits.records import Floats, Ints, set_validated
 
 BLOCK = 65_536
 """Rows that are looked at together: enough for NumPy, and 60 MB of features at 20 arms and 6 features."""
+LARGEST_DENSE = 4096
+"""Features up to which the arms of a log are vectors by default. With more they are sparse rows."""
 BLOCK_NUMBERS = 2**25
 """Features and probabilities that are looked at together, at most: 270 MB. Blocks of rows with many
 arms or features are shorter."""
@@ -95,7 +97,9 @@ class LoggedData:
 
     def __post_init__(self) -> None:
         if not isinstance(self.arms, ArmFeatures):
-            raise InvalidInput(f"arms must be FixedArms, RowArms, CrossedArms or SparseArms; got {type(self.arms).__name__}")
+            raise InvalidInput(
+                f"arms must be FixedArms, RowArms, CrossedArms or SparseArms; got {type(self.arms).__name__}"
+            )
         n = len(self.arms)
         set_validated(self, chosen=whole_numbers("chosen", self.chosen), rewards=checked("rewards", self.rewards, 1))
         if self.propensities is not None:

@@ -165,8 +165,8 @@ def _check(block: LoggedData) -> None:
         raise InvalidInput("the log has propensities; to have them estimated all the same, read it without them")
     if block.sparse:
         raise InvalidInput(
-            "propensities cannot be estimated from sparse rows. Estimate them on the log read with sparse=False, or by a "
-            "model of your own, and give them as a column"
+            "propensities cannot be estimated from sparse rows. Read the log with sparse=False, or estimate them by a "
+            "model of your own and give them as a column"
         )
     if not block.arms.same_arms:
         raise InvalidInput(

@@ -39,8 +39,8 @@ class RewardModel(Protocol):
     def most_rows(self) -> int:
         """How many rows are learned at most; of a longer log they are taken evenly."""
 
-    def begin(self, dim: int, *, sparse: bool = False) -> "CrossFitted":
-        """Models that have seen nothing, for arms with so many features, which may be sparse rows."""
+    def begin(self, dim: int) -> "CrossFitted":
+        """Models that have seen nothing."""
 
 
 class CrossFitted(Protocol):
@@ -87,11 +87,32 @@ class GlmReward:
         find_link(self.link)
         _check_counts(self)
 
-    def begin(self, dim: int, *, sparse: bool = False) -> CrossFitted:  # noqa: D102
-        return _SparseGlms(self, dim) if sparse else _Glms(self, dim)
+    def begin(self, dim: int) -> CrossFitted:  # noqa: D102
+        return _Glms(self, dim)
 
 
 class _Glms:
+    """Dense or sparse, as the first block is."""
+
+    def __init__(self, model: GlmReward, dim: int) -> None:
+        self._start = model, dim
+        self._fitted: _DenseGlms | _SparseGlms | None = None
+
+    def learn(self, block: LoggedData, folds: Ints) -> None:
+        if self._fitted is None:
+            self._fitted = (_SparseGlms if block.sparse else _DenseGlms)(*self._start)
+        self._fitted.learn(block, folds)
+
+    def finish(self) -> None:
+        assert self._fitted is not None
+        self._fitted.finish()
+
+    def expect(self, block: LoggedData, folds: Ints) -> Floats:
+        assert self._fitted is not None
+        return self._fitted.expect(block, folds)
+
+
+class _DenseGlms:
     def __init__(self, model: GlmReward, dim: int) -> None:
         self._link = find_link(model.link)
         self._learners = [GlmLearner(self._link, dim) for _ in range(model.folds)]
@@ -208,7 +229,7 @@ class SklearnReward:
             )
         _check_counts(self)
 
-    def begin(self, dim: int, *, sparse: bool = False) -> CrossFitted:  # noqa: ARG002, D102
+    def begin(self, dim: int) -> CrossFitted:  # noqa: ARG002, D102
         return _Regressors(self)
 
 
@@ -226,7 +247,8 @@ class _Regressors:
     parts: list[tuple[Any, Floats, Ints]] = field(default_factory=list)
 
     def learn(self, block: LoggedData, folds: Ints) -> None:
-        self.parts.append((_design(block, chosen_rows(block)) if block.sparse else chosen_features(block), block.rewards, folds))
+        X = _design(block, chosen_rows(block)) if block.sparse else chosen_features(block)
+        self.parts.append((X, block.rewards, folds))
 
     def finish(self) -> None:
         from sklearn.base import clone

@@ -44,7 +44,7 @@ class SparseArms:
         arms: Any = self.arms
         dim = self.dim or (arms.shape[-1] if hasattr(arms, "tocsr") else 0)
         if dim < 1:
-            raise InvalidInput("dim must be the number of features: SparseRows do not tell it. Give SparseArms(dim=...)")
+            raise InvalidInput("SparseRows do not tell the number of features. Give it: SparseArms(..., dim=...)")
         rows = as_sparse_rows(arms, dim, "arms", may_be_empty=True)
         counts = whole_numbers("counts", self.counts)
         starts = np.cumsum(counts) - counts if self.starts is None else whole_numbers("starts", self.starts)
@@ -62,7 +62,9 @@ class SparseArms:
         return len(self.counts)
 
     def __getitem__(self, rows: Rows) -> "SparseArms":
-        return part_of(self, counts=np.ascontiguousarray(self.counts[rows]), starts=np.ascontiguousarray(self.first_arms[rows]))
+        return part_of(
+            self, counts=np.ascontiguousarray(self.counts[rows]), starts=np.ascontiguousarray(self.first_arms[rows])
+        )
 
     @property
     def first_arms(self) -> Ints:
@@ -85,6 +87,6 @@ class SparseArms:
     def features(self) -> Floats:
         """Raise InvalidInput: arms that are vectors do not fit in memory."""
         raise InvalidInput(
-            f"the arms of this log are sparse rows of {self.dim} features, and this needs arms as vectors. Read the log "
-            "with sparse=False, or take LoggedData.arms.every_arm()"
+            f"the arms of this log are sparse rows of {self.dim} features, and this needs arms as vectors. Read the "
+            "log with sparse=False, or take LoggedData.arms.every_arm()"
         )

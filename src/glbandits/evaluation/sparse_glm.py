@@ -127,9 +127,7 @@ def refit_sparse(state: Floats, rows: SparseRows, rewards: Floats, precision: fl
 def scores_recipe() -> Recipe:
     """A function that writes the score of each row, but for the intercept, and its variance."""
 
-    def scores(
-        state: Floats, indptr: Ints, indices: Ints, values: Floats, levels: Floats, variances: Floats
-    ) -> None:
+    def scores(state: Floats, indptr: Ints, indices: Ints, values: Floats, levels: Floats, variances: Floats) -> None:
         sparse_score_moments(state, indptr, indices, values, levels, variances)
 
     signature = types.void(VECTOR, *ROWS, VECTOR, VECTOR)

@@ -1,7 +1,7 @@
 """The loops of `progressive_loop` and `targets` for sparse rows.
 
-The arms of row i of a log are the sparse rows `starts[i]` to before `starts[i] + counts[i]`. Their features are the parts
-of `indices` and `values` that `indptr` tells.
+The arms of row i of a log are the sparse rows `starts[i]` to before `starts[i] + counts[i]`. `indptr` tells where the
+features of each are in `indices` and `values`.
 """
 
 import numpy as np

@@ -117,8 +117,8 @@ class FrozenTarget:
         if block.sparse != self._sparse:
             kinds = ("sparse", "dense") if self._sparse else ("dense", "sparse")
             raise InvalidInput(
-                f"the bandit is {kinds[0]} and the log has {kinds[1]} arms. Read the log with sparse={self._sparse}, or "
-                f"make the bandit with sparse={block.sparse}"
+                f"the bandit is {kinds[0]} and the arms of the log are {kinds[1]}. Read the log with "
+                f"sparse={self._sparse}, or make the bandit with sparse={block.sparse}"
             )
         self._check_features(block.feature_map)
         out = np.zeros((len(block), block.arms.most))
