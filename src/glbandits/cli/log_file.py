@@ -1,6 +1,7 @@
 """Logs as they are named on the command line: a path, its format, and which column is what."""
 
 import atexit
+import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -121,6 +122,7 @@ def _read_own(read: Callable[..., Log], file: LogFile) -> Log:
 def _read_store(file: LogFile) -> Log:
     """The log of a server: exported to a folder that is gone when the command ends."""
     from glbandits.cli.export import opened_store  # of the extra [serve]
+    from glbandits.service_logs.exported_log import open_export
     from glbandits.service_logs.loop_export import export_loop
 
     place = TemporaryDirectory()
@@ -130,12 +132,27 @@ def _read_store(file: LogFile) -> Log:
         written = export_loop(store, file.loop, folder)
     if not written.rows:
         raise InvalidInput(f"no decision of loop {file.loop!r} in {file.address} has been waited for long enough yet")
-    return read_parquet(folder, Columns(features="features"), link=file.link or "identity")
+    return open_export(folder, file.link or "identity")
+
+
+def _read_sparse_export(file: LogFile) -> Log:
+    from glbandits.service_logs.exported_log import open_export  # of the extra [serve]
+
+    return _read_own(open_export, file)
 
 
 def _read_any(file: LogFile) -> Log:
-    is_store = file.path.suffix in STORES or file.address.startswith(("postgresql://", "postgres://"))
-    return _read_store(file) if is_store else open_log(file.path, **file.said())
+    if file.path.suffix in STORES or file.address.startswith(("postgresql://", "postgres://")):
+        return _read_store(file)
+    return _read_sparse_export(file) if _is_sparse_export(file.path) else open_log(file.path, **file.said())
+
+
+def _is_sparse_export(folder: Path) -> bool:
+    """Whether it is an export of a sparse loop of a server. The server need not be installed."""
+    try:
+        return json.loads((folder / "manifest.json").read_bytes())["sparse_width"] is not None
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 FORMATS: Mapping[str, Callable[[LogFile], Log]] = MappingProxyType(

@@ -107,8 +107,8 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
             size = LARGEST_SPARSE_MODEL + 1
         if size > LARGEST_SPARSE_MODEL:
             raise InvalidInput(
-                f"a sparse model may have {LARGEST_SPARSE_MODEL:,} numbers, and {self.policy} with these settings has more "
-                "before its first reward. Take optimist"
+                f"a sparse model may have {LARGEST_SPARSE_MODEL:,} numbers, and {self.policy} with these settings has "
+                "more before its first reward. Take optimist"
             )
 
     def _check_size(self) -> None:

@@ -27,7 +27,7 @@ class RequestMap:
             for index, (action, name) in enumerate(zip(actions, ids, strict=True))
         ]
         features = self.features.transform(rows, sparse=self.sparse)
-        return as_sparse_rows(features, self.width) if self.sparse else features  # type: ignore[no-any-return]
+        return as_sparse_rows(features, self.width) if self.sparse else features
 
 
 class RequestHashing:
