@@ -29,7 +29,8 @@ def export_command(
     with closing(opened_store(store)) as kept:
         written = export_loop(kept, loop, folder, modes=mode)
     typer.echo(f"{folder}: {written.rows} decisions in {len(written.files)} files; {written.left_out} left out")
-    typer.echo(f"Evaluate it with: glb evaluate {folder} --features features")
+    columns = " --features features" if written.sparse_width is None else ""
+    typer.echo(f"Evaluate it with: glb evaluate {folder}{columns}")
 
 
 def opened_store(address: str) -> EventStore:

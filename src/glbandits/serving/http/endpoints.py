@@ -21,7 +21,7 @@ from glbandits.serving.http.v1 import decision_handlers, reward_handlers
 from glbandits.serving.http.v1 import schemas as v1
 
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
-LARGEST_MODEL = 64 * 1024 * 1024
+LARGEST_MODEL = 68 * 1024 * 1024
 """Bytes of a model that is imported: 2,800 features with a full covariance."""
 
 FLOATS = (
