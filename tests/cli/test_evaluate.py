@@ -8,6 +8,7 @@ import pytest
 
 from glbandits import Bandit, Optimist
 from tests.cli.in_process import glb
+from tests.evaluation.sparse_data import write_dsjson
 
 ROWS = 600
 NAMES = ("--arm", "item", "--reward", "click", "--propensity", "p")
@@ -43,6 +44,20 @@ def test_a_table_a_page_and_a_file(folder: Path) -> None:
     told = {one["policy"]: one for one in record["policies"]}["arm:new"]["estimates"]
     by_hand = table.filter(pl.col("item") == "new")["click"].mean()
     assert told[0]["value"] == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_a_dsjson_log_of_millions_of_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    write_dsjson(tmp_path / "log.dsjson", 60)
+    words = ("log.dsjson", "--link", "logistic", "--hash-width", str(2**24), "--estimator", "snips")
+    run = glb("evaluate", *words, "--policy", "optimist", "--policy", "uniform", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "optimist: learned 30 rows; evaluated on rows 31 to 60" in run.stdout
+    run = glb("train", *words[:5], "--policy", "optimist", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert Bandit.load(tmp_path / "model.safetensors").sparse
+    run = glb("evaluate", *words, "--policy", "lin-ucb", folder=tmp_path)
+    assert "lin-ucb has no sparse form; those that have one are optimist" in run.stderr
 
 
 @pytest.mark.slow

@@ -28,6 +28,7 @@ from glbandits.evaluation import (
 from glbandits.evaluation.columns import NAME_THEM, check_present
 from glbandits.evaluation.layouts import ONE_FOR_EACH, OTHER_PROBABILITIES, PROBABILITY_FOR_EACH
 from glbandits.evaluation.log_features import LogOptions
+from glbandits.evaluation.open_bandit import is_open_bandit
 from glbandits.evaluation.table_rows import NOT_KNOWN
 from glbandits.evaluation.tables import read_arm_table
 from glbandits.features import Hashing
@@ -58,6 +59,8 @@ IN_OPTIONS: Mapping[str, str] = MappingProxyType(
 
 KINDS = re.compile(r"kinds=\{'(.+?)': '(\w+)'\}")
 """How errors write the kind of a column."""
+UNNAMED = Columns(propensity=None, probabilities=None)
+"""What `glb train` says if the user names no column: it needs no propensities."""
 STORES = frozenset({".sqlite", ".db"})
 """Endings of the store of a server."""
 
@@ -83,10 +86,16 @@ class LogFile:
         """The address as a path."""
         return Path(self.address)
 
+    @property
+    def knows_columns(self) -> bool:
+        """Whether the file is of a format that knows its columns, and no propensity was asked for."""
+        named = self.path.suffix == ".dsjson" or is_open_bandit(self.path)
+        return named and self.columns == UNNAMED
+
     def said(self) -> dict[str, Any]:
         """The settings of a reader that the user did not leave as they were."""
         said: dict[str, Any] = {**self.options} if self.link is None else {**self.options, "link": self.link}
-        if self.columns != Columns():
+        if self.columns != (UNNAMED if self.knows_columns else Columns()):
             said["columns"] = self.columns
         if self.arm_table is not None:
             said["arm_table"] = read_arm_table(self.arm_table)
