@@ -21,6 +21,9 @@ from glbandits.features import Features
 from glbandits.features.tables import is_table, table_columns
 from glbandits.maths.links import Link
 
+SPARSE_FEATURES = 256
+"""Features of a sparse row that are counted when the rows of a block are chosen."""
+
 
 class TableLog:
     """A log in a file, which is read again, a block of rows at a time, whenever its rows are wanted.
@@ -54,7 +57,7 @@ class TableLog:
     @property
     def sparse(self) -> bool:
         """Whether the arms are sparse rows."""
-        return False
+        return self._layout.sparse
 
     @property
     def feature_map(self) -> Features | None:
@@ -71,7 +74,7 @@ class TableLog:
 
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
         """All rows in order, in blocks of at most so many."""
-        size, first = rows_together(size, self._layout.most, self.dim), 0
+        size, first = rows_together(size, self._layout.most, SPARSE_FEATURES if self.sparse else self.dim), 0
         with explained():
             for rows in self._table.collect_batches(chunk_size=size, maintain_order=True):
                 yield read_rows(rows, self._layout, first)
@@ -117,7 +120,7 @@ def read_table(
         arm_id: the column of arm_table that holds the names.
         link: tells which rewards there can be.
         options: how columns become features (see `LogOptions` and `FeatureMap.learn`): `kinds`, `missing`, `crosses`,
-            `per_arm_block`, `expansions`; or `features`, a map that exists already.
+            `per_arm_block`, `expansions`; or `features`, a map that exists already; and `sparse`.
     """
     table = as_frame(frame, check_columns(columns).reads).lazy()
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options).read()
