@@ -60,6 +60,25 @@ def test_a_dsjson_log_of_millions_of_features(tmp_path: Path, monkeypatch: pytes
     assert "lin-ucb has no sparse form; those that have one are optimist" in run.stderr
 
 
+def test_a_csv_with_a_million_words_is_trained_and_evaluated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    log = pl.read_parquet(folder / "log.parquet").head(60)
+    log.with_columns(search=pl.Series([f"shoe {row % 7}" for row in range(60)])).write_csv(folder / "log.csv")
+    words = ("log.csv", "--link", "logistic", "--context", "search")
+    kind = ("--kind", "search=text:1048576")
+    run = glb("train", *words, *kind, *NAMES[:4], folder=folder)
+    assert run.returncode == 0, run.stderr
+    bandit = Bandit.load(folder / "model.safetensors")
+    assert bandit.sparse
+    assert bandit.choose([{"item": name, "search": "shoe 3"} for name in ("old", "new")]) in (0, 1)
+    model = ("--policy", "uniform", "--model", "model.safetensors", "--estimator", "snips")
+    run = glb("evaluate", *words, *NAMES, *model, folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "model.safetensors: evaluated on all 60 rows" in run.stdout
+    run = glb("evaluate", *words, *NAMES, "--kind", "search=number:7", folder=folder)
+    assert "--kind takes a number of features for text and hashed" in run.stderr
+
+
 @pytest.mark.slow
 def test_two_processes_write_the_same_file(folder: Path) -> None:
     words = (*NAMES, "--link", "logistic", "--policy", "optimist", "--policy", "uniform", "--promote-if-better")
