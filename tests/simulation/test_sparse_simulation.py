@@ -14,7 +14,7 @@ SMALL: dict[str, Any] = {"arms": 4, "nonzeros": 6, "names": 200}
 @pytest.mark.parametrize("policy", [Optimist(), EpsilonGreedy(fit="online")], ids=lambda policy: policy.name)
 def test_a_run_is_a_sparse_bandit_driven_by_hand(policy: Policy) -> None:
     problem, bandit, choices = SparseHashed(dim=2**24, **SMALL), Bandit(policy, 2**24, seed=3, sparse=True), []
-    (piece,) = problem.rounds(60, 3)
+    (piece,) = problem.rounds(40, 3)
     cost = 0.0
     for t, start in enumerate(piece.starts):
         arms = piece.arms.rows(start, start + piece.counts[t])
@@ -22,7 +22,7 @@ def test_a_run_is_a_sparse_bandit_driven_by_hand(policy: Policy) -> None:
         bandit.learn(arms.row(arm), problem.noise.reward(piece.expected[t, arm], piece.noise[t]))
         choices.append(arm)
         cost += piece.expected[t].max() - piece.expected[t, arm]
-    result = simulate(policy, problem, 60, [3], jobs=1, compiled=False)
+    result = simulate(policy, problem, 40, [3], jobs=1, compiled=False)
     assert result.choices is not None
     assert result.choices[0].tolist() == choices
     assert result.final_regret[0] == pytest.approx(cost, rel=1e-12)
