@@ -48,5 +48,5 @@ def test_wrong_counts_are_named(counts: Any, settings: Any, message: str) -> Non
 
 
 def test_sparse_rows_need_the_number_of_features() -> None:
-    with pytest.raises(InvalidInput, match="SparseRows do not tell the number of features"):
+    with pytest.raises(InvalidInput, match="SparseArms needs dim, the number of features"):
         SparseArms(SparseRows(np.array([0, 1]), np.array([5]), np.ones(1)), np.ones(1, dtype=int))
