@@ -141,7 +141,8 @@ def _read_store(file: LogFile) -> Log:
         written = export_loop(store, file.loop, folder)
     if not written.rows:
         raise InvalidInput(f"no decision of loop {file.loop!r} in {file.address} has been waited for long enough yet")
-    return read_parquet(folder, Columns(features="features"), link=file.link or "identity")
+    columns = Columns(features="features", cluster=file.columns.cluster)
+    return read_parquet(folder, columns, link=file.link or "identity")
 
 
 def _read_any(file: LogFile) -> Log:

@@ -23,6 +23,8 @@ from glbandits.maths.links import Link
 
 SPARSE_FEATURES = 256
 """Features of a sparse row that are counted when the rows of a block are chosen."""
+READ_AHEAD = 4
+"""Blocks of a Parquet file that polars may decode before they are wanted; by itself it holds a dozen row groups."""
 
 
 class TableLog:
@@ -40,6 +42,7 @@ class TableLog:
         arm_table: Any = None,
         arm_id: str | None = None,
         link: str | Link = "identity",
+        random_access: bool = False,
         **options: Unpack[LogOptions],
     ) -> None:
         arms = None if arm_table is None else read_arm_table(arm_table)
@@ -47,7 +50,7 @@ class TableLog:
             columns = check_columns(columns).found_in(table.collect_schema().names())
             table = prepared(table, columns)
             self._layout = look_at(table, columns, arm_table=arms, arm_id=arm_id, link=link, options=options)
-        self._table = table.select(self._layout.wanted)
+        self._table, self._random_access = table.select(self._layout.wanted), random_access
 
     @property
     def dim(self) -> int:
@@ -74,11 +77,24 @@ class TableLog:
 
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
         """All rows in order, in blocks of at most so many."""
-        size, first = rows_together(size, self._layout.most, SPARSE_FEATURES if self.sparse else self.dim), 0
+        size, first = self._rows_together(size), 0
         with explained():
-            for rows in self._table.collect_batches(chunk_size=size, maintain_order=True):
-                yield read_rows(rows, self._layout, first)
-                first += len(rows)
+            for part in self._parts():
+                for rows in part.collect_batches(chunk_size=size, maintain_order=True):
+                    yield read_rows(rows, self._layout, first)
+                    first += len(rows)
+
+    def _parts(self) -> Iterator[pl.LazyFrame]:
+        """The table in parts of a few blocks, if it can be read from any row: memory then holds one part at most."""
+        if not self._random_access:
+            yield self._table
+            return
+        step = READ_AHEAD * self._rows_together(BLOCK)
+        for first in range(0, len(self), step):
+            yield self._table.slice(first, step)
+
+    def _rows_together(self, size: int) -> int:
+        return rows_together(size, self._layout.most, SPARSE_FEATURES if self.sparse else self.dim)
 
     def read(self) -> LoggedData:
         """All rows at once, in memory."""
