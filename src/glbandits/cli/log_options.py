@@ -94,7 +94,7 @@ def opened_log(
     link: str | None,
     estimate_propensities: bool,
     options: LogOptions,
-    hash_width: int | None,
+    hash_width: int | None = None,
 ) -> tuple[Log, list[str]]:
     """Open the log that the options describe. Returns it, and notes that a reader must see."""
     read = look_up("format", file_format, FORMATS)
