@@ -8,6 +8,7 @@ The digest must not change when freed memory is overwritten (glibc.malloc.pertur
 
 import os
 import sys
+import warnings
 from hashlib import sha256
 from typing import Any
 
@@ -17,8 +18,11 @@ from glbandits import POLICIES, Bandit, Catalogue, SparseRows
 from glbandits.bandit import catalogue_decisions
 from glbandits.bandit.sparse_entries import play_recipe
 from glbandits.compilation import entry_point
-from glbandits.environments import Synthetic
+from glbandits.environments import SparseHashed, Synthetic
+from glbandits.evaluation import LoggedData, SparseArms
+from glbandits.evaluation.log_player import Rules, play_together
 from glbandits.evaluation.progressive_loop import all_recipe, matched_recipe
+from glbandits.evaluation.targets import FrozenTarget
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policy import Policy
@@ -107,6 +111,28 @@ def play_sparse(policy: Policy, dim: int, arms: int, digest: Any) -> None:
     rounds, rewards = np.arange(0, 40 * arms + 1, arms), rng.integers(0, 2, 40 * arms).astype(float)
     choices, start = np.empty(40, dtype=np.int64), (form.init(dim), form.packed_settings(dim))
     digest.update(play_rounds(*start, rounds, *together, rewards, generator(1), choices).tobytes() + choices.tobytes())
+    play_sparse_log(
+        bandit,
+        LoggedData(
+            chosen=np.arange(40) % arms,
+            rewards=rewards[:40],
+            propensities=np.full(40, 1 / arms),
+            arms=SparseArms(together, np.full(40, arms), dim),
+        ),
+        digest,
+    )
+
+
+def play_sparse_log(bandit: Bandit, log: LoggedData, digest: Any) -> None:
+    """Both forms of progressive replay of a log with sparse rows, and its evaluation; then a simulation."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for way in (Rules(learn="matched"), Rules(learn="all", exact=True)):
+            [[curve]] = play_together([bandit.policy], log, [1], way)
+            digest.update(curve.at_ips.tobytes())
+    digest.update(FrozenTarget(bandit).probabilities(log, 0).tobytes())
+    problem = SparseHashed(dim=3 * 2**20, arms=3, nonzeros=6, names=200)
+    digest.update(simulate(bandit.policy, problem, horizon=30, seeds=[1], jobs=1).regret.tobytes())
 
 
 def sparse_rows(rng: np.random.Generator, count: int, dim: int) -> SparseRows:

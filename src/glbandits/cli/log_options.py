@@ -47,7 +47,10 @@ EstimateOption: TypeAlias = Annotated[
 ]
 KindOption: TypeAlias = Annotated[
     list[str],
-    typer.Option(help="The kind of a column, if it should not be guessed: price=number. Repeat for other columns."),
+    typer.Option(
+        help="The kind of a column, if it should not be guessed: price=number. Repeat for other columns. "
+        "Text and hashed columns may have a number of features: search=text:1048576."
+    ),
 ]
 MissingOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Missing values: indicator (a feature says so), impute (the mean), or error.")
@@ -91,7 +94,7 @@ def opened_log(
     link: str | None,
     estimate_propensities: bool,
     options: LogOptions,
-    hash_width: int | None,
+    hash_width: int | None = None,
 ) -> tuple[Log, list[str]]:
     """Open the log that the options describe. Returns it, and notes that a reader must see."""
     read = look_up("format", file_format, FORMATS)

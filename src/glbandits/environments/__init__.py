@@ -2,7 +2,7 @@
 
 from glbandits.environments.classification import ClassificationTable
 from glbandits.environments.contexts import Contexts
-from glbandits.environments.environment import Environment
+from glbandits.environments.environment import Environment, SparseEnvironment
 from glbandits.environments.forest_cover import ForestCover
 from glbandits.environments.news import News
 from glbandits.environments.noise import NOISES, Noise, gaussian
@@ -10,6 +10,8 @@ from glbandits.environments.r6a import is_simulated, read_events
 from glbandits.environments.r6a_events import Events, Pool, ReadCounts
 from glbandits.environments.shaped import Shaped
 from glbandits.environments.simulated_news import write_simulated_news
+from glbandits.environments.sparse_hashed import SparseHashed
+from glbandits.environments.sparse_rounds import SparseRounds
 from glbandits.environments.synthetic import Synthetic
 
 __all__ = [
@@ -24,6 +26,9 @@ __all__ = [
     "Pool",
     "ReadCounts",
     "Shaped",
+    "SparseEnvironment",
+    "SparseHashed",
+    "SparseRounds",
     "Synthetic",
     "gaussian",
     "is_simulated",

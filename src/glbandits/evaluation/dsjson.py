@@ -12,7 +12,7 @@ import numpy as np
 
 from glbandits.errors import LARGEST, InvalidInput, number, whole
 from glbandits.evaluation.arm_features import ArmFeatures, RowArms
-from glbandits.evaluation.logged_data import BLOCK, BLOCK_NUMBERS, LARGEST_DENSE, LoggedData, rows_together
+from glbandits.evaluation.logged_data import BLOCK, LARGEST_DENSE, SPARSE_NUMBERS, LoggedData, rows_together
 from glbandits.evaluation.logging_probabilities import ROUNDING
 from glbandits.evaluation.sparse_arms import SparseArms
 from glbandits.features import Hashing
@@ -81,7 +81,7 @@ class DsjsonLog:
             decisions.append(decision)
             features.append(arms)
             numbers += 2 * arms.indices.size if self.sparse else 0
-            if len(decisions) == size or numbers > BLOCK_NUMBERS:
+            if len(decisions) == size or numbers > SPARSE_NUMBERS:
                 yield self._logged(decisions, features)
                 decisions, features, numbers = [], [], 0
         if decisions:

@@ -22,6 +22,8 @@ LARGEST_DENSE = 4096
 BLOCK_NUMBERS = 2**25
 """Features and probabilities that are looked at together, at most: 270 MB. Blocks of rows with many
 arms or features are shorter."""
+SPARSE_NUMBERS = 2**23
+"""Indices and values of sparse rows that are looked at together, about: 67 MB, and as much to join them."""
 
 
 @runtime_checkable

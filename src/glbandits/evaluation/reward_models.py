@@ -70,8 +70,8 @@ class GlmReward:
     """A generalized linear model that learns in one pass, in its own units and with an intercept: `Optimist`'s.
 
     On a log with sparse rows the prior has one precision for each feature, without correlations. The coefficients are
-    fitted to the first rows, up to two million features that are set, by L-BFGS; rows after them are learned in one
-    pass.
+    fitted to the first rows, up to two million features that are set, by Newton's method; rows after them are learned
+    in one pass.
 
     Args:
         link: of the model.
