@@ -5,7 +5,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -14,6 +14,7 @@ from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
 from glbandits.serving.domain.action_selection import allowed_indices, arms_of, decide, seed_of
+from glbandits.serving.domain.catalogue_arms import CatalogueRequest
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
@@ -27,10 +28,12 @@ from glbandits.serving.domain.model_snapshots import (
     fresh_model,
 )
 from glbandits.serving.domain.optimisation import check_optimisable
-from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
+from glbandits.serving.domain.request_map import encoder_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.log_marks import LogMarks
+from glbandits.serving.runtime.loop_catalogue import LoopCatalogue
 from glbandits.serving.runtime.loop_statistics import LoopStatistics
+from glbandits.serving.runtime.published_model import Published
 from glbandits.serving.storage.event_store import Document, EventStore
 
 log = logging.getLogger(__name__)
@@ -40,25 +43,6 @@ BATCH = 1000
 IDENTITY, CONFIGURATION, BASE = "loop", "configuration", "base"
 """Kinds of documents. A base is the model with which an epoch begins. The log is whole since the oldest base: when a
 part of it is deleted, a new epoch begins, and older bases go. What was decided before cannot be made again."""
-
-
-class Published(NamedTuple):
-    """A model as decisions see it. It never changes; another takes its place."""
-
-    epoch: int
-    sequence: int
-    bandit: Bandit
-    encoder: RequestEncoder
-    set_aside: int = 0
-    """Decisions that could not be learned, since the log was begun."""
-    evidence: Evidence = Evidence()
-    """Whether the loop is better than its baseline, from the decisions that the model has learned."""
-
-    def encoded(self) -> bytes:
-        """The body of its document, or of its entry among the models."""
-        return encode_snapshot(
-            Snapshot(self.epoch, self.sequence, self.bandit.to_bytes(), self.set_aside, self.evidence)
-        )
 
 
 class Loop:
@@ -99,6 +83,8 @@ class Loop:
         self.learned_at: int | None = None
         """When the model last learned decisions; None since the start."""
         self.statistics = LoopStatistics(store, name, self.published.sequence)
+        self.catalogue = LoopCatalogue(name, store, clock, lambda: self.published.bandit)
+        self.catalogue.refresh()
 
     def _document(self, kind: str, first: Callable[[], bytes]) -> Document:
         """The newest version. If there is none, it is created; of several processes that try, one does."""
@@ -177,34 +163,73 @@ class Loop:
         event_id, slot = question.event_id, question.slot
         seed = seed_of(self.salt, event_id, slot)
         choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
-        probabilities = tuple(choice.probabilities.tolist())
-        mode, shown, probability = configuration.mode, choice.chosen, probabilities[choice.chosen]
-        if mode is not Mode.ONLINE:
-            shown, probability = int(allowed[0]) if question.baseline is None else question.baseline, 1.0
-        return Decision(
-            loop=self.name,
+        return self._decision(
+            (configuration, model),
             event_id=event_id,
             slot=slot,
-            timestamp=self._clock(),
             request=request,
             encoding=question.encoding,
             actions=actions,
             excluded=excluded,
             chosen=choice.chosen,
-            shown=shown,
+            shown=int(allowed[0]) if question.baseline is None else question.baseline,
             baseline=question.baseline,
-            probability=probability,
+            probabilities=tuple(choice.probabilities.tolist()),
+            deferred=question.deferred,
+            seed=seed,
+            reward_range=configuration.reward_range or question.reward_range,
+        )
+
+    def decide_from_catalogue(self, question: CatalogueRequest) -> Decision:
+        """Choose an arm of the catalogue. It takes milliseconds if there are many. Nothing is kept yet."""
+        configuration, model, baseline = self.configuration, self.published, question.question.baseline
+        if baseline is None and configuration.mode is not Mode.ONLINE:
+            raise InvalidInput(f"the mode {configuration.mode} shows the baseline; name an arm of the catalogue as it")
+        seed = seed_of(self.salt, question.event_id, "")
+        choice = self.catalogue.draw(model.bandit, question.question, configuration.exploration, seed)
+        return self._decision(
+            (configuration, model),
+            event_id=question.event_id,
+            request=choice.request,
+            encoding=choice.encoding,
+            actions=choice.actions,
+            chosen=choice.chosen,
+            shown=0,
+            baseline=None if baseline is None else 0,
+            probabilities=choice.probabilities,
+            deferred=question.deferred,
+            seed=seed,
+            reward_range=configuration.reward_range,
+            catalogue=choice.record,
+        )
+
+    def _decision(
+        self,
+        made_by: tuple[LoopConfig, Published],
+        *,
+        chosen: int,
+        shown: int,
+        probabilities: tuple[float, ...],
+        **more: Any,
+    ) -> Decision:
+        """A decision as it is logged. `shown` is the baseline, which modes other than Online show."""
+        configuration, model = made_by
+        online = configuration.mode is Mode.ONLINE
+        return Decision(
+            loop=self.name,
+            timestamp=self._clock(),
+            chosen=chosen,
+            shown=chosen if online else shown,
+            probability=probabilities[chosen] if online else 1.0,
             probabilities=probabilities,
             epoch=model.epoch,
             model=model.sequence,
-            mode=mode,
-            deferred=question.deferred,
+            mode=configuration.mode,
             reward_window=round(configuration.reward_wait * SECOND),
             default_reward=configuration.default_reward,
             aggregation=configuration.aggregation,
             exploration=configuration.exploration,
-            seed=seed,
-            reward_range=configuration.reward_range or question.reward_range,
+            **more,
         )
 
     def learn(self) -> int:
@@ -387,10 +412,11 @@ class Loop:
         """Delete decisions made before a time, with what came of them; or all. Returns how many.
 
         Of those before a time, decisions that the model has not learned stay. The model itself stays, as the base of a
-        new epoch: the log cannot give it again.
+        new epoch: the log cannot give it again. Arms that were retired before the time go too.
         """
         with self._lock:
             self._refresh()
+            self._store.prune_catalogue(self.name, self._clock(), before=before)
             while up_to := self._forgettable(before):
                 # First the epoch, then the deletion: wherever it ends, the log since the oldest epoch is whole.
                 if self._commit(self.published.bandit, learned_through=up_to, forgets=True, anew=before is None):

@@ -85,9 +85,7 @@ class CatalogueStore(ABC):
         with self._changing("documents") as connection:
             version, head = self._head(connection, loop)
             where = f"FROM catalogue_arms WHERE loop_name = %s AND {condition}"
-            ((last, live),) = self._execute(
-                connection, f"SELECT max(retired), min(retired) {where}", loop, *parameters
-            )
+            ((last, live),) = self._execute(connection, f"SELECT max(retired), min(retired) {where}", loop, *parameters)
             if last is None:
                 return version
             self._execute(connection, f"DELETE {where}", loop, *parameters)

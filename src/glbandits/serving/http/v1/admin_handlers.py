@@ -18,7 +18,8 @@ from glbandits.serving.http.http_messages import BYTES_TYPE, Request, Response
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1 import schemas
 from glbandits.serving.http.v1.decision_handlers import model_version, parse_json, unknown_event, whole_number
-from glbandits.serving.runtime.learning_loop import Loop, Published
+from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.published_model import Published
 from glbandits.serving.runtime.relearning import model_that_decided
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)

@@ -1,0 +1,253 @@
+"""The arms of a catalogue in memory, and the draw of one of them. Nothing here reads a clock or a store."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+
+from glbandits.bandit import Bandit, Catalogue, cross_features
+from glbandits.bandit.input_checks import check_usable
+from glbandits.errors import InvalidInput
+from glbandits.records import Floats, Ints
+from glbandits.serving.domain.action_selection import DENSE, JSON, arms_of, described_request, share_of
+from glbandits.serving.domain.catalogue_arms import CatalogueArm, CatalogueQuestion, CatalogueRecord, NewArm
+from glbandits.serving.domain.events import DecisionRequest
+from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
+
+Arms: TypeAlias = Sequence[CatalogueArm] | Sequence[NewArm]
+
+
+class UnknownArm(InvalidInput):
+    """The catalogue does not have an arm that a question names."""
+
+
+class CatalogueChoice(NamedTuple):
+    """The arm that was drawn, beside the baseline if the question names one: what the log has of a decision."""
+
+    record: CatalogueRecord
+    actions: tuple[str, ...]
+    """Ids: of the baseline, if the question names one, and of the arm that was drawn, if it is another."""
+    chosen: int
+    """Index of the arm that was drawn."""
+    probabilities: tuple[float, ...]
+    """The exact probability of each of them."""
+    request: bytes
+    """Their features, as `Decision.request` has them."""
+    encoding: str
+
+
+class ServedCatalogue:
+    """The arms of one version of a catalogue, for models of one width and feature map. Belongs to one thread at a time.
+
+    Args:
+        bandit: a model that decides among the arms.
+    """
+
+    def __init__(self, bandit: Bandit) -> None:
+        self.version = 0
+        self._width, self._features, self._encoder = bandit.dim, bandit.features, encoder_of(bandit)
+        self._bandit = bandit
+        self._numbers: dict[str, int] = {}
+        self._arms: dict[int, CatalogueArm] = {}
+        """By number. Those of dense arms have no features: the catalogue has them."""
+        self._catalogue: Catalogue | None = None
+        self._order: Ints | None = None
+        """The rows of the catalogue by the numbers of their arms."""
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, arm_id: str) -> bool:
+        return arm_id in self._numbers
+
+    @property
+    def encoding(self) -> str | None:
+        """How the features of all arms are encoded; None if there are none."""
+        return next(iter(self._arms.values())).encoding if self._arms else None
+
+    @property
+    def dim(self) -> int | None:
+        """The number of features of each arm; None if there are none."""
+        return None if self._catalogue is None else self._catalogue.dim
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The number of each arm by its id."""
+        return self._numbers
+
+    def fits(self, bandit: Bandit) -> bool:
+        """Whether the features of the arms were made for models like this one."""
+        if self._features is not bandit.features and self._features == bandit.features:
+            self._features = bandit.features  # the next comparison is quick
+        return self._width == bandit.dim and self._features is bandit.features
+
+    def apply(self, version: int, arms: Sequence[CatalogueArm]) -> None:
+        """Go on to another version: add and retire those of the arms that it has, or does not have any more."""
+        gone = [arm.number for arm in arms if arm.number in self._arms and not arm.is_in(version)]
+        new = [arm for arm in arms if arm.number not in self._arms and arm.is_in(version)]
+        features = features_of_arms(new, self._encoder) if new else None
+        if len(gone) == len(self._arms):  # the next arms may have another width
+            self._catalogue = None
+        elif self._catalogue is not None:
+            self._catalogue.retire(gone)
+        for number in gone:
+            arm = self._arms.pop(number)
+            if self._numbers[arm.id] == number:
+                del self._numbers[arm.id]
+        if features is not None:
+            self._add(new, features)
+        self.version, self._order = version, None
+
+    def _add(self, arms: Sequence[CatalogueArm], features: Floats) -> None:
+        if self._catalogue is None:
+            combine = None if features.shape[1] == self._width else cross_features
+            self._catalogue = Catalogue([], np.empty((0, features.shape[1])), combine)
+        self._catalogue.add([arm.number for arm in arms], features)
+        for arm in arms:
+            self._numbers[arm.id] = arm.number
+            self._arms[arm.number] = arm if arm.encoding == JSON else msgspec.structs.replace(arm, features=b"")
+
+    def has(self, arm: NewArm) -> bool:
+        """Whether there is an arm with this id and these features."""
+        number = self._numbers.get(arm.id)
+        if number is None or self._catalogue is None or self._arms[number].encoding != arm.encoding:
+            return False
+        own = self._arms[number].features if arm.encoding == JSON else self._catalogue[number].tobytes()
+        return own == arm.features
+
+    def check(self, arms: Sequence[NewArm]) -> None:
+        """Raise InvalidInput unless these arms can take the place of those with the same ids, or be added."""
+        features = features_of_arms(arms, self._encoder)
+        check_usable("features", features)
+        dim, stays = features.shape[1], len(self) > len({arm.id for arm in arms}.intersection(self._numbers))
+        if dim != self._width and _context_size(dim, self._width) is None:
+            raise InvalidInput(
+                f"an arm must have the {self._width} features that the loop takes, or p of them with p + q + p q = "
+                f"{self._width} for a context of q numbers; got {dim}"
+            )
+        if stays and (arms[0].encoding, dim) != (self.encoding, self.dim):
+            raise InvalidInput(
+                f"all arms of a catalogue must be alike; it has {self.encoding} arms of {self.dim} features, got "
+                f"{arms[0].encoding} arms of {dim}. Retire the others first"
+            )
+
+    def draw(self, bandit: Bandit, question: CatalogueQuestion, exploration: float, seed: int) -> CatalogueChoice:
+        """Draw one of the arms that the question allows.
+
+        With probability `exploration` each of them is equally likely, otherwise the model decides. Raises InvalidInput
+        if there is no such arm, if the context has another length, or if the policy has no exact probabilities.
+        """
+        catalogue = self._catalogue
+        if catalogue is None:
+            raise InvalidInput("the catalogue is empty; add arms to it first")
+        self._check_context(catalogue, question.context)
+        allowed = self._allowed(catalogue, question)
+        baseline = self._baseline(catalogue, question, allowed)
+        own = self._own_probabilities(bandit, catalogue, question)
+        drawn = _draw(own[allowed], exploration, share_of(seed))
+        rows = [int(allowed[drawn])] if baseline in (None, allowed[drawn]) else [baseline, int(allowed[drawn])]
+        arms = [self._arms[catalogue.id_of(row)] for row in rows]  # type: ignore[index]
+        mixed = (1.0 - exploration) * own[[*rows, int(own.argmax())]] + exploration / len(allowed)
+        *probabilities, highest = mixed.tolist()
+        return CatalogueChoice(
+            CatalogueRecord(version=self.version, arms=len(allowed), highest=highest, question=question),
+            actions=tuple(arm.id for arm in arms),
+            chosen=len(rows) - 1,
+            probabilities=tuple(probabilities),
+            request=_request(arms, catalogue.combined(catalogue.features[rows], question.context)),
+            encoding=arms[0].encoding,
+        )
+
+    def _own_probabilities(self, bandit: Bandit, catalogue: Catalogue, question: CatalogueQuestion) -> Floats:
+        """The probability that the model gives each row."""
+        bandit.share_catalogues(self._bandit)
+        self._bandit = bandit
+        only = None if question.only is None else [self._numbers[arm] for arm in question.only]
+        excluded = [self._numbers[arm] for arm in question.excluded if arm in self._numbers]
+        own = bandit.exact_probabilities_from(catalogue, question.context, only=only, excluded=excluded)
+        if own is None:
+            raise InvalidInput(
+                f"{bandit.policy.name} has no exact probabilities of actions, which a service must log. Use optimist."
+            )
+        return own
+
+    def _allowed(self, catalogue: Catalogue, question: CatalogueQuestion) -> Ints:
+        """The rows that may be chosen, by the numbers of their arms."""
+        if self._order is None:
+            self._order = np.argsort(np.array(catalogue.ids, dtype=np.int64))
+        may = np.ones(len(catalogue), dtype=bool)
+        if question.only is not None:
+            may[:] = False
+            may[[catalogue.row(self._number("only", arm)) for arm in question.only]] = True
+        may[[catalogue.row(self._numbers[arm]) for arm in question.excluded if arm in self._numbers]] = False
+        allowed = self._order[may[self._order]]
+        if not len(allowed):
+            raise InvalidInput(f"none of the {len(self)} arms of the catalogue may be chosen; leave at least one")
+        return allowed
+
+    def _baseline(self, catalogue: Catalogue, question: CatalogueQuestion, allowed: Ints) -> int | None:
+        """The row of the baseline."""
+        if question.baseline is None:
+            return None
+        row = catalogue.row(self._number("baseline", question.baseline))
+        if row not in allowed:
+            raise InvalidInput(f"the baseline must be an arm that may be chosen; {question.baseline!r} may not")
+        return row
+
+    def _number(self, role: str, arm: str) -> int:
+        if arm not in self._numbers:
+            raise UnknownArm(
+                f"{role}: the catalogue has no arm {arm!r} in version {self.version}; it was retired, or never added"
+            )
+        return self._numbers[arm]
+
+    def _check_context(self, catalogue: Catalogue, context: tuple[float, ...] | None) -> None:
+        size = 0 if catalogue.dim == self._width else _context_size(catalogue.dim, self._width)
+        if size is None:
+            raise InvalidInput(
+                f"the arms of the catalogue have {catalogue.dim} features, which do not fit the loop's {self._width}. "
+                "Replace the arms, or configure the loop for another width"
+            )
+        if len(context or ()) != size:
+            raise InvalidInput(
+                f"the loop takes {self._width} features, and the arms of its catalogue have {catalogue.dim}, so "
+                f"context must have {size} numbers; got {len(context or ())}"
+            )
+
+
+def features_of_arms(arms: Arms, encoder: RequestEncoder) -> Floats:
+    """The features of arms, (K, dim). Raises InvalidInput if they have different lengths, or unusable fields."""
+    if arms[0].encoding == DENSE:
+        if len({len(arm.features) for arm in arms}) > 1:
+            other = next(arm for arm in arms if len(arm.features) != len(arms[0].features))
+            raise InvalidInput(
+                f"all arms must have as many features; {arms[0].id!r} has {len(arms[0].features) // 8}, and "
+                f"{other.id!r} has {len(other.features) // 8}"
+            )
+        return np.frombuffer(b"".join(arm.features for arm in arms)).reshape(len(arms), -1)
+    ids, request = tuple(arm.id for arm in arms), _described(arms)
+    return arms_of(DecisionRequest(event_id="", request=request, encoding=JSON, actions=ids), encoder)
+
+
+def _described(arms: Arms) -> bytes:
+    return described_request([], [[msgspec.Raw(arm.features)] for arm in arms])
+
+
+def _request(arms: Sequence[CatalogueArm], features: Floats) -> bytes:
+    """The features of arms as a decision has them: those of fields as they were sent."""
+    return _described(arms) if arms[0].encoding == JSON else features.tobytes()
+
+
+def _context_size(dim: int, width: int) -> int | None:
+    """The size q of contexts for which `cross_features` has this width; None if there is none."""
+    return (width - dim) // (dim + 1) if width > dim and (width - dim) % (dim + 1) == 0 else None
+
+
+def _draw(own: Floats, exploration: float, share: float) -> int:
+    """The index that a share of [0, 1) draws: uniformly below `exploration`, and by the model above."""
+    if share < exploration:
+        return min(int(share / exploration * len(own)), len(own) - 1)
+    cumulative = np.cumsum(own)
+    part = (share - exploration) / (1.0 - exploration) * cumulative[-1]
+    return min(int(np.searchsorted(cumulative, part, side="right")), int(np.flatnonzero(own)[-1]))
