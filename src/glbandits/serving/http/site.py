@@ -3,13 +3,14 @@
 import asyncio
 import logging
 import threading
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Protocol
 
 import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.action_selection import DENSE
+from glbandits.serving.domain.catalogue_arms import CatalogueQuestion
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.loop_config import LoopConfig
@@ -144,3 +145,5 @@ def warm_up(service: Service) -> None:
         features = np.zeros((2, bandit.dim)).tobytes()
         loop.decide(DecisionRequest(event_id="", request=features, encoding=DENSE, actions=("a", "b")))
         bandit.copy().learn(np.zeros(bandit.dim), 0.0)
+        with suppress(InvalidInput):  # an empty catalogue, or one that needs a context
+            loop.catalogue.draw(bandit, CatalogueQuestion(), 0.0, seed=0)
