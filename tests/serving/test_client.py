@@ -62,7 +62,7 @@ def test_arms_are_sent_once_and_chosen_by_id(live: Live, monkeypatch: pytest.Mon
     names = [f"arm {index}" for index in range(120)]
     with live.client("other") as client:
         features = np.random.default_rng(0).normal(size=(120, WIDTH))
-        assert client.put_arms(names, features).version == 40  # three arms in each request
+        assert client.put_arms(names, features).version == 60  # two arms in each request
         client.change_arms(retire=names[:100])
         assert [arm.id for arm in client.arms()] == names[100:]
         decided = client.decide_from_catalogue(excluded=names[:119])

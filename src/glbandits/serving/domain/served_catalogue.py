@@ -53,7 +53,8 @@ class ServedCatalogue:
         """By number. Those of dense arms have no features: the catalogue has them."""
         self._catalogue: Catalogue | None = None
         self._order: Ints | None = None
-        """The rows of the catalogue by the numbers of their arms."""
+        """The rows of the catalogue by the numbers of their arms; None if they must be sorted again."""
+        self._row_numbers: Ints
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -143,10 +144,10 @@ class ServedCatalogue:
             raise InvalidInput("the catalogue is empty; add arms to it first")
         self._check_context(catalogue, question.context)
         allowed = self._allowed(catalogue, question)
-        baseline = self._baseline(catalogue, question, allowed)
+        baseline = self._baseline(catalogue, question)
         own = self._own_probabilities(bandit, catalogue, question)
-        drawn = _draw(own[allowed], exploration, share_of(seed))
-        rows = [int(allowed[drawn])] if baseline in (None, allowed[drawn]) else [baseline, int(allowed[drawn])]
+        drawn = self._drawn(own, allowed, exploration, share_of(seed))
+        rows = [drawn] if baseline in (None, drawn) else [baseline, drawn]
         arms = [self._arms[catalogue.id_of(row)] for row in rows]  # type: ignore[index]
         mixed = (1.0 - exploration) * own[[*rows, int(own.argmax())]] + exploration / len(allowed)
         *probabilities, highest = mixed.tolist()
@@ -175,25 +176,40 @@ class ServedCatalogue:
     def _allowed(self, catalogue: Catalogue, question: CatalogueQuestion) -> Ints:
         """The rows that may be chosen, by the numbers of their arms."""
         if self._order is None:
-            self._order = np.argsort(np.array(catalogue.ids, dtype=np.int64))
-        may = np.ones(len(catalogue), dtype=bool)
+            self._row_numbers = np.array(catalogue.ids, dtype=np.int64)
+            self._order = np.argsort(self._row_numbers, kind="stable")
+        if question.only is None and not question.excluded:
+            return self._order
+        excluded = [catalogue.row(self._numbers[arm]) for arm in question.excluded if arm in self._numbers]
         if question.only is not None:
-            may[:] = False
-            may[[catalogue.row(self._number("only", arm)) for arm in question.only]] = True
-        may[[catalogue.row(self._numbers[arm]) for arm in question.excluded if arm in self._numbers]] = False
-        allowed = self._order[may[self._order]]
+            rows = np.array([catalogue.row(self._number("only", arm)) for arm in question.only], dtype=np.int64)
+            allowed = self._by_number(np.setdiff1d(rows, excluded))
+        else:
+            allowed = self._order[~np.isin(self._order, excluded)]
         if not len(allowed):
             raise InvalidInput(f"none of the {len(self)} arms of the catalogue may be chosen; leave at least one")
         return allowed
 
-    def _baseline(self, catalogue: Catalogue, question: CatalogueQuestion, allowed: Ints) -> int | None:
+    def _by_number(self, rows: Ints) -> Ints:
+        return rows[np.argsort(self._row_numbers[rows], kind="stable")]
+
+    def _drawn(self, own: Floats, allowed: Ints, exploration: float, share: float) -> int:
+        """The row that a share of [0, 1) draws: uniformly below `exploration`, and by the model above."""
+        if share < exploration:
+            return int(allowed[min(int(share / exploration * len(allowed)), len(allowed) - 1)])
+        rows = self._by_number(np.flatnonzero(own))
+        cumulative = np.cumsum(own[rows])
+        part = (share - exploration) / (1.0 - exploration) * cumulative[-1]
+        return int(rows[min(int(np.searchsorted(cumulative, part, side="right")), len(rows) - 1)])
+
+    def _baseline(self, catalogue: Catalogue, question: CatalogueQuestion) -> int | None:
         """The row of the baseline."""
-        if question.baseline is None:
+        baseline = question.baseline
+        if baseline is None:
             return None
-        row = catalogue.row(self._number("baseline", question.baseline))
-        if row not in allowed:
-            raise InvalidInput(f"the baseline must be an arm that may be chosen; {question.baseline!r} may not")
-        return row
+        if baseline in question.excluded or (question.only is not None and baseline not in question.only):
+            raise InvalidInput(f"the baseline must be an arm that may be chosen; {baseline!r} may not")
+        return catalogue.row(self._number("baseline", baseline))
 
     def _number(self, role: str, arm: str) -> int:
         if arm not in self._numbers:
@@ -242,12 +258,3 @@ def _request(arms: Sequence[CatalogueArm], features: Floats) -> bytes:
 def _context_size(dim: int, width: int) -> int | None:
     """The size q of contexts for which `cross_features` has this width; None if there is none."""
     return (width - dim) // (dim + 1) if width > dim and (width - dim) % (dim + 1) == 0 else None
-
-
-def _draw(own: Floats, exploration: float, share: float) -> int:
-    """The index that a share of [0, 1) draws: uniformly below `exploration`, and by the model above."""
-    if share < exploration:
-        return min(int(share / exploration * len(own)), len(own) - 1)
-    cumulative = np.cumsum(own)
-    part = (share - exploration) / (1.0 - exploration) * cumulative[-1]
-    return min(int(np.searchsorted(cumulative, part, side="right")), int(np.flatnonzero(own)[-1]))

@@ -20,7 +20,7 @@ PAGE, LARGEST_PAGE = 100, 1000
 """Arms of a page by default, and at most."""
 LARGEST_FIELDS = 16 * 1024
 """Bytes of the named fields of an arm."""
-MEMORY_OF_ARM, MEMORY_OF_FEATURE = 600, 12.5
+MEMORY_OF_ARM, MEMORY_OF_FEATURE = 800, 12.5
 """Bytes that an arm takes, and each of its features: as float64, and as float32 with room for more arms."""
 
 _decide_request = msgspec.json.Decoder(schemas.CatalogueDecideRequest).decode
