@@ -125,12 +125,12 @@ def test_the_same_event_draws_the_same_arm_after_a_restart(world: World) -> None
 def test_another_process_sees_a_change_when_it_refreshes(world: World) -> None:
     loop, store, clock = world
     other = Loop("default", store, clock)
-    put(loop, dense(named(3)))
     with pytest.raises(InvalidInput, match="the catalogue is empty; add arms to it first"):
         ask(other, "e")
-    other.catalogue.refresh()
+    put(loop, dense(named(3)))
     assert ask(other, "e").actions[0] in named(3)
     put(loop, dense(["new"]))
+    assert len(other.catalogue.served) == 3
     assert ask(other, "f", only=("new",)).actions == ("new",)  # an unknown id is looked up at once
     loop.catalogue.delete()
     other.catalogue.refresh()

@@ -19,7 +19,7 @@ Arms: TypeAlias = Sequence[CatalogueArm] | Sequence[NewArm]
 
 
 class UnknownArm(InvalidInput):
-    """The catalogue does not have an arm that a question names."""
+    """The catalogue does not have an arm that a question names, or any."""
 
 
 class CatalogueChoice(NamedTuple):
@@ -141,7 +141,7 @@ class ServedCatalogue:
         """
         catalogue = self._catalogue
         if catalogue is None:
-            raise InvalidInput("the catalogue is empty; add arms to it first")
+            raise UnknownArm("the catalogue is empty; add arms to it first")
         self._check_context(catalogue, question.context)
         allowed = self._allowed(catalogue, question)
         baseline = self._baseline(catalogue, question)
