@@ -34,6 +34,7 @@ def export_loop(
 
     Those of the mode LoggingOnly are there only if they are asked for: inverse propensities learn nothing from them, as
     every action but the baseline has probability 0. They do show what the baseline earned, for a reward model.
+    Decisions from the catalogue are left out, because the log has not all of their arms: see `export_catalogue`.
     A reward beyond the limits, such as a sum of several, counts as the limit.
     """
     base = latest_base(store, loop)
@@ -41,18 +42,20 @@ def export_loop(
     width = encoder.width
 
     def features_of(decision: Decision) -> Floats | None:
+        if decision.catalogue is not None:
+            return None
         of_another_width = decision.encoding == DENSE and len(decision.request) != 8 * len(decision.actions) * width
         if of_another_width or decision.mode not in modes or not span[0] <= decision.timestamp < span[1]:
             return None
         return arms_of(decision, encoder)
 
     def limited(settled: SettledDecision) -> float | None:
-        reward = _earned(settled)
+        reward = earned(settled)
         return None if reward is None else min(max(reward, reward_limits[0]), reward_limits[1])
 
     return export_parquet(store, loop, folder, now=microseconds(), features_of=features_of, reward_of=limited)
 
 
-def _earned(settled: SettledDecision) -> float | None:
+def earned(settled: SettledDecision) -> float | None:
     """What a decision earned, by the rules of learning, though a mode does not learn it."""
     return reward_of(replace(settled, decision=replace(settled.decision, mode=Mode.ONLINE)))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -52,6 +52,21 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     files: list[ExportedFile]
 
 
+class ExportedRow(Protocol):
+    """A row of any export."""
+
+    @property
+    def sequence(self) -> int:
+        """Of the decision."""
+
+    @property
+    def features(self) -> Floats:
+        """All numbers of the row that take room in a file."""
+
+
+Row = TypeVar("Row", bound=ExportedRow)
+
+
 class _Row(NamedTuple):
     sequence: int
     event_id: str
@@ -84,6 +99,26 @@ def export_parquet(
     it is not Online the baseline was shown whatever was drawn, with probability 1. `at` is in microseconds since 1970.
     No file is ever seen half written.
     """
+    return write_export(
+        store,
+        loop,
+        folder,
+        now=now,
+        rows_of=lambda decisions: _rows(decisions, features_of, reward_of),
+        frame_of=_frame,
+    )
+
+
+def write_export(
+    store: EventStore,
+    loop: str,
+    folder: str | PathLike[str],
+    *,
+    now: int,
+    rows_of: Callable[[Iterable[SettledDecision]], Iterator[Row]],
+    frame_of: Callable[[list[Row]], "pl.DataFrame"],
+) -> Manifest:
+    """Write rows of the decisions whose wait was over at `now` to files in a new or empty folder."""
     try:
         import polars  # noqa: F401
     except ModuleNotFoundError:
@@ -95,8 +130,8 @@ def export_parquet(
         raise InvalidInput(f"an export must go to a new or empty folder; {target} is none")
     target.mkdir(parents=True, exist_ok=True)
     seen = _Seen()
-    rows = _rows(seen.watch(_all_settled(store, loop, now)), features_of, reward_of)
-    files = [_write_rows(target, part) for part in _parts(rows)]
+    rows = rows_of(seen.watch(_all_settled(store, loop, now)))
+    files = [_write_rows(target, part[0].sequence, len(part), frame_of(part)) for part in _parts(rows)]
     written = sum(file.rows for file in files)
     manifest = Manifest(loop=loop, rows=written, left_out=seen.count - written, last_sequence=seen.last, files=files)
     content = msgspec.json.format(msgspec.json.encode(manifest))
@@ -138,9 +173,9 @@ def _rows(decisions: Iterable[SettledDecision], features_of: FeaturesOf, reward_
         yield _row(each, features, reward)
 
 
-def _parts(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """The rows of one file, and the next."""
-    part: list[_Row] = []
+    part: list[Row] = []
     size = 0
     for row in rows:
         part.append(row)
@@ -180,11 +215,10 @@ def _probabilities(decision: Decision) -> Floats:
     return np.array([float(index == decision.shown) for index in range(len(decision.actions))])
 
 
-def _write_rows(folder: Path, rows: list[_Row]) -> ExportedFile:
-    frame = _frame(rows)
-    path = folder / f"decisions-{rows[0].sequence:015d}.parquet"
+def _write_rows(folder: Path, first: int, rows: int, frame: "pl.DataFrame") -> ExportedFile:
+    path = folder / f"decisions-{first:015d}.parquet"
     digest = _put_in_place(path, lambda beside: frame.write_parquet(beside, compression="zstd"))
-    return ExportedFile(path.name, len(rows), digest)
+    return ExportedFile(path.name, rows, digest)
 
 
 def _frame(rows: list[_Row]) -> "pl.DataFrame":

@@ -29,7 +29,7 @@ def client_of(server: Running, key: str) -> Client:
 
 def decide_until(server: Running, key: str, stop: Event) -> list[tuple[str, str]]:
     """Decide and reward; return the acknowledged decisions: event ids and arms."""
-    made = []
+    made: list[tuple[str, str]] = []
     with client_of(server, key) as client:
         while not stop.is_set():
             try:
