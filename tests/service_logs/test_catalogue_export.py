@@ -60,7 +60,7 @@ def test_the_evaluation_reads_it_as_named_arms(tmp_path: Path) -> None:
     with closing(write_log(tmp_path)) as store:
         export_catalogue(store, "default", tmp_path / "log")
     log = read_parquet(tmp_path / "log", Columns())
-    assert set(log.arm_names) <= set(NAMES)
+    assert set(log.arm_names or ()) <= set(NAMES)
     assert len(log) == 10
 
 

@@ -36,10 +36,11 @@ def decide_until(server: Running, key: str, stop: Event) -> list[tuple[str, str]
                 decided = client.decide_from_catalogue(baseline="fixed 0")
                 client.reward(decided.event_id, 1.0)
             except ServiceError as error:
-                if error.status == 400 and not made:  # the configuration comes a moment later
-                    continue
-                assert error.status == 0, error  # only because it was killed
-                break
+                if error.status == 0:  # it was killed
+                    break
+                if error.status != 400 or made:  # the configuration comes a moment later
+                    raise
+                continue
             if not decided.degraded:
                 made.append((decided.event_id, decided.id))
     return made

@@ -25,7 +25,8 @@ from glbandits.serving.domain.events import (
 )
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, aggregate, learn
-from glbandits.serving.runtime.learning_loop import BASE, Loop
+from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.loop_documents import BASE
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.storage import sqlite_log
 from glbandits.serving.storage.sqlite_store import SqliteStore

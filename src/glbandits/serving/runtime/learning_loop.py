@@ -1,7 +1,6 @@
 """A loop: one stream of decisions, the model that makes them, and the learning from what came of them."""
 
 import logging
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
@@ -18,31 +17,21 @@ from glbandits.serving.domain.catalogue_arms import CatalogueRequest
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
-from glbandits.serving.domain.model_snapshots import (
-    FirstModel,
-    Identity,
-    Snapshot,
-    check_exact,
-    decode_snapshot,
-    encode_snapshot,
-    fresh_model,
-)
+from glbandits.serving.domain.model_snapshots import FirstModel, Snapshot, check_exact, fresh_model
 from glbandits.serving.domain.optimisation import check_optimisable
 from glbandits.serving.domain.request_map import encoder_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.log_marks import LogMarks
 from glbandits.serving.runtime.loop_catalogue import LoopCatalogue
+from glbandits.serving.runtime.loop_documents import BASE, CONFIGURATION, LoopDocuments
 from glbandits.serving.runtime.loop_statistics import LoopStatistics
 from glbandits.serving.runtime.published_model import Published
-from glbandits.serving.storage.event_store import Document, EventStore
+from glbandits.serving.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
 
 BATCH = 1000
 """Decisions that are read from the store at a time to be learned."""
-IDENTITY, CONFIGURATION, BASE = "loop", "configuration", "base"
-"""Kinds of documents. A base is the model with which an epoch begins. The log is whole since the oldest base: when a
-part of it is deleted, a new epoch begins, and older bases go. What was decided before cannot be made again."""
 
 
 class Loop:
@@ -71,14 +60,10 @@ class Loop:
     ) -> None:
         self.name, self._store, self._clock = name, store, clock
         self._marks = LogMarks(monotonic)
-        self._first_configuration, self._first_model = first_configuration or LoopConfig(), first_model
-        if first_model is not None:
-            self._first_configuration = first_model.configure(self._first_configuration)
+        self._documents = LoopDocuments(name, store, clock, first_configuration, first_model)
         self._lock, self._hashings = Lock(), dict[int, Hashing]()
-        self._versions: dict[str, int] = {}
         self._wait_since = 0
-        identity = self._document(IDENTITY, lambda: msgspec.json.encode(Identity(secrets.token_hex(16))))
-        self.salt = msgspec.json.decode(identity.body, type=Identity).salt
+        self.salt = self._documents.salt()
         self._adopt(self._read())
         self.learned_at: int | None = None
         """When the model last learned decisions; None since the start."""
@@ -86,42 +71,13 @@ class Loop:
         self.catalogue = LoopCatalogue(name, store, clock, lambda: self.published.bandit)
         self.catalogue.refresh()
 
-    def _document(self, kind: str, first: Callable[[], bytes]) -> Document:
-        """The newest version. If there is none, it is created; of several processes that try, one does."""
-        while (document := self._store.latest_document(self.name, kind)) is None:
-            self._store.save_documents(self.name, self._clock(), {kind: first()}, after={kind: 0})
-        return document
-
     def _read(self) -> Snapshot:
-        """Take the saved configuration, and return the saved model; remember their versions for `_commit`."""
-        configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(self._first_configuration))
-        self.configuration = msgspec.json.decode(configuration.body, type=LoopConfig)
-        if configuration.version != self._versions.get(CONFIGURATION):
-            since = self._when_the_wait_changed()
-            if since != self._wait_since:
-                self._marks.clear()
-            self._wait_since = since
-        base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, self._begin())))
-        self._versions = {CONFIGURATION: configuration.version, BASE: base.version}
-        snapshot, saved = decode_snapshot(base.body), self._store.latest_model(self.name)
-        latest = snapshot if saved is None else decode_snapshot(saved.body)
-        return latest if latest.epoch == snapshot.epoch else snapshot
-
-    def _begin(self) -> bytes:
-        """The model of a loop that is new in the store."""
-        first = self._first_model
-        if first is not None and first.configure(self.configuration) == self.configuration:
-            return first.content
-        return fresh_model(self.configuration).to_bytes()
-
-    def _when_the_wait_changed(self) -> int:
-        """To what it is now."""
-        since = 0
-        for document in reversed(self._store.documents(self.name, CONFIGURATION)):
-            if msgspec.json.decode(document.body, type=LoopConfig).reward_window != self.configuration.reward_window:
-                break
-            since = document.timestamp
-        return since
+        """Take the saved configuration, and return the saved model."""
+        self.configuration, since, snapshot = self._documents.read()
+        if since != self._wait_since:
+            self._marks.clear()
+        self._wait_since = since
+        return snapshot
 
     def _adopt(self, snapshot: Snapshot) -> None:
         bandit = Bandit.from_bytes(snapshot.bandit)
@@ -401,7 +357,7 @@ class Loop:
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
         older = [BASE] if forgets else []
-        if not self._store.save_documents(self.name, self._clock(), bodies, after=self._versions, alone=older):
+        if not self._documents.save(bodies, alone=older):
             return False
         self.configuration = configuration or self.configuration
         if bandit is not None:

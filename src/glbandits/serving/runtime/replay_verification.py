@@ -14,7 +14,7 @@ from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
 from glbandits.serving.domain.reward_aggregates import baseline_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome
 from glbandits.serving.runtime.catalogue_replay import CatalogueReplay
-from glbandits.serving.runtime.learning_loop import BASE, IDENTITY
+from glbandits.serving.runtime.loop_documents import BASE, IDENTITY
 from glbandits.serving.runtime.relearning import relearn, settled_batches
 from glbandits.serving.storage.event_store import Document, EventStore, SavedModel
 
