@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from glbandits.bandit import Bandit
+from glbandits.bandit import Bandit, catalogue_decisions
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.catalogue_arms import CatalogueQuestion, CatalogueRequest, NewArm
 from glbandits.serving.domain.errors import VersionConflict
@@ -277,7 +277,12 @@ def test_evidence_needs_a_named_baseline(world: World) -> None:
     assert loop.published.evidence.without_baseline == 10
 
 
-def test_verification_decides_from_the_versions_of_the_time(world: World) -> None:
+@pytest.mark.parametrize("bounds", [False, True])
+def test_verification_decides_from_the_versions_of_the_time(
+    world: World, monkeypatch: pytest.MonkeyPatch, bounds: bool
+) -> None:
+    if bounds:
+        monkeypatch.setattr(catalogue_decisions, "WORTH_BOUNDS", 0.0)
     loop, store, clock = world
     put(loop, dense(named(20)))
     made = live(loop, store, clock, 20)

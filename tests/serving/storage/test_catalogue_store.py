@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from glbandits.serving.domain.catalogue_arms import CatalogueArm, NewArm
+from glbandits.serving.storage import sqlite_schema
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.open_store import open_store
 from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.makers import decision
 
 FEATURES = b"\0\xff" * 8
 
@@ -143,6 +145,16 @@ def test_pruning_deletes_what_was_retired_before(store: EventStore) -> None:
     before = store.catalogue_head("shop")
     store.prune_catalogue("shop", 30)
     assert store.catalogue_head("shop") == before
+
+
+def test_a_store_of_version_3_gets_catalogues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_schema, "UPGRADES", sqlite_schema.UPGRADES[:3])
+    with closing(SqliteStore(tmp_path / "store.db")) as old:
+        old.append_blocking([decision("e")])
+    monkeypatch.undo()
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        assert change(store, "tea") == 1
+        assert store.decision("shop", "e") is not None
 
 
 def test_a_backup_has_the_catalogue(tmp_path: Path) -> None:

@@ -90,6 +90,8 @@ class Service:
             name: Loop(name, store, clock, first_configuration=first_configuration, first_model=first_model)
             for name in loops
         }
+        self._turns = {name: asyncio.Semaphore(1) for name in loops}
+        """Held while an arm of a catalogue is chosen: more threads would only wait for each other."""
         self.learning_failures = self.degraded = 0
         self._failures = FailureLog(log)
         self._stop = threading.Event()
@@ -124,7 +126,10 @@ class Service:
 
     async def decide_from_catalogue(self, loop: str, request: CatalogueRequest) -> DecisionResult:
         """Choose an arm of the loop's catalogue in a thread, and keep the decision, as `decide` does."""
-        return await self._keep(await asyncio.to_thread(self.loop(loop).decide_from_catalogue, request))
+        decide = self.loop(loop).decide_from_catalogue
+        async with self._turns[loop]:
+            decision = await asyncio.to_thread(decide, request)
+        return await self._keep(decision)
 
     async def _keep(self, decision: Decision) -> DecisionResult:
         try:
