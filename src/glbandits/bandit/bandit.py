@@ -21,6 +21,7 @@ from glbandits.errors import LARGEST, InvalidInput, whole
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policy import Coefficients, Policy
 from glbandits.policy.checked import InvalidArm, index_errors_named, out_of_range
 from glbandits.policy.first_use import check_is_policy, check_policy
@@ -134,6 +135,22 @@ class Bandit:
             raise out_of_range(self.policy, "learn") from error
         if new_state is not None:
             self._state = new_state
+
+    def learnable(self, x: SparseRows, most_numbers: int) -> SparseRows:
+        """The features of one sparse row that fit a state of at most `most_numbers` numbers, 8 bytes each.
+
+        All of them while there is room, and then only those that were learned before. A state grows with every new
+        feature, so a process that learns what strangers send bounds its memory by `learn(learnable(x, ...), reward)`.
+
+        >>> from glbandits import Bandit, Optimist, SparseRows
+        >>> bandit = Bandit(Optimist(), dim=2**20, seed=7, sparse=True)
+        >>> rows = SparseRows(np.array([0, 9, 18]), np.arange(0, 36, 2), np.ones(18))
+        >>> bandit.learn(rows.row(0), 1.0)
+        >>> bandit.learnable(rows.row(1), 10_000).indices.size, bandit.learnable(rows.row(1), 300).indices.size
+        (9, 0)
+        """
+        fits = self._form.has_room(self._state, self.dim, x.indices, most_numbers)
+        return x if fits.all() else SparseRows(np.array([0, fits.sum()]), x.indices[fits], x.values[fits])
 
     def learn_batch(self, features: Rows, rewards: ArrayLike) -> None:
         """Learn many rewards, row by row: the same as `learn` in a loop, but all of them or none."""

@@ -34,7 +34,8 @@ def export_command(
         export = export_catalogue if catalogue else export_loop
         written = export(kept, loop, folder, modes=mode)
     typer.echo(f"{folder}: {written.rows} decisions in {len(written.files)} files; {written.left_out} left out")
-    typer.echo(f"Evaluate it with: glb evaluate {folder}{'' if catalogue else ' --features features'}")
+    columns = "" if catalogue or written.sparse_width is not None else " --features features"
+    typer.echo(f"Evaluate it with: glb evaluate {folder}{columns}")
 
 
 def opened_store(address: str) -> EventStore:

@@ -1,6 +1,7 @@
 """Logs as they are named on the command line: a path, its format, and which column is what."""
 
 import atexit
+import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ from glbandits.evaluation.layouts import ONE_FOR_EACH, OTHER_PROBABILITIES, PROB
 from glbandits.evaluation.log_features import LogOptions
 from glbandits.evaluation.table_rows import NOT_KNOWN
 from glbandits.evaluation.tables import read_arm_table
+from glbandits.features import Hashing
 from glbandits.features.column_kind import MISSING
 
 IN_OPTIONS: Mapping[str, str] = MappingProxyType(
@@ -74,6 +76,8 @@ class LogFile:
     """Of the store of a server."""
     options: LogOptions = field(default_factory=LogOptions)
     """How columns become features."""
+    hash_width: int | None = None
+    """Of the features of a dsjson log."""
 
     @property
     def path(self) -> Path:
@@ -87,6 +91,8 @@ class LogFile:
             said["columns"] = self.columns
         if self.arm_table is not None:
             said["arm_table"] = read_arm_table(self.arm_table)
+        if self.hash_width is not None:
+            said["hashing"] = Hashing(self.hash_width)
         return said
 
 
@@ -108,7 +114,7 @@ def _read_table(read: Callable[..., Log], file: LogFile) -> Log:
 
 def _read_own(read: Callable[..., Log], file: LogFile) -> Log:
     said = file.said()
-    if set(said) - {"link"}:
+    if set(said) - {"link", "sparse", "hashing"}:
         raise InvalidInput(f"{file.path} is of a format that knows its columns and arms; leave out options of columns")
     return read(file.path, **said)
 
@@ -116,6 +122,7 @@ def _read_own(read: Callable[..., Log], file: LogFile) -> Log:
 def _read_store(file: LogFile) -> Log:
     """The log of a server: exported to a folder that is gone when the command ends."""
     from glbandits.cli.export import opened_store  # of the extra [serve]
+    from glbandits.service_logs.exported_log import open_export
     from glbandits.service_logs.loop_export import export_loop
 
     place = TemporaryDirectory()
@@ -125,12 +132,27 @@ def _read_store(file: LogFile) -> Log:
         written = export_loop(store, file.loop, folder)
     if not written.rows:
         raise InvalidInput(f"no decision of loop {file.loop!r} in {file.address} has been waited for long enough yet")
-    return read_parquet(folder, Columns(features="features"), link=file.link or "identity")
+    return open_export(folder, file.link or "identity")
+
+
+def _read_sparse_export(file: LogFile) -> Log:
+    from glbandits.service_logs.exported_log import open_export  # of the extra [serve]
+
+    return _read_own(open_export, file)
 
 
 def _read_any(file: LogFile) -> Log:
-    is_store = file.path.suffix in STORES or file.address.startswith(("postgresql://", "postgres://"))
-    return _read_store(file) if is_store else open_log(file.path, **file.said())
+    if file.path.suffix in STORES or file.address.startswith(("postgresql://", "postgres://")):
+        return _read_store(file)
+    return _read_sparse_export(file) if _is_sparse_export(file.path) else open_log(file.path, **file.said())
+
+
+def _is_sparse_export(folder: Path) -> bool:
+    """Whether it is an export of a sparse loop of a server. The server need not be installed."""
+    try:
+        return json.loads((folder / "manifest.json").read_bytes())["sparse_width"] is not None
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 FORMATS: Mapping[str, Callable[[LogFile], Log]] = MappingProxyType(
@@ -164,7 +186,9 @@ def arm_embeddings(arm_table: Path | None, columns: tuple[str, ...]) -> dict[str
     return {str(row[0]): list(row[1:]) for row in table.select(pl.nth(0).alias("arm"), *columns).iter_rows()}
 
 
-def feature_options(kinds: Sequence[str], missing: str | None, crosses: str | None, per_arm_block: bool) -> LogOptions:
+def feature_options(
+    kinds: Sequence[str], missing: str | None, crosses: str | None, per_arm_block: bool, sparse: bool | None = None
+) -> LogOptions:
     """How columns become features, as options write it: --kind price=number --crosses country:topic.
 
     >>> feature_options(["price=number"], None, "country:topic,age:topic", False)
@@ -182,6 +206,8 @@ def feature_options(kinds: Sequence[str], missing: str | None, crosses: str | No
         options["crosses"] = "all" if crosses == "all" else _pairs(crosses)
     if per_arm_block:
         options["per_arm_block"] = True
+    if sparse is not None:
+        options["sparse"] = sparse
     return options
 
 

@@ -52,6 +52,11 @@ class TableLog:
         return self._layout.dim
 
     @property
+    def sparse(self) -> bool:
+        """Whether the arms are sparse rows."""
+        return False
+
+    @property
     def feature_map(self) -> Features | None:
         """What makes features of the columns; None if each row brings all features of its arms."""
         return self._layout.feature_map

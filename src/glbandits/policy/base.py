@@ -7,6 +7,8 @@ from dataclasses import FrozenInstanceError, dataclass
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeAlias, dataclass_transform
 
+import numpy as np
+
 from glbandits.errors import InvalidInput
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
@@ -16,7 +18,7 @@ from glbandits.policy.bonus_rule import BonusRule
 from glbandits.policy.coefficients import Coefficients
 from glbandits.policy.settings import AnyLink, packed_names, packed_settings, validate_settings
 from glbandits.policy.state_layout import StateLayout
-from glbandits.records import Floats, Generator, Ints
+from glbandits.records import Bools, Floats, Generator, Ints
 
 Grid: TypeAlias = Mapping[str, tuple[Any, ...]]
 """Values for some settings of a policy; an experiment plays their product."""
@@ -174,6 +176,13 @@ class Policy:
         if theta is None or theta.size != dim:
             return None
         return Coefficients(theta.copy(), float(parts["intercept"][0]) if "intercept" in parts else 0.0)
+
+    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
+        """Which of these features a sparse form can learn so that its state has at most `most_numbers` numbers.
+
+        All of them, or only those that it has learned already. All for a policy whose state does not grow.
+        """
+        return np.ones(len(features), dtype=bool)
 
     def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
         """The rule of the next decision, if it is a `BonusRule`; None if it is another one."""

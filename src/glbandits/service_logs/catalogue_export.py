@@ -4,13 +4,15 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from glbandits.features import Hashing
+import numpy as np
+
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats
 from glbandits.service_logs.loop_export import LEARNED, earned
 from glbandits.service_logs.parquet_export import Manifest, write_export
-from glbandits.serving.domain.action_selection import arms_of
-from glbandits.serving.domain.events import Mode, SettledDecision
-from glbandits.serving.domain.request_map import encoder_of
+from glbandits.serving.domain.action_selection import DENSE, arms_of, vectors_of
+from glbandits.serving.domain.events import Decision, Mode, SettledDecision
+from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
 from glbandits.serving.runtime.relearning import latest_base
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.event_store import EventStore
@@ -45,12 +47,13 @@ def export_catalogue(store: EventStore, loop: str, folder: Path, modes: Collecti
     arms too, so what it would choose cannot be told from these rows.
     """
     base = latest_base(store, loop)
-    encoder = Hashing() if base is None else encoder_of(base)
+    encoder = None if base is None else encoder_of(base)
 
-    def rows_of(decisions: Iterable[SettledDecision]) -> Iterator[_Row]:
+    def rows(decisions: Iterable[SettledDecision]) -> Iterator[_Row]:
         for settled in decisions:
             decision, reward = settled.decision, earned(settled)
-            if decision.catalogue is None or decision.mode not in modes or reward is None:
+            features = None if decision.catalogue is None or encoder is None else _features(decision, encoder)
+            if decision.catalogue is None or decision.mode not in modes or reward is None or features is None:
                 continue
             named = decision.baseline is not None
             yield _Row(
@@ -66,10 +69,16 @@ def export_catalogue(store: EventStore, loop: str, folder: Path, modes: Collecti
                 reward=reward,
                 baseline=decision.actions[0] if named else None,
                 baseline_probability=_baseline_probability(settled) if named else None,
-                features=arms_of(decision, encoder)[decision.shown],
+                features=features,
             )
 
-    return write_export(store, loop, folder, now=microseconds(), rows_of=rows_of, frame_of=_frame)
+    return write_export(store, loop, folder, now=microseconds(), make_rows=rows, frame_of=_frame)
+
+
+def _features(decision: Decision, encoder: RequestEncoder) -> Floats | None:
+    """The features of the shown arm; None if the loop has a sparse model now, which makes others of its fields."""
+    arms = vectors_of(decision) if decision.encoding == DENSE else arms_of(decision, encoder)
+    return None if isinstance(arms, SparseRows) else np.asarray(arms[decision.shown])
 
 
 def _baseline_probability(settled: SettledDecision) -> float:

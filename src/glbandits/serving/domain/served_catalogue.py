@@ -9,6 +9,7 @@ import numpy as np
 from glbandits.bandit import Bandit, Catalogue, cross_features
 from glbandits.bandit.input_checks import check_usable
 from glbandits.errors import InvalidInput
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats, Ints
 from glbandits.serving.domain.action_selection import DENSE, JSON, arms_of, described_request, share_of
 from glbandits.serving.domain.catalogue_arms import CatalogueArm, CatalogueQuestion, CatalogueRecord, NewArm
@@ -52,6 +53,8 @@ class ServedCatalogue:
         self._arms: dict[int, CatalogueArm] = {}
         """By number. Those of dense arms have no features: the catalogue has them."""
         self._catalogue: Catalogue | None = None
+        self._failure: str | None = None
+        """Why there is no catalogue, though there are arms."""
         self._order: Ints | None = None
         """The rows of the catalogue by the numbers of their arms; None if they must be sorted again."""
         self._row_numbers: Ints
@@ -81,33 +84,44 @@ class ServedCatalogue:
         """Whether the features of the arms were made for models like this one."""
         if self._features is not bandit.features and self._features == bandit.features:
             self._features = bandit.features  # the next comparison is quick
-        return self._width == bandit.dim and self._features is bandit.features
+        same = self._width == bandit.dim and self._bandit.sparse == bandit.sparse
+        return same and self._features is bandit.features
 
     def apply(self, version: int, arms: Sequence[CatalogueArm]) -> None:
-        """Go on to another version: add and retire those of the arms that it has, or does not have any more."""
+        """Go on to another version: add and retire those of the arms that it has, or does not have any more.
+
+        If the model cannot make features of the fields of an arm, draws raise the error until the arms are replaced.
+        """
         gone = [arm.number for arm in arms if arm.number in self._arms and not arm.is_in(version)]
         new = [arm for arm in arms if arm.number not in self._arms and arm.is_in(version)]
-        features = features_of_arms(new, self._encoder) if new else None
-        if len(gone) == len(self._arms):  # the next arms may have another width
-            self._catalogue = None
-        elif self._catalogue is not None:
-            self._catalogue.retire(gone)
         for number in gone:
             arm = self._arms.pop(number)
             if self._numbers[arm.id] == number:
                 del self._numbers[arm.id]
-        if features is not None:
-            self._add(new, features)
+        for arm in new:
+            self._numbers[arm.id], self._arms[arm.number] = arm.number, arm
         self.version, self._order = version, None
+        try:
+            self._update_features(gone, new)
+        except InvalidInput as error:
+            self._catalogue, self._failure = None, str(error)
 
-    def _add(self, arms: Sequence[CatalogueArm], features: Floats) -> None:
-        if self._catalogue is None:
-            combine = None if features.shape[1] == self._width else cross_features
-            self._catalogue = Catalogue([], np.empty((0, features.shape[1])), combine)
-        self._catalogue.add([arm.number for arm in arms], features)
-        for arm in arms:
-            self._numbers[arm.id] = arm.number
-            self._arms[arm.number] = arm if arm.encoding == JSON else msgspec.structs.replace(arm, features=b"")
+    def _update_features(self, gone: Sequence[int], new: Sequence[CatalogueArm]) -> None:
+        if self._failure is not None:
+            new, self._failure = list(self._arms.values()), None
+        elif self._catalogue is not None and len(self._arms) > len(new):
+            self._catalogue.retire(gone)
+        else:  # the first arms, which may have another width
+            self._catalogue = None
+        if new:
+            features = features_of_arms(new, self._encoder)
+            if self._catalogue is None:
+                combine = None if features.shape[1] == self._width else cross_features
+                self._catalogue = Catalogue([], np.empty((0, features.shape[1])), combine)
+            self._catalogue.add([arm.number for arm in new], features)
+        for arm in new:
+            if arm.encoding == DENSE:
+                self._arms[arm.number] = msgspec.structs.replace(arm, features=b"")
 
     def has(self, arm: NewArm) -> bool:
         """Whether there is an arm with this id and these features."""
@@ -121,6 +135,8 @@ class ServedCatalogue:
         """Raise InvalidInput unless these arms can take the place of those with the same ids, or be added."""
         features = features_of_arms(arms, self._encoder)
         check_usable("features", features)
+        if self._bandit.sparse:
+            raise InvalidInput("a catalogue needs a loop with dense features, and this one is sparse")
         dim, stays = features.shape[1], len(self) > len({arm.id for arm in arms}.intersection(self._numbers))
         if dim != self._width and _context_size(dim, self._width) is None:
             raise InvalidInput(
@@ -140,6 +156,8 @@ class ServedCatalogue:
         if there is no such arm, if the context has another length, or if the policy has no exact probabilities.
         """
         catalogue = self._catalogue
+        if self._failure is not None:
+            raise InvalidInput(f"the arms of the catalogue cannot be used: {self._failure}. Replace or delete them")
         if catalogue is None:
             raise UnknownArm("the catalogue is empty; add arms to it first")
         self._check_context(catalogue, question.context)
@@ -243,7 +261,10 @@ def features_of_arms(arms: Arms, encoder: RequestEncoder) -> Floats:
             )
         return np.frombuffer(b"".join(arm.features for arm in arms)).reshape(len(arms), -1)
     ids, request = tuple(arm.id for arm in arms), _described(arms)
-    return arms_of(DecisionRequest(event_id="", request=request, encoding=JSON, actions=ids), encoder)
+    features = arms_of(DecisionRequest(event_id="", request=request, encoding=JSON, actions=ids), encoder)
+    if isinstance(features, SparseRows):
+        raise InvalidInput("a catalogue needs a loop with dense features, and this one is sparse")
+    return features
 
 
 def _described(arms: Arms) -> bytes:

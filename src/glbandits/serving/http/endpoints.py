@@ -24,7 +24,7 @@ from glbandits.serving.http.v1 import schemas as v1
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
 LARGEST_ARMS = 4 * 1024 * 1024
 """Bytes of the arms of one request: 3,000 with 64 numbers. Decoding them delays decisions by some 50 ms."""
-LARGEST_MODEL = 64 * 1024 * 1024
+LARGEST_MODEL = 68 * 1024 * 1024
 """Bytes of a model that is imported: 2,800 features with a full covariance."""
 
 FLOATS = (

@@ -12,7 +12,7 @@ from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
-from glbandits.serving.domain.action_selection import allowed_indices, arms_of, decide, seed_of
+from glbandits.serving.domain.action_selection import allowed_indices, arms_of, decide, seed_of, width_of
 from glbandits.serving.domain.catalogue_arms import CatalogueRequest
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.serving.domain.evidence import Evidence
@@ -85,10 +85,7 @@ class Loop:
         self._saved_through = snapshot.sequence
 
     def _model(self, epoch: int, sequence: int, bandit: Bandit, set_aside: int, evidence: Evidence) -> Published:
-        encoder = encoder_of(bandit)
-        if isinstance(encoder, Hashing):  # the same one as long as the width is: it remembers what it has hashed
-            encoder = self._hashings.setdefault(bandit.dim, encoder)
-        return Published(epoch, sequence, bandit, encoder, set_aside, evidence)
+        return Published(epoch, sequence, bandit, encoder_of(bandit, self._hashings), set_aside, evidence)
 
     def refresh(self) -> None:
         """Go on with the configuration and the model that another process has kept, if they are newer."""
@@ -109,12 +106,13 @@ class Loop:
         """Choose an action. Nothing is kept yet: the decision holds only when the store has it."""
         configuration, model = self.configuration, self.published
         request, actions, excluded = question.request, question.actions, question.excluded
-        arms = arms_of(question, model.encoder)
-        if arms.shape[1] != model.bandit.dim:
+        width = width_of(question, model.encoder)
+        if width != model.bandit.dim:
             raise InvalidInput(
-                f"the loop takes {model.bandit.dim} features for each action; got {arms.shape[1]}. Send as many, or "
+                f"the loop takes {model.bandit.dim} features for each action; got {width:g}. Send as many, or "
                 "configure the loop for another width"
             )
+        arms = arms_of(question, model.encoder)
         allowed = allowed_indices(len(actions), excluded)
         event_id, slot = question.event_id, question.slot
         seed = seed_of(self.salt, event_id, slot)
@@ -252,7 +250,7 @@ class Loop:
         self._saved_through = model.sequence
 
     def configure(self, configuration: LoopConfig) -> None:
-        """Replace the configuration. Another policy or width begins with a new model."""
+        """Replace the configuration. Another policy or width, or sparse instead of dense, begins a new model."""
         self.reconfigure(lambda _: configuration)
 
     def reconfigure(self, change: Callable[[LoopConfig], LoopConfig]) -> LoopConfig:
@@ -271,7 +269,8 @@ class Loop:
     def _model_for(self, configuration: LoopConfig) -> Bandit | None:
         """A new model; None if the present one can go on."""
         bandit = self.published.bandit
-        if bandit.policy == configuration.policy_settings() and bandit.dim == configuration.width:
+        same = bandit.dim == configuration.width and bandit.sparse == configuration.is_sparse
+        if same and bandit.policy == configuration.policy_settings():
             return None
         check_exact(configuration)
         return fresh_model(configuration, bandit.features)
@@ -310,11 +309,9 @@ class Loop:
 
         def check_fit() -> Bandit:
             present = self.published.bandit
-            if bandit.policy != present.policy or bandit.dim != present.dim:
-                raise InvalidInput(
-                    f"the loop runs {present.policy!r} of width {present.dim}; the model is {bandit.policy!r} of width "
-                    f"{bandit.dim}. Configure the loop for it first"
-                )
+            same = bandit.dim == present.dim and bandit.sparse == present.sparse
+            if not same or bandit.policy != present.policy:
+                raise InvalidInput(f"the loop runs {present}; the model is {bandit}. Configure the loop for it first")
             return bandit
 
         self._replace(check_fit)

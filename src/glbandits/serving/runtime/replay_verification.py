@@ -144,8 +144,7 @@ class _Models:
 
     def encoder(self, model: Bandit) -> RequestEncoder:
         """What makes features of requests; it remembers what it has hashed."""
-        encoder = encoder_of(model)
-        return self._hashings.setdefault(model.dim, encoder) if isinstance(encoder, Hashing) else encoder
+        return encoder_of(model, self._hashings)
 
     def at(self, epoch: int, sequence: int) -> Bandit:
         """The model that had learned the decisions up to this one."""

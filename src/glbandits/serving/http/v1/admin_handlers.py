@@ -53,6 +53,7 @@ def status(site: Site, request: Request) -> schemas.Status:
         loop=loop.name,
         policy=configuration.policy,
         width=configuration.width,
+        sparse=model.bandit.sparse,
         mode=configuration.mode,
         model_version=model_version(model.epoch, model.sequence),
         learned_to=model.sequence,

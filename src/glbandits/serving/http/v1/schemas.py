@@ -237,6 +237,8 @@ class Status(Wire, frozen=True, kw_only=True):
     loop: str
     policy: str
     width: int
+    sparse: bool
+    """Whether the model is sparse."""
     mode: Mode
     model_version: str
     learned_to: int
