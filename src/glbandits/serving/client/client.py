@@ -100,7 +100,7 @@ class Client:
         only: Sequence[str] | None = None,
         excluded: Iterable[str] = (),
         baseline: str | None = None,
-        context: ArrayLike | None = None,
+        context: ArrayLike | dict[str, Any] | None = None,
         deferred: bool = False,
     ) -> CatalogueDecided:
         """Have an arm of the loop's catalogue chosen; `CatalogueDecided.id` is its id.
@@ -110,7 +110,7 @@ class Client:
             only: ids among which to choose; all without it.
             excluded: ids that must not be chosen.
             baseline: what you would show without a model; verdicts compare with it.
-            context: numbers, if the loop combines them with the features of the arms.
+            context: numbers or named fields, if the loop combines them with the features of the arms.
             deferred: whether it counts only once it is activated.
         """
         asked = CatalogueDecideRequest(
@@ -118,7 +118,7 @@ class Client:
             only=None if only is None else list(only),
             excluded=tuple(excluded),
             baseline=baseline,
-            context=None if context is None else np.asarray(context, dtype=np.float64).tolist(),
+            context=context if context is None or isinstance(context, dict) else np.asarray(context, float).tolist(),
             deferred=deferred,
         )
         return self._connection.ask("/catalogue/decide", CatalogueDecided, asked)

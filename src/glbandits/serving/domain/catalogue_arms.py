@@ -1,5 +1,7 @@
 """Arms of a stored catalogue, requests to choose one of them, and what the log has of such a decision."""
 
+from typing import Any
+
 import msgspec
 
 
@@ -48,7 +50,8 @@ class CatalogueQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """Ids that must not be chosen. Those that the catalogue does not have are ignored."""
     baseline: str | None = None
     """Id of the arm to show without a model. Modes other than Online need it."""
-    context: tuple[float, ...] | None = None
+    context: tuple[float, ...] | dict[str, Any] | None = None
+    """Numbers for arms of numbers, named fields for arms of named fields."""
 
 
 class CatalogueRecord(msgspec.Struct, frozen=True, kw_only=True):

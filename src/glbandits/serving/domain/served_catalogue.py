@@ -1,22 +1,20 @@
 """The arms of a catalogue in memory, and the draw of one of them. Nothing here reads a clock or a store."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from glbandits.bandit import Bandit, Catalogue, cross_features
+from glbandits.bandit.catalogue import Combine
 from glbandits.bandit.input_checks import check_usable
 from glbandits.errors import InvalidInput
-from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats, Ints
-from glbandits.serving.domain.action_selection import DENSE, JSON, arms_of, described_request, share_of
+from glbandits.serving.domain.action_selection import DENSE, JSON, share_of
+from glbandits.serving.domain.arm_features import context_size, described_arms, features_of_arms
 from glbandits.serving.domain.catalogue_arms import CatalogueArm, CatalogueQuestion, CatalogueRecord, NewArm
-from glbandits.serving.domain.events import DecisionRequest
-from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
-
-Arms: TypeAlias = Sequence[CatalogueArm] | Sequence[NewArm]
+from glbandits.serving.domain.request_map import RequestMap, encoder_of
 
 
 class UnknownArm(InvalidInput):
@@ -116,12 +114,25 @@ class ServedCatalogue:
         if new:
             features = features_of_arms(new, self._encoder)
             if self._catalogue is None:
-                combine = None if features.shape[1] == self._width else cross_features
-                self._catalogue = Catalogue([], np.empty((0, features.shape[1])), combine)
+                self._catalogue = Catalogue([], np.empty((0, features.shape[1])), self._combine(features.shape[1]))
             self._catalogue.add([arm.number for arm in new], features)
         for arm in new:
             if arm.encoding == DENSE:
                 self._arms[arm.number] = msgspec.structs.replace(arm, features=b"")
+
+    def _combine(self, dim: int) -> Combine | None:
+        """What makes the features that the model sees of those of arms and a context; None without contexts."""
+        if self.encoding == JSON:
+            return None if self._map_of_context is None else self._map_of_context.combine
+        return None if dim == self._width else cross_features
+
+    @property
+    def _map_of_context(self) -> RequestMap | None:
+        """The feature map, if it has columns of the context and the arms have named fields."""
+        encoder = self._encoder
+        if self.encoding == JSON and isinstance(encoder, RequestMap) and encoder.features.context.width:
+            return encoder
+        return None
 
     def has(self, arm: NewArm) -> bool:
         """Whether there is an arm with this id and these features."""
@@ -138,7 +149,7 @@ class ServedCatalogue:
         if self._bandit.sparse:
             raise InvalidInput("a catalogue needs a loop with dense features, and this one is sparse")
         dim, stays = features.shape[1], len(self) > len({arm.id for arm in arms}.intersection(self._numbers))
-        if dim != self._width and _context_size(dim, self._width) is None:
+        if arms[0].encoding == DENSE and context_size(dim, self._width) is None:
             raise InvalidInput(
                 f"an arm must have the {self._width} features that the loop takes, or p of them with p + q + p q = "
                 f"{self._width} for a context of q numbers; got {dim}"
@@ -160,10 +171,10 @@ class ServedCatalogue:
             raise InvalidInput(f"the arms of the catalogue cannot be used: {self._failure}. Replace or delete them")
         if catalogue is None:
             raise UnknownArm("the catalogue is empty; add arms to it first")
-        self._check_context(catalogue, question.context)
+        context = self._context(catalogue, question.context)
         allowed = self._allowed(catalogue, question)
         baseline = self._baseline(catalogue, question)
-        own = self._own_probabilities(bandit, catalogue, question)
+        own = self._own_probabilities(bandit, catalogue, question, context)
         drawn = self._drawn(own, allowed, exploration, share_of(seed))
         rows = [drawn] if baseline in (None, drawn) else [baseline, drawn]
         arms = [self._arms[catalogue.id_of(row)] for row in rows]  # type: ignore[index]
@@ -174,17 +185,21 @@ class ServedCatalogue:
             actions=tuple(arm.id for arm in arms),
             chosen=len(rows) - 1,
             probabilities=tuple(probabilities),
-            request=_request(arms, catalogue.combined(catalogue.features[rows], question.context)),
+            request=described_arms(arms, question.context)
+            if self.encoding == JSON
+            else catalogue.combined(catalogue.features[rows], context).tobytes(),
             encoding=arms[0].encoding,
         )
 
-    def _own_probabilities(self, bandit: Bandit, catalogue: Catalogue, question: CatalogueQuestion) -> Floats:
+    def _own_probabilities(
+        self, bandit: Bandit, catalogue: Catalogue, question: CatalogueQuestion, context: Floats | None
+    ) -> Floats:
         """The probability that the model gives each row."""
         bandit.share_catalogues(self._bandit)
         self._bandit = bandit
         only = None if question.only is None else [self._numbers[arm] for arm in question.only]
         excluded = [self._numbers[arm] for arm in question.excluded if arm in self._numbers]
-        own = bandit.exact_probabilities_from(catalogue, question.context, only=only, excluded=excluded)
+        own = bandit.exact_probabilities_from(catalogue, context, only=only, excluded=excluded)
         if own is None:
             raise InvalidInput(
                 f"{bandit.policy.name} has no exact probabilities of actions, which a service must log. Use optimist."
@@ -236,46 +251,22 @@ class ServedCatalogue:
             )
         return self._numbers[arm]
 
-    def _check_context(self, catalogue: Catalogue, context: tuple[float, ...] | None) -> None:
-        size = 0 if catalogue.dim == self._width else _context_size(catalogue.dim, self._width)
+    def _context(self, catalogue: Catalogue, context: tuple[float, ...] | dict[str, Any] | None) -> Floats | None:
+        """The context as the catalogue takes it. Raises InvalidInput if it does not fit the arms."""
+        if (encoder := self._map_of_context) is not None:
+            if not isinstance(context, dict):
+                named = ", ".join(encoder.features.context.kinds)
+                raise InvalidInput(f"context must be an object with the fields {named}; got {repr(context)[:60]}")
+            return encoder.context_features(context)
+        size = context_size(catalogue.dim, self._width) if self.encoding == DENSE else 0
         if size is None:
             raise InvalidInput(
                 f"the arms of the catalogue have {catalogue.dim} features, which do not fit the loop's {self._width}. "
                 "Replace the arms, or configure the loop for another width"
             )
-        if len(context or ()) != size:
+        if isinstance(context, dict) or len(context or ()) != size:
             raise InvalidInput(
                 f"the loop takes {self._width} features, and the arms of its catalogue have {catalogue.dim}, so "
-                f"context must have {size} numbers; got {len(context or ())}"
+                f"context must have {size} numbers; got {repr(context)[:60]}"
             )
-
-
-def features_of_arms(arms: Arms, encoder: RequestEncoder) -> Floats:
-    """The features of arms, (K, dim). Raises InvalidInput if they have different lengths, or unusable fields."""
-    if arms[0].encoding == DENSE:
-        if len({len(arm.features) for arm in arms}) > 1:
-            other = next(arm for arm in arms if len(arm.features) != len(arms[0].features))
-            raise InvalidInput(
-                f"all arms must have as many features; {arms[0].id!r} has {len(arms[0].features) // 8}, and "
-                f"{other.id!r} has {len(other.features) // 8}"
-            )
-        return np.frombuffer(b"".join(arm.features for arm in arms)).reshape(len(arms), -1)
-    ids, request = tuple(arm.id for arm in arms), _described(arms)
-    features = arms_of(DecisionRequest(event_id="", request=request, encoding=JSON, actions=ids), encoder)
-    if isinstance(features, SparseRows):
-        raise InvalidInput("a catalogue needs a loop with dense features, and this one is sparse")
-    return features
-
-
-def _described(arms: Arms) -> bytes:
-    return described_request([], [[msgspec.Raw(arm.features)] for arm in arms])
-
-
-def _request(arms: Sequence[CatalogueArm], features: Floats) -> bytes:
-    """The features of arms as a decision has them: those of fields as they were sent."""
-    return _described(arms) if arms[0].encoding == JSON else features.tobytes()
-
-
-def _context_size(dim: int, width: int) -> int | None:
-    """The size q of contexts for which `cross_features` has this width; None if there is none."""
-    return (width - dim) // (dim + 1) if width > dim and (width - dim) % (dim + 1) == 0 else None
+        return np.array(context) if size else None

@@ -35,7 +35,7 @@ async def decide(site: Site, request: Request) -> schemas.CatalogueDecided:
         only=None if sent.only is None else tuple(sent.only),
         excluded=sent.excluded,
         baseline=sent.baseline,
-        context=None if sent.context is None else tuple(sent.context),
+        context=tuple(sent.context) if isinstance(sent.context, list) else sent.context,
     )
     asked = CatalogueRequest(event_id=sent.event_id or new_event_id(), question=question, deferred=sent.deferred)
     decision, degraded = await site.service.decide_from_catalogue(request.loop_name, asked)

@@ -74,8 +74,9 @@ class CatalogueDecideRequest(Wire, frozen=True, kw_only=True):
     """Ids that must not be chosen. Those that the catalogue does not have are ignored."""
     baseline: Id | None = None
     """What you would show without a model. Verdicts compare with it; modes other than Online show it."""
-    context: list[float] | None = None
-    """q numbers, if the loop takes p + q + p q features and the arms have p: see `cross_features`."""
+    context: list[float] | dict[str, Any] | None = None
+    """q numbers, if the loop takes p + q + p q features and the arms have p: see `cross_features`. Named fields, if the
+    arms have named fields, and the model has a feature map with columns of the context."""
     deferred: bool = False
     """Whether the decision counts only once it is activated."""
 
