@@ -250,10 +250,19 @@ def test_rows_are_the_vectors_bit_for_bit(shared: Any, actions: list[Any], width
 def test_rows_have_the_same_bits_in_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     actions: list[Any]
     shared, actions = {"x": [0.1, 0.2, 0.3], "u": "v"}, [{"a": 0.7, "b": [1e9, 1e-9]}, {}, {"c": {"d": None}}]
-    compiled = [part.tobytes() for part in Hashing(7).rows(shared, actions)]
+    cases: list[tuple[int, Any, list[Any]]] = [(7, shared, actions), (2**24, {"x": [0.1] * 40}, [{"y": [0.3] * 40}])]
+    compiled = [[part.tobytes() for part in Hashing(width).rows(*case)] for width, *case in cases]
     monkeypatch.setattr(hashing_module, "entry_point", lambda recipe: SimpleNamespace(call=recipe().function))
     with np.errstate(over="ignore"):
-        assert [part.tobytes() for part in Hashing(7).rows(shared, actions)] == compiled
+        assert [[part.tobytes() for part in Hashing(width).rows(*case)] for width, *case in cases] == compiled
+
+
+@pytest.mark.parametrize("width", [1, 2, 1000, 2**11, 2**11 + 1, 2**22 + 5])
+def test_long_rows_are_the_vectors_bit_for_bit(width: int) -> None:
+    """More than 1000 terms are sorted digit by digit."""
+    shared, actions = {"x": [0.1 * i for i in range(50)]}, [{"y": [0.3 / (i + 1) for i in range(80)]}, {"z": 1}]
+    hashing = Hashing(width)
+    assert dense(hashing.rows(shared, actions), width).tobytes() == hashing.vectors(shared, actions).tobytes()
 
 
 def test_rows_do_not_depend_on_the_width_in_cost() -> None:

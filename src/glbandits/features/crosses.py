@@ -14,6 +14,8 @@ from glbandits.records import Floats, Ints
 Code = TypeVar("Code", np.uint64, NDArray[np.uint64])
 """A code, or an array of them: the functions below that take both serve compiled code and NumPy."""
 HALF, LOWEST = np.uint64(32), np.uint64(1)
+DIGIT, DIGIT_MASK = 11, 2**11 - 1
+"""Bits by which keys are sorted at a time."""
 
 
 @jittable
@@ -93,7 +95,7 @@ def cross_rows_recipe() -> Recipe:
                 for shared in range(shared_end):
                     pair, product = of_pair(code, codes[2 * shared]), value * values[2 * shared + 1]
                     count = put_term(keys, terms, count, pair, product, width)
-            used = add_terms(keys[:count], terms, indices, sums, used)
+            used = add_terms(sorted_keys(keys[:count], width), terms, indices, sums, used)
             indptr[action + 1] = used
             begin = end
 
@@ -112,9 +114,28 @@ def put_term(keys: Ints, terms: Floats, count: int, code: np.uint64, value: floa
 
 
 @jittable
+def sorted_keys(keys: Ints, width: int) -> Ints:
+    """The keys in order. Many are sorted digit by digit, in linear time: clients choose how many there are."""
+    if keys.shape[0] < 1000:
+        keys.sort()
+        return keys
+    source, target, shift = keys, np.empty_like(keys), 32
+    while (width - 1) >> (shift - 32) > 0:
+        starts = np.zeros((1 << DIGIT) + 1, dtype=np.int64)
+        for key in source:
+            starts[((key >> shift) & DIGIT_MASK) + 1] += 1
+        starts = np.cumsum(starts)
+        for key in source:
+            digit = (key >> shift) & DIGIT_MASK
+            target[starts[digit]] = key
+            starts[digit] += 1
+        source, target, shift = target, source, shift + DIGIT
+    return source
+
+
+@jittable
 def add_terms(keys: Ints, terms: Floats, indices: Ints, sums: Floats, used: int) -> int:
-    """Write the sum of the terms of each index after `used` others, sorted by index. Returns how many are used then."""
-    keys.sort()
+    """Write the sum of the terms of each index after `used` others. Returns how many are used then."""
     last = -1
     for key in keys:
         index = key >> 32

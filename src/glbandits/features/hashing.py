@@ -20,7 +20,8 @@ from glbandits.records import Floats, Ints
 DEEPEST = 2
 """Objects within objects: a namespace, and one more."""
 MOST_PRODUCTS = 1_000_000
-"""Of all actions of a decision: some 10 ms. Without a bound, a body of 256 kB could ask for a billion."""
+"""Of all actions of a decision: some 10 ms, and 50 ms as sparse rows. Without a bound, a body of 256 kB could ask for
+a billion."""
 MOST_TEXTS = 20_000
 """Texts whose features are kept at hand: some 10 MB, and 100 MB if somebody tries."""
 LONGEST_TEXT = 512

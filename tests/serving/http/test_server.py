@@ -109,6 +109,14 @@ def test_it_answers_both_apis(site: Running) -> None:
     assert site.ask("GET", "/metrics").body.startswith(b"# HELP glb_decisions_total")
 
 
+def test_it_serves_a_sparse_loop_and_goes_back(site: Running) -> None:
+    for width, sparse in ((2**24, True), (256, False)):
+        assert site.ask("PATCH", "/v1/configuration", {"width": width}).status == 200
+        assert site.ask("POST", "/personalizer/v1.0/rank", rank(f"wide {width}")).status == 201
+        status = site.ask("GET", "/v1/status").json
+        assert (status["width"], status["sparse"]) == (width, sparse)
+
+
 def test_a_body_above_the_limit_is_refused(site: Running) -> None:
     reply = site.ask("POST", "/v1/reward", {"eventId": "x", "value": 1.0, "key": "k" * 3000})
     assert (reply.status, reply.json["code"]) == (413, "PayloadSizeExceeded")
