@@ -177,7 +177,7 @@ class ServedCatalogue:
         own = self._own_probabilities(bandit, catalogue, question, context)
         drawn = self._drawn(own, allowed, exploration, share_of(seed))
         rows = [drawn] if baseline in (None, drawn) else [baseline, drawn]
-        arms = [self._arms[catalogue.id_of(row)] for row in rows]  # type: ignore[index]
+        arms = [self._arms[number] for number in self._row_numbers[rows].tolist()]
         mixed = (1.0 - exploration) * own[[*rows, int(own.argmax())]] + exploration / len(allowed)
         *probabilities, highest = mixed.tolist()
         return CatalogueChoice(
@@ -265,8 +265,9 @@ class ServedCatalogue:
                 "Replace the arms, or configure the loop for another width"
             )
         if isinstance(context, dict) or len(context or ()) != size:
+            got = "an object" if isinstance(context, dict) else len(context or ())
             raise InvalidInput(
                 f"the loop takes {self._width} features, and the arms of its catalogue have {catalogue.dim}, so "
-                f"context must have {size} numbers; got {repr(context)[:60]}"
+                f"context must have {size} numbers; got {got}"
             )
         return np.array(context) if size else None
