@@ -82,7 +82,7 @@ def test_a_loop_that_was_killed_at_its_birth_is_sound_and_can_be_born_again(
 ) -> None:
     store = SqliteStore(tmp_path / "events.sqlite")
     with monkeypatch.context() as patched:
-        patched.setattr("glbandits.serving.runtime.learning_loop.fresh_model", lambda _: sys.exit())
+        patched.setattr("glbandits.serving.runtime.loop_documents.fresh_model", lambda _: sys.exit())
         with pytest.raises(SystemExit):
             Loop("default", store, Clock())
     found = verify(store, "default")
