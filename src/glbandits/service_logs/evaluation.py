@@ -22,7 +22,7 @@ from glbandits.serving.http.personalizer.config_schemas import (
     PolicySource,
 )
 from glbandits.serving.http.personalizer.iso8601 import as_time
-from glbandits.serving.runtime.learning_loop import CONFIGURATION
+from glbandits.serving.runtime.loop_documents import CONFIGURATION
 from glbandits.serving.storage.event_store import EventStore
 
 if TYPE_CHECKING:

@@ -34,19 +34,20 @@ def export_loop(
 
     Those of the mode LoggingOnly are there only if they are asked for: inverse propensities learn nothing from them, as
     every action but the baseline has probability 0. They do show what the baseline earned, for a reward model.
+    Decisions from the catalogue are left out, because the log has not all of their arms: see `export_catalogue`.
     A reward beyond the limits, such as a sum of several, counts as the limit.
     """
     base = latest_base(store, loop)
     encoder = RequestHashing(Hashing()) if base is None else encoder_of(base)
 
     def features_of(decision: Decision) -> Arms | None:
-        fits = width_of(decision, encoder) == encoder.width
+        fits = decision.catalogue is None and width_of(decision, encoder) == encoder.width
         if not fits or decision.mode not in modes or not span[0] <= decision.timestamp < span[1]:
             return None
         return arms_of(decision, encoder)
 
     def limited(settled: SettledDecision) -> float | None:
-        reward = _earned(settled)
+        reward = earned(settled)
         return None if reward is None else min(max(reward, reward_limits[0]), reward_limits[1])
 
     return export_parquet(
@@ -60,6 +61,6 @@ def export_loop(
     )
 
 
-def _earned(settled: SettledDecision) -> float | None:
+def earned(settled: SettledDecision) -> float | None:
     """What a decision earned, by the rules of learning, though a mode does not learn it."""
     return reward_of(replace(settled, decision=replace(settled.decision, mode=Mode.ONLINE)))

@@ -34,7 +34,7 @@ from glbandits.serving.domain.optimisation import (
     check_optimisable,
 )
 from glbandits.serving.domain.request_map import encoder_of
-from glbandits.serving.runtime.learning_loop import CONFIGURATION
+from glbandits.serving.runtime.loop_documents import CONFIGURATION
 from glbandits.serving.runtime.loop_statistics import END_OF_TIME
 from glbandits.serving.runtime.relearning import latest_base, relearn
 from glbandits.serving.storage.event_store import EventStore

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -56,6 +56,21 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """The number of features that exist, if the rows are sparse."""
 
 
+class ExportedRow(Protocol):
+    """A row of any export."""
+
+    @property
+    def sequence(self) -> int:
+        """Of the decision."""
+
+    @property
+    def features(self) -> Arms:
+        """The numbers of the row that take the most room."""
+
+
+Row = TypeVar("Row", bound=ExportedRow)
+
+
 class _Row(NamedTuple):
     sequence: int
     event_id: str
@@ -93,6 +108,28 @@ def export_parquet(
     the place of `features`: `feature_counts` has the number of features of each action, `feature_indices` and
     `feature_values` those of all its actions, one action after the other. `open_export` reads both forms.
     """
+    return write_export(
+        store,
+        loop,
+        folder,
+        now=now,
+        make_rows=lambda decisions: _rows(decisions, features_of, reward_of),
+        frame_of=_frame,
+        sparse_width=sparse_width,
+    )
+
+
+def write_export(
+    store: EventStore,
+    loop: str,
+    folder: str | PathLike[str],
+    *,
+    now: int,
+    make_rows: Callable[[Iterable[SettledDecision]], Iterator[Row]],
+    frame_of: Callable[[list[Row]], "pl.DataFrame"],
+    sparse_width: int | None = None,
+) -> Manifest:
+    """Write rows of the decisions whose wait was over at `now` to files in a new or empty folder."""
     try:
         import polars  # noqa: F401
     except ModuleNotFoundError:
@@ -104,8 +141,8 @@ def export_parquet(
         raise InvalidInput(f"an export must go to a new or empty folder; {target} is none")
     target.mkdir(parents=True, exist_ok=True)
     seen = _Seen()
-    rows = _rows(seen.watch(_all_settled(store, loop, now)), features_of, reward_of)
-    files = [_write_rows(target, part) for part in _parts(rows)]
+    rows = make_rows(seen.watch(_all_settled(store, loop, now)))
+    files = [_write_rows(target, part[0].sequence, len(part), frame_of(part)) for part in _parts(rows)]
     written = sum(file.rows for file in files)
     manifest = Manifest(
         loop=loop,
@@ -157,9 +194,9 @@ def _rows(decisions: Iterable[SettledDecision], features_of: FeaturesOf, reward_
         yield _row(each, features, reward)
 
 
-def _parts(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """The rows of one file, and the next."""
-    part: list[_Row] = []
+    part: list[Row] = []
     size = 0
     for row in rows:
         part.append(row)
@@ -199,11 +236,10 @@ def _probabilities(decision: Decision) -> Floats:
     return np.array([float(index == decision.shown) for index in range(len(decision.actions))])
 
 
-def _write_rows(folder: Path, rows: list[_Row]) -> ExportedFile:
-    frame = _frame(rows)
-    path = folder / f"decisions-{rows[0].sequence:015d}.parquet"
+def _write_rows(folder: Path, first: int, rows: int, frame: "pl.DataFrame") -> ExportedFile:
+    path = folder / f"decisions-{first:015d}.parquet"
     digest = _put_in_place(path, lambda beside: frame.write_parquet(beside, compression="zstd"))
-    return ExportedFile(path.name, len(rows), digest)
+    return ExportedFile(path.name, rows, digest)
 
 
 def _frame(rows: list[_Row]) -> "pl.DataFrame":

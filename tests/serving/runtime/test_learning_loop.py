@@ -25,7 +25,8 @@ from glbandits.serving.domain.events import (
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.request_map import RequestEncoder
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, aggregate, learn
-from glbandits.serving.runtime.learning_loop import BASE, Loop
+from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.loop_documents import BASE
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.storage import sqlite_log
 from glbandits.serving.storage.sqlite_store import SqliteStore
@@ -81,7 +82,7 @@ def test_a_loop_that_was_killed_at_its_birth_is_sound_and_can_be_born_again(
 ) -> None:
     store = SqliteStore(tmp_path / "events.sqlite")
     with monkeypatch.context() as patched:
-        patched.setattr("glbandits.serving.runtime.learning_loop.fresh_model", lambda _: sys.exit())
+        patched.setattr("glbandits.serving.runtime.loop_documents.fresh_model", lambda _: sys.exit())
         with pytest.raises(SystemExit):
             Loop("default", store, Clock())
     found = verify(store, "default")

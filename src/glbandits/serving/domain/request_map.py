@@ -6,7 +6,11 @@ from typing import Any, TypeAlias
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import FeatureMap, Hashing
+from glbandits.features.column_group import ColumnGroup
+from glbandits.features.feature_map_checks import check_fields
+from glbandits.features.tables import table_columns
 from glbandits.maths.sparse_rows import as_sparse_rows
+from glbandits.records import Floats
 from glbandits.serving.domain.arm_rows import Arms
 
 
@@ -28,6 +32,35 @@ class RequestMap:
         ]
         features = self.features.transform(rows, sparse=self.sparse)
         return as_sparse_rows(features, self.width) if self.sparse else features
+
+    def arm_features(self, actions: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> Floats:
+        """The features of the columns of arms alone, as `combine` takes them. Raises InvalidInput as `arms` does."""
+        if self.features.own.width:
+            raise InvalidInput(
+                f"the feature map has columns that belong to one row and one arm ({', '.join(self.features.own.kinds)})"
+                ", which a stored arm cannot have"
+            )
+        block = self.features.per_arm_block
+        named = zip(actions, ids, strict=True)
+        return self._encoded(
+            self.features.arm, [{**({} if block is None else {block: name}), **a} for a, name in named]
+        )
+
+    def context_features(self, context: Mapping[str, Any]) -> Floats:
+        """The features of the columns of the context. Raises InvalidInput if a field is missing or cannot be used."""
+        features: Floats = self._encoded(self.features.context, [context])[0]
+        return features
+
+    def combine(self, arms: Floats, context: Floats) -> Floats:
+        """The features that the model sees, from `arm_features` and `context_features`."""
+        return self.features.combination.combine(arms, context, None)
+
+    def _encoded(self, group: ColumnGroup, rows: list[Any]) -> Floats:
+        columns, kinds = table_columns(rows, group.kinds), self.features.kinds
+        for index, row in enumerate(rows):
+            check_fields([name for name in group.kinds if "." not in name and name not in row], row, kinds, index)
+        check_fields([name for name in group.kinds if name not in columns], columns, kinds, None)
+        return group.encode(columns, len(rows))
 
 
 class RequestHashing:

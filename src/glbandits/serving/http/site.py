@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import threading
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Protocol
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.action_selection import allowed_indices, decide
 from glbandits.serving.domain.arm_rows import row_of
+from glbandits.serving.domain.catalogue_arms import CatalogueQuestion
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import FirstModel, arms_of_zeros
@@ -142,3 +143,5 @@ def warm_up(service: Service) -> None:
         arms = arms_of_zeros(bandit, 2)
         decide(bandit, arms, allowed_indices(2, ()), loop.configuration.exploration, seed=0)
         bandit.copy().learn(row_of(arms, 0), 0.0)
+        with suppress(InvalidInput):  # an empty catalogue, or one that needs a context
+            loop.catalogue.draw(bandit, CatalogueQuestion(), 0.0, seed=0)
