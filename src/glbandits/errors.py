@@ -28,10 +28,10 @@ class ModelFileError(GlbanditsError, ValueError):
     """A file that does not hold a model this version can continue."""
 
 
-def look_up(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
+def lookup(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
     """The entry of this name; an error that names the nearest ones if there is none.
 
-    >>> look_up("policy", "SGD-st", {"sgd-ts": 1, "uniform": 2})
+    >>> lookup("policy", "SGD-st", {"sgd-ts": 1, "uniform": 2})
     Traceback (most recent call last):
     glbandits.errors.UnknownName: unknown policy 'SGD-st'; did you mean 'sgd-ts'? Known: sgd-ts, uniform
     """
@@ -42,7 +42,7 @@ def look_up(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
     raise UnknownName(f"unknown {kind} {name!r}{hint} Known: {', '.join(sorted(table))}")
 
 
-def number(
+def check_float(
     name: str,
     value: Any,
     *,
@@ -66,7 +66,7 @@ def number(
     return checked
 
 
-def whole(name: str, value: Any, *, at_least: int, at_most: int = 2**62) -> int:
+def check_int(name: str, value: Any, *, at_least: int, at_most: int = 2**62) -> int:
     """The value as an int; an error if it is not a whole number in its range."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not (is_whole and at_least <= value <= at_most):

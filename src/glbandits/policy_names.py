@@ -4,7 +4,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from glbandits.errors import InvalidInput, UnknownName, look_up
+from glbandits.errors import InvalidInput, UnknownName, lookup
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy
 
@@ -16,7 +16,7 @@ def find_policy(name: str) -> type[Policy]:
     """
     module_name, colon, class_name = str(name).partition(":")
     if not colon:
-        return look_up("policy", name, POLICIES)
+        return lookup("policy", name, POLICIES)
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:

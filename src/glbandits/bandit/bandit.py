@@ -17,7 +17,7 @@ from glbandits.bandit.input_checks import as_floats, checked_reward
 from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
 from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.rows import Rows, dim_of, encoded_row, encoded_rows
-from glbandits.errors import LARGEST, InvalidInput, whole
+from glbandits.errors import LARGEST, InvalidInput, check_int
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
@@ -73,7 +73,7 @@ class Bandit:
         dim = dim_of(dim, feature_map)
         form = sparse_form(check_is_policy(policy), dim) if sparse else policy
         check_policy(form, dim)
-        seed = secrets.randbits(62) if seed is None else whole("seed", seed, at_least=0)
+        seed = secrets.randbits(62) if seed is None else check_int("seed", seed, at_least=0)
         self._set(ParsedModel(policy, form, dim, form.init(dim), generator(seed), feature_map))
 
     def _set(self, model: ParsedModel) -> None:
@@ -175,7 +175,7 @@ class Bandit:
         picked gets 1 / (K (draws + 1)).
         """
         checked = self._arms(arms)
-        draws = whole("draws", draws, at_least=1)
+        draws = check_int("draws", draws, at_least=1)
         exact = self._exact_probabilities(checked)
         return self._estimated_probabilities(checked, draws) if exact is None else exact
 
@@ -233,7 +233,7 @@ class Bandit:
             return exact
         allowed, decisions = allowed_rows(catalogue, only, excluded), self._decisions(catalogue)
         arms, probabilities = decisions.arms(allowed, context), np.zeros(len(catalogue))
-        draws = whole("draws", draws, at_least=1)
+        draws = check_int("draws", draws, at_least=1)
         probabilities[... if allowed is None else allowed] = self._estimated_probabilities(arms, draws)
         return probabilities
 

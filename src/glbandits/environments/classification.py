@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.environments.synthetic import PIECE, ROUND_OVERHEAD
-from glbandits.errors import LARGEST, InvalidInput, look_up
+from glbandits.errors import LARGEST, InvalidInput, lookup
 from glbandits.records import Floats, Ints, Rounds
 
 BUNDLED = {"iris": "load_iris", "wine": "load_wine", "breast-cancer": "load_breast_cancer", "digits": "load_digits"}
@@ -49,7 +49,7 @@ class ClassificationTable:
     @classmethod
     def bundled(cls, name: str) -> "ClassificationTable":
         """A table that comes with scikit-learn: "iris", "wine", "breast-cancer" or "digits"."""
-        loader = look_up("table", name, BUNDLED)
+        loader = lookup("table", name, BUNDLED)
         try:
             from sklearn import datasets
         except ModuleNotFoundError:

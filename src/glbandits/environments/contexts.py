@@ -9,7 +9,7 @@ import numpy as np
 
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.environments.synthetic import NOISE, PIECE, ROUND_OVERHEAD, THETA, expected_rewards, natural_noise
-from glbandits.errors import InvalidInput, number
+from glbandits.errors import InvalidInput, check_float
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats, Rounds
 
@@ -43,7 +43,7 @@ class Contexts:
                 f"a sample of contexts must be finite numbers (rounds, arms, dim); got shape {sample.shape}"
             )
         object.__setattr__(self, "sample", sample)
-        number("theta_norm", self.theta_norm, above=0)
+        check_float("theta_norm", self.theta_norm, above=0)
         find_link(self.link)
 
     @property

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.environments.synthetic import PIECE, ROUND_OVERHEAD
-from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.records import Floats, Ints, Rounds
 
 Shorts: TypeAlias = NDArray[np.int16]
@@ -74,8 +74,8 @@ class ForestCover:
     clusters: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        whole("scenario", self.scenario, at_least=1, at_most=2)
-        look_up("version", self.version, VERSIONS)
+        check_int("scenario", self.scenario, at_least=1, at_most=2)
+        lookup("version", self.version, VERSIONS)
         if self.data is None and self.clusters is not None:
             raise InvalidInput(f"clusters needs data, the file whose lines it labels; got {self.clusters!r} alone")
         for name in ("data", "clusters"):

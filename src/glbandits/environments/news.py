@@ -14,7 +14,7 @@ import numpy as np
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.environments.r6a import check_files, is_simulated, read_events
 from glbandits.environments.r6a_events import DIM, Events, ReadCounts
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.records import Floats, Ints, Rounds
 
 PIECE = 2**19
@@ -86,7 +86,7 @@ class News:
         """The first rounds, in pieces of at most 4 MB of features."""
         table = self._table()
         there = len(table.timestamps)
-        if whole("horizon", horizon, at_least=1) > there:
+        if check_int("horizon", horizon, at_least=1) > there:
             raise InvalidInput(f"horizon must be at most {there}, the number of rounds in these files; got {horizon}")
         return _pieces(table, horizon, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))))
 

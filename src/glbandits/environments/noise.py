@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.errors import number
+from glbandits.errors import check_float
 from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
@@ -71,7 +71,7 @@ def _poisson_reward(expected: float, noise: float) -> float:
 
 def gaussian(deviation: float = 0.5) -> Noise:
     """Normal rewards with this standard deviation."""
-    deviation = number("deviation", deviation, at_least=0)
+    deviation = check_float("deviation", deviation, at_least=0)
     return Noise(
         name="gaussian",
         draw=lambda rng, rounds: rng.normal(0.0, deviation, rounds),

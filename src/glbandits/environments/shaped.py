@@ -19,7 +19,7 @@ from glbandits.environments.synthetic import (
     expected_rewards,
     noise_of,
 )
-from glbandits.errors import InvalidInput, look_up, number, whole
+from glbandits.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.maths.links import LINKS, Link, find_link
 from glbandits.records import Floats, Rounds
 
@@ -82,17 +82,17 @@ class Shaped:
     feature_scale: float = 1.0
 
     def __post_init__(self) -> None:
-        whole("arms", self.arms, at_least=1)
-        look_up("features", self.features, dict.fromkeys((UNIFORM, HEAVY_TAILED, CORRELATED)))
-        number("feature_scale", self.feature_scale, above=0)
+        check_int("arms", self.arms, at_least=1)
+        lookup("features", self.features, dict.fromkeys((UNIFORM, HEAVY_TAILED, CORRELATED)))
+        check_float("feature_scale", self.feature_scale, above=0)
         if self.theta_norm is not None:
-            number("theta_norm", self.theta_norm, above=0)
+            check_float("theta_norm", self.theta_norm, above=0)
         if self.intercept is not None:
-            number("intercept", self.intercept)
+            check_float("intercept", self.intercept)
         if self.misspecified is not None:
-            look_up("misspecified", self.misspecified, dict.fromkeys((STEP, INTERACTION)))
+            lookup("misspecified", self.misspecified, dict.fromkeys((STEP, INTERACTION)))
         fewest = 2 if self.misspecified == INTERACTION else 1
-        whole("dim", self.dim, at_least=fewest + (self.intercept is not None))
+        check_int("dim", self.dim, at_least=fewest + (self.intercept is not None))
         self._check_means()
 
     @property

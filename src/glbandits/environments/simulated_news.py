@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from glbandits.environments.r6a import SIMULATED, is_simulated
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.records import Floats
 
 NAME = "ydata-fp-td-clicks-v1_0.200905{:02d}.gz"
@@ -57,9 +57,9 @@ def write_simulated_news(
         events_per_day: spread evenly over the 288 timestamps of a day. The real files have 4.6 million.
         seed: of all that is random.
     """
-    days = whole("days", days, at_least=1, at_most=31)
-    events_per_day = whole("events_per_day", events_per_day, at_least=TIMESTAMPS)
-    seed = whole("seed", seed, at_least=0)
+    days = check_int("days", days, at_least=1, at_most=31)
+    events_per_day = check_int("events_per_day", events_per_day, at_least=TIMESTAMPS)
+    seed = check_int("seed", seed, at_least=0)
     folder = Path(folder)
     paths = tuple(folder / NAME.format(day + 1) for day in range(days))
     for path in paths:

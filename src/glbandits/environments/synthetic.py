@@ -9,7 +9,7 @@ from numba import types
 
 from glbandits.compilation import Recipe, entry_point
 from glbandits.environments.noise import NOISES, Noise
-from glbandits.errors import InvalidInput, look_up, number, whole
+from glbandits.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.vectors import dot
 from glbandits.numba_support import READ_CUBE, READ_VECTOR
@@ -53,13 +53,13 @@ class Synthetic:
     rewards: str | Noise = "natural"
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, at_least=1)
-        whole("arms", self.arms, at_least=1)
+        check_int("dim", self.dim, at_least=1)
+        check_int("arms", self.arms, at_least=1)
         if self.fewest_arms is not None:
-            whole("fewest_arms", self.fewest_arms, at_least=1)
+            check_int("fewest_arms", self.fewest_arms, at_least=1)
             if self.fewest_arms > self.arms:
                 raise InvalidInput(f"fewest_arms must be at most arms = {self.arms}; got {self.fewest_arms}")
-        largest = 1.0 if self.theta_norm is None else number("theta_norm", self.theta_norm, above=0)
+        largest = 1.0 if self.theta_norm is None else check_float("theta_norm", self.theta_norm, above=0)
         link, noise = find_link(self.link), self.noise
         low, high = link.mean(-largest), link.mean(largest)
         if not (noise.lowest_mean <= low and high <= noise.highest_mean):
@@ -111,7 +111,7 @@ def noise_of(rewards: str | Noise, link: Link) -> Noise:
     """The noise that a problem's `rewards` names: itself, one of the built-in ones, or the natural one for the link."""
     if isinstance(rewards, Noise):
         return rewards
-    return look_up("rewards", rewards, {"natural": NOISES[natural_noise(link)], **NOISES})
+    return lookup("rewards", rewards, {"natural": NOISES[natural_noise(link)], **NOISES})
 
 
 def natural_noise(link: Link) -> str:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from glbandits.compilation import entry_point
-from glbandits.errors import InvalidInput, look_up, number, whole
+from glbandits.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.arm_features import FixedArms
 from glbandits.evaluation.learning_curve import Learn, LearningCurve, WeightedSums
 from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData, chosen_features
@@ -42,10 +42,10 @@ class Rules:
     points: int = 1
 
     def __post_init__(self) -> None:
-        look_up("way to learn", self.learn, dict.fromkeys(("matched", "all")))
-        whole("points", self.points, at_least=1)
+        lookup("way to learn", self.learn, dict.fromkeys(("matched", "all")))
+        check_int("points", self.points, at_least=1)
         if self.least_propensity is not None:
-            number("least_propensity", self.least_propensity, above=0, at_most=1)
+            check_float("least_propensity", self.least_propensity, above=0, at_most=1)
             if self.learn == "all":
                 raise InvalidInput('least_propensity belongs to learn="matched"; learn="all" leaves no row out')
         if self.exact and self.learn == "matched":
@@ -84,7 +84,7 @@ def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
     """The smallest propensity of a log that all of these policies can learn from, and the number of its rows."""
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or another Log; got {type(log).__name__}")
-    whole("the number of features of the log", log.dim, at_least=1)
+    check_int("the number of features of the log", log.dim, at_least=1)
     for policy in policies:
         check_policy(policy, log.dim)
     learners = {find_link(policy.link): policy.name for policy in policies}

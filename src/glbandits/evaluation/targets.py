@@ -10,7 +10,7 @@ from numba import types
 from glbandits.bandit import Bandit
 from glbandits.bandit.entries import policy_recipe
 from glbandits.compilation import Recipe, entry_point
-from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.evaluation.arm_features import FixedArms, checked
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.features import FeatureMap, Features
@@ -52,7 +52,7 @@ class AlwaysTarget:
     arm: int
 
     def __post_init__(self) -> None:
-        set_validated(self, arm=whole("arm", self.arm, at_least=0))
+        set_validated(self, arm=check_int("arm", self.arm, at_least=0))
 
     def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: D102
         short = block.arms.counts <= self.arm
@@ -104,7 +104,7 @@ class FrozenTarget:
         policy = bandit.policy
         self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
         self._features = bandit.features
-        self._rng = generator(whole("seed", seed, at_least=0))
+        self._rng = generator(check_int("seed", seed, at_least=0))
         self._fill = entry_point(frozen_recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
 
     def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
@@ -159,7 +159,7 @@ def as_target(target: AnyTarget, arm_names: tuple[str, ...] | None = None) -> Ta
         return target
     if isinstance(target, str):
         names = {"uniform": -1} | {name: place for place, name in enumerate(arm_names or ())}
-        place = look_up("target", target, names)
+        place = lookup("target", target, names)
         return UniformTarget() if place < 0 else AlwaysTarget(place)
     if isinstance(target, np.ndarray | list):
         return GivenTarget(np.asarray(target))

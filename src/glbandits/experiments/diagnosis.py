@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from glbandits.environments.contexts import Contexts
-from glbandits.errors import InvalidInput, number, whole
+from glbandits.errors import InvalidInput, check_float, check_int
 from glbandits.experiments.context_files import real_numbers
 from glbandits.maths.links import Link, find_link, slope_range
 from glbandits.policies import SgdTs, Uniform
@@ -182,8 +182,8 @@ def diagnose(
         seeds: runs that are measured.
         seed: of the search for the worst theta.
     """
-    horizon, seeds = whole("horizon", horizon, at_least=5), whole("seeds", seeds, at_least=2)
-    theta_norm = number("theta_norm", theta_norm, above=0)
+    horizon, seeds = check_int("horizon", horizon, at_least=5), check_int("seeds", seeds, at_least=2)
+    theta_norm = check_float("theta_norm", theta_norm, above=0)
     raw = Contexts(sample=real_numbers("a sample of contexts", sample))
     scaled, largest_norm = scale_to_norm_1(raw.sample)
     diversity = estimate_diversity(scaled, np.random.default_rng(seed))

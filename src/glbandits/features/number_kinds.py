@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from glbandits.errors import LARGEST, look_up, number, whole
+from glbandits.errors import LARGEST, check_float, check_int, lookup
 from glbandits.features.column_kind import MISSING, MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
 from glbandits.records import Floats, set_validated
 
@@ -52,9 +52,9 @@ class Number(ColumnKind):
     """Whether text such as "12%" or "1,234" is read as a number."""
 
     def __post_init__(self) -> None:
-        scale = number("scale", self.scale, above=0)
-        set_validated(self, mean=number("mean", self.mean), scale=scale, from_text=bool(self.from_text))
-        set_validated(self, missing=look_up("way to treat missing values", self.missing, MISSING))
+        scale = check_float("scale", self.scale, above=0)
+        set_validated(self, mean=check_float("mean", self.mean), scale=scale, from_text=bool(self.from_text))
+        set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
 
     @property
     def width(self) -> int:  # noqa: D102
@@ -132,7 +132,7 @@ class Boolean(ColumnKind):
     """A missing value counts as false; with "indicator", a second feature says that it is missing."""
 
     def __post_init__(self) -> None:
-        set_validated(self, missing=look_up("way to treat missing values", self.missing, MISSING))
+        set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
 
     @property
     def width(self) -> int:  # noqa: D102
@@ -181,7 +181,7 @@ class Vector(ColumnKind):
     size: int
 
     def __post_init__(self) -> None:
-        set_validated(self, size=whole("size", self.size, at_least=0, at_most=2**24))
+        set_validated(self, size=check_int("size", self.size, at_least=0, at_most=2**24))
 
     @property
     def width(self) -> int:  # noqa: D102
@@ -229,8 +229,8 @@ class Date(ColumnKind):
     missing: Missing = "indicator"
 
     def __post_init__(self) -> None:
-        set_validated(self, centre=number("centre", self.centre), hours=bool(self.hours))
-        set_validated(self, missing=look_up("way to treat missing values", self.missing, MISSING))
+        set_validated(self, centre=check_float("centre", self.centre), hours=bool(self.hours))
+        set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
 
     @property
     def width(self) -> int:  # noqa: D102

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from glbandits.errors import GlbanditsError, InvalidInput, whole
+from glbandits.errors import GlbanditsError, InvalidInput, check_int
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.numba_support import check_reachable
@@ -47,7 +47,7 @@ def check_policy(policy: object, dim: int) -> None:
     problem, uncompiled.
     """
     policy = check_is_policy(policy)
-    whole("dim", dim, at_least=1)
+    check_int("dim", dim, at_least=1)
     kind = policy.implementation(dim)
     if kind.__module__.split(".")[0] == __name__.split(".")[0]:
         return

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, Unio
 import numpy as np
 
 from glbandits.code_digest import digest_of_code
-from glbandits.errors import LARGEST, InvalidInput, look_up, number, whole
+from glbandits.errors import LARGEST, InvalidInput, check_float, check_int, lookup
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats, set_validated
 
@@ -70,16 +70,16 @@ class Setting(NamedTuple):
             find_link(value)
             return value
         if self.kind is str:
-            look_up(self.name, value, dict.fromkeys(self.choices))
+            lookup(self.name, value, dict.fromkeys(self.choices))
             return value
         if self.kind is int:
             least = max(
                 self.bounds.at_least, math.floor(self.bounds.above) + 1 if self.bounds.above > -1e18 else -(2**62)
             )
-            return whole(self.name, value, at_least=int(least), at_most=int(min(self.bounds.at_most, 2**62)))
+            return check_int(self.name, value, at_least=int(least), at_most=int(min(self.bounds.at_most, 2**62)))
         if self.kind is float:
             above, at_least, at_most = self.bounds.above, self.bounds.at_least, self.bounds.at_most
-            return number(self.name, value, above=above, at_least=at_least, at_most=at_most, words=self.choices)
+            return check_float(self.name, value, above=above, at_least=at_least, at_most=at_most, words=self.choices)
         if not isinstance(value, self.kind):
             raise InvalidInput(f"{self.name} must be {self.kind.__name__}(...); got {value!r}")
         return value

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from glbandits.errors import InvalidInput, number, whole
+from glbandits.errors import InvalidInput, check_float, check_int
 from glbandits.numba_support import jittable
 from glbandits.policy import Bounds, NonNegative, Policy, Positive, PositiveInt, derived
 from glbandits.policy_bases.warm_up import warm_up_length
@@ -52,8 +52,9 @@ class TheoryConstants:
 
     def __post_init__(self) -> None:
         for name in ("noise", "c1", "c3", "sigma_0", "lambda_f", "universal_1", "universal_2"):
-            set_validated(self, **{name: number(name, getattr(self, name), above=0)})
-        set_validated(self, horizon=whole("horizon", self.horizon, at_least=5))  # the proof divides by 1/16.5 - 1/T^2
+            set_validated(self, **{name: check_float(name, getattr(self, name), above=0)})
+        # The proof divides by 1/16.5 - 1/T^2.
+        set_validated(self, horizon=check_int("horizon", self.horizon, at_least=5))
         if self.c3 > self.c1:
             raise InvalidInput(
                 f"c3 is the least slope over more scores than c1, so at most c1; got {self.c3} > {self.c1}"
@@ -98,9 +99,9 @@ class TheoryConstants:
         >>> f"{constants.regret_bound(dim=6, arms=100, lipschitz=0.25):.3g}"
         '2.43e+12'
         """
-        whole("dim", dim, at_least=1)
-        whole("arms", arms, at_least=1)
-        number("lipschitz", lipschitz, above=0)
+        check_int("dim", dim, at_least=1)
+        check_int("arms", arms, at_least=1)
+        check_float("lipschitz", lipschitz, above=0)
         T, tau, alpha = self.horizon, self.block_length(dim), self.alpha(dim)
         if tau > T:
             return float(T)

@@ -20,7 +20,7 @@ from glbandits.compilation import Recipe, entry_point
 from glbandits.environments import Events, ReadCounts, is_simulated, read_events
 from glbandits.environments.r6a import check_files
 from glbandits.environments.r6a_events import DIM
-from glbandits.errors import whole
+from glbandits.errors import check_int
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.maths.running_sums import RunningSums
@@ -100,8 +100,8 @@ def replay(
     link = find_link(policy.link)
     link.check_reward(0.0)
     link.check_reward(1.0)
-    seed, points = whole("seed", seed, at_least=0), whole("points", points, at_least=1)
-    left = whole("limit", limit, at_least=1) if limit is not None else None
+    seed, points = check_int("seed", seed, at_least=0), check_int("points", points, at_least=1)
+    left = check_int("limit", limit, at_least=1) if limit is not None else None
     paths = check_files(files)
     play = entry_point(replay_recipe, policy.implementation(DIM), link).compiled()
     state, settings, rng = policy.init(DIM), policy.packed_settings(DIM), generator(seed)

@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from glbandits.environments import Environment
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
 from glbandits.policy import Policy
@@ -106,7 +106,7 @@ def simulate(
     >>> result.regret.shape, result.choices.shape
     ((4, 500), (4, 500))
     """
-    if whole("jobs", jobs, at_least=-1) == 0:
+    if check_int("jobs", jobs, at_least=-1) == 0:
         raise InvalidInput("jobs must be a number of runs at once, or -1 for one per core; got 0")
     chosen = seed_list(seeds)
     prepare([policy], environment, compiled=compiled)  # compile once, before the runs
@@ -139,7 +139,7 @@ def simulate(
 
 def recorded_rounds(horizon: int, points: int) -> Ints:
     """So many rounds, evenly spread, the last of them the horizon."""
-    horizon, points = whole("horizon", horizon, at_least=1), whole("points", points, at_least=1)
+    horizon, points = check_int("horizon", horizon, at_least=1), check_int("points", points, at_least=1)
     first = 1 if points > 1 else horizon
     return np.unique(np.linspace(first, horizon, min(points, horizon)).round().astype(np.int64))
 
