@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 Entry = TypeVar("Entry")
 
-LARGEST = 1e50
+MAX_ABS = 1e50
 """The largest number that is taken as a setting, a feature or a reward: squares of sums of such still fit a float."""
 
 
@@ -48,7 +48,7 @@ def check_float(
     *,
     above: float = -math.inf,
     at_least: float = -math.inf,
-    at_most: float = LARGEST,
+    at_most: float = MAX_ABS,
     words: tuple[str, ...] = (),
 ) -> float:
     """The value as a float; an error if it is not a finite number in its range. The error also lists `words`."""
@@ -59,7 +59,7 @@ def check_float(
     if not (above < checked and at_least <= checked <= at_most):
         wanted = [f"above {above:g}"] if above > -math.inf else []
         wanted += [f"at least {at_least:g}"] if at_least > -math.inf else []
-        wanted += [f"at most {at_most:g}"] if at_most < LARGEST or checked > at_most else []
+        wanted += [f"at most {at_most:g}"] if at_most < MAX_ABS or checked > at_most else []
         bounds = f" {' and '.join(wanted)}" if wanted else ""
         bounds += "".join(f", or {word!r}" for word in words)
         raise InvalidInput(f"{name} must be a finite number{bounds}; got {repr(value)[:40]}")

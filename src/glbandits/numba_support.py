@@ -202,15 +202,15 @@ def compile_cached(
         raise InvalidInput(f"{_sentence(str(error), name)}\n\nNumba says:\n{error}") from None
 
 
-MESSAGE = "glbandits: "
+MARKER = "glbandits: "
 """Marks our own sentences inside Numba's texts."""
 
 
 def _sentence(text: str, name: str) -> str:
     """One sentence for a failed compilation: our own if Numba's text holds one, else what it complains about."""
     for line in text.splitlines():
-        if MESSAGE in line:
-            return line[line.index(MESSAGE) + len(MESSAGE) :]
+        if MARKER in line:
+            return line[line.index(MARKER) + len(MARKER) :]
     for marker in ("Use of unsupported NumPy function", "Unknown attribute", "Untyped global name", "is not supported"):
         for line in text.splitlines():
             if marker in line:

@@ -48,7 +48,7 @@ def test_rewards_are_right_or_wrong_whatever_the_noise() -> None:
 
 def test_how_the_rounds_are_cut_does_not_change_them(monkeypatch: pytest.MonkeyPatch) -> None:
     uncut = whole(SMALL, 100, seed=4)
-    monkeypatch.setattr(module, "PIECE", 500)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 500)
     cut = whole(SMALL, 130, seed=4)
     for name in ("arms", "expected", "noise"):
         np.testing.assert_array_equal(getattr(uncut, name), getattr(cut, name)[:100])

@@ -154,9 +154,9 @@ def test_how_the_rounds_are_cut_does_not_change_them(
     scenario: int, version: str, piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = ForestCover(scenario=scenario, version=version)
-    monkeypatch.setattr(module, "PIECE", 10**9)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 10**9)
     uncut = whole(problem, 150, seed=4)
-    monkeypatch.setattr(module, "PIECE", piece)
+    monkeypatch.setattr(module, "CHUNK_SIZE", piece)
     assert (len(list(problem.rounds(150, seed=4))) > 1) == (piece < 10**6)
     cut = whole(problem, 150, seed=4)
     for name in NAMES:

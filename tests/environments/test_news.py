@@ -159,7 +159,7 @@ def test_rounds_are_those_of_a_plain_program(simulated: tuple[Path, ...], monkey
                 clicks[int(head[0])][int(head[1])].append(int(head[2]))
                 features[int(head[1])] = [float(articles[head[1]][key]) for key in "123456"]
     problem = News(files=simulated)
-    monkeypatch.setattr(module, "PIECE", 20_000)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 20_000)
     rounds = whole(problem, problem.length(), seed=0)
     assert problem.timestamps().tolist() == sorted(clicks)
     for t, moment in enumerate(sorted(clicks)):
@@ -172,7 +172,7 @@ def test_rounds_are_those_of_a_plain_program(simulated: tuple[Path, ...], monkey
 def test_pieces_do_not_change_the_rounds(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     problem = News(files=simulated)
     uncut = whole(problem, 500, seed=4)
-    monkeypatch.setattr(module, "PIECE", 3000)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 3000)
     assert len(list(problem.rounds(500, seed=4))) > 10
     for name in ("arms", "counts", "expected", "noise"):
         np.testing.assert_array_equal(getattr(uncut, name), getattr(whole(problem, 500, seed=4), name))

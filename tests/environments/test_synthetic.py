@@ -30,9 +30,9 @@ def test_features_and_theta_are_uniform_in_the_papers_box() -> None:
 @pytest.mark.parametrize("piece", [60, 7 * 3 * 2, 10**6])
 def test_how_the_rounds_are_cut_does_not_change_them(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = Synthetic(dim=2, arms=3, fewest_arms=2)
-    monkeypatch.setattr(module, "PIECE", 10**9)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 10**9)
     uncut = whole(problem, 100, seed=4)
-    monkeypatch.setattr(module, "PIECE", piece)
+    monkeypatch.setattr(module, "CHUNK_SIZE", piece)
     cut = whole(problem, 100, seed=4)
     for name in ("arms", "counts", "expected", "noise"):
         np.testing.assert_array_equal(getattr(uncut, name), getattr(cut, name))
@@ -44,7 +44,7 @@ def test_the_first_rounds_do_not_depend_on_the_horizon() -> None:
 
 
 def test_fixed_arms_come_again_in_every_round_and_theta_has_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PIECE", 500)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 500)
     problem = Synthetic(dim=3, arms=4, fixed_arms=True, theta_norm=3.0)
     rounds = whole(problem, 60, seed=2)
     assert (rounds.arms == rounds.arms[0]).all()
@@ -54,7 +54,7 @@ def test_fixed_arms_come_again_in_every_round_and_theta_has_its_length(monkeypat
 
 def test_pieces_stay_small_however_long_the_run() -> None:
     problem = Synthetic(dim=6, arms=100)
-    assert next(iter(problem.rounds(10**7, 0))).arms.nbytes <= 8 * module.PIECE
+    assert next(iter(problem.rounds(10**7, 0))).arms.nbytes <= 8 * module.CHUNK_SIZE
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from glbandits.environments import Synthetic
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.policy import rebuild, settings_of
-from glbandits.policy.checked import policy_functions
+from glbandits.policy.compiled_calls import policy_functions
 from glbandits.records import Floats
 from glbandits.simulation import simulate
 from glbandits.simulation.loop import play_entry

@@ -8,7 +8,7 @@ from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.cli.policy_text import parse_policy
 from glbandits.maths.links import LINKS, LinkFunctions
 from glbandits.maths.philox import generator
-from glbandits.policy.checked import policy_functions
+from glbandits.policy.compiled_calls import policy_functions
 from glbandits.policy_bases.half_life_selection import (
     ACTIVE,
     CHANGES,

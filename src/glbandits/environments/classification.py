@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.environments.noise import NOISES, Noise
-from glbandits.environments.synthetic import PIECE, ROUND_OVERHEAD
-from glbandits.errors import LARGEST, InvalidInput, lookup
+from glbandits.environments.synthetic import CHUNK_SIZE, ROUND_OVERHEAD
+from glbandits.errors import MAX_ABS, InvalidInput, lookup
 from glbandits.records import Floats, Ints, Rounds
 
 BUNDLED = {"iris": "load_iris", "wine": "load_wine", "breast-cancer": "load_breast_cancer", "digits": "load_digits"}
@@ -87,7 +87,7 @@ class ClassificationTable:
         )
         shown, right, classes, block = self._shown, self._right, self.classes, self.block
         each = np.arange(classes)
-        longest = max(1, PIECE // (classes * (self.dim + 2) + ROUND_OVERHEAD))
+        longest = max(1, CHUNK_SIZE // (classes * (self.dim + 2) + ROUND_OVERHEAD))
         for start in range(0, horizon, longest):
             length = min(longest, horizon - start)
             drawn = rows.integers(0, len(shown), length)
@@ -133,9 +133,9 @@ def _checked_features(features: ArrayLike) -> Floats:
         rows = np.array(features, dtype=np.float64, order="C")  # a copy: the caller's may change
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"features must be numbers, (rows, columns): {error}") from None
-    if rows.ndim != 2 or not rows.size or not (np.abs(rows) <= LARGEST).all():
+    if rows.ndim != 2 or not rows.size or not (np.abs(rows) <= MAX_ABS).all():
         raise InvalidInput(
-            f"features must be finite numbers of at most {LARGEST:g}, (rows, columns); got shape {rows.shape}"
+            f"features must be finite numbers of at most {MAX_ABS:g}, (rows, columns); got shape {rows.shape}"
         )
     return rows
 

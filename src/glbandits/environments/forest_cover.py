@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glbandits.environments.noise import NOISES, Noise
-from glbandits.environments.synthetic import PIECE, ROUND_OVERHEAD
+from glbandits.environments.synthetic import CHUNK_SIZE, ROUND_OVERHEAD
 from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.records import Floats, Ints, Rounds
 
@@ -97,7 +97,7 @@ class ForestCover:
         """The rounds of one run, in pieces of at most 4 MB of features."""
         arms, noise = self._arms, self.noise
         picks, noises = (self._stream(seed, part) for part in (MEMBERS, NOISE))
-        longest = max(1, PIECE // (ARMS * (self.dim + 2) + ROUND_OVERHEAD))
+        longest = max(1, CHUNK_SIZE // (ARMS * (self.dim + 2) + ROUND_OVERHEAD))
         for start in range(0, horizon, longest):
             length = min(longest, horizon - start)
             features, expected = arms.show(length, picks)

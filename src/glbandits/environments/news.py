@@ -17,7 +17,7 @@ from glbandits.environments.r6a_events import DIM, Events, ReadCounts
 from glbandits.errors import InvalidInput, check_int
 from glbandits.records import Floats, Ints, Rounds
 
-PIECE = 2**19
+CHUNK_SIZE = 2**19
 """Numbers in one piece of rounds: 4 MB."""
 
 FileNow: TypeAlias = tuple[Path, int, int]
@@ -184,7 +184,7 @@ def _add(events: Events, moments: dict[int, dict[int, _Article]]) -> None:
 def _pieces(table: _Table, horizon: int, rng: np.random.Generator) -> Iterator[Rounds]:
     sizes = np.diff(table.starts)
     most = int(sizes.max())
-    longest = max(1, PIECE // (most * (DIM + 2)))
+    longest = max(1, CHUNK_SIZE // (most * (DIM + 2)))
     for start in range(0, horizon, longest):
         stop = min(start + longest, horizon)
         counts, here = sizes[start:stop], slice(table.starts[start], table.starts[stop])

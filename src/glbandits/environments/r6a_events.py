@@ -18,7 +18,7 @@ from numba import types
 from numpy.typing import NDArray
 
 from glbandits.compilation import Recipe, entry_point
-from glbandits.errors import LARGEST
+from glbandits.errors import MAX_ABS
 from glbandits.numba_support import borrowed, jittable
 from glbandits.records import Floats, Ints
 
@@ -176,7 +176,7 @@ def _parse_article(text: bytes) -> Article | Fault:
         values = tuple(float(value) for _, value in sorted(pairs))
     except ValueError:
         return Fault.NOT_A_NUMBER
-    if b"_" in text or not all(abs(value) <= LARGEST for value in values):  # Python takes 1_000 for a number
+    if b"_" in text or not all(abs(value) <= MAX_ABS for value in values):  # Python takes 1_000 for a number
         return Fault.NOT_A_NUMBER
     return int(name), values
 

@@ -15,7 +15,7 @@ from glbandits.maths.vectors import dot
 from glbandits.numba_support import READ_CUBE, READ_VECTOR
 from glbandits.records import Floats, Rounds
 
-PIECE = 2**19
+CHUNK_SIZE = 2**19
 """Numbers in one piece of rounds: 4 MB."""
 ROUND_OVERHEAD = 20
 """Numbers that go with a round however few arms it has: counts, noise, regret, choices and what is made on the way."""
@@ -85,7 +85,7 @@ class Synthetic:
         theta_star, expectation = self.theta_star(seed), expected_rewards(find_link(self.link))
         noise = self.noise
         features, noises, counts = (self._stream(seed, part) for part in (FEATURES, NOISE, COUNTS))
-        longest = max(1, PIECE // (self.arms * (self.dim + 2) + ROUND_OVERHEAD))
+        longest = max(1, CHUNK_SIZE // (self.arms * (self.dim + 2) + ROUND_OVERHEAD))
         fewest = self.arms if self.fewest_arms is None else self.fewest_arms
         for start in range(0, horizon, longest):
             length = min(longest, horizon - start)

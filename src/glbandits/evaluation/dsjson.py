@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glbandits.errors import LARGEST, InvalidInput, check_float, check_int
+from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int
 from glbandits.evaluation.arm_features import RowArms
 from glbandits.evaluation.logged_data import BLOCK, LoggedData, rows_together
 from glbandits.evaluation.logging_probabilities import ROUNDING
@@ -201,7 +201,7 @@ def _decision(event: dict[str, Any]) -> _Decision:
         shared={name: value for name, value in context.items() if name != "_multi"},
         actions=actions,
         chosen=chosen - 1,
-        reward=0.0 - check_float("_label_cost", event.get("_label_cost"), at_least=-LARGEST),  # a minus makes -0.0 of 0
+        reward=0.0 - check_float("_label_cost", event.get("_label_cost"), at_least=-MAX_ABS),  # a minus makes -0.0 of 0
         propensity=propensity,
         probabilities=_probabilities(event, len(actions)),
         dropped=check_float("pdrop", event.get("pdrop", 0.0), at_least=0, at_most=1),

@@ -16,8 +16,8 @@ from glbandits.evaluation.progressive_loop import all_recipe, matched_recipe
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies import Policy
-from glbandits.policy.checked import index_errors_named
-from glbandits.policy.first_use import check_policy
+from glbandits.policy.compiled_calls import convert_index_errors
+from glbandits.policy.policy_checks import check_policy
 from glbandits.records import Floats, Ints
 
 LONGEST, LONG = 3600.0, 30.0
@@ -198,7 +198,7 @@ class LogPlayer:
     def play(self, rows: Rows) -> None:
         """The next rows."""
         least = self._rules.least_propensity
-        with index_errors_named(self._policy, "the log"):
+        with convert_index_errors(self._policy, "the log"):
             weights = self._all(rows) if least is None else self._kept(rows, least)
         self._sums.add(weights, rows.rewards, rows.clusters)
 

@@ -18,7 +18,7 @@ from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_arm, policy_functions, truth
+from glbandits.policy.compiled_calls import checked_arm, checked_bool, policy_functions
 from glbandits.records import Floats, Generator, Ints, set_validated
 
 TOLERANCE = 1e-6
@@ -139,7 +139,7 @@ def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
         arms, exact = borrowed(arms), True
         for row in range(arms.shape[0]):
             here, filled = arms[row, : counts[row]], out[row, : counts[row]]
-            exact = truth(probabilities(state, named, here, functions, filled))
+            exact = checked_bool(probabilities(state, named, here, functions, filled))
             if not exact:
                 for arm in range(counts[row]):
                     filled[arm] = 0.0

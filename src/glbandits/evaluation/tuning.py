@@ -19,7 +19,7 @@ from glbandits.evaluation.progressive import warn_if_few
 from glbandits.maths.philox import seed_list
 from glbandits.parallel import check_engine, is_one_process, run_parallel
 from glbandits.policy import Grid, Policy, grid_points
-from glbandits.policy.first_use import check_is_policy
+from glbandits.policy.policy_checks import check_is_policy
 
 GROUPS = 64
 """Into at most so many groups candidates are cut if they are played in several processes. Each group reads the log."""

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, Unio
 import numpy as np
 
 from glbandits.code_digest import digest_of_code
-from glbandits.errors import LARGEST, InvalidInput, check_float, check_int, lookup
+from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats, set_validated
 
@@ -25,7 +25,7 @@ class Bounds:
 
     above: float = -math.inf
     at_least: float = -math.inf
-    at_most: float = LARGEST
+    at_most: float = MAX_ABS
 
 
 Positive: TypeAlias = Annotated[float, Bounds(above=0)]

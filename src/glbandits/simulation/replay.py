@@ -26,8 +26,8 @@ from glbandits.maths.philox import generator
 from glbandits.maths.running_sums import RunningSums
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_arm, index_errors_named, policy_functions, state_array
-from glbandits.policy.first_use import check_policy
+from glbandits.policy.compiled_calls import checked_arm, checked_state, convert_index_errors, policy_functions
+from glbandits.policy.policy_checks import check_policy
 from glbandits.records import Floats, Generator, Ints
 
 
@@ -111,7 +111,7 @@ def replay(
         offered = np.flatnonzero(batch.displayed >= 0)[:left]
         matched = np.empty(len(offered), dtype=np.int64)
         clicks = batch.clicks[offered]
-        with index_errors_named(policy, "the replay"):
+        with convert_index_errors(policy, "the replay"):
             state = play(
                 state, settings, rng, *_stacked(batch), batch.pool[offered], batch.displayed[offered], clicks, matched
             )
@@ -169,7 +169,7 @@ def replay_recipe(policy: type[Policy], link: Link) -> Recipe:
             arm = checked_arm(choose(state, named, arms[here, : sizes[here]], rng, functions), sizes[here], name)
             agrees = arm == row
             if agrees:
-                state = state_array(learn(state, named, arms[here, row], float(clicks[event]), rng, functions))
+                state = checked_state(learn(state, named, arms[here, row], float(clicks[event]), rng, functions))
             matched[event] = agrees
         return state
 

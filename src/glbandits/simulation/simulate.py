@@ -14,8 +14,8 @@ from glbandits.errors import InvalidInput, check_int
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
 from glbandits.policy import Policy
-from glbandits.policy.checked import index_errors_named
-from glbandits.policy.first_use import check_policy
+from glbandits.policy.compiled_calls import convert_index_errors
+from glbandits.policy.policy_checks import check_policy
 from glbandits.records import Floats, Ints, Rounds
 from glbandits.simulation.loop import play_entry
 
@@ -222,7 +222,7 @@ class _Player:
         regret, choices = np.empty(len(piece)), np.empty(len(piece), dtype=np.int64)
         noise = piece.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(piece))
         start = time.thread_time()
-        with index_errors_named(self._policy, "the simulation"):
+        with convert_index_errors(self._policy, "the simulation"):
             self._state = self._play(
                 self._state, self._settings, self._rng, piece.arms, piece.counts, piece.expected, piece.values, best,
                 noise, self._total, choices, regret,

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from glbandits.errors import LARGEST, InvalidInput, check_float, check_int, lookup
+from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup
 from glbandits.maths.links import find_link
 from glbandits.policies import POLICIES, Optimist, Policy
 from glbandits.policy import rebuild, settings_of
@@ -73,7 +73,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     def _check_reward_range(self) -> None:
         if self.reward_range is None:
             return
-        lowest, highest = (check_float("reward_range", bound, at_least=-LARGEST) for bound in self.reward_range)
+        lowest, highest = (check_float("reward_range", bound, at_least=-MAX_ABS) for bound in self.reward_range)
         if not lowest < highest:
             raise InvalidInput(f"reward_range must go from a smaller to a larger number, got {self.reward_range}")
         if not lowest <= self.default_reward <= highest:

@@ -8,7 +8,7 @@ from hashlib import sha256
 import numpy as np
 
 from glbandits.environments.noise import NOISES, Noise
-from glbandits.environments.synthetic import NOISE, PIECE, ROUND_OVERHEAD, THETA, expected_rewards, natural_noise
+from glbandits.environments.synthetic import CHUNK_SIZE, NOISE, ROUND_OVERHEAD, THETA, expected_rewards, natural_noise
 from glbandits.errors import InvalidInput, check_float
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats, Rounds
@@ -18,7 +18,7 @@ CONTEXTS = 4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Contexts:
+class SampledContexts:
     """Rounds drawn with replacement from a sample of real ones; theta* in a random direction, new for each seed.
 
     Args:
@@ -27,7 +27,7 @@ class Contexts:
         link: mu.
 
     >>> import numpy as np
-    >>> problem = Contexts(sample=np.random.default_rng(0).normal(size=(50, 4, 3)))
+    >>> problem = SampledContexts(sample=np.random.default_rng(0).normal(size=(50, 4, 3)))
     >>> [len(piece) for piece in problem.rounds(horizon=8, seed=1)]
     [8]
     """
@@ -62,7 +62,7 @@ class Contexts:
 
     def fingerprint(self) -> str:
         """The sample by its hash, and the settings."""
-        return f"Contexts({self.sample.shape}, {self._digest}, {self.theta_norm}, {find_link(self.link).name})"
+        return f"SampledContexts({self.sample.shape}, {self._digest}, {self.theta_norm}, {find_link(self.link).name})"
 
     def theta_star(self, seed: int) -> Floats:
         """The true parameter of this seed's problem."""
@@ -76,7 +76,7 @@ class Contexts:
             np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,))) for part in (CONTEXTS, NOISE)
         )
         _, arms, dim = self.sample.shape
-        longest = max(1, PIECE // (arms * (dim + 2) + ROUND_OVERHEAD))
+        longest = max(1, CHUNK_SIZE // (arms * (dim + 2) + ROUND_OVERHEAD))
         for start in range(0, horizon, longest):
             length = min(longest, horizon - start)
             shown = self.sample[drawn.integers(0, len(self.sample), length)]

@@ -12,7 +12,7 @@ from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.numba_support import check_reachable
 from glbandits.policy.base import Policy
-from glbandits.policy.checked import checked_arm, policy_functions, state_array, truth
+from glbandits.policy.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 from glbandits.policy.settings import packed_names
 from glbandits.records import Floats
 
@@ -103,7 +103,7 @@ def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
         for _ in range(2):
             arm = checked_arm(_called(f"{name}.choose", choose, state, named, *arms, rng, functions), 3, kind.name)
             _check_probabilities(name, probabilities, state, named, *arms, functions, out)
-            state = state_array(_called(f"{name}.learn", learn, state, named, *rows[arm], reward, rng, functions))
+            state = checked_state(_called(f"{name}.learn", learn, state, named, *rows[arm], reward, rng, functions))
 
 
 def _trial_arms(policy: Policy, dim: int) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
@@ -117,7 +117,7 @@ def _trial_arms(policy: Policy, dim: int) -> tuple[tuple[Any, ...], list[tuple[A
 
 
 def _check_probabilities(name: str, probabilities: Callable[..., bool], *arguments: Any) -> None:
-    exact = truth(_called(f"{name}.probabilities", probabilities, *arguments))
+    exact = checked_bool(_called(f"{name}.probabilities", probabilities, *arguments))
     out = cast(Floats, arguments[-1])
     if exact and not (abs(out.sum() - 1.0) < 1e-6 and (out >= 0.0).all()):
         raise InvalidInput(

@@ -7,8 +7,8 @@ from scipy import stats
 from scipy.special import expit
 
 from glbandits import InvalidInput, UnknownName
-from glbandits.environments import Environment, Shaped, Synthetic
-from glbandits.environments import shaped as module
+from glbandits.environments import Environment, Synthetic, SyntheticVariant
+from glbandits.environments import synthetic_variants as module
 from glbandits.records import Rounds
 
 SHAPES: dict[str, dict[str, Any]] = {
@@ -31,7 +31,7 @@ def whole(problem: Environment, horizon: int, seed: int) -> Rounds:
 
 def test_with_nothing_changed_it_is_synthetic() -> None:
     for settings in ({}, {"theta_norm": 3.0, "fixed_arms": True}, {"link": "log"}):
-        shaped, plain = Shaped(dim=4, arms=7, **settings), Synthetic(dim=4, arms=7, **settings)
+        shaped, plain = SyntheticVariant(dim=4, arms=7, **settings), Synthetic(dim=4, arms=7, **settings)
         one, other = whole(shaped, 50, 3), whole(plain, 50, 3)
         for name in ("arms", "expected", "noise", "values", "counts"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
@@ -40,9 +40,9 @@ def test_with_nothing_changed_it_is_synthetic() -> None:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_how_the_rounds_are_cut_does_not_change_them(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = Shaped(dim=5, arms=3, **SHAPES[shape])
+    problem = SyntheticVariant(dim=5, arms=3, **SHAPES[shape])
     uncut = whole(problem, 100, seed=4)
-    monkeypatch.setattr(module, "PIECE", 300)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 300)
     cut = whole(problem, 130, seed=4)
     for name in ("arms", "expected", "noise"):
         np.testing.assert_array_equal(getattr(uncut, name), getattr(cut, name)[:100])
@@ -51,20 +51,20 @@ def test_how_the_rounds_are_cut_does_not_change_them(shape: str, monkeypatch: py
 
 @pytest.mark.parametrize("shape", ["uniform", "heavy-tailed", "correlated", "intercept", "other units"])
 def test_scores_are_those_of_theta_star_and_what_is_shown(shape: str) -> None:
-    problem = Shaped(dim=5, arms=20, theta_norm=2.0, **SHAPES[shape])
+    problem = SyntheticVariant(dim=5, arms=20, theta_norm=2.0, **SHAPES[shape])
     rounds = whole(problem, 60, seed=2)
     np.testing.assert_allclose(rounds.expected, expit(rounds.arms @ problem.theta_star(2)), rtol=1e-10)
 
 
 def test_other_units_change_what_is_shown_and_nothing_else() -> None:
-    plain, scaled = Shaped(dim=4, intercept=1.0), Shaped(dim=4, intercept=1.0, feature_scale=1000.0)
+    plain, scaled = SyntheticVariant(dim=4, intercept=1.0), SyntheticVariant(dim=4, intercept=1.0, feature_scale=1000.0)
     one, other = whole(plain, 20, 1), whole(scaled, 20, 1)
     np.testing.assert_array_equal(1000.0 * one.arms, other.arms)
     np.testing.assert_array_equal(one.expected, other.expected)
 
 
 def test_heavy_tailed_features_are_student_s_t_with_an_ordinary_median() -> None:
-    arms = whole(Shaped(dim=10, arms=50, features="heavy-tailed"), 200, 1).arms.reshape(-1, 10)
+    arms = whole(SyntheticVariant(dim=10, arms=50, features="heavy-tailed"), 200, 1).arms.reshape(-1, 10)
     norms = np.linalg.norm(arms, axis=1)
     assert np.median(norms) == pytest.approx(0.6, rel=0.05)
     assert norms.max() > 10 * np.median(norms)
@@ -73,7 +73,7 @@ def test_heavy_tailed_features_are_student_s_t_with_an_ordinary_median() -> None
 
 
 def test_correlated_features_have_uneven_directions_of_their_own_for_each_seed() -> None:
-    problem = Shaped(dim=6, arms=50, features="correlated")
+    problem = SyntheticVariant(dim=6, arms=50, features="correlated")
     directions = []
     for seed in (1, 2):
         arms = whole(problem, 400, seed).arms.reshape(-1, 6)
@@ -86,7 +86,7 @@ def test_correlated_features_have_uneven_directions_of_their_own_for_each_seed()
 
 
 def test_the_constant_comes_last_and_theta_has_its_length_without_it() -> None:
-    problem = Shaped(dim=10, arms=5, intercept=-4.6, theta_norm=3.0)
+    problem = SyntheticVariant(dim=10, arms=5, intercept=-4.6, theta_norm=3.0)
     rounds = whole(problem, 40, 1)
     assert (rounds.arms[:, :, -1] == 1.0).all()
     assert problem.theta_star(1)[-1] == -4.6
@@ -95,7 +95,7 @@ def test_the_constant_comes_last_and_theta_has_its_length_without_it() -> None:
 
 
 def test_a_step_has_two_means_and_a_few_good_arms() -> None:
-    problem = Shaped(dim=11, arms=20, intercept=0.7, theta_norm=2.0, misspecified="step")
+    problem = SyntheticVariant(dim=11, arms=20, intercept=0.7, theta_norm=2.0, misspecified="step")
     rounds = whole(problem, 300, 1)
     assert set(rounds.expected.ravel()) == {0.2, 0.8}
     assert 0.1 < (rounds.expected == 0.8).mean() < 0.22
@@ -104,7 +104,7 @@ def test_a_step_has_two_means_and_a_few_good_arms() -> None:
 
 
 def test_an_interaction_pays_by_the_product_of_two_features() -> None:
-    problem = Shaped(dim=4, arms=20, theta_norm=2.0, misspecified="interaction")
+    problem = SyntheticVariant(dim=4, arms=20, theta_norm=2.0, misspecified="interaction")
     rounds = whole(problem, 50, 1)
     scores = rounds.arms @ problem.theta_star(1) + 3 * 4 * rounds.arms[:, :, 0] * rounds.arms[:, :, 1] - 0.5
     np.testing.assert_allclose(rounds.expected, expit(scores), rtol=1e-10)
@@ -115,7 +115,7 @@ def test_an_interaction_pays_by_the_product_of_two_features() -> None:
     [("logistic", "natural", "bernoulli"), ("identity", "natural", "gaussian"), ("log", "poisson", "poisson")],
 )
 def test_rewards_are_chosen_as_in_synthetic(link: str, rewards: str, name: str) -> None:
-    assert Shaped(link=link, rewards=rewards).noise.name == name
+    assert SyntheticVariant(link=link, rewards=rewards).noise.name == name
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_rewards_are_chosen_as_in_synthetic(link: str, rewards: str, name: str) 
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        Shaped(**settings)
+        SyntheticVariant(**settings)
 
 
 def test_names_are_looked_up() -> None:
     for settings in ({"features": "heavy"}, {"misspecified": "steps"}, {"rewards": "normal"}):
         with pytest.raises(UnknownName):
-            Shaped(**settings)  # type: ignore[arg-type]
+            SyntheticVariant(**settings)  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from numba.extending import overload
 
 from glbandits.code_digest import digest_of_code
 from glbandits.errors import InvalidInput
-from glbandits.numba_support import MESSAGE, jittable, register_python
+from glbandits.numba_support import MARKER, jittable, register_python
 from glbandits.policy.base import Policy, unpacker
 from glbandits.records import Floats
 
@@ -35,7 +35,7 @@ class InvalidArm(InvalidInput):
         return type(self), self.arguments
 
 
-def out_of_range(policy: Policy, doing: str) -> InvalidInput:
+def index_out_of_range(policy: Policy, doing: str) -> InvalidInput:
     """The error for an IndexError that a user's policy caused."""
     return InvalidInput(
         f"policy {policy.name!r} used an index out of range in {doing}, and its state may be damaged. Set "
@@ -44,12 +44,12 @@ def out_of_range(policy: Policy, doing: str) -> InvalidInput:
 
 
 @contextmanager
-def index_errors_named(policy: Policy, doing: str) -> Iterator[None]:
+def convert_index_errors(policy: Policy, doing: str) -> Iterator[None]:
     """Turn an IndexError of a policy into an error that names it."""
     try:
         yield
     except IndexError as error:
-        raise out_of_range(policy, doing) from error
+        raise index_out_of_range(policy, doing) from error
 
 
 class PolicyFunctions(NamedTuple):
@@ -107,7 +107,7 @@ def checked_arm(arm: Any, count: int, policy: str) -> int:
 def _compiled_checked_arm(arm: Any, count: int, policy: str) -> Any:
     if not isinstance(arm, types.Integer) or isinstance(arm, types.Boolean):
         raise TypingError(
-            f"{MESSAGE}choose must return an integer, the index of an arm; it can return {arm}. Convert it by int(...)."
+            f"{MARKER}choose must return an integer, the index of an arm; it can return {arm}. Convert it by int(...)."
         )
 
     def implementation(arm: Any, count: int, policy: str) -> Any:
@@ -119,7 +119,7 @@ def _compiled_checked_arm(arm: Any, count: int, policy: str) -> Any:
 
 
 @register_python
-def state_array(learned: Any) -> Floats:
+def checked_state(learned: Any) -> Floats:
     """The state itself; an error if it is not one."""
     if (
         isinstance(learned, np.ndarray)
@@ -132,11 +132,11 @@ def state_array(learned: Any) -> Floats:
     raise InvalidInput(f"learn must return the state, a vector of float64; got {got}. End it with `return state`.")
 
 
-@overload(state_array)
-def _compiled_state_array(learned: Any) -> Any:
+@overload(checked_state)
+def _compiled_checked_state(learned: Any) -> Any:
     if learned != types.float64[::1]:
         raise TypingError(
-            f"{MESSAGE}learn must return the state, a vector of float64, on every path; it can return {learned}. "
+            f"{MARKER}learn must return the state, a vector of float64, on every path; it can return {learned}. "
             "End it with `return state`."
         )
 
@@ -147,18 +147,18 @@ def _compiled_state_array(learned: Any) -> Any:
 
 
 @register_python
-def truth(exact: Any) -> bool:
+def checked_bool(exact: Any) -> bool:
     """Whether the probabilities are exact; an error if the policy returned no bool."""
     if isinstance(exact, bool | np.bool_):
         return bool(exact)
     raise InvalidInput(f"probabilities must return True if it wrote exact probabilities, else False; got {exact!r}.")
 
 
-@overload(truth)
-def _compiled_truth(exact: Any) -> Any:
+@overload(checked_bool)
+def _compiled_checked_bool(exact: Any) -> Any:
     if not isinstance(exact, types.Boolean):
         raise TypingError(
-            f"{MESSAGE}probabilities must return True if it wrote exact probabilities, else False; it can return "
+            f"{MARKER}probabilities must return True if it wrote exact probabilities, else False; it can return "
             f"{exact}."
         )
 

@@ -11,9 +11,9 @@ from scipy.special import expit
 
 from glbandits.environments.noise import Noise
 from glbandits.environments.synthetic import (
+    CHUNK_SIZE,
     FEATURES,
     NOISE,
-    PIECE,
     ROUND_OVERHEAD,
     THETA,
     expected_rewards,
@@ -24,7 +24,7 @@ from glbandits.maths.links import LINKS, Link, find_link
 from glbandits.records import Floats, Rounds
 
 MIXING = 5
-"""The stream that draws how features are mixed. Below it are those of `Synthetic` and `Contexts`."""
+"""The stream that draws how features are mixed. Below it are those of `Synthetic` and `SampledContexts`."""
 TYPICAL_NORM = 0.6
 """Of the features of an arm; uniform ones have a root mean square of 0.58."""
 TAIL = 2.5
@@ -39,7 +39,7 @@ STEP, INTERACTION = "step", "interaction"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shaped:
+class SyntheticVariant:
     """`Synthetic` with one thing or another made harder; with nothing made harder, the same rounds to the last bit.
 
     Features, by name:
@@ -65,7 +65,7 @@ class Shaped:
         misspecified: None, "step" or "interaction". The link is then what a policy may believe, not what is.
         feature_scale: what is shown is multiplied by this, the constant too. Rewards stay the same: only units change.
 
-    >>> problem = Shaped(dim=10, arms=5, intercept=-4.6, theta_norm=3.0)
+    >>> problem = SyntheticVariant(dim=10, arms=5, intercept=-4.6, theta_norm=3.0)
     >>> [piece.arms.shape for piece in problem.rounds(horizon=8, seed=1)]
     [(8, 5, 10)]
     """
@@ -108,7 +108,7 @@ class Shaped:
         """The rounds of one run, in pieces of at most 4 MB of features."""
         theta, mixing = self._theta(seed), self._mixing(seed)
         draws, noises = (_stream(seed, part) for part in (FEATURES, NOISE))
-        longest = max(1, PIECE // (self.arms * (self.dim + 2) + ROUND_OVERHEAD))
+        longest = max(1, CHUNK_SIZE // (self.arms * (self.dim + 2) + ROUND_OVERHEAD))
         for start in range(0, horizon, longest):
             length = min(longest, horizon - start)
             arms = self._draw(draws, 1 if self.fixed_arms else length, mixing)
