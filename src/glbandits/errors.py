@@ -1,4 +1,7 @@
-"""The exception family. Every message says what was needed, what came, and how to mend it."""
+"""The exceptions of the package, and checks of single values that raise them.
+
+Every message names the requirement, the value received and what to do.
+"""
 
 import math
 from collections.abc import Mapping
@@ -9,27 +12,27 @@ from typing import Any, TypeVar
 Entry = TypeVar("Entry")
 
 MAX_ABS = 1e50
-"""The largest number that is taken as a setting, a feature or a reward: squares of sums of such still fit a float."""
+"""The largest absolute value of a setting, a feature or a reward. Squares of sums of such numbers do not overflow."""
 
 
 class GlbanditsError(Exception):
-    """Anything that glbandits refuses."""
+    """Base class of all errors that glbandits raises on purpose."""
 
 
 class InvalidInput(GlbanditsError, ValueError):
-    """A value that cannot be used. It was refused before anything changed."""
+    """A value that cannot be used. The check runs before any state changes."""
 
 
 class UnknownName(GlbanditsError, ValueError):
-    """A name that is not in the table it was looked up in."""
+    """A name that is not in the table of known names."""
 
 
 class ModelFileError(GlbanditsError, ValueError):
-    """A file that does not hold a model this version can continue."""
+    """A model file that this version cannot load."""
 
 
 def lookup(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
-    """The entry of this name; an error that names the nearest ones if there is none.
+    """Return the entry of this name. Raises UnknownName with the closest known names.
 
     >>> lookup("policy", "SGD-st", {"sgd-ts": 1, "uniform": 2})
     Traceback (most recent call last):
@@ -51,7 +54,11 @@ def check_float(
     at_most: float = MAX_ABS,
     words: tuple[str, ...] = (),
 ) -> float:
-    """The value as a float; an error if it is not a finite number in its range. The error also lists `words`."""
+    """Return the value as a float.
+
+    Raises InvalidInput if it is not a finite number in its range. The error message also offers `words`, which the
+    caller accepts instead of a number.
+    """
     try:
         checked = float(value) if not isinstance(value, bool) and isinstance(value, Real) else math.nan
     except OverflowError:
@@ -67,7 +74,7 @@ def check_float(
 
 
 def check_int(name: str, value: Any, *, at_least: int, at_most: int = 2**62) -> int:
-    """The value as an int; an error if it is not a whole number in its range."""
+    """Return the value as an int. Raises InvalidInput if it is not an integer in its range."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not (is_whole and at_least <= value <= at_most):
         wanted = f"of at least {at_least}" + (f" and at most {at_most}" if is_whole and value > at_most else "")

@@ -1,4 +1,4 @@
-"""Checks of a policy before it plays for the first time: a user's policy gets a sentence for each common mistake."""
+"""Checks of a user's policy before its first use, with a message for each common mistake."""
 
 import inspect
 import traceback
@@ -32,19 +32,19 @@ SPARSE_PARAMETERS = {
 
 
 def check_is_policy(policy: object) -> Policy:
-    """The policy itself. Raises InvalidInput if it is anything else."""
+    """Return the policy. Raises InvalidInput if it is not an instance of Policy."""
     if isinstance(policy, type) and issubclass(policy, Policy):
-        raise InvalidInput(f"policy must be settings such as {policy.__name__}(); got the class. Add parentheses.")
+        raise InvalidInput(f"policy must be an instance such as {policy.__name__}(); got the class. Add parentheses.")
     if not isinstance(policy, Policy):
-        raise InvalidInput(f"policy must be settings such as Optimist(), of a subclass of Policy; got {policy!r}.")
+        raise InvalidInput(f"policy must be an instance of a subclass of Policy, such as Optimist(); got {policy!r}.")
     return policy
 
 
 def check_policy(policy: object, dim: int) -> None:
-    """Raise InvalidInput, in one sentence, unless this policy can play with so many features.
+    """Raise InvalidInput if this policy cannot run with `dim` features.
 
-    A policy of this package is known to be sound. A user's policy makes one decision and learns one reward on a trial
-    problem, uncompiled.
+    Policies of this package are not tried. A user's policy makes two decisions and learns two rewards on a small trial
+    problem, as plain Python.
     """
     policy = check_is_policy(policy)
     check_int("dim", dim, at_least=1)
@@ -107,7 +107,7 @@ def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
 
 
 def _trial_arms(policy: Policy, dim: int) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
-    """Three arms as `choose` takes them, and each of them as `learn` does."""
+    """Return three arms as arguments of `choose`, and each of them as arguments of `learn`."""
     if not policy.is_sparse:
         arms = np.random.default_rng(1).uniform(-0.5, 0.5, (3, dim))
         return (arms,), [(arm,) for arm in arms]
