@@ -207,7 +207,7 @@ def test_an_unknown_rule_names_the_nearest() -> None:
 
 def test_theory_and_practical_settings_do_not_mix() -> None:
     constants = TheoryConstants(noise=0.5, c1=0.2, c3=0.1, sigma_0=0.5, lambda_f=0.2, horizon=10**6)
-    with pytest.raises(InvalidInput, match="got step=0.5 beside it"):
+    with pytest.raises(InvalidInput, match="got step=0.5 as well"):
         SgdTs(theory=constants, step=0.5)
 
 

@@ -31,7 +31,7 @@ history_at = LAYOUT.history()
 
 
 class Ecolog(Width):
-    """Pull the largest x'theta + c ||x|| in W^-1, and move theta by the exact minimum of one loss and a distance.
+    """Pull the largest x'theta + c ||x||_{W^-1}, and move theta by the exact minimum of one loss and a distance.
 
     For each reward y of x, with ||x|| <= 1 and Theta a set in which theta* is known to be:
 

@@ -24,7 +24,7 @@ factor_of = LAYOUT.factor("factor")
 
 
 class GlbOmd(Width):
-    """Pull the largest x'theta + beta ||x|| in H^-1, and move theta by one projected step for each reward.
+    """Pull the largest x'theta + beta ||x||_{H^-1}, and move theta by one projected step for each reward.
 
     With eta = 1 + R S, where R bounds |mu''|/mu', and g = mu(x'theta) - y:
 

@@ -13,7 +13,7 @@ from glbandits.records import Floats, Generator
 
 
 class GlmFp(MlePolicy):
-    """Pull the largest x'theta_hat + c Z ||x|| in H^-1, with one normal number Z for all arms of a round.
+    """Pull the largest x'theta_hat + c Z ||x||_{H^-1}, with one normal number Z for all arms of a round.
 
     theta_hat is the maximum likelihood estimate from all rewards and H its Hessian there. The paper adds
     c ||x|| zeta / ||theta_hat|| to every x, with one zeta ~ N(0, I) a round; its product with theta_hat is c Z ||x||.

@@ -24,7 +24,7 @@ from glbandits.records import Floats, Generator
 
 
 class GlmUcb(MlePolicy):
-    """Pull the largest mu(x'theta) + rho ||x|| in M^-1, where M = lambda I + sum xx' and ||theta|| <= S.
+    """Pull the largest mu(x'theta) + rho ||x||_{M^-1}, where M = lambda I + sum xx' and ||theta|| <= S.
 
     1. Pull tau arms at random.
     2. Each round: theta_hat = maximum likelihood on all rewards. If ||theta_hat|| > S, theta is the point of that ball

@@ -10,7 +10,7 @@ from glbandits.records import Floats
 
 
 class Gloc(GlocPolicy):
-    """Pull the largest x'theta_hat + c ||x|| in V^-1, where theta_hat regresses what online Newton steps predicted.
+    """Pull the largest x'theta_hat + c ||x||_{V^-1}, where theta_hat regresses what online Newton steps predicted.
 
     The estimate and all settings are `GlocPolicy`'s. O(K d^2) to choose.
 

@@ -12,7 +12,7 @@ from glbandits.records import Floats
 
 
 class LinUcb(LinearPolicy):
-    """Ridge regression, and an optimistic bonus: pull the largest x'theta_hat + beta ||x|| in V^-1.
+    """Ridge regression, and an optimistic bonus: pull the largest x'theta_hat + beta ||x||_{V^-1}.
 
     Settings are `LinearPolicy`'s; exploration is beta. O(K d^2) to choose, O(d^2) to learn.
 

@@ -41,7 +41,7 @@ def disjoint_arms(contexts: ArrayLike) -> Floats:
 
 
 class LinUcbDisjoint(Policy):
-    """Ridge regression for each arm alone: pull the largest x'theta_a + alpha ||x|| in V_a^-1.
+    """Ridge regression for each arm alone: pull the largest x'theta_a + alpha ||x||_{V_a^-1}.
 
     The features of an arm are blocks, one for each arm there is, with its context in its own block and zeros in the
     others: `disjoint_arms` writes them. The policy keeps a matrix for each block and none between blocks, so an arm

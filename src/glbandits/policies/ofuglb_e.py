@@ -20,7 +20,7 @@ from glbandits.records import Floats, Generator
 
 
 class OfuglbE(MlePolicy):
-    """Pull the largest x'theta_hat + c ||x|| in H^-1, with theta_hat the best theta of ||theta|| <= S for all rewards.
+    """Pull the largest x'theta_hat + c ||x||_{H^-1}, with theta_hat the best theta of ||theta|| <= S for all rewards.
 
     H = lambda I + sum mu'(x_s'theta_hat) x_s x_s'. With exploration=None the width is the paper's: after n rewards
     c^2 = 2 (1 + R S)(1 + beta^2), lambda = (1 + R S)/(2 S^2), beta^2 = log(1/delta) + d log max(e, 2 e S L/d), where

@@ -24,8 +24,8 @@ class OnlineLaplace(PosteriorPolicy):
 
     Args:
         link: mu, any link.
-        rule: "fp" adds one shared normal number times each arm's own uncertainty, a Z ||x|| in H^-1 (feature
-            perturbation), with exact probabilities; "ucb" adds a ||x|| in H^-1; "ts" draws theta from
+        rule: "fp" adds one shared normal number times each arm's own uncertainty, a Z ||x||_{H^-1} (feature
+            perturbation), with exact probabilities; "ucb" adds a ||x||_{H^-1}; "ts" draws theta from
             N(theta, a^2 H^-1), and its probabilities have no exact form.
         exploration: a.
         prior_precision: H before the first reward, times I.

@@ -30,9 +30,9 @@ WARM_UP_SET, OTHERS = 0.0, 1.0
 class RsGlincb(Width):
     """Fit again only when there is much more to know than at the last fit; explore where nothing is known at all.
 
-    1. If some arm has ||x||^2 in V^-1 above a threshold, pull the one with the largest. Its reward belongs to the
+    1. If some arm has ||x||^2_{V^-1} above a threshold, pull the one with the largest. Its reward belongs to the
        warm-up set: V += xx', and theta_warm = maximum likelihood on that set.
-    2. Else drop the arms whose x'theta_warm + b ||x|| in V^-1 is below another's x'theta_warm - b ||x||, and pull the
+    2. Else drop the arms whose x'theta_warm + b ||x||_{V^-1} is below another's x'theta_warm - b ||x||, and pull the
        largest x'theta + c ||x|| in the inverse of H as it was at the last switch.
        Then H += (mu'(x'theta_warm)/e) xx'.
     3. When det H has doubled since the last switch: switch, theta = maximum likelihood on the rewards of line 2.

@@ -32,7 +32,7 @@ class SupCbGlm(MlePolicy):
 
     1. Pull tau arms at random: the set F. Psi_1 .. Psi_S are empty, S = floor(log2 T).
     2. Each round, from stage s = 1 with all arms, on the rewards of Psi_s and F: theta = maximum likelihood,
-       m = x'theta and w = alpha ||x|| in V^-1 of every arm that is left.
+       m = x'theta and w = alpha ||x||_{V^-1} of every arm that is left.
        a. If some w > 2^-s, pull the arm with the largest, and put its reward into Psi_s.
        b. Else, if all w <= 1/sqrt T, pull the largest m.
        c. Else keep the arms with m >= max m - 2 2^-s, and go on to stage s + 1.

@@ -12,10 +12,10 @@ from glbandits.records import Floats, Generator
 
 
 class UcbGlm(MlePolicy):
-    """Pull the largest x'theta_hat + alpha ||x|| in V^-1, where theta_hat is the estimate from all rewards so far.
+    """Pull the largest x'theta_hat + alpha ||x||_{V^-1}, where theta_hat is the estimate from all rewards so far.
 
     1. Pull tau arms at random.
-    2. Each round: theta_hat = maximum likelihood on all rewards; pull argmax x'theta_hat + alpha ||x|| in V^-1, on the
+    2. Each round: theta_hat = maximum likelihood on all rewards; pull argmax x'theta_hat + alpha ||x||_{V^-1}, on the
        linear scale; V += xx', not weighted by the link's slope.
 
     Settings are `MlePolicy`'s; exploration is alpha. O(K d^2) to choose, O(t d) to learn.

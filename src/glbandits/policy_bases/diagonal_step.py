@@ -1,4 +1,4 @@
-"""The exact step of one reward under an independent normal posterior N(m_i, 1/q_i) for each coefficient."""
+"""Update of a diagonal Gaussian posterior by one reward: N(m_i, 1/q_i) for each coefficient."""
 
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
@@ -9,7 +9,11 @@ from glbandits.records import Floats
 
 @jittable
 def take_diagonal_step(m: Floats, q: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
-    """Move the means m, and add the curvature of the reward to the precisions q, in place."""
+    """Update the means m and the precisions q in place.
+
+    m moves to the exact minimum of the loss of this reward plus (1/2) sum_i q_i (w_i - m_i)^2. Then the curvature of
+    the loss at this minimum is added to q.
+    """
     dim, variance = x.shape[0], 0.0
     for i in range(dim):
         variance += x[i] * x[i] / q[i]

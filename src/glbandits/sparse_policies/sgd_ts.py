@@ -14,7 +14,7 @@ from glbandits.numba_support import jittable
 from glbandits.policies.sgd_ts import BLOCK, CONVERGED, FITTED_RIDGE, POSITION, SgdTs
 from glbandits.policy import Coefficients, derived
 from glbandits.policy_bases.sgd_ts_theory import variance
-from glbandits.policy_bases.sparse_first_block import are_valid_rows, fit_kept_rows, keep_sparse_row, row_starts
+from glbandits.policy_bases.sparse_first_block import append_sparse_row, are_valid_rows, fit_stored_rows, row_starts
 from glbandits.records import Floats, Generator, Ints
 from glbandits.sparse_policies.lazy_sgd import (
     END,
@@ -104,7 +104,7 @@ class SparseSgdTs(SgdTs, sparse=True):
         """Learn one reward; close the block when it is full."""
         if state[BLOCK] == 0.0:
             filled = int(state[FILLED])
-            state = keep_sparse_row(state, TABLE, filled, indices, values, reward)
+            state = append_sparse_row(state, TABLE, filled, indices, values, reward)
             state[FILLED] += 2.0 + 2.0 * indices.shape[0]
         else:
             state = add_gradient(state, indices, values, reward, link)
@@ -151,7 +151,7 @@ def fit_first_block(state: Floats, settings: Any, link: LinkFunctions) -> Floats
     """Line 2: replace the rows of the first block by a table with their maximum likelihood estimate."""
     starts = row_starts(state, TABLE, int(state[POSITION]))
     fitted, initial = np.concatenate((state[:TABLE], empty_table(ROW))), initial_row()
-    fitted, estimate = fit_kept_rows(
+    fitted, estimate = fit_stored_rows(
         state, starts, fitted, TABLE, initial, HAT, settings.ridge, int(settings.dimension), link
     )
     fitted[FITTED_RIDGE], fitted[CONVERGED] = estimate.ridge, 1.0 if estimate.converged else 0.0
