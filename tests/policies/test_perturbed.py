@@ -111,7 +111,7 @@ def test_what_they_cannot_do_is_refused() -> None:
         PgTs(link="probit")
     with pytest.raises(InvalidInput, match="slope is bounded, for a step that is safe; got <log link>"):
         LmcTs(link="log")
-    with pytest.raises(InvalidInput, match="theory's width, which needs a horizon"):
+    with pytest.raises(InvalidInput, match="width from the theory, which needs a horizon"):
         GlmFpl(exploration=None)
     with pytest.raises(InvalidInput, match="ridge must be a finite number above 0"):
         Evill(ridge=0.0)

@@ -23,7 +23,7 @@ def part(bandit: Bandit, part_of: Callable[[Floats, int], Floats]) -> Floats:
 
 
 def theta_ts_of(state: Floats, dim: int) -> Floats:
-    return sgd_ts.held_draw(state, dim, 0)
+    return sgd_ts.block_draw(state, dim, 0)
 
 
 def test_three_blocks_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""Update of a diagonal Gaussian posterior by one reward: N(m_i, 1/q_i) for each coefficient."""
+"""Update of a diagonal Gaussian posterior, N(m_i, 1/q_i) for coefficient i, by one reward."""
 
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score

@@ -1,4 +1,4 @@
-"""Base classes of policies that pull the best arm under one theta, computed from all rewards.
+"""Base classes of policies that pull the best arm under a theta computed from all rewards.
 
 These are greedy, epsilon-greedy, the perturbed policies, PG-TS and LMC-TS.
 """

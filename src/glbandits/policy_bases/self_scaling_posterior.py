@@ -1,4 +1,4 @@
-"""The posterior of `Optimist`: Gaussian, of theta and an intercept, with an automatic prior.
+"""The posterior of `Optimist`: Gaussian over theta and an intercept, with automatic prior.
 
 Each reward updates the posterior once (`learn_reward`). The mean moves to the exact minimum of the loss of this reward
 plus the distance from the old mean. Then the curvature of the loss at this minimum is added to the precision.

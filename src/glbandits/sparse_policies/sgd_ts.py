@@ -89,12 +89,12 @@ class SparseSgdTs(SgdTs, sparse=True):
         K, dim = indptr.shape[0] - 1, int(settings.dimension)
         if state[BLOCK] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
             return any_index(rng, K)
-        if settings.held == 0.0:
+        if settings.draws_per_block == 0.0:
             deviation = math.sqrt(variance(settings, state[BLOCK], dim))
             key, stream, counter = rng[KEY], rng[STREAM], rng[COUNTER]
             skip_normals(dim, rng)
             return best_under_draw(state, indptr, indices, values, deviation, key, stream, counter)
-        which = 0 if settings.held == 1.0 else any_index(rng, int(settings.held))
+        which = 0 if settings.draws_per_block == 1.0 else any_index(rng, int(settings.draws_per_block))
         return best_under_held(state, settings, indptr, indices, values, which)
 
     @staticmethod
@@ -116,7 +116,7 @@ class SparseSgdTs(SgdTs, sparse=True):
         state[BLOCK] += 1.0  # line 7
         take_step(state, settings.eta / state[BLOCK], settings.radius)  # lines 8 to 10
         hold_draws(state, rng)  # line 12
-        for _ in range(int(settings.held)):
+        for _ in range(int(settings.draws_per_block)):
             skip_normals(int(settings.dimension), rng)
         state[POSITION] = 0.0
         return state
@@ -131,10 +131,10 @@ class SparseSgdTs(SgdTs, sparse=True):
             return True
         for a in range(out.shape[0]):
             out[a] = settings.floor / out.shape[0]
-        for which in range(int(settings.held)):
+        for which in range(int(settings.draws_per_block)):
             arm = best_under_held(state, settings, indptr, indices, values, which)
-            out[arm] += (1.0 - settings.floor) / settings.held
-        return bool(settings.held > 0.0)
+            out[arm] += (1.0 - settings.floor) / settings.draws_per_block
+        return bool(settings.draws_per_block > 0.0)
 
 
 @jittable
