@@ -71,7 +71,7 @@ def test_tables_of_scikit_learn_come_by_name() -> None:
 
 def test_without_scikit_learn_an_error_says_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(InvalidInput, match=r"comes with scikit-learn, which is in the extra \[lab\]"):
+    with pytest.raises(InvalidInput, match=r"needs scikit-learn. Run pip install 'glbandits\[lab\]'"):
         ClassificationTable.bundled("iris")
 
 
@@ -93,7 +93,7 @@ def test_tables_that_differ_have_other_fingerprints() -> None:
         ([["a"], ["b"]], [0, 1], "features must be numbers"),
         (np.empty((0, 3)), [], "features must be finite numbers"),
         ([[1.0], [2.0]], [0, 1, 1], r"one for each of the 2 rows; got int64 of shape \(3,\)"),
-        ([[1.0], [2.0]], [0.0, 1.0], "labels must be whole numbers or texts"),
+        ([[1.0], [2.0]], [0.0, 1.0], "labels must be integers or strings"),
         ([[1.0], [2.0]], [4, 4], "at least two classes"),
     ],
 )

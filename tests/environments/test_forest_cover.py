@@ -31,7 +31,7 @@ def whole(problem: ForestCover, horizon: int, seed: int) -> Rounds:
 @pytest.fixture(autouse=True)
 def _nothing_read_yet() -> Iterator[None]:
     yield
-    for function in (module._whole, module._patches, module._labels):
+    for function in (module._arms_of_file, module._patches, module._labels):
         function.cache_clear()
 
 
@@ -120,10 +120,10 @@ def test_scenario_2_pays_the_label_of_the_member_that_is_shown(version: str) -> 
 
 @pytest.mark.parametrize("version", ["clean", "as-published"])
 def test_the_part_holds_as_many_members_that_pay_as_the_clusters_mean_says(version: str) -> None:
-    part = module._part(version)
+    part = module._arms_of_package(version)
     assert isinstance(part, module.Members)
     assert part.sizes.tolist() == [300] * 32
-    paying = part.patches.pays().reshape(32, 300).mean(axis=1)
+    paying = part.patches.rewards().reshape(32, 300).mean(axis=1)
     assert np.abs(paying - part.means).max() <= 0.5 / 300 + 1e-12
 
 
@@ -361,32 +361,35 @@ def gzipped(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "must have a line of 55 whole numbers for each patch; it is empty"),
-        (b"\n\n", "must have a line of 55 whole numbers for each patch; it is empty"),
+        (b"", "must have a line of 55 integers for each patch; it is empty"),
+        (b"\n\n", "must have a line of 55 integers for each patch; it is empty"),
         (b"\n \n", "line 2: 55 columns are needed; got 1"),
         (gzipped(b""), "it is empty"),
         (lzma.compress(b""), "it is empty"),
-        (gzipped(GOOD)[:-2000], "Is the file whole?"),
-        (gzipped(GOOD)[:5], "Is the file whole?"),
-        (lzma.compress(GOOD)[:-2000], "Is the file whole?"),
-        (lzma.compress(GOOD)[:6], "Is the file whole?"),
-        (gzipped(GOOD)[:500] + b"\0" * 99 + gzipped(GOOD)[599:], "Is the file whole?"),
+        (gzipped(GOOD)[:-2000], "Is the file complete?"),
+        (gzipped(GOOD)[:5], "Is the file complete?"),
+        (lzma.compress(GOOD)[:-2000], "Is the file complete?"),
+        (lzma.compress(GOOD)[:6], "Is the file complete?"),
+        (gzipped(GOOD)[:500] + b"\0" * 99 + gzipped(GOOD)[599:], "Is the file complete?"),
         (GOOD.replace(b"\n", b",1\n"), "line 1: 55 columns are needed; got 56"),
         (GOOD + b"1,2,3\n", "line 225: 55 columns are needed; got 3"),
         (GOOD[:-21], "line 224: 55 columns are needed; got 45"),
         (b"\n" + with_cell(3, 2, "12") + b"\n4", "line 226: 55 columns are needed; got 1"),
-        (b"Elevation" + b",x" * 54 + b"\n" + GOOD, "line 1: column 1 must be a whole number .*; got 'Elevation'"),
-        (with_cell(5, 7, "2.5"), "line 5: column 7 must be a whole number .*; got '2.5'"),
-        (with_cell(224, 55, "nan"), "line 224: column 55 must be a whole number .*; got 'nan'"),
-        (with_cell(9, 1, ""), "line 9: column 1 must be a whole number .*; got ''"),
-        (with_cell(9, 1, "40000"), "line 9: column 1 must be a whole number of at most 32767; got '40000'"),
-        (with_cell(9, 1, "\xe9"), "line 9: column 1 must be a whole number"),
-        (with_cell(4, 12, "2"), "line 4: columns 11 to 14 must be one 1 and else 0, for the wilderness area; got "),
-        (with_cell(4, 54, "7"), "line 4: columns 15 to 54 must be one 1 and else 0, for the soil type; got "),
+        (b"Elevation" + b",x" * 54 + b"\n" + GOOD, "line 1: column 1 must be an integer .*; got 'Elevation'"),
+        (with_cell(5, 7, "2.5"), "line 5: column 7 must be an integer .*; got '2.5'"),
+        (with_cell(224, 55, "nan"), "line 224: column 55 must be an integer .*; got 'nan'"),
+        (with_cell(9, 1, ""), "line 9: column 1 must be an integer .*; got ''"),
+        (with_cell(9, 1, "40000"), "line 9: column 1 must be an integer of at most 32767; got '40000'"),
+        (with_cell(9, 1, "\xe9"), "line 9: column 1 must be an integer"),
+        (
+            with_cell(4, 12, "2"),
+            "line 4: columns 11 to 14 must be one 1 and otherwise 0, for the wilderness area; got ",
+        ),
+        (with_cell(4, 54, "7"), "line 4: columns 15 to 54 must be one 1 and otherwise 0, for the soil type; got "),
         (with_cell(4, 55, "8"), "line 4: column 55 must be a cover type from 1 to 7; got 8"),
         (with_cell(4, 55, "0"), "line 4: column 55 must be a cover type from 1 to 7; got 0"),
         (with_cell(4, 3, "1_0"), "could not convert string '1_0'"),
-        (gzipped(with_cell(1, 3, "1_0"))[:-99], "Is the file whole?"),
+        (gzipped(with_cell(1, 3, "1_0"))[:-99], "Is the file complete?"),
         (bytes(range(256)) * 9, "line 1: 55 columns are needed"),
     ],
 )
@@ -410,14 +413,14 @@ def saved(path: Path, **arrays: Floats | Ints) -> None:
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (lambda path: saved(path, labels=groups()[:-1]), r"224 whole numbers .* got int64 of shape \(223,\)"),
+        (lambda path: saved(path, labels=groups()[:-1]), r"224 integers .* got int64 of shape \(223,\)"),
         (
             lambda path: saved(path, labels=groups().astype(np.float64)),
             r"got float64 of shape \(224,\)",
         ),
         (lambda path: saved(path, labels=groups() + 1), "from 0 to 31; got 1 to 32"),
         (lambda path: saved(path, labels=groups() - 1), "from 0 to 31; got -1 to 30"),
-        (lambda path: saved(path, labels=np.where(groups() == 9, 3, groups())), r"leave none to clusters \[9\]"),
+        (lambda path: saved(path, labels=np.where(groups() == 9, 3, groups())), r"have none in clusters \[9\]"),
         (lambda path: saved(path, centers=np.zeros(3)), "it has no labels"),
         (lambda path: path.write_bytes(b""), "it cannot be read as one"),
         (lambda path: path.write_bytes(b"nothing of the sort"), "it cannot be read as one"),
@@ -451,7 +454,7 @@ def test_without_scikit_learn_it_says_what_to_do(
     covtype: Path, clusters: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(InvalidInput, match=r"needs scikit-learn, which is in the extra \[lab\].* or give clusters"):
+    with pytest.raises(InvalidInput, match=r"needs scikit-learn. Run pip install .*, or set clusters"):
         ForestCover(data=covtype).means()
     assert ForestCover(data=covtype, clusters=clusters).means().shape == (32,)
 
@@ -474,7 +477,7 @@ def test_the_part_is_a_part_of_the_real_file(real: Path) -> None:
     for version, name in (("clean", "clusters_scenario2"), ("as-published", "clusters_scenario2_with_label")):
         two = ForestCover(scenario=2, version=version, data=data, clusters=real / f"{name}.npz")
         np.testing.assert_array_equal(two.means(), ForestCover(scenario=2, version=version).means())
-        every, few = two._arms, module._part(version)
+        every, few = two._arms, module._arms_of_package(version)
         assert isinstance(every, module.Members)
         assert isinstance(few, module.Members)
         np.testing.assert_array_equal(few.centre, every.centre)

@@ -99,7 +99,9 @@ def test_a_log_without_arms_is_refused(tmp_path: Path) -> None:
 def test_a_cut_file_gives_no_rounds_at_all(tmp_path: Path) -> None:
     (path,) = write_simulated_news(tmp_path, days=1, events_per_day=2880)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(InvalidInput, match=r"20090501.gz must be a whole R6A file; it cannot be read after line \d+"):
+    with pytest.raises(
+        InvalidInput, match=r"20090501.gz must be a complete R6A file; it cannot be read after line \d+"
+    ):
         News(files=(path,)).length()
 
 
@@ -129,7 +131,7 @@ def test_files_are_read_once_and_again_when_they_change(problem: News, monkeypat
     assert problem.length() == 1
     assert len(reads) == 2
     path.unlink()
-    with pytest.raises(InvalidInput, match="files must be there as long as they are used; .*log: No such file"):
+    with pytest.raises(InvalidInput, match="files must exist as long as they are used; .*log: No such file"):
         problem.length()
 
 

@@ -131,10 +131,10 @@ def test_files_that_are_not_r6a_are_refused_before_anything_is_read(tmp_path: Pa
         for name in ("log", "log.gz"):
             with pytest.raises(InvalidInput, match=message.replace("log", name)):
                 read_events([good, file_of(tmp_path, text, name)])
-    with pytest.raises(InvalidInput, match="no line of its first 1000 is an event"):
+    with pytest.raises(InvalidInput, match="none of its first 1000 lines is an event"):
         read_events([file_of(tmp_path, b"?\n" * 1000 + GOOD)])
     assert whole(read_events([file_of(tmp_path, b"?\n" * 999 + GOOD)]))[1].events == 1
-    with pytest.raises(InvalidInput, match="nowhere must be a whole R6A file; it cannot be read.*No such file"):
+    with pytest.raises(InvalidInput, match="nowhere must be a complete R6A file; it cannot be read.*No such file"):
         read_events([tmp_path / "nowhere"])
     with pytest.raises(InvalidInput, match="must be a list of paths; got one path"):
         read_events(str(good))
@@ -149,7 +149,9 @@ def test_a_gzip_file_that_is_cut_short_or_damaged_is_refused_by_name_and_line(tm
     zipped = path.read_bytes()
     for bad in (zipped[:-9], zipped[: len(zipped) // 2], zipped[:-8] + b"12345678", zipped + b"more"):
         path.write_bytes(bad)
-        with pytest.raises(InvalidInput, match=r"log.gz must be a whole R6A file; it cannot be read after line \d+: "):
+        with pytest.raises(
+            InvalidInput, match=r"log.gz must be a complete R6A file; it cannot be read after line \d+: "
+        ):
             whole(read_events([path]))
     path.write_bytes(zipped[:60])
     with pytest.raises(InvalidInput, match="cannot be read.*ended before the end-of-stream"):

@@ -90,7 +90,7 @@ def test_the_natural_noise_of_a_link(link: str, name: str) -> None:
 
 
 def test_wrong_problems_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="bernoulli rewards need means from 0 to 1; the identity link gives -1 to 1"):
+    with pytest.raises(InvalidInput, match="bernoulli rewards need means from 0 to 1; with the identity link"):
         Synthetic(link="identity", rewards="bernoulli")
     with pytest.raises(UnknownName, match="unknown rewards 'bernouli'; did you mean 'bernoulli'"):
         Synthetic(rewards="bernouli")

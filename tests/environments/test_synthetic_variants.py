@@ -126,9 +126,12 @@ def test_rewards_are_chosen_as_in_synthetic(link: str, rewards: str, name: str) 
         ({"theta_norm": 0.0}, "theta_norm must be a finite number above 0"),
         ({"feature_scale": -1.0}, "feature_scale must be a finite number above 0"),
         ({"intercept": math.inf}, "intercept must be a finite number"),
-        ({"link": "identity", "rewards": "bernoulli"}, "the identity link gives -1 to 1"),
-        ({"link": "identity", "rewards": "bernoulli", "features": "correlated"}, "identity link gives -inf to inf"),
-        ({"link": "log", "features": "heavy-tailed"}, "have no largest score, and the log link then no largest mean"),
+        ({"link": "identity", "rewards": "bernoulli"}, "identity link they are from -1 to 1"),
+        ({"link": "identity", "rewards": "bernoulli", "features": "correlated"}, "link they are from -inf to inf"),
+        (
+            {"link": "log", "features": "heavy-tailed"},
+            "have no largest score, so with the log link there is no largest",
+        ),
     ],
 )
 def test_wrong_settings_are_refused(settings: dict[str, Any], message: str) -> None:

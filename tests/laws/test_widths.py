@@ -100,7 +100,7 @@ def test_widths_are_as_their_pages_write_them() -> None:
     assert ofuglb_e.width(bandit.state, unpacked(ofu, d), d) == pytest.approx(
         math.sqrt(2 * (1 + R * S) * (1 + beta)), rel=1e-6
     )
-    with pytest.raises(InvalidInput, match="is for noise of at most 1; got noise=3"):
+    with pytest.raises(InvalidInput, match="needs noise of at most 1; got noise=3"):
         OfuglbE(exploration=None, link="identity", noise=3.0)
     eco = Ecolog(exploration=None, bound=S)
     bandit = Bandit(eco, dim=d, seed=1)

@@ -69,5 +69,5 @@ def test_one_step_by_hand() -> None:
 
 
 def test_other_links_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="logistic link only; got <identity link>"):
+    with pytest.raises(InvalidInput, match="supports only the logistic link; got <identity link>"):
         Ecolog(link="identity")

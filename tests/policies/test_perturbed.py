@@ -107,9 +107,9 @@ def test_pg_ts_has_the_exact_logistic_posterior(sweeps: int) -> None:
 
 
 def test_what_they_cannot_do_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="logistic link only; got <probit link>"):
+    with pytest.raises(InvalidInput, match="supports only the logistic link; got <probit link>"):
         PgTs(link="probit")
-    with pytest.raises(InvalidInput, match="slope is bounded, for a step that is safe; got <log link>"):
+    with pytest.raises(InvalidInput, match="bounded slope, because its step size depends on that; got <log link>"):
         LmcTs(link="log")
     with pytest.raises(InvalidInput, match="width from the theory, which needs a horizon"):
         GlmFpl(exploration=None)

@@ -91,5 +91,5 @@ def test_the_theory_width() -> None:
     policy = SupCbGlm(exploration=None, arms=50, horizon=1000, failure=0.1)
     kappa = math.exp(-2) / (1 + math.exp(-2)) ** 2
     assert policy.scale(3) == pytest.approx(1.5 / kappa * math.sqrt(2 * math.log(1000 * 50 / 0.1)))
-    with pytest.raises(InvalidInput, match="needs arms, the most arms in a round"):
+    with pytest.raises(InvalidInput, match="needs arms, the largest number of arms"):
         SupCbGlm(exploration=None)

@@ -1,4 +1,4 @@
-"""Problems to play: rounds of arms, their expected rewards, and the noise of the reward."""
+"""Bandit problems for experiments: rounds of arms, their expected rewards, and the noise."""
 
 from glbandits.environments.classification import ClassificationTable
 from glbandits.environments.environment import Environment

@@ -1,4 +1,7 @@
-"""A problem made of the user's own contexts: rounds drawn from a sample, rewards from a theta* that is drawn too."""
+"""A problem with real contexts and simulated rewards.
+
+Rounds are drawn from the user's sample of contexts, and rewards from a model with a random theta*.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,21 +17,21 @@ from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats, Rounds
 
 CONTEXTS = 4
-"""The stream that draws rounds from the sample."""
+"""The random stream that draws rounds from the sample."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SampledContexts:
-    """Rounds drawn with replacement from a sample of real ones; theta* in a random direction, new for each seed.
+    """Rounds drawn with replacement from a sample; each seed has a random theta*.
 
     Args:
-        sample: features, (rounds, arms, dim).
-        theta_norm: the length of theta*.
+        sample: the features of real rounds, (rounds, arms, dim).
+        theta_norm: the norm of theta*.
         link: mu.
 
     >>> import numpy as np
     >>> problem = SampledContexts(sample=np.random.default_rng(0).normal(size=(50, 4, 3)))
-    >>> [len(piece) for piece in problem.rounds(horizon=8, seed=1)]
+    >>> [len(chunk) for chunk in problem.rounds(horizon=8, seed=1)]
     [8]
     """
 
@@ -53,7 +56,7 @@ class SampledContexts:
 
     @property
     def noise(self) -> Noise:
-        """The natural one for the link."""
+        """The natural noise of the link (`natural_noise`)."""
         return NOISES[natural_noise(find_link(self.link))]
 
     @cached_property
@@ -61,24 +64,24 @@ class SampledContexts:
         return sha256(self.sample.tobytes()).hexdigest()[:16]
 
     def fingerprint(self) -> str:
-        """The sample by its hash, and the settings."""
+        """A text with a hash of the sample, and the settings."""
         return f"SampledContexts({self.sample.shape}, {self._digest}, {self.theta_norm}, {find_link(self.link).name})"
 
     def theta_star(self, seed: int) -> Floats:
-        """The true parameter of this seed's problem."""
+        """The true parameter for this seed."""
         direction = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(THETA,))).normal(size=self.dim)
         theta: Floats = self.theta_norm * direction / np.linalg.norm(direction)
         return theta
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
-        """The rounds of one run, in pieces of at most 4 MB of features."""
-        drawn, noises = (
-            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,))) for part in (CONTEXTS, NOISE)
+        """Yield the rounds of one run, in chunks of at most 4 MB of features."""
+        indices, noises = (
+            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream,))) for stream in (CONTEXTS, NOISE)
         )
         _, arms, dim = self.sample.shape
-        longest = max(1, CHUNK_SIZE // (arms * (dim + 2) + ROUND_OVERHEAD))
-        for start in range(0, horizon, longest):
-            length = min(longest, horizon - start)
-            shown = self.sample[drawn.integers(0, len(self.sample), length)]
-            expected = expected_rewards(find_link(self.link))(shown, self.theta_star(seed))
-            yield Rounds(shown, np.full(length, arms), expected, self.noise.draw(noises, length), expected)
+        chunk_length = max(1, CHUNK_SIZE // (arms * (dim + 2) + ROUND_OVERHEAD))
+        for start in range(0, horizon, chunk_length):
+            length = min(chunk_length, horizon - start)
+            features = self.sample[indices.integers(0, len(self.sample), length)]
+            expected = expected_rewards(find_link(self.link))(features, self.theta_star(seed))
+            yield Rounds(features, np.full(length, arms), expected, self.noise.draw(noises, length), expected)
