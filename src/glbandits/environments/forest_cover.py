@@ -321,7 +321,7 @@ def members(patches: Patches, labels: Ints, version: str) -> Members:
 
 
 def _means(patches: Patches, labels: Ints) -> Floats:
-    return np.bincount(labels, patches.pays(), ARMS) / np.bincount(labels, minlength=ARMS)
+    return np.bincount(labels, patches.rewards(), ARMS) / np.bincount(labels, minlength=ARMS)
 
 
 def _by_cluster(labels: Ints) -> tuple[Ints, Ints]:
