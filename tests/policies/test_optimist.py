@@ -13,7 +13,7 @@ from glbandits.environments.noise import NOISES, Noise
 from glbandits.maths.feature_blocks import LARGEST_BLOCK
 from glbandits.maths.links import LINKS, find_link
 from glbandits.maths.philox import generator
-from glbandits.policies.optimist import LARGEST_BONUS, LEAST_BONUS, ROUNDS_AHEAD, best_with_bonus, bonus
+from glbandits.policies.optimist import LARGEST_BONUS, LEAST_BONUS, ROUNDS_AHEAD, argmax_with_bonus, bonus
 from glbandits.policy import unpacker
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
@@ -191,15 +191,15 @@ def test_skipping_arms_that_cannot_win_changes_no_choice(K: int, scale: float) -
         for _ in range(30):
             levels, variances = rng.normal(size=K), rng.exponential(size=K) * 10.0 ** rng.uniform(-4, 1, K)
             expected = levels + scale * np.array([bonus(variance, known) for variance in variances])
-            assert best_with_bonus(levels, variances, known, scale) == np.argmax(expected)
+            assert argmax_with_bonus(levels, variances, known, scale) == np.argmax(expected)
 
 
 def test_first_of_equal_lines_wins_the_choice() -> None:
     levels, variances = np.repeat([0.1, 0.3, 0.2], 3), np.repeat([0.5, 0.2, 0.4], 3)
     for scale in (0.0, 0.1, 1.0, 10.0):
-        assert best_with_bonus(levels, variances, 100.0, scale) % 3 == 0
-    assert best_with_bonus(np.zeros(4), np.zeros(4), 100.0, 1.0) == 0
-    assert best_with_bonus(np.zeros(2), np.array([-1e-20, 0.0]), 100.0, 1.0) == 0
+        assert argmax_with_bonus(levels, variances, 100.0, scale) % 3 == 0
+    assert argmax_with_bonus(np.zeros(4), np.zeros(4), 100.0, 1.0) == 0
+    assert argmax_with_bonus(np.zeros(2), np.array([-1e-20, 0.0]), 100.0, 1.0) == 0
 
 
 def test_bonus_falls_as_variance_falls() -> None:

@@ -1,6 +1,6 @@
 """Simulated R6A files, with a known click model.
 
-They have the format and the names of the real files, which may not be redistributed.
+The simulated files have the format and the names of the real ones, which may not be redistributed.
 """
 
 import gzip

@@ -78,6 +78,6 @@ class Evill(PerturbedPolicy):
             curvature = link.slope(dot_row(rows.features, s, theta_hat))
             perturbed[s] = rows.rewards[s] + math.sqrt(curvature / rows.counts[s]) * perturbed[s]
         copy_to(theta, theta_hat)
-        memory = memory_of(state, dim).copy()  # the stored one belongs to the fit of theta_hat
+        memory = memory_of(state, dim).copy()  # the solver's data in the state stay those of theta_hat
         refit(rows.features, perturbed, rows.counts, ridge, centre, True, theta, memory, link)
         return state

@@ -122,10 +122,7 @@ class Optimist(Policy):
         return AdaptiveOptimist if self.half_life == "auto" else Optimist
 
     def init(self, dim: int) -> Floats:
-        """Return the initial state.
-
-        Its prior of theta is arbitrary, because the first reward rescales it.
-        """
+        """Return the initial state. The prior is arbitrary: the first reward replaces it."""
         if self.half_life == "auto":
             return initial_copies(replace(self, half_life=None).init(dim))
         precision = self.intercept_precision(dim)
@@ -148,7 +145,7 @@ class Optimist(Policy):
     def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
         """Return the rule; None before the first reward.
 
-        Also None with more than LARGEST_RULE features or a diagonal covariance.
+        The rule is None too with more than LARGEST_RULE features or a diagonal covariance.
         """
         state = active_copy(state) if self.half_life == "auto" else state
         if state[COUNT] == 0.0 or dim > LARGEST_RULE or self.covariance == "diagonal":
@@ -173,7 +170,7 @@ class Optimist(Policy):
         score_moments(state, arms, levels, variances)
         scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings.noise)
         features = features_counted(state, settings, arms.shape[1])
-        return best_with_bonus(levels, variances, information(state, features), scale)
+        return argmax_with_bonus(levels, variances, information(state, features), scale)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
@@ -251,11 +248,12 @@ def bonus(variance: float, information: float) -> float:
 
 
 @jittable
-def best_with_bonus(levels: Floats, variances: Floats, information: float, scale: float) -> int:
+def argmax_with_bonus(levels: Floats, variances: Floats, information: float, scale: float) -> int:
     """Return the arm with the largest level + scale * bonus; of equal ones the first.
 
-    A logarithm takes as long as a score. So the exact bonus is computed only for arms that could win with an upper
-    bound of their bonus, which uses the logarithm for the largest variance.
+    levels[a] is the posterior mean of the score of arm a, without the intercept. A logarithm takes as long as a score.
+    So the exact bonus is computed only for arms that could win with an upper bound of their bonus, which uses the
+    logarithm for the largest variance.
     """
     K, best, largest = levels.shape[0], 0, 0.0
     for a in range(K):
@@ -265,11 +263,11 @@ def best_with_bonus(levels: Floats, variances: Floats, information: float, scale
     limit = scale * scale * math.log(1.0 + information * largest) * (1.0 + ROUNDING)
     for a in range(K):
         # Compare differences as `probabilities` does: in a sum, rounding loses the difference of close bonuses.
-        ahead = levels[a] - levels[best]
-        needed = scale * best_bonus - ahead
-        if needed <= 0.0 or needed * needed <= limit * variances[a]:
-            own = bonus(variances[a], information)
-            behind = scale * (best_bonus - own)
-            if ahead > behind or (ahead == behind and a < best):
-                best, best_bonus = a, own
+        level_gain = levels[a] - levels[best]
+        required_bonus = scale * best_bonus - level_gain
+        if required_bonus <= 0.0 or required_bonus * required_bonus <= limit * variances[a]:
+            arm_bonus = bonus(variances[a], information)
+            bonus_loss = scale * (best_bonus - arm_bonus)
+            if level_gain > bonus_loss or (level_gain == bonus_loss and a < best):
+                best, best_bonus = a, arm_bonus
     return best

@@ -51,7 +51,8 @@ class SgdTs(SgdTsConstants):
 
     Args:
         link: mu, any strictly increasing link.
-        block_factor: C in tau = floor(C max(log T, d)). Without a horizon, tau = floor(C d).
+        block_factor: tau = floor(block_factor max(log T, d)). Without a horizon, tau = floor(block_factor d). The paper
+            calls this factor C, like the set of line 3.
         block_length: tau itself, instead of block_factor.
         horizon: T, if it is known.
         step: eta in eta_j = eta / j.
@@ -103,7 +104,7 @@ class SgdTs(SgdTsConstants):
         K, dim = arms.shape
         if state[BLOCK] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
             return any_index(rng, K)
-        if settings.draws_per_block == 0.0:
+        if settings.draws_per_block == 0.0:  # draw="decision"
             theta_ts = theta_bar_of(state, dim).copy()
             add_normals(theta_ts, math.sqrt(variance(settings, state[BLOCK], dim)), rng)
             return best_arm(arms, theta_ts)
@@ -151,11 +152,10 @@ class SgdTs(SgdTsConstants):
         return LAYOUT.allocate(dim, tail=self.draws_per_block(dim) * dim + self.tau(dim) * (dim + 1))
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
-        """The state contains the rows of the first block until that block is complete."""
         if state.ndim != 1 or state.size <= BLOCK or not state[POSITION] < self.tau(dim):
             return False
-        rows = self.tau(dim) * (dim + 1) if state[BLOCK] == 0.0 else 0
-        return LAYOUT.is_valid(state, dim, tail=self.draws_per_block(dim) * dim + rows)
+        recorded = self.tau(dim) * (dim + 1) if state[BLOCK] == 0.0 else 0  # rows and rewards of the first block
+        return LAYOUT.is_valid(state, dim, tail=self.draws_per_block(dim) * dim + recorded)
 
 
 @jittable
@@ -163,9 +163,9 @@ def complete_block(state: Floats, settings: Any, dim: int, rng: Generator, link:
     """Run lines 2 to 4 after the first block, and lines 7 to 12 after every block."""
     theta_hat, theta_tilde = theta_hat_of(state, dim), theta_tilde_of(state, dim)
     theta_bar, gradient = theta_bar_of(state, dim), gradient_of(state, dim)
-    tau, rows, first = int(settings.tau), draws_at(dim) + int(settings.draws_per_block) * dim, state[BLOCK] == 0.0
+    tau, rows_at, first = int(settings.tau), draws_at(dim) + int(settings.draws_per_block) * dim, state[BLOCK] == 0.0
     if first:
-        features, rewards = state[rows : rows + tau * dim].reshape(tau, dim), state[rows + tau * dim :]
+        features, rewards = state[rows_at : rows_at + tau * dim].reshape(tau, dim), state[rows_at + tau * dim :]
         estimate = fit(features, rewards, np.ones(tau), settings.ridge, np.zeros(dim), link)  # line 2
         state[FITTED_RIDGE] = estimate.ridge
         state[CONVERGED] = 1.0 if estimate.converged else 0.0
@@ -173,8 +173,8 @@ def complete_block(state: Floats, settings: Any, dim: int, rng: Generator, link:
         copy_to(theta_tilde, estimate.theta)  # line 4; the gradient of block 1 is zero there
     state[BLOCK] += 1.0  # line 7
     j = state[BLOCK]
-    add_scaled(theta_tilde, -settings.eta / j, gradient)  # lines 8 and 9
-    project_to_ball(theta_tilde, theta_hat, settings.radius)  # line 9, with C of line 3
+    add_scaled(theta_tilde, -settings.eta / j, gradient)  # line 9; `learn` has summed the gradient of line 8
+    project_to_ball(theta_tilde, theta_hat, settings.radius)  # line 9; the ball is C of line 3
     for i in range(dim):
         theta_bar[i] += (theta_tilde[i] - theta_bar[i]) / j  # line 10
         gradient[i] = 0.0
@@ -184,7 +184,7 @@ def complete_block(state: Floats, settings: Any, dim: int, rng: Generator, link:
         copy_to(theta_ts, theta_bar)
         add_normals(theta_ts, deviation, rng)  # line 12
     state[POSITION] = 0.0
-    return state[:rows].copy() if first else state
+    return state[:rows_at].copy() if first else state  # the rows of the first block are no longer needed
 
 
 @jittable
@@ -198,6 +198,6 @@ def block_draw(state: Floats, dim: int, index: int) -> Floats:
 def record_row(state: Floats, settings: Any, x: Floats, reward: float) -> None:
     """Line 1: record X_t and Y_t."""
     dim, row = x.shape[0], int(state[POSITION])
-    rows = draws_at(dim) + int(settings.draws_per_block) * dim
-    copy_to(state[rows + row * dim : rows + (row + 1) * dim], x)
-    state[rows + int(settings.tau) * dim + row] = reward
+    rows_at = draws_at(dim) + int(settings.draws_per_block) * dim
+    copy_to(state[rows_at + row * dim : rows_at + (row + 1) * dim], x)
+    state[rows_at + int(settings.tau) * dim + row] = reward

@@ -1,6 +1,6 @@
 """`Policy`, the base class of every policy.
 
-It turns a subclass into settings plus compiled functions.
+`Policy` makes every subclass a frozen dataclass of settings and lets Numba compile its functions.
 """
 
 import re

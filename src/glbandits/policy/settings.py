@@ -1,7 +1,7 @@
 """Settings of a policy.
 
-Each is a dataclass field whose type annotation contains its bounds. This module reads the annotations. From them it
-validates values, packs settings into the array that compiled code receives, and lists the names under which compiled
+A setting is a dataclass field whose type annotation contains its bounds. This module reads the annotations. From them
+it validates values, packs settings into the array that compiled code receives, and lists the names under which compiled
 code reads them.
 """
 

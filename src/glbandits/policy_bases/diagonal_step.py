@@ -11,8 +11,8 @@ from glbandits.records import Floats
 def take_diagonal_step(m: Floats, q: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
     """Update the means m and the precisions q in place.
 
-    m moves to the exact minimum of the loss of this reward plus (1/2) sum_i q_i (w_i - m_i)^2. Then the curvature of
-    the loss at this minimum is added to q.
+    m moves to the w that minimises M(x'w) - reward x'w + (1/2) sum_i q_i (w_i - m_i)^2, where M is the antiderivative
+    of the link's mean. Then q_i += mu'(x'm) x_i^2 at the new m.
     """
     dim, variance = x.shape[0], 0.0
     for i in range(dim):

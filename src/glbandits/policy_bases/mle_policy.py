@@ -24,6 +24,7 @@ theta_of = LAYOUT.vector("theta")
 theta_in_ball_of = LAYOUT.vector("theta_in_ball")  # only GLM-UCB uses it; the others score arms by theta
 factor_of = LAYOUT.factor("factor")
 memory_of = LAYOUT.array("memory", MEMORY_SIZE)
+"""Data of the solver for a warm start (`maths.warm_fit`)."""
 history_at = LAYOUT.history()
 
 

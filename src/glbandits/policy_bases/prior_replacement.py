@@ -112,7 +112,7 @@ def replace_prior(state: Floats, dim: int, half_life: float, noise: float, inter
     which is a diagonal matrix of the size of the priors. Sums over all observations, such as e, are not used: with
     large curvatures they would lose the information about the intercept to rounding. O(n^3) for a block of n features.
     """
-    new_prior, size = rescaled_prior(state, dim), dispersion(state, noise)
+    new_prior, phi = rescaled_prior(state, dim), dispersion(state, noise)
     discount = discount_sums(state, dim, half_life)
     mean, g, prior, b = mean_of(state, dim), coupling_of(state, dim), prior_of(state, dim), state[INTERCEPT]
     for i in range(dim):
@@ -126,7 +126,7 @@ def replace_prior(state: Floats, dim: int, half_life: float, noise: float, inter
         for candidate in SCALES:
             for i in range(dim):
                 change[i] = candidate * new_prior[i] - discount * prior[i]
-            evidence = log_evidence(state, change, intercept_precision, size) + 0.5 * dim * math.log(candidate)
+            evidence = log_evidence(state, change, intercept_precision, phi) + 0.5 * dim * math.log(candidate)
             if evidence > best:
                 best, scale = evidence, candidate
     state[PRIOR_SCALE] = scale
@@ -154,7 +154,7 @@ def log_evidence(state: Floats, change: Floats, intercept_precision: float, disp
     """The log evidence after adding diag(change) to D, by Laplace's approximation. O(n^3).
 
     Omits the logarithms of the prior precisions, and terms that do not depend on the change. The state must be in the
-    form that `change_prior` takes.
+    form that `change_prior` takes, and y, z, s and s b are as there.
     """
     dim = change.shape[0]
     mean, g, start = mean_of(state, dim), coupling_of(state, dim), blocks_at(dim)
@@ -187,6 +187,8 @@ def change_prior(state: Floats, change: Floats, intercept_precision: float) -> N
     """Add diag(change) to D, and compute P, g, s and the means of theta and the intercept.
 
     On entry the state contains D in its blocks, s b as the intercept, and the mean of theta given an intercept of 0.
+    With y = change * mean and z = change * g (elementwise), the new values are P = (D + diag(change))^-1,
+    mean - P y, g - P z, s + z'(g - P z) and s b + z'(mean - P y).
     """
     dim = change.shape[0]
     mean, g, start = mean_of(state, dim), coupling_of(state, dim), blocks_at(dim)

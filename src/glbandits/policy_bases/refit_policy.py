@@ -24,6 +24,7 @@ history_at = LAYOUT.history()
 FITTED = StateLayout(LAYOUT)
 theta_hat_of = FITTED.vector("theta_hat")  # only EVILL uses it: its theta is perturbed
 memory_of = FITTED.array("memory", MEMORY_SIZE)
+"""Data of the solver for a warm start (`maths.warm_fit`)."""
 fitted_rows_at = FITTED.history()
 
 

@@ -220,8 +220,8 @@ def multiply_blocks(state: Floats, x: Floats, direction: Floats) -> tuple[float,
 def record_residual(state: Floats, pull: float, slope: float, variance: float) -> None:
     """Add the residual of a reward before its update to the sums for the dispersion.
 
-    It is computed from the residual after the update with the slope there. With the slope at the old score, a first
-    reward of 1000 under the log link would look like noise.
+    The residual is computed from the one after the update with the slope there. With the slope at the old score, a
+    first reward of 1000 under the log link would look like noise.
     """
     leverage = 1.0 + slope * variance
     residual = min(max(pull * leverage, -1e50), 1e50)

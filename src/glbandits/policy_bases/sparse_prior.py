@@ -94,7 +94,7 @@ def discount_features(state: Floats, rows: Ints, discount: float) -> None:
 def replace_sparse_prior(state: Floats, half_life: float, noise: float, intercept_precision: float) -> None:
     """Replace the prior by one with the best scale, and discount old observations."""
     rows = occupied_rows(state)
-    new_prior, size = rescaled_sparse_prior(state, rows), dispersion(state, noise)
+    new_prior, phi = rescaled_sparse_prior(state, rows), dispersion(state, noise)
     discount = discount_scalars(state, half_life)
     discount_features(state, rows, discount)
     for k in range(rows.shape[0]):
@@ -107,7 +107,7 @@ def replace_sparse_prior(state: Floats, half_life: float, noise: float, intercep
     if state[COUNT] >= EVIDENCE_FROM:
         best = -np.inf
         for candidate in SCALES:
-            evidence = sparse_log_evidence(state, rows, new_prior, candidate, intercept_precision, size)
+            evidence = sparse_log_evidence(state, rows, new_prior, candidate, intercept_precision, phi)
             if evidence > best:
                 best, scale = evidence, candidate
     state[PRIOR_SCALE] = scale
