@@ -106,8 +106,8 @@ def test_a_policy_that_cannot_take_the_rewards_is_refused() -> None:
         ({"seeds": True}, "seeds must be a whole number"),
         ({"points": 0}, "points must be a whole number of at least 1"),
         ({"jobs": 0}, "jobs must be a number of runs at once, or -1"),
-        ({"policy": "uniform"}, "policy must be settings such as"),
-        ({"policy": Uniform}, "policy must be settings such as"),
+        ({"policy": "uniform"}, "policy must be an instance"),
+        ({"policy": Uniform}, "policy must be an instance"),
         ({"environment": None}, "environment must be a problem such as Synthetic"),
     ],
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from glbandits.bandit import Bandit
 from glbandits.cli.policy_text import parse_policy
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.evaluation.log_features import LogOptions
 from glbandits.evaluation.targets import AlwaysTarget, UniformTarget
 from glbandits.experiments.log_study import Candidate
@@ -50,5 +50,5 @@ def _candidate(text: str, arm_names: tuple[str, ...] | None, link: str | Link, h
         if arm_names is None:
             raise InvalidInput(f"{text} needs a log with the same arms in every row; this one's differ")
         places = {name: place for place, name in enumerate(arm_names)}
-        return AlwaysTarget(look_up("arm", text.removeprefix(ARM), places))
+        return AlwaysTarget(lookup("arm", text.removeprefix(ARM), places))
     return parse_policy(text, link=link, horizon=horizon)

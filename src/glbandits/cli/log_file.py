@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from glbandits.errors import InvalidInput, look_up, number
+from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation import (
     Columns,
     Log,
@@ -214,7 +214,7 @@ def feature_options(
             raise InvalidInput(f"--kind is written column=kind, such as price=number; got {text!r}")
         options["kinds"] = {**options.get("kinds", {}), name: _kind(kind)}
     if missing is not None:
-        options["missing"] = look_up("way to treat missing values", missing, MISSING)
+        options["missing"] = lookup("way to treat missing values", missing, MISSING)
     if crosses is not None:
         options["crosses"] = "all" if crosses == "all" else _pairs(crosses)
     if per_arm_block:
@@ -259,7 +259,7 @@ def reward_range(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
     try:
-        low, high = (number("--reward-range", float(part)) for part in text.split(","))
+        low, high = (check_float("--reward-range", float(part)) for part in text.split(","))
     except ValueError:
         raise InvalidInput(f"--reward-range is written lowest,highest, such as -1,1; got {text!r}") from None
     if not low < high:

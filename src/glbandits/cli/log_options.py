@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.log_file import FORMATS, LogFile, column_names, said_as_options, with_estimated_propensities
-from glbandits.errors import look_up
+from glbandits.errors import lookup
 from glbandits.evaluation import Columns, Log
 from glbandits.evaluation.learning_curve import Learn
 from glbandits.evaluation.log_features import LogOptions
@@ -97,7 +97,7 @@ def opened_log(
     hash_width: int | None = None,
 ) -> tuple[Log, list[str]]:
     """Open the log that the options describe. Returns it, and notes that a reader must see."""
-    read = look_up("format", file_format, FORMATS)
+    read = lookup("format", file_format, FORMATS)
     columns = Columns(
         arm=arm,
         reward=reward,

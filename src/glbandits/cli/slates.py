@@ -18,7 +18,7 @@ from glbandits.cli.log_options import (
     RewardOption,
     opened_log,
 )
-from glbandits.errors import look_up
+from glbandits.errors import lookup
 from glbandits.evaluation import SLATE_ESTIMATORS, Log, evaluate_slates, train
 from glbandits.evaluation.log_part import split
 from glbandits.policies import Policy
@@ -58,7 +58,7 @@ def slates_command(
     learn.
     """
     for name in estimator:
-        look_up("estimator of slates", name, SLATE_ESTIMATORS)
+        lookup("estimator of slates", name, SLATE_ESTIMATORS)
     console = Console(emoji=False)
     opened, _ = opened_log(
         console,

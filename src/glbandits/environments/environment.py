@@ -1,4 +1,4 @@
-"""The contract of an environment."""
+"""`Environment`, the protocol of a bandit problem."""
 
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
@@ -10,7 +10,7 @@ from glbandits.records import Rounds
 
 @runtime_checkable
 class Environment(Protocol):
-    """A problem that can be played again: the same seed gives the same rounds, whoever plays them."""
+    """A reproducible bandit problem: the same seed gives the same rounds for every policy."""
 
     @property
     def dim(self) -> int:
@@ -18,12 +18,12 @@ class Environment(Protocol):
 
     @property
     def noise(self) -> Noise:
-        """How an expected reward becomes a reward."""
+        """The distribution of a reward, given its expectation."""
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
-        """The rounds of one run, in pieces small enough that the horizon does not fill the memory.
+        """Yield the rounds of one run, in chunks of bounded size.
 
-        How they are cut must not change them, and the first T rounds must not depend on the horizon.
+        The size of the chunks must not change the rounds. The first T rounds must not depend on the horizon.
         """
 
 

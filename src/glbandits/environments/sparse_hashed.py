@@ -8,8 +8,8 @@ import numpy as np
 
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.environments.sparse_rounds import SparseRounds
-from glbandits.environments.synthetic import NOISE, PIECE, ROUND_OVERHEAD, THETA
-from glbandits.errors import InvalidInput, whole
+from glbandits.environments.synthetic import CHUNK_SIZE, NOISE, ROUND_OVERHEAD, THETA
+from glbandits.errors import InvalidInput, check_int
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats, Ints
 
@@ -66,10 +66,10 @@ class SparseHashed:
     sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        whole("dim", self.dim, at_least=1)
-        whole("arms", self.arms, at_least=1)
-        whole("nonzeros", self.nonzeros, at_least=4)
-        if not 20 * self.nonzeros <= whole("names", self.names, at_least=1) <= self.dim:
+        check_int("dim", self.dim, at_least=1)
+        check_int("arms", self.arms, at_least=1)
+        check_int("nonzeros", self.nonzeros, at_least=4)
+        if not 20 * self.nonzeros <= check_int("names", self.names, at_least=1) <= self.dim:
             raise InvalidInput(
                 f"names must be 20 times nonzeros to dim, {20 * self.nonzeros} to {self.dim}; got {self.names}"
             )
@@ -97,7 +97,7 @@ class SparseHashed:
         of_context = Vocabulary(first_own, shared, offset)
         of_arms = Vocabulary(self.names - first_own, self.nonzeros - shared, offset)
         contexts, own, noises = (_stream(seed, part) for part in (CONTEXT, OWN, NOISE))
-        longest = max(1, PIECE // (self.arms * self.nonzeros + ROUND_OVERHEAD))
+        longest = max(1, CHUNK_SIZE // (self.arms * self.nonzeros + ROUND_OVERHEAD))
         for start in range(0, horizon, longest):
             length = min(longest, horizon - start)
             repeated = np.repeat(of_context.draw(contexts, length, 1), self.arms, axis=1)

@@ -12,7 +12,7 @@ from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.sparse_rows import nonzero_part
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_MATRIX, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_arm, policy_functions, state_array
+from glbandits.policy.compiled_calls import checked_arm, checked_state, policy_functions
 from glbandits.records import Floats, Generator, Ints
 
 
@@ -51,7 +51,7 @@ def play_recipe(policy: type[Policy], link: Link, noise: Noise) -> Recipe:
         for t in range(counts.shape[0]):
             arm = checked_arm(choose(state, named, arms[t, : counts[t]], rng, functions), counts[t], name)
             reward = reward_of(expected[t, arm], noise_numbers[t])
-            state = state_array(learn(state, named, arms[t, arm], reward, rng, functions))
+            state = checked_state(learn(state, named, arms[t, arm], reward, rng, functions))
             total += best[t] - values[t, arm]
             choices[t] = arm
             regret[t] = total
@@ -96,7 +96,7 @@ def sparse_play_recipe(policy: type[Policy], link: Link, noise: Noise) -> Recipe
             arm = checked_arm(choose(state, named, arms, features, entries, rng, functions), count, name)
             reward = reward_of(expected[t, arm], noise_numbers[t])
             x, y = nonzero_part(indices, numbers, indptr[first + arm], indptr[first + arm + 1])
-            state = state_array(learn(state, named, x, y, reward, rng, functions))
+            state = checked_state(learn(state, named, x, y, reward, rng, functions))
             total += best[t] - values[t, arm]
             choices[t] = arm
             regret[t] = total

@@ -11,12 +11,12 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from glbandits.environments import Environment, SparseEnvironment, SparseRounds
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
 from glbandits.policy import Policy
-from glbandits.policy.checked import index_errors_named
-from glbandits.policy.first_use import check_is_policy, check_policy
+from glbandits.policy.compiled_calls import convert_index_errors
+from glbandits.policy.policy_checks import check_is_policy, check_policy
 from glbandits.records import Floats, Ints, Rounds
 from glbandits.simulation.loop import play_entry
 from glbandits.sparse_policies import sparse_form
@@ -111,7 +111,7 @@ def simulate(
     >>> result.regret.shape, result.choices.shape
     ((4, 500), (4, 500))
     """
-    if whole("jobs", jobs, at_least=-1) == 0:
+    if check_int("jobs", jobs, at_least=-1) == 0:
         raise InvalidInput("jobs must be a number of runs at once, or -1 for one per core; got 0")
     chosen = seed_list(seeds)
     prepare([policy], environment, compiled=compiled)  # compile once, before the runs
@@ -144,7 +144,7 @@ def simulate(
 
 def recorded_rounds(horizon: int, points: int) -> Ints:
     """So many rounds, evenly spread, the last of them the horizon."""
-    horizon, points = whole("horizon", horizon, at_least=1), whole("points", points, at_least=1)
+    horizon, points = check_int("horizon", horizon, at_least=1), check_int("points", points, at_least=1)
     first = 1 if points > 1 else horizon
     return np.unique(np.linspace(first, horizon, min(points, horizon)).round().astype(np.int64))
 
@@ -237,7 +237,7 @@ class _Player:
         noise = piece.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(piece))
         arms = (piece.starts, *piece.arms) if isinstance(piece, SparseRounds) else (piece.arms,)
         start = time.thread_time()
-        with index_errors_named(self._policy, "the simulation"):
+        with convert_index_errors(self._policy, "the simulation"):
             self._state = self._play(
                 self._state, self._settings, self._rng, *arms, piece.counts, piece.expected, piece.values, best,
                 noise, self._total, choices, regret,
