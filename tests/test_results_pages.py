@@ -7,7 +7,7 @@ import pytest
 
 from glbandits.experiments.paper.claims import VERDICTS, check_claims
 from glbandits.experiments.paper.paper_summary import read_summary
-from glbandits.experiments.report.markdown_pages import claims_page, results_page
+from glbandits.reports.experiment_report.markdown_pages import claims_page, results_page
 
 DOCS = Path(__file__).parent.parent / "docs"
 AGAIN = "the page and docs/results.json disagree; run `make results`"

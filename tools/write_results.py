@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from glbandits.experiments.paper.paper_summary import FILE, read_summary
-from glbandits.experiments.report.markdown_pages import claims_page, results_page
+from glbandits.reports.experiment_report.markdown_pages import claims_page, results_page
 
 IMAGES = "images"
 FIGURES = ("paper-figure-paper", "paper-figure-fresh", "cost")

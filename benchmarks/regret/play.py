@@ -21,7 +21,7 @@ from benchmarks.regret.results import PolicyResult
 from benchmarks.regret.timing import measure
 from glbandits.environments import ClassificationTable, Environment
 from glbandits.errors import InvalidInput
-from glbandits.experiments.experiment import in_words
+from glbandits.experiments.experiment import describe_settings
 from glbandits.policy import Policy
 from glbandits.records import Floats
 from glbandits.simulation import play_together, recorded_rounds
@@ -85,8 +85,8 @@ def find_candidate(name: str, setup: Setup) -> Candidate:
             )
     effort = effort_for(name, setup.kind, seconds)
     entry = policy_entry(*facts, effort.grid)
-    tuned = entry.settings() if entry.own_grid else []
-    descriptions = ["default", *(in_words(policy, entry.own_grid) for policy in tuned)]
+    tuned = entry.settings() if entry.tuning_grid else []
+    descriptions = ["default", *(describe_settings(policy, entry.tuning_grid) for policy in tuned)]
     return Candidate(name, [default, *tuned], descriptions, effort, seconds)
 
 

@@ -11,7 +11,7 @@ from glbandits.experiments.paper.cost import (
     policy_for,
     predicted_seconds,
 )
-from tests.experiments.cost_table import TABLE, power_curve
+from tests.experiments.sample_cost_table import TABLE, power_curve
 
 pytestmark = pytest.mark.xdist_group("cost")  # what it compiles stays in one process
 

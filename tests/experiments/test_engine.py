@@ -10,7 +10,7 @@ import pytest
 
 from glbandits import EpsilonGreedy, InvalidInput, Policy, SgdTs, UnknownName
 from glbandits.environments import Synthetic
-from glbandits.experiments.engine import Workload, run_missing, tasks
+from glbandits.experiments.engine import Workload, make_tasks, run_missing
 from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.run_spec import RunSpec
 from glbandits.simulation import simulate
@@ -21,7 +21,7 @@ SPECS = [RunSpec(policy, PROBLEM, 120, seed) for policy in POLICIES for seed in 
 
 
 def test_each_run_is_cut_into_one_task_and_a_task_shares_its_rounds() -> None:
-    cut = tasks(SPECS, Workload(SPECS))
+    cut = make_tasks(SPECS, Workload(SPECS))
     assert sorted(spec.key for task in cut for spec in task.specs) == sorted(spec.key for spec in SPECS)
     assert all(len({spec.seed for spec in task.specs}) == 1 for task in cut)
     first_kinds = {type(spec.policy) for spec in cut[0].specs}

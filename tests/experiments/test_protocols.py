@@ -9,7 +9,7 @@ import pytest
 from glbandits import EpsilonGreedy, InvalidInput, OnlineLaplace, SgdTs, Uniform
 from glbandits.environments import Synthetic
 from glbandits.experiments import protocols
-from glbandits.experiments.experiment import Experiment, PolicyEntry, in_words
+from glbandits.experiments.experiment import Experiment, PolicyEntry, describe_settings
 from glbandits.experiments.outcomes import FRESH, PAPER, ExperimentResult, ProtocolResult, expected_best
 from glbandits.experiments.paper import simulation
 from glbandits.experiments.protocols import ExperimentRunner
@@ -43,7 +43,7 @@ def finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
 
 def lucky_finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
     """With noise of the run's own."""
-    (luck,) = {spec.luck for spec in SMALL.specs([policy], seeds, own_noise=True)}
+    (luck,) = {spec.noise_seed for spec in SMALL.specs([policy], seeds, own_noise=True)}
     rounds = recorded_rounds(100, 200)
     runs = [play_together([policy], SMALL.environment, 100, seed, rounds, lucks=[luck])[0] for seed in seeds]
     return np.array([run.regret[-1] for run in runs])
@@ -51,7 +51,7 @@ def lucky_finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
 
 def test_settings_have_luck_of_their_own_and_always_the_same() -> None:
     one, other = SgdTs(horizon=100, step=0.1), SgdTs(horizon=100, step=1.0)
-    lucks = [SMALL.specs([policy], [1], own_noise=True)[0].luck for policy in (one, other, one)]
+    lucks = [SMALL.specs([policy], [1], own_noise=True)[0].noise_seed for policy in (one, other, one)]
     assert lucks[0] == lucks[2] != lucks[1]
     assert 0 not in lucks
     rounds = recorded_rounds(100, 200)
@@ -145,8 +145,8 @@ def test_a_thin_grid_is_part_of_the_whole() -> None:
 
 def test_settings_are_told_in_words_whether_they_are_numbers_or_words() -> None:
     grid = {"rule": ("fp", "ucb"), "exploration": (0.1, 1.0)}
-    assert in_words(OnlineLaplace(rule="ucb", exploration=0.1), grid) == "rule=ucb, exploration=0.1"
-    assert in_words(Uniform(), {}) == "nothing to tune"
+    assert describe_settings(OnlineLaplace(rule="ucb", exploration=0.1), grid) == "rule=ucb, exploration=0.1"
+    assert describe_settings(Uniform(), {}) == "nothing to tune"
 
 
 def test_extra_policies_play_on_fresh_seeds_only(tmp_path: Path) -> None:

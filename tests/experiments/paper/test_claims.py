@@ -18,8 +18,8 @@ from glbandits.experiments.paper.claims import (
 from glbandits.experiments.paper.findings import findings
 from glbandits.experiments.paper.paper_summary import PaperSummary, read_summary, write_summary
 from glbandits.experiments.paper.runtime import PAPER_SECONDS, RuntimeRow, RuntimeTable
-from glbandits.experiments.report.markdown_pages import claims_page, results_page
 from glbandits.experiments.summary import ExperimentSummary, PolicySummary, ProtocolSummary
+from glbandits.reports.experiment_report.markdown_pages import claims_page, results_page
 
 WINS = {"sgd-ts": 5.0, "gloc": 15.0, "ucb-glm": 16.0, "glm-tsl": 17.0, "epsilon-greedy": 30.0}
 WINS |= {"laplace-ts": 40.0, "supcb-glm": 50.0}

@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+from glbandits import Bandit, Optimist
+from glbandits.errors import InvalidInput
+from glbandits.evaluation import evaluate, play_log
+from glbandits.evaluation.targets import AlwaysTarget, UniformTarget
+from glbandits.experiments.policy_comparison import CURVE_POINTS, ComparisonSettings, compare_policies
+from tests.experiments.small_comparison import ROWS, VALUES, small_comparison, small_log
+
+
+def test_each_candidate_is_judged_on_the_rows_that_are_meant_for_it() -> None:
+    judged = {one.label: one for one in small_comparison().policies}
+    for label in ("optimist", "sgd-ts:step=0.5", "arm:new", "uniform"):
+        assert (judged[label].first_row, judged[label].evaluation.support.rows) == (1000, 1000), label
+    assert (judged["a <model>"].first_row, judged["a <model>"].evaluation.support.rows) == (0, ROWS)
+    assert [judged[label].learned_rows for label in judged] == [1000, 1000, None, None, None]
+    assert [judged[label].learning_curve is None for label in judged] == [False, False, True, True, True]
+
+
+def test_it_is_what_learning_by_hand_and_evaluate_say() -> None:
+    log = small_log()
+    bandit = Bandit(Optimist(link="logistic"), log.dim, seed=0)
+    first, rest = log[:1000], log[1000:]
+    bandit.learn_batch(first.features()[np.arange(1000), first.chosen], first.rewards)
+    by_hand = evaluate(rest, bandit, ("snips", "dr"))
+    judged = small_comparison().policies[0]
+    assert judged.evaluation["dr"].value == by_hand["dr"].value
+    assert judged.evaluation["snips"].normal == by_hand["snips"].normal
+    curve = play_log(Optimist(link="logistic"), log, seed=0, points=CURVE_POINTS)
+    assert judged.learning_curve is not None
+    assert judged.learning_curve.value == curve.value
+
+
+def test_the_truth_is_in_reach() -> None:
+    # Four standard errors: a correct program fails once in 16,000 seeds, and this seed is fixed.
+    judged = {one.label: one.evaluation for one in small_comparison().policies}
+    for label, truth in (("arm:new", VALUES[1]), ("uniform", VALUES.mean())):
+        for estimate in (judged[label]["snips"], judged[label]["dr"]):
+            assert abs(estimate.value - truth) < 4 * estimate.standard_error, label
+    assert judged["optimist"]["dr"].value > 0.5
+
+
+def test_where_nobody_learns_all_rows_are_used() -> None:
+    result = compare_policies(
+        small_log(), {"uniform": UniformTarget(), "arm:old": AlwaysTarget(0)}, ComparisonSettings()
+    )
+    assert list(result.evaluation_by_first_row) == [0]
+    assert [one.evaluation.support.rows for one in result.policies] == [ROWS, ROWS]
+    assert result.describe_rows(0) == "all 2,000 rows"
+
+
+def test_progress_reaches_the_end_of_every_step() -> None:
+    last: dict[str, float] = {}
+
+    def report(what: str, done: float, total: float) -> None:
+        last[what] = done / total
+
+    compare_policies(small_log(), {"optimist": Optimist(link="logistic")}, ComparisonSettings(), progress=report)
+    waiting = last.pop("learning curves (compiling, if this is the first run)")
+    assert waiting == 0
+    assert last == {"learning curves": 1.0, "optimist learns": 1.0, "optimist is evaluated": 1.0}
+
+
+def test_a_curve_of_few_rows_says_so() -> None:
+    short = small_log()[:200]
+    [judged] = compare_policies(short, {"optimist": Optimist(link="logistic")}, ComparisonSettings()).policies
+    assert "the learning curve rests on" in str(judged.learning_curve_note())
+    assert small_comparison().policies[0].learning_curve_note() is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"estimators": ()}, "name at least one estimator, and each once; got none"),
+        ({"estimators": ("dr", "dr")}, "each once; got dr, dr"),
+        ({"train": 0.0}, "train must be a finite number above 0"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"learn": "some"}, "unknown way to learn 'some'"),
+    ],
+)
+def test_questions_that_cannot_be_asked(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ComparisonSettings(**settings)  # type: ignore[arg-type]
+
+
+def test_somebody_must_be_judged() -> None:
+    with pytest.raises(InvalidInput, match="name at least one policy"):
+        compare_policies(small_log(), {}, ComparisonSettings())
