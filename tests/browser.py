@@ -1,4 +1,4 @@
-"""Headless Chromium, driven by Selenium, at two widths. Whoever imports this is skipped where there is none."""
+"""Headless Chromium, driven by Selenium, at two widths. Tests that import this module are skipped without it."""
 
 import os
 import shutil
@@ -27,12 +27,12 @@ FLAGS = (
 )
 WIDE, PHONE = (1280, 900), (390, 844)
 SHOTS = "GLB_REPORT_SHOTS"
-"""If this variable names a folder, pictures of the page are put there."""
+"""Environment variable: a folder for screenshots of the pages."""
 
 
 @contextmanager
 def chromium(folder: Path) -> Iterator[Any]:
-    """A browser that keeps what it must keep in this folder."""
+    """A browser with its profile in this folder."""
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM
     for flag in (*FLAGS, f"--user-data-dir={folder}"):
@@ -46,7 +46,7 @@ def chromium(folder: Path) -> Iterator[Any]:
 
 
 def open_page(browser: Any, page: str, size: tuple[int, int], ready: str) -> Any:
-    """The page at one size, once this script says that it is ready."""
+    """Open the page at one size, and wait until the script `ready` returns true."""
     width, height = size
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)

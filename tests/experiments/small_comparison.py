@@ -1,4 +1,4 @@
-"""A small log of a known world, and what it says about four policies."""
+"""A small log with known mean rewards, and a comparison of five candidates on it."""
 
 from functools import cache
 
@@ -16,7 +16,7 @@ PROBABILITIES = np.array([0.5, 0.2, 0.3])
 
 @cache
 def small_log() -> LoggedData:
-    """Three arms whose worth does not hang on the context, logged with different probabilities."""
+    """Three arms whose mean rewards do not depend on the context, logged with different probabilities."""
     rng = np.random.default_rng(5)
     chosen = rng.choice(3, size=ROWS, p=PROBABILITIES)
     return LoggedData(
@@ -31,7 +31,7 @@ def small_log() -> LoggedData:
 
 @cache
 def small_comparison() -> PolicyComparison:
-    """Two policies that learn, one that always does the same, and a model that learned elsewhere."""
+    """Compare two policies that learn, two fixed targets, and a model that learned elsewhere."""
     log = small_log()
     candidates: dict[str, Candidate] = {
         "optimist": Optimist(link="logistic"),

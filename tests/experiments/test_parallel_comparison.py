@@ -1,4 +1,4 @@
-"""Studies and tuning in several processes and on Ray: the same bits as in one process."""
+"""Comparisons and tuning in several processes and on Ray give the same bits as in one process."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -26,7 +26,7 @@ COLUMNS = Columns(context=("age", "country"), probabilities="p_{arm}")
 
 @cache
 def table() -> pl.DataFrame:
-    """Three arms and a context, of which a text column; 20,000 rows, so that arrays are memory-mapped."""
+    """Three arms and a context with a text column; 20,000 rows, so that arrays are memory-mapped."""
     rng = np.random.default_rng(3)
     probabilities = rng.dirichlet(np.ones(3), size=ROWS) * 0.7 + 0.1
     chosen = (rng.random((ROWS, 1)) > probabilities.cumsum(axis=1)).sum(axis=1).clip(0, 2)
@@ -41,7 +41,7 @@ def table() -> pl.DataFrame:
 
 
 def candidates(log: Log) -> dict[str, Candidate]:
-    """A policy that learns, another, two that do not, and a model from elsewhere."""
+    """Two policies that learn, two fixed targets, and a model that learned elsewhere."""
     return {
         "optimist": Optimist(link="logistic"),
         "floor": Optimist(link="logistic", floor=0.2),
@@ -137,7 +137,7 @@ def test_two_nodes_of_ray_give_the_same_numbers(file: Path, monkeypatch: pytest.
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("two_nodes")
-def test_missing_file_on_a_node_is_told_in_a_sentence(tmp_path: Path) -> None:
+def test_missing_file_on_a_node_gives_a_clear_error(tmp_path: Path) -> None:
     table().write_parquet(tmp_path / "log.parquet")
     log = read_parquet(tmp_path / "log.parquet", COLUMNS, link="logistic")
     (tmp_path / "log.parquet").unlink()
@@ -145,7 +145,7 @@ def test_missing_file_on_a_node_is_told_in_a_sentence(tmp_path: Path) -> None:
         compare_policies(log, {"uniform": UniformTarget()}, ComparisonSettings(), engine="ray")
 
 
-def test_missing_file_is_told_by_a_process(tmp_path: Path) -> None:
+def test_missing_file_in_a_worker_gives_a_clear_error(tmp_path: Path) -> None:
     table().write_parquet(tmp_path / "log.parquet")
     log = read_parquet(tmp_path / "log.parquet", COLUMNS, link="logistic")
     (tmp_path / "log.parquet").unlink()
@@ -153,7 +153,7 @@ def test_missing_file_is_told_by_a_process(tmp_path: Path) -> None:
         compare_policies(log, {"uniform": UniformTarget(), "b": AlwaysTarget(1)}, ComparisonSettings(), jobs=2)
 
 
-def test_wrong_engines_and_jobs_are_refused() -> None:
+def test_invalid_engines_and_jobs_are_rejected() -> None:
     log = in_memory()
     with pytest.raises(UnknownName, match="unknown engine 'rai'; did you mean 'ray'"):
         compare_policies(log, candidates(log), ComparisonSettings(), engine="rai")

@@ -9,7 +9,7 @@ from glbandits.experiments.policy_comparison import CURVE_POINTS, ComparisonSett
 from tests.experiments.small_comparison import ROWS, VALUES, small_comparison, small_log
 
 
-def test_each_candidate_is_judged_on_the_rows_that_are_meant_for_it() -> None:
+def test_learners_are_evaluated_on_rows_they_did_not_learn() -> None:
     judged = {one.label: one for one in small_comparison().policies}
     for label in ("optimist", "sgd-ts:step=0.5", "arm:new", "uniform"):
         assert (judged[label].first_row, judged[label].evaluation.support.rows) == (1000, 1000), label
@@ -18,7 +18,7 @@ def test_each_candidate_is_judged_on_the_rows_that_are_meant_for_it() -> None:
     assert [judged[label].learning_curve is None for label in judged] == [False, False, True, True, True]
 
 
-def test_it_is_what_learning_by_hand_and_evaluate_say() -> None:
+def test_comparison_equals_manual_training_and_evaluation() -> None:
     log = small_log()
     bandit = Bandit(Optimist(link="logistic"), log.dim, seed=0)
     first, rest = log[:1000], log[1000:]
@@ -32,7 +32,7 @@ def test_it_is_what_learning_by_hand_and_evaluate_say() -> None:
     assert judged.learning_curve.value == curve.value
 
 
-def test_the_truth_is_in_reach() -> None:
+def test_estimates_are_near_the_true_values() -> None:
     # Four standard errors: a correct program fails once in 16,000 seeds, and this seed is fixed.
     judged = {one.label: one.evaluation for one in small_comparison().policies}
     for label, truth in (("arm:new", VALUES[1]), ("uniform", VALUES.mean())):
@@ -41,7 +41,7 @@ def test_the_truth_is_in_reach() -> None:
     assert judged["optimist"]["dr"].value > 0.5
 
 
-def test_where_nobody_learns_all_rows_are_used() -> None:
+def test_all_rows_are_used_if_no_candidate_learns() -> None:
     result = compare_policies(
         small_log(), {"uniform": UniformTarget(), "arm:old": AlwaysTarget(0)}, ComparisonSettings()
     )
@@ -53,16 +53,16 @@ def test_where_nobody_learns_all_rows_are_used() -> None:
 def test_progress_reaches_the_end_of_every_step() -> None:
     last: dict[str, float] = {}
 
-    def report(what: str, done: float, total: float) -> None:
-        last[what] = done / total
+    def report(label: str, done: float, total: float) -> None:
+        last[label] = done / total
 
     compare_policies(small_log(), {"optimist": Optimist(link="logistic")}, ComparisonSettings(), progress=report)
-    waiting = last.pop("learning curves (compiling, if this is the first run)")
-    assert waiting == 0
-    assert last == {"learning curves": 1.0, "optimist learns": 1.0, "optimist is evaluated": 1.0}
+    compiling = last.pop("learning curves (compiling, if this is the first run)")
+    assert compiling == 0
+    assert last == {"learning curves": 1.0, "training optimist": 1.0, "evaluating optimist": 1.0}
 
 
-def test_a_curve_of_few_rows_says_so() -> None:
+def test_learning_curve_of_few_rows_has_a_note() -> None:
     short = small_log()[:200]
     [judged] = compare_policies(short, {"optimist": Optimist(link="logistic")}, ComparisonSettings()).policies
     assert "the learning curve rests on" in str(judged.learning_curve_note())
@@ -79,11 +79,11 @@ def test_a_curve_of_few_rows_says_so() -> None:
         ({"learn": "some"}, "unknown way to learn 'some'"),
     ],
 )
-def test_questions_that_cannot_be_asked(settings: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ComparisonSettings(**settings)  # type: ignore[arg-type]
 
 
-def test_somebody_must_be_judged() -> None:
+def test_comparison_without_candidates_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="name at least one policy"):
         compare_policies(small_log(), {}, ComparisonSettings())

@@ -12,14 +12,14 @@ PROBLEM = Synthetic(dim=2, arms=4)
 POLICIES: dict[str, Policy] = {"ours": SgdTs(block_length=5), "any": Uniform()}
 
 
-def test_a_comparison_plays_every_policy_on_the_same_seeds() -> None:
-    told: list[tuple[str, int]] = []
-    comparison = compare(POLICIES, PROBLEM, 50, iter([4, 9]), jobs=1, progress=lambda *what: told.append(what))
+def test_comparison_plays_all_policies_on_the_same_seeds() -> None:
+    reports: list[tuple[str, int]] = []
+    comparison = compare(POLICIES, PROBLEM, 50, iter([4, 9]), jobs=1, progress=lambda *report: reports.append(report))
     assert [result.seeds for result in comparison.values()] == [(4, 9), (4, 9)]
-    assert told == [("ours", 0), ("ours", 50), ("ours", 50), ("any", 0), ("any", 50), ("any", 50)]
+    assert reports == [("ours", 0), ("ours", 50), ("ours", 50), ("any", 0), ("any", 50), ("any", 50)]
 
 
-def test_the_table_holds_every_run_and_what_made_it(tmp_path: Path) -> None:
+def test_table_has_every_run_with_its_settings(tmp_path: Path) -> None:
     comparison = compare(POLICIES, PROBLEM, 20, [4, 9])
     table = results_table(comparison)
     assert table.height == 2 * 2 * 20
@@ -32,7 +32,7 @@ def test_the_table_holds_every_run_and_what_made_it(tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "regret.parquet").equals(table)
 
 
-def test_the_figure_is_drawn_for_one_seed_and_for_many_policies(tmp_path: Path) -> None:
+def test_regret_figure_of_one_seed_and_many_policies(tmp_path: Path) -> None:
     many = {f"policy {i}": Uniform() for i in range(9)}
     for path in draw_regret(compare(many, PROBLEM, 20, 1), tmp_path, "nine lines"):
         assert path.stat().st_size > 1000

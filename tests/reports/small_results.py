@@ -1,4 +1,4 @@
-"""Small results for the tests of reports: two policies, really run."""
+"""Small results of two policies for the tests of reports."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,8 +19,8 @@ HORIZON = 60
 
 
 @dataclass(frozen=True)
-class StandIn:
-    """A problem that says of itself that its data are simulated."""
+class SimulatedProblem:
+    """A problem whose data are marked as simulated."""
 
     problem: Synthetic = field(default_factory=lambda: Synthetic(dim=2, arms=5))
     simulated: bool = True
@@ -57,7 +57,7 @@ FIXED_ARMS = Experiment(
 NEWS = Experiment(
     name="news",
     title="News",
-    environment=StandIn(),
+    environment=SimulatedProblem(),
     horizon=HORIZON,
     entries=ENTRIES,
     repeats=(1, 2, 3),
@@ -77,7 +77,7 @@ RUNTIME = RuntimeTable(
 
 @cache
 def small_results() -> tuple[ExperimentResult, ExperimentResult]:
-    """Both experiments under both protocols."""
+    """Run both experiments under both protocols."""
     with TemporaryDirectory() as folder:
         fixed_arms, news = ExperimentRunner(ResultStore(Path(folder)), jobs=1).run([FIXED_ARMS, NEWS])
     return fixed_arms, news

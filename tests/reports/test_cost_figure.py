@@ -18,7 +18,7 @@ def labels_of(axes: Axes) -> list[Annotation]:
     return [text for text in axes.texts if isinstance(text, Annotation)]
 
 
-def test_the_figure_labels_each_line_with_its_exponent() -> None:
+def test_figure_labels_each_line_with_its_exponent() -> None:
     figure = cost_figure(TABLE, STYLES)
     panels = figure.axes
     assert len(panels) == 4

@@ -36,13 +36,13 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return write_evaluation_report(small_comparison(), tmp_path_factory.mktemp("page") / "new", COMMAND)
 
 
-def own_words(page: Path) -> str:
-    """The page without Plotly's script, which is full of anything."""
+def page_text(page: Path) -> str:
+    """The page without Plotly's script."""
     return page.read_text(encoding="utf-8").replace(plotly_script(), "")
 
 
-def test_the_page_holds_all_that_it_needs_and_escapes_names(written: tuple[Path, Path]) -> None:
-    text = own_words(written[0])
+def test_page_is_self_contained_and_escapes_names(written: tuple[Path, Path]) -> None:
+    text = page_text(written[0])
     assert plotly_script() in written[0].read_text(encoding="utf-8")
     assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=", text)
     assert "from tiny &amp; &lt;small&gt;.parquet: 2,000 decisions, 3 arms" in text
@@ -50,8 +50,8 @@ def test_the_page_holds_all_that_it_needs_and_escapes_names(written: tuple[Path,
     assert "glb evaluate &#x27;a &amp; b.parquet&#x27;" in text
 
 
-def test_no_number_stands_without_what_it_rests_on(written: tuple[Path, Path]) -> None:
-    text = own_words(written[0])
+def test_every_policy_has_its_support_and_notes(written: tuple[Path, Path]) -> None:
+    text = page_text(written[0])
     for one in small_comparison().policies:
         support, label = one.evaluation.support, one.label.replace("<", "&lt;").replace(">", "&gt;")
         assert re.search(
@@ -61,7 +61,7 @@ def test_no_number_stands_without_what_it_rests_on(written: tuple[Path, Path]) -
     assert "no interval shows the bias that dm may have" in text
 
 
-def test_the_same_study_gives_the_same_bytes(written: tuple[Path, Path], tmp_path: Path) -> None:
+def test_equal_comparisons_give_equal_bytes(written: tuple[Path, Path], tmp_path: Path) -> None:
     for before, after in zip(
         written, write_evaluation_report(small_comparison(), tmp_path, "glb evaluate 'a & b.parquet'"), strict=True
     ):
@@ -69,7 +69,7 @@ def test_the_same_study_gives_the_same_bytes(written: tuple[Path, Path], tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["evaluation.html", "evaluation.json"]
 
 
-def test_the_forest_has_every_estimate_once() -> None:
+def test_forest_chart_has_every_estimate_once() -> None:
     chart = forest_chart(small_comparison(), styles())
     log, *policies = chart["data"]
     assert len(log["x"]) == 2  # the rows that learners are judged on, and all
@@ -89,7 +89,7 @@ def test_the_forest_has_every_estimate_once() -> None:
     assert len(set(places)) == len(places) == len(chart["layout"]["yaxis"]["tickvals"])
 
 
-def test_weights_are_where_they_belong() -> None:
+def test_histogram_bins_contain_their_weights() -> None:
     uniform = next(trace for trace in weights_chart(small_comparison(), styles())["data"] if trace["name"] == "uniform")
     shown = {x: y for x, y in zip(uniform["x"], uniform["y"], strict=True) if y is not None}
     assert sum(shown.values()) == ROWS // 2
@@ -98,7 +98,7 @@ def test_weights_are_where_they_belong() -> None:
         assert sum(x / math.sqrt(step) <= weight < x * math.sqrt(step) for x in shown) == 1, weight
 
 
-def test_arms_show_shares_and_rewards() -> None:
+def test_arms_chart_has_shares_and_rewards() -> None:
     supports: Any = {
         one.label: one.evaluation.support.arms
         for one in small_comparison().policies
@@ -112,7 +112,7 @@ def test_arms_show_shares_and_rewards() -> None:
     assert rewards["y"] == pytest.approx([rest.rewards[rest.chosen == arm].mean() for arm in range(3)], rel=1e-5)
 
 
-def test_time_series_end_at_the_estimates() -> None:
+def test_running_curves_end_at_the_estimates() -> None:
     running = running_chart(small_comparison(), "dr", styles())["data"]
     assert [trace["y"][-1] for trace in running] == pytest.approx(
         [one.evaluation["dr"].value for one in small_comparison().policies], rel=1e-5
@@ -123,29 +123,29 @@ def test_time_series_end_at_the_estimates() -> None:
     assert [trace["y"][-1] for trace in lines] == pytest.approx([curve.value for curve in curves.values()], rel=1e-5)
 
 
-def test_the_record_says_the_same_to_programs(written: tuple[Path, Path]) -> None:
+def test_json_record_has_the_numbers_of_the_page(written: tuple[Path, Path]) -> None:
     record = json.loads(written[1].read_text(encoding="utf-8"))
     assert (record["rows"], record["arm_names"], record["questions"]["train"]) == (ROWS, list(ARMS), 0.5)
-    for told, one in zip(record["policies"], small_comparison().policies, strict=True):
-        for estimate, known in zip(told["estimates"], one.evaluation.estimates, strict=True):
+    for entry, policy in zip(record["policies"], small_comparison().policies, strict=True):
+        for estimate, known in zip(entry["estimates"], policy.evaluation.estimates, strict=True):
             assert estimate["value"] == known.value
             assert estimate["normal"] == [None if math.isnan(end) else end for end in known.normal]
-        assert one.evaluation.headline is not None
-        assert told["headline"]["value"]["value"] == one.evaluation.headline.value.value
-        assert told["headline"]["gain"]["anytime"]["low"] <= told["headline"]["gain"]["anytime"]["high"]
-        assert sum(told["support"]["weight_counts"]) == round(
-            told["support"]["rows"] * (1 - told["support"]["unused_share"])
+        assert policy.evaluation.headline is not None
+        assert entry["headline"]["value"]["value"] == policy.evaluation.headline.value.value
+        assert entry["headline"]["gain"]["anytime"]["low"] <= entry["headline"]["gain"]["anytime"]["high"]
+        assert sum(entry["support"]["weight_counts"]) == round(
+            entry["support"]["rows"] * (1 - entry["support"]["unused_share"])
         )
-        assert (told["while_learning"] is None) == (one.learning_curve is None)
+        assert (entry["while_learning"] is None) == (policy.learning_curve is None)
 
 
-def test_arms_that_differ_from_row_to_row_and_nobody_who_learns(tmp_path: Path) -> None:
+def test_page_without_common_arms_and_learners(tmp_path: Path) -> None:
     log = small_log()
     by_row = part_of(log, arms=RowArms(log.features(), log.arms.counts), arm_names=None)
     page, record = write_evaluation_report(
         compare_policies(by_row, {"uniform": UniformTarget()}, ComparisonSettings()), tmp_path, "glb"
     )
-    text = own_words(page)
-    assert "Arms differ from row to row here" in text
+    text = page_text(page)
+    assert "Arms differ from row to row, so they cannot be listed." in text
     assert "None of these policies learns." in text
     assert json.loads(record.read_text(encoding="utf-8"))["policies"][0]["support"]["arms"] is None

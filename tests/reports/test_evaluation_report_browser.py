@@ -47,7 +47,7 @@ def opened(request: pytest.FixtureRequest, browser: Any, page: str) -> Any:
     return open_page(browser, page, request.param, READY)
 
 
-def test_the_page_opens_without_a_complaint_fetches_nothing_and_fits(opened: Any) -> None:
+def test_page_has_no_errors_fetches_nothing_and_fits(opened: Any) -> None:
     assert opened.get_log("browser") == []
     assert opened.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)") == []
     wide, screen = opened.execute_script("return [document.documentElement.scrollWidth, innerWidth]")

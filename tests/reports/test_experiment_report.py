@@ -21,7 +21,7 @@ from glbandits.reports.plotly_helpers import chart_html, plotly_script
 from glbandits.reports.series_styles import LATER_POLICIES, PAPER_POLICIES, styles_for
 from tests.reports.small_results import FIXED_ARMS, HORIZON, NEWS, RUNTIME, small_results
 
-pytestmark = pytest.mark.xdist_group("report")  # what it compiles stays in one process
+pytestmark = pytest.mark.xdist_group("report")  # one worker compiles for all of these tests
 COMMAND = "glb paper forest-1 news --out 'a & b'"
 STYLES = styles_for(PAPER_POLICIES)
 
@@ -62,7 +62,7 @@ def body_of(page: Path) -> str:
     return text.replace(plotly_script(), "")
 
 
-def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
+def test_equal_results_give_equal_bytes(tmp_path: Path) -> None:
     folders = [tmp_path / "one", tmp_path / "two"]
     for folder in folders:
         write_experiment_report(small_results(), folder, COMMAND, paper=paper_summary())
@@ -73,7 +73,7 @@ def test_the_same_results_give_the_same_bytes(tmp_path: Path) -> None:
     assert set(written[0]) == expected | {Path("report.html")}
 
 
-def test_the_page_needs_no_network_and_holds_what_was_run(tmp_path: Path) -> None:
+def test_page_needs_no_network_and_has_all_experiments(tmp_path: Path) -> None:
     body = body_of(write_experiment_report(small_results(), tmp_path, COMMAND))
     assert not re.search(r"https?://|<script[^>]+src|<link|@import|url\(|<iframe", body)
     assert "Five fixed arms &lt;&amp; no forest&gt;" in body
@@ -91,7 +91,7 @@ def test_the_page_needs_no_network_and_holds_what_was_run(tmp_path: Path) -> Non
         assert f'id="{target[1:]}"' in body if target.startswith("#") else (tmp_path / target).is_file()
 
 
-def test_the_thin_grid_is_stated(tmp_path: Path) -> None:
+def test_page_states_the_thin_grid(tmp_path: Path) -> None:
     quick = replace(small_results()[0], quick=True)
     assert "only these values of every grid: exploration 0.1, 1;" in body_of(
         write_experiment_report([quick], tmp_path, COMMAND)
@@ -105,7 +105,7 @@ def test_conclusions_come_before_the_figures(tmp_path: Path) -> None:
     assert body[:figure].count("On fresh seeds") >= 2
 
 
-def test_the_tables_have_the_numbers_of_the_results() -> None:
+def test_tables_have_the_numbers_of_the_results() -> None:
     result = small_results()[0]
     paper, fresh = result.protocols
     summary = summarise(result)
@@ -147,7 +147,7 @@ def test_table_1_has_two_columns_of_seconds_and_ratios() -> None:
     assert rows[2][:5] == ["uniform", "0.0000100", "-", "0.0250", "-"]
 
 
-def test_every_picture_of_simulated_data_says_so(tmp_path: Path) -> None:
+def test_figures_of_simulated_data_are_marked(tmp_path: Path) -> None:
     fixed_arms, news = small_results()
     assert news.simulated_data
     assert not fixed_arms.simulated_data
@@ -165,7 +165,7 @@ def test_every_picture_of_simulated_data_says_so(tmp_path: Path) -> None:
     assert '<p class="warning">Simulated data' in body_of(write_experiment_report([news], tmp_path, COMMAND))
 
 
-def test_the_paper_s_arrangement_has_only_panels_that_were_run() -> None:
+def test_paper_figure_has_only_panels_that_were_run() -> None:
     fixed_arms, news = small_results()
     panels = paper_figure([news, fixed_arms], PAPER, STYLES).axes
     assert [axes.get_title(loc="left") for axes in panels] == [
@@ -186,14 +186,14 @@ def test_protocols_share_their_vertical_axis() -> None:
     assert whole[0].get_ylim() == whole[1].get_ylim()
 
 
-def test_the_paper_s_arrangement_is_only_for_the_paper_s_experiments(tmp_path: Path) -> None:
+def test_paper_figure_is_only_for_the_paper_experiments(tmp_path: Path) -> None:
     fixed_arms, _ = small_results()
     mine = replace(fixed_arms, experiment=replace(FIXED_ARMS, name="Mine, too"), protocols=fixed_arms.protocols[1:])
     assert "as the paper arranges them" not in body_of(write_experiment_report([mine], tmp_path, COMMAND))
     assert {path.stem for path in (tmp_path / "figures").iterdir()} == {"mine-too", "mine-too-pulls"}
 
 
-def test_reward_is_what_regret_leaves() -> None:
+def test_reward_curve_is_best_reward_minus_regret() -> None:
     _, news = small_results()
     for protocol in news.protocols:
         for curve, outcome in zip(curves(NEWS, protocol), protocol.outcomes, strict=True):
@@ -201,7 +201,7 @@ def test_reward_is_what_regret_leaves() -> None:
             np.testing.assert_allclose(curve.mean[-1], np.mean(best) - outcome.final.mean() / HORIZON)
 
 
-def test_the_axis_holds_every_settled_value() -> None:
+def test_axis_range_covers_all_but_the_first_rounds() -> None:
     for result in small_results():
         for protocol in result.protocols:
             low, high = value_range(result)
@@ -212,7 +212,7 @@ def test_the_axis_holds_every_settled_value() -> None:
                 assert low <= curve.mean[settled].min()
 
 
-def test_the_best_arms_are_each_seed_s_own() -> None:
+def test_best_arms_are_determined_for_each_seed() -> None:
     fresh = small_results()[0].protocols[1]
     pulls = best_pulls(small_results()[0], fresh)
     assert pulls.arms == ("best arm", "2nd best", "3rd best", "4th best")
@@ -227,13 +227,13 @@ def test_the_best_arms_are_each_seed_s_own() -> None:
     assert len(bars) == 4 * len(fresh.outcomes)
 
 
-def test_an_arm_that_nobody_pulled_has_no_pulls() -> None:
+def test_arm_that_was_never_pulled_has_zero_pulls() -> None:
     fresh = small_results()[0].protocols[1]
     narrow = replace(fresh, outcomes=tuple(replace(one, pulls=one.pulls[:, :1]) for one in fresh.outcomes))
     assert best_pulls(small_results()[0], narrow).medians.keys() == {"sgd-ts", "epsilon-greedy", "uniform"}
 
 
-def test_a_single_seed_has_no_band() -> None:
+def test_single_seed_has_no_band() -> None:
     result = small_results()[0]
     fresh = result.protocols[1]
     one = tuple(replace(o, seeds=o.seeds[:1], regret=o.regret[:1], pulls=o.pulls[:1]) for o in fresh.outcomes)
@@ -247,7 +247,7 @@ def test_a_single_seed_has_no_band() -> None:
     assert not any("±" in cell for row in numbers_table(summary, summary.fresh).rows for cell in row)
 
 
-def test_styles_differ_and_stay() -> None:
+def test_styles_differ_and_are_stable() -> None:
     styles = styles_for(["mine", "yours"])
     assert len(set(styles.values())) == len(styles) == len(POLICIES) + 2
     assert styles_for(["yours"])["sgd-ts"] == styles["sgd-ts"]
@@ -256,7 +256,7 @@ def test_styles_differ_and_stay() -> None:
     assert drawn == {name: styles[name].colour for name in ("sgd-ts", "epsilon-greedy")}
 
 
-def test_every_policy_of_a_paper_figure_can_be_told_apart_in_grey() -> None:
+def test_policies_of_a_paper_figure_differ_in_greyscale() -> None:
     styles = styles_for(PAPER_POLICIES)
     shown = [styles[name] for name in (*PAPER_POLICIES, *LATER_POLICIES)]
     assert len({style.colour for style in shown}) == len({style.marker for style in shown}) == 10
@@ -265,20 +265,20 @@ def test_every_policy_of_a_paper_figure_can_be_told_apart_in_grey() -> None:
     assert all(late.width > early.width for late in shown[7:] for early in shown[:7])
 
 
-def test_a_name_cannot_break_out_of_the_page() -> None:
+def test_names_are_escaped() -> None:
     result = small_results()[0]
     evil = replace(result, experiment=replace(FIXED_ARMS, name="</script><script>alert(1)</script>"))
     markup = chart_html(curves_chart(evil, evil.protocols[0], STYLES), "chart")
     assert markup.count("<script") == markup.count("</script") == 1
 
 
-def test_two_experiments_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_experiments_with_equal_names_are_rejected(tmp_path: Path) -> None:
     result = small_results()[0]
-    with pytest.raises(InvalidInput, match="needs a name of its own; got forest-1, forest-1"):
+    with pytest.raises(InvalidInput, match="must have different names; got forest-1, forest-1"):
         write_experiment_report([result, result], tmp_path, COMMAND)
 
 
-def test_dollar_signs_in_titles_and_names_are_drawn_as_they_are(tmp_path: Path) -> None:
+def test_dollar_signs_in_titles_are_not_formulas(tmp_path: Path) -> None:
     title, label = "a $x^{2$ b", "mine $y_{$"
     fixed_arms, _ = small_results()
     experiment = replace(FIXED_ARMS, title=title)

@@ -45,7 +45,7 @@ def opened(request: pytest.FixtureRequest, browser: Any, page: str) -> Any:
     return open_page(browser, page, request.param, READY)
 
 
-def test_the_page_opens_without_a_complaint_and_fetches_nothing(opened: Any) -> None:
+def test_page_has_no_errors_and_fetches_nothing(opened: Any) -> None:
     assert opened.get_log("browser") == []
     assert opened.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)") == []
 
@@ -62,7 +62,7 @@ def test_every_chart_is_drawn(opened: Any) -> None:
     assert opened.execute_script("return [...document.images].every(image => image.naturalWidth > 1000)")
 
 
-def test_nothing_but_tables_scrolls_sideways(opened: Any) -> None:
+def test_only_tables_scroll_sideways(opened: Any) -> None:
     wide, screen = opened.execute_script("return [document.documentElement.scrollWidth, innerWidth]")
     assert wide <= screen
     boxes = opened.execute_script(
@@ -74,7 +74,7 @@ def test_nothing_but_tables_scrolls_sideways(opened: Any) -> None:
         assert any(inside > screen for _, inside in boxes)
 
 
-def test_protocols_stand_side_by_side_where_there_is_room(opened: Any) -> None:
+def test_protocols_are_side_by_side_on_wide_screens(opened: Any) -> None:
     left, right = opened.execute_script(
         "return ['paper', 'fresh'].map(name => document.getElementById('chart-news-' + name).getBoundingClientRect())"
     )
@@ -85,7 +85,7 @@ def test_protocols_stand_side_by_side_where_there_is_room(opened: Any) -> None:
         assert right["top"] >= left["bottom"]
 
 
-def test_a_click_on_a_name_hides_its_line_and_its_band(opened: Any) -> None:
+def test_click_on_a_name_hides_line_and_band(opened: Any) -> None:
     chart = "#chart-forest-1-fresh"
 
     def click_first_name() -> None:
@@ -110,7 +110,7 @@ def test_a_click_on_a_name_hides_its_line_and_its_band(opened: Any) -> None:
     assert opened.get_log("browser") == []
 
 
-def test_no_button_sends_a_chart_away(opened: Any) -> None:
+def test_no_button_uploads_a_chart(opened: Any) -> None:
     titles = opened.execute_script(
         "return [...document.querySelectorAll('.modebar-btn')].map(button => button.getAttribute('data-title'))"
     )
@@ -118,7 +118,7 @@ def test_no_button_sends_a_chart_away(opened: Any) -> None:
     assert set(titles) == {"Download plot as a PNG", "Zoom", "Pan", "Reset axes"}
 
 
-def test_the_first_screen_has_the_conclusions(opened: Any) -> None:
+def test_first_screen_has_the_conclusions(opened: Any) -> None:
     cards = opened.execute_script("return [...document.querySelectorAll('.card')].map(c => c.getBoundingClientRect())")
     assert len(cards) == 2
     height, width = opened.execute_script("return [innerHeight, innerWidth]")

@@ -9,7 +9,7 @@ from glbandits.experiments.paper.forest_cover import forest_cover
 from tests.environments.test_forest_cover import lines, text
 
 
-def test_files_of_the_same_name_have_clusters_of_their_own(tmp_path: Path) -> None:
+def test_files_with_equal_names_have_separate_clusters(tmp_path: Path) -> None:
     work, problems = tmp_path / "work", []
     for folder, seed in (("one", 1), ("two", 2)):
         path = tmp_path / folder / "covtype.data"
@@ -23,7 +23,7 @@ def test_files_of_the_same_name_have_clusters_of_their_own(tmp_path: Path) -> No
         np.testing.assert_array_equal(problem.labels(), ForestCover(data=problem.data).labels())
 
 
-def test_clusters_are_computed_once_for_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clusters_of_a_file_are_computed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "covtype.data"
     path.write_text(text(lines()))
     first = forest_cover(1, "clean", path, tmp_path)

@@ -8,7 +8,7 @@ from tests.reports.small_results import RUNTIME as TABLE
 
 
 @pytest.mark.parametrize("damage", [b"", b'{"rows": [', b"{}", b"\xff\xfe"])
-def test_a_damaged_measurement_is_made_again(damage: bytes, tmp_path: Path) -> None:
+def test_damaged_measurement_file_is_measured_again(damage: bytes, tmp_path: Path) -> None:
     measured = []
 
     def measure() -> RuntimeTable:
