@@ -126,7 +126,7 @@ _SEEN_OTHERS = (
 )
 _NEW_OTHERS = (
     _other("forest-2", "forest cover, a member of each of 32 clusters: d=55", ForestCover(scenario=2)),
-    Problem("news", "SIMULATED stand-in for the Yahoo! news: d=6", _news, 2000),
+    Problem("news", "SIMULATED news in place of the Yahoo! news: d=6", _news, 2000),
     _other("simulation-5000", "the simulation with T=5000", Synthetic(dim=6, arms=100), 5000),
     _other("theta-5", "d=6, K=50, theta* 5", Synthetic(dim=6, arms=50, theta_norm=5.0), 2000),
     _other("d-100", "d=100, K=10, theta* 3", Synthetic(dim=100, arms=10, theta_norm=3.0)),

@@ -71,9 +71,9 @@ def measured_sections(paper: PaperSummary, figures: Path, styles: SeriesStyles) 
 def runtime_description(runtime: RuntimeTable) -> str:
     """Return how Table 1 was measured."""
     horizons, dimensions = (join_words([str(size) for size in sizes]) for sizes in (HORIZONS, DIMENSIONS))
-    data = "the simulated stand-in of the news" if runtime.news_is_simulated else "the news"
+    data = "simulated news" if runtime.news_is_simulated else "the news"
     return (
-        "Seconds are the least CPU time that the policy itself took in a run, at its default settings, on the "
+        "Seconds are the least CPU time of the policy in a run, at its default settings, on the "
         f"simulation (T = 1000, K = 100, d = 6) and on {data} (T = {runtime.news_horizon}). The paper's were measured "
         "on another machine with other code, so compare the ratios. Its SupCB-GLM is another algorithm than ours. "
         f"Growth is the exponent p of seconds ~ size^p, fitted for T = {horizons} and for d = {dimensions}."
