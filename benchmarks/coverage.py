@@ -1,8 +1,8 @@
 """Coverage of intervals on logs of a policy that learns: `python -m benchmarks coverage`.
 
 Every log is written by `Optimist` while it learns. For each floor, kind of arms and target this counts how often an
-interval contains the true value, after 1,000 to 10,000 rows, and how often the anytime-valid interval contains it at
-all of 100 looks. `GLBANDITS_LOGS` sets the number of logs of each kind, 1,000 by default.
+interval contains the true value after 1,000 to 10,000 rows, and how often the anytime-valid interval contains it at
+all of 100 intermediate evaluations (looks). `GLBANDITS_LOGS` sets the number of logs of each kind, 1,000 by default.
 """
 
 import os
@@ -26,7 +26,7 @@ METHODS = ("normal ips", "normal snips", "normal dr", "fixed n", "anytime")
 
 
 class Outcome(NamedTuple):
-    """Of one log and target."""
+    """Coverage for one log and target."""
 
     target: str
     covered: tuple[tuple[bool, ...], ...]

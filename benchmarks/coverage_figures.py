@@ -1,4 +1,4 @@
-"""The pictures of docs/logs-of-a-learning-policy.md and docs/looking-more-than-once.md.
+"""The figures of docs/logs-of-a-learning-policy.md and docs/looking-more-than-once.md.
 
 `python -m benchmarks coverage_figures` simulates 150 logs of 2,000 rows (floor 0.05, arms that vary) and writes
 docs/images/coverage.png and docs/images/looks.png.
@@ -26,7 +26,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "images"
 
 
 class Coverage(NamedTuple):
-    """Of one log."""
+    """Intervals and coverage for one log."""
 
     at_end: Floats
     """Whether each interval contains the true value after all rows, (targets, intervals)."""
@@ -63,7 +63,7 @@ def _paths(simulated: LearningLog, target: str) -> list[list[Interval]]:
 
 
 def report() -> None:
-    """Simulate, and write both pictures."""
+    """Simulate the logs and write both figures."""
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         outcomes = list(pool.map(coverage_of, range(LOGS)))
     covered = np.mean([one.at_end for one in outcomes], axis=0)

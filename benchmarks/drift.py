@@ -1,8 +1,9 @@
 """Regret of Optimist when theta changes: fixed half-lives, none, and half_life="auto".
 
 The constants of "auto" were chosen on the development problems, and on runs of 60,000 rounds without a change. The
-reporting problems have other sizes, periods and seeds. They are not unseen: the thresholds were raised after one run of
-them on other seeds, and the first comparison was delayed because one of them without a change had a ratio of 1.08.
+reporting problems have other sizes, periods and seeds. They are not independent of the choice: the thresholds were
+raised after one run of them on other seeds, and the first comparison was delayed because one of them without a change
+had a ratio of 1.08.
 """
 
 import math
@@ -21,7 +22,7 @@ from glbandits.records import Floats, Rounds
 from glbandits.simulation import simulate
 
 PIECE = 1000
-"""Rounds that are drawn at once."""
+"""Rounds that are generated at once."""
 HALF_LIVES = (4000.0, 2000.0, 1000.0, 500.0, 250.0, 120.0, 60.0, 30.0)
 SETTINGS: tuple[float | Literal["auto"] | None, ...] = (None, *HALF_LIVES, "auto")
 
@@ -34,7 +35,7 @@ class Drifting:
         dim: d.
         arms: K.
         arm_features: "moving" draws new features in every round, "fixed" once for each seed; "separate" gives each of
-            d arms a coordinate of its own, so that the reward of one arm says nothing about another.
+            d arms its own coordinate, so that the reward of one arm says nothing about another.
         theta_norm: the length of theta; of a random walk and of changed coordinates, the root mean square.
         change: "none"; "flip", theta becomes -theta at `period`; "jumps", a new theta every `period` rounds, from a
             random round on; "rotation" in a plane, once around in `period` rounds; "walk", a stationary random walk
@@ -54,7 +55,7 @@ class Drifting:
 
     @property
     def noise(self) -> Noise:
-        """How an expected reward becomes a reward."""
+        """The distribution of rewards given their expectation."""
         return noise_of("natural", find_link(self.link))
 
     def thetas(self, horizon: int, seed: int) -> Floats:

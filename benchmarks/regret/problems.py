@@ -197,7 +197,7 @@ _USED = {
     "one-hot-10", "one-hot-20", "offset-normal", "offset-minus-1", "offset-minus-2",
     "identity", "simulation-5000", "times-1000", "digits",
 }  # fmt: skip
-"""Planned as reporting problems, but used in development: the same parameters, or a run that was looked at."""
+"""Planned as reporting problems, but used in development: with the same parameters, or by inspecting a run."""
 _ALL = (*_TABLES, *_STUCK, *_SEEN_OTHERS, *_NEW_OTHERS)
 PROBLEMS = {problem.name: replace(problem, role=SEEN) if problem.name in _USED else problem for problem in _ALL}
 """Every problem by name: tables, stuck problems and others."""

@@ -1,4 +1,4 @@
-"""What the service is compared with: a bare reply, and what a user would write with FastAPI.
+"""Servers for comparison: a bare reply, and an application that a user would write with FastAPI.
 
 The FastAPI application checks requests with pydantic, scores actions with unpickled models, and explores with
 epsilon-greedy. It does not store, learn or authenticate.
@@ -27,7 +27,7 @@ _weights, _model = pickle.loads(pickle.dumps((_rng.normal(size=6), _model)))
 
 
 async def bare(scope: Any, receive: Any, send: Any) -> None:
-    """Read a request and send a fixed reply: what HTTP with uvicorn costs."""
+    """Read a request and send a fixed reply: the cost of HTTP with uvicorn."""
     assert scope["type"] == "http"
     await receive()
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
@@ -64,7 +64,7 @@ class Decided(BaseModel):
 
 @app.post("/decide")
 async def decide(request: DecideRequest) -> Decided:
-    """Score with the weights of a linear model, which is the cheapest way."""
+    """Score with the weights of a linear model, the cheapest method."""
     return _choose(np.array(request.arms) @ _weights, [str(i) for i in range(len(request.arms))])
 
 
