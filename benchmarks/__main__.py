@@ -1,4 +1,4 @@
-"""Run every benchmark: `python -m benchmarks`, or some: `python -m benchmarks run_time online`.
+"""Run all benchmarks, or some: `python -m benchmarks run_time online`.
 
 `python -m benchmarks.regret` is a separate program, because it takes hours.
 """

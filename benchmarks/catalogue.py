@@ -1,4 +1,4 @@
-"""The time of a decision from a catalogue, with a reward learned after each, against NumPy's product of the same size.
+"""The time of a decision from a catalogue, relative to NumPy's product of its size.
 
 `python -m benchmarks.catalogue` ARMS DIM KIND measures one case in this process.
 """
@@ -30,7 +30,7 @@ CONTEXT = 5
 
 
 def report() -> None:
-    """Print a row for each number of arms and features, and for the worst cases at the largest size."""
+    """Print a row for each size, and for the worst cases at the largest size."""
     print(f"Decisions from a catalogue by optimist, {DECISIONS} with a reward after each, ms (wanted: p99 <= 10)")
     print("  arms       d  features        p50     p99     max | CPU: p50   p99     max | X @ theta  ratio  peak MB")
     cases = [(arms, dim, "normal") for dim in (16, 64) for arms in (1_000, 10_000, 100_000)]

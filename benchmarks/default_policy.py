@@ -23,7 +23,7 @@ def report() -> None:
 
 
 def simulated_time(horizons: Sequence[int] = (1000, 10_000), turns: int = 7, seeds: int = 3) -> None:
-    """Time whole runs of `simulate`: for each seed the minimum of several turns, then the mean over seeds."""
+    """Time runs of `simulate`: for each seed the minimum of turns, then the mean over seeds."""
     print(f"CPU time of a round, simulated (least of {turns} turns, mean of {seeds} seeds; wanted: at most 5 at d=6)")
     for arms, dim in SIMULATED:
         for horizon in horizons:

@@ -1,4 +1,4 @@
-"""The choice of each policy's default exploration: regret over a range of scales, on two different problems."""
+"""The choice of default exploration: regret over a range of scales on two problems."""
 
 import numpy as np
 

@@ -29,7 +29,9 @@ SETTINGS: tuple[float | Literal["auto"] | None, ...] = (None, *HALF_LIVES, "auto
 
 @dataclass(frozen=True, kw_only=True)
 class Drifting:
-    """A generalized linear bandit whose theta changes. Features are uniform in [-1/sqrt(d), 1/sqrt(d)].
+    """A generalized linear bandit whose theta changes.
+
+    Features are uniform in [-1/sqrt(d), 1/sqrt(d)].
 
     Args:
         dim: d.
@@ -156,7 +158,7 @@ def report(
     horizon: int = 10_000,
     problems: int | None = None,
 ) -> None:
-    """Print the mean regret of every half-life, and the ratio of "auto" to None and to the best fixed one.
+    """Print the mean regret of every half-life, and ratios of "auto" to the others.
 
     For a quick run give few seeds, a short horizon and a number of problems. Takes about 15 minutes otherwise.
     """

@@ -1,4 +1,4 @@
-"""Evaluation of a log that is streamed from Parquet: the cost of anytime-valid intervals, and the growth of memory."""
+"""Evaluation of a Parquet log: the cost of anytime-valid intervals, and memory."""
 
 import subprocess
 import sys
@@ -28,7 +28,7 @@ class Cost(NamedTuple):
 
 
 def report() -> None:
-    """Print CPU seconds with and without anytime-valid intervals, their ratio, and peak memory at two sizes."""
+    """Print CPU seconds with and without anytime-valid intervals, and peak memory."""
     with TemporaryDirectory() as folder:
         costs = {}
         for rows in SIZES:
@@ -66,7 +66,7 @@ def write_log(path: Path, rows: int) -> None:
 
 
 class WithoutAnytime:
-    """The same log marked as having estimated propensities, which disables anytime-valid intervals."""
+    """The same log with estimated propensities, which disable anytime-valid intervals."""
 
     def __init__(self, log: Log) -> None:
         self._log, self.dim, self.arm_names, self.feature_map = log, log.dim, log.arm_names, log.feature_map
@@ -87,7 +87,10 @@ def _cost(path: Path, way: str) -> Cost:
 
 
 def _evaluate(path: Path, way: str) -> None:
-    """Evaluate once to compile, then measure; print CPU seconds and the peak memory of this process."""
+    """Evaluate once to compile, then measure.
+
+    Print CPU seconds and the peak memory of this process.
+    """
     log: Log = read_parquet(path, COLUMNS, link="logistic")
     evaluate(next(iter(log.blocks(1000))), "uniform")
     start = time.process_time()

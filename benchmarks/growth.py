@@ -39,7 +39,7 @@ def by_horizon() -> None:
 
 
 def by_dimension() -> None:
-    """D = 10 .. 1e5 at K=4: a run of 1000 rounds with blocks of 20, including the fit of the first block."""
+    """D = 10 to 1e5 at K=4, 1000 rounds with blocks of 20, including the first fit."""
     sizes = (10, 100, 1000, 10_000, 100_000)
     policy = SgdTs(block_length=20)
     print_growth("d", sizes, [run_seconds(policy, dim=size, arms=4, rounds=1000) for size in sizes])
@@ -74,7 +74,7 @@ def _few_rounds(dim: int, arms: int, length: int = 20) -> Rounds:
 
 
 def memory_by_horizon() -> None:
-    """Peak memory of a new process that runs T = 1e4 and then 1e6 rounds, including the regret curve."""
+    """Peak memory of a new process that runs T = 1e4 and then 1e6 rounds."""
     peaks = {horizon: _peak_megabytes(horizon) for horizon in (10**4, 10**6)}
     (small, first), (large, last) = peaks.items()
     print(f"  memory: peak {first:.1f} MB at T={small:.0e}, {last:.1f} MB at T={large:.0e}: {last / first - 1:+.1%}")

@@ -1,4 +1,4 @@
-"""Logs of a policy that learns, with the probabilities of all arms, and targets whose value is known."""
+"""Logs of a policy that learns, and targets whose value is known."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,9 @@ class LearningLog(NamedTuple):
 
 
 def learning_log(seed: int, rows: int, *, floor: float = 0.05, varying: bool = True) -> LearningLog:
-    """Simulate `Optimist` with logistic rewards; arms have new features in every row, or the same in all.
+    """Simulate `Optimist` with logistic rewards.
+
+    Arms have new features in every row, or the same in all.
 
     The targets: uniform; good and bad, the best and the worst arm by a theta that is slightly wrong; final, the policy
     of the log as it is after the last row.

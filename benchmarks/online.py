@@ -1,4 +1,4 @@
-"""One decision and one reward at a time: Bandit against the plain NumPy loop at K=10, d=20."""
+"""One decision and one reward at a time: Bandit against plain NumPy at K=10, d=20."""
 
 import numpy as np
 

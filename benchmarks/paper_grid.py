@@ -1,4 +1,4 @@
-"""The paper's simulation on its full grid, all ten repeats, compared with the total time from the paper's Table 1.
+"""The time of the paper's simulation on its full grid, compared with the paper's Table 1.
 
 The published code was not run. Table 1 has the seconds of the fastest run of each grid, on another machine. So the
 ratio is a lower bound with respect to the grids, and does not account for the different machines.

@@ -1,4 +1,4 @@
-"""A run of SGD-TS at T=1000, K=100, d=6, relative to the matrix product of scoring and to plain NumPy."""
+"""A run of SGD-TS, relative to the matrix product of scoring and to plain NumPy."""
 
 import numpy as np
 

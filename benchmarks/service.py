@@ -1,4 +1,4 @@
-"""CPU and latency of the service, a bare uvicorn reply and FastAPI, and the throughput of two rankers.
+"""CPU and latency of the service and of FastAPI, and the throughput of two rankers.
 
 The ratios to the bare reply of the same run are the result. Absolute times depend on the machine.
 """
@@ -51,7 +51,7 @@ class Measured(NamedTuple):
 
 
 def report() -> None:
-    """Print a table for each store and number of processes, then the throughput of two rankers."""
+    """Print a table for each store and number of processes, then the rankers' throughput."""
     for processes in (1, 2):
         for durability in ("process", "power"):
             with tempfile.TemporaryDirectory() as folder:
@@ -151,7 +151,7 @@ def _teach(server: Server, vectors: Sequence[Any], described: Sequence[Any]) -> 
 
 
 def _report_rankers(store: str, database: int) -> None:
-    """Print the durable decisions per second of one ranker and of two, each with its own address."""
+    """Print the durable decisions per second of one ranker and of two."""
     command, key = [*GLB, f"--store={store}", "--loops=default,dense"], new_key(store)
     with running(*command, key=key, host=HOSTS[0]) as first, running(*command, key=key, host=HOSTS[1]) as second:
         for name, _, requests in [case for case in _cases(first, first, first) if case.name in WANTED]:

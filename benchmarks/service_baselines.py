@@ -1,4 +1,4 @@
-"""Servers for comparison: a bare reply, and an application that a user would write with FastAPI.
+"""Servers for comparison: a bare reply, and a typical FastAPI application.
 
 The FastAPI application checks requests with pydantic, scores actions with unpickled models, and explores with
 epsilon-greedy. It does not store, learn or authenticate.

@@ -1,4 +1,4 @@
-"""Sparse rows against Vowpal Wabbit: CPU per round, memory and regret on the same hashed examples.
+"""Sparse rows against Vowpal Wabbit: CPU per round, memory and regret.
 
 `python -m benchmarks sparse`. The world is logistic: an arm has 50 of 5,000 named features, whose frequencies follow a
 power law. 15 of them belong to the context, which all arms of a round share. Names are hashed to d indices. All
@@ -49,7 +49,9 @@ class Round(NamedTuple):
 
 
 class Vocabulary:
-    """Names in groups of equal frequency, with a power law within and across them. An arm has one name of each group.
+    """Names in groups of equal frequency, with a power law within and across them.
+
+    An arm has one name of each group.
 
     So the names of an arm are distinct.
     """
@@ -220,7 +222,7 @@ def grow() -> None:
 
 
 def least_costs(problems: list[tuple[int, int]], rounds: int = 300, repeats: int = 30) -> list[float]:
-    """The least CPU seconds per round for each (bits, nonzeros), taking turns, after one warm-up pass."""
+    """The least CPU seconds per round for each (bits, nonzeros), after a warm-up pass."""
     runs = [
         (Run("optimist", bits), next(iter(World(2**bits, 1, nonzeros).pieces(rounds)))) for bits, nonzeros in problems
     ]

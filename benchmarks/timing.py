@@ -1,4 +1,4 @@
-"""Timing on shared, noisy machines: alternate the functions, and keep the best time of each."""
+"""Timing on shared machines: alternate the functions, and keep the best time of each."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -7,7 +7,10 @@ import numpy as np
 
 
 def best_seconds(functions: Mapping[str, Callable[[], object]], repeats: int = 30) -> dict[str, float]:
-    """Return the least CPU seconds of each function. They take turns, so that noise affects all equally."""
+    """Return the least CPU seconds of each function.
+
+    They take turns, so that noise affects all equally.
+    """
     best = dict.fromkeys(functions, float("inf"))
     for run in functions.values():
         run()

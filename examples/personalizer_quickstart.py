@@ -1,4 +1,4 @@
-"""A program for Azure Personalizer that runs against your own server, and prints its rewards.
+"""A program for Azure Personalizer that runs against your own server.
 
     pip install "glbandits[serve]" azure-cognitiveservices-personalizer
     glb serve                                                        # prints an address and a key

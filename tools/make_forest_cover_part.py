@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def sample_rows(every: Members, rng: np.random.Generator) -> list[Ints]:
-    """Return the rows of each cluster to keep, in order: random ones with the cluster's share of type 1."""
+    """Draw random rows of each cluster with the cluster's share of type 1."""
     rows = []
     for cluster in np.split(np.arange(len(every.patches)), np.cumsum(every.sizes)[:-1]):
         pays = every.patches.take(cluster).pays()

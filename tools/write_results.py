@@ -1,4 +1,4 @@
-"""Write docs/results.md, docs/claims.md and their images from the results of `glb paper all`.
+"""Write docs/results.md, docs/claims.md and their images from results of the paper.
 
     glb paper all --out out/paper && python tools/write_results.py out/paper docs
 

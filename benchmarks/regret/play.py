@@ -70,7 +70,10 @@ class Variant:
 
 
 def find_candidate(name: str, setup: Setup) -> Candidate:
-    """Time a policy and choose its effort. Raises InvalidInput if it cannot play, or takes too long."""
+    """Time a policy and choose its effort.
+
+    Raises InvalidInput if it cannot play, or takes too long.
+    """
     facts = (name, setup.environment, setup.link, setup.horizon)
     entry = policy_entry(*facts, FULL.grid)
     default = default_policy(entry)
@@ -91,7 +94,7 @@ def find_candidate(name: str, setup: Setup) -> Candidate:
 
 
 def tune(candidates: Sequence[Candidate], setup: Setup) -> tuple[list[Variant], dict[str, str]]:
-    """Choose the setting of least mean regret on the tuning seeds for each policy that has a grid.
+    """Choose the setting of least mean regret on the tuning seeds, for policies with a grid.
 
     Return the defaults and the tuned settings, and the policies whose tuning runs took too long, with the reason.
     """
@@ -137,7 +140,10 @@ def play_vowpal(explorers: Sequence[str], environment: ClassificationTable, hori
 
 
 def _runs(plan: Sequence[tuple[Policy, Sequence[int]]], setup: Setup) -> list[tuple[Floats, float]]:
-    """Final regrets and mean CPU seconds of each policy on its seeds. The policies share the rounds of a seed."""
+    """Final regrets and mean CPU seconds of each policy on its seeds.
+
+    The policies share the rounds of a seed.
+    """
     seeds = sorted({seed for _, own in plan for seed in own})
     indices = {seed: [index for index, (_, own) in enumerate(plan) if seed in own] for seed in seeds}
     rounds = recorded_rounds(setup.horizon, 1)

@@ -1,4 +1,4 @@
-"""Results on disk: one JSON file for each problem, with an entry for each policy and variant."""
+"""Results on disk: a JSON file per problem with an entry for each policy and variant."""
 
 import json
 from collections.abc import Iterable, Sequence

@@ -11,7 +11,7 @@ from pathlib import Path
 
 @contextmanager
 def atomic_path(path: str | PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary path, and rename what the block wrote there to `path` when the block ends.
+    """Yield a temporary path, and rename it to `path` when the block ends.
 
     The temporary path is in the same folder as `path`. The block creates a file or a folder at it. A file is flushed to
     the disk before the rename. If the block raises, what it wrote is removed and `path` is unchanged.

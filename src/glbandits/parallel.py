@@ -1,4 +1,4 @@
-"""Call a function with many arguments in parallel: in this process, in worker processes, or on a Ray cluster."""
+"""Call a function with many arguments: in this process, in workers, or on Ray."""
 
 import os
 import socket
@@ -23,7 +23,7 @@ class _FinishedCall(NamedTuple):
 def run_parallel(
     function: Callable[[Argument], Result], arguments: Sequence[Argument], *, jobs: int = -1, engine: str = "local"
 ) -> Iterator[tuple[int, Result]]:
-    """Yield the index of each argument and the result of its call, in the order in which calls finish.
+    """Yield the index of each argument and its result, in the order in which calls finish.
 
     With one local job the function is called in this process. Otherwise the function and the arguments are pickled.
     Large arrays inside the function (a `partial` or a bound method) are sent to the workers once: through memory-mapped
@@ -69,7 +69,10 @@ def is_one_process(jobs: int, engine: str) -> bool:
 
 
 def run_in_processes(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[Any]:
-    """Yield results in the order in which calls finish. One job runs in this process, more in worker processes."""
+    """Yield results in the order in which calls finish.
+
+    One job runs in this process, more in worker processes.
+    """
     processes = min(len(arguments), worker_count(jobs))
     if processes <= 1:
         yield from (function(*values) for values in arguments)
@@ -101,7 +104,7 @@ def _local(function: Callable[[Any], Any], arguments: Sequence[Any], jobs: int) 
 
 
 def _ray(function: Callable[[Any], Any], arguments: Sequence[Any], jobs: int) -> Iterator[_FinishedCall]:
-    """Run the calls on the Ray cluster at RAY_ADDRESS, or else on a new one with `jobs` cores on this machine."""
+    """Run the calls on the Ray cluster at RAY_ADDRESS, or else on a new local one."""
     ray = _import_ray()
     started_here = not ray.is_initialized()
     if started_here:

@@ -1,4 +1,4 @@
-"""Experiments: simulate policies on problems under several protocols, and compare policies on a log."""
+"""Simulate policies on problems under two protocols, and compare policies on a log."""
 
 from glbandits.experiments.simulated_comparison import FORMATS, SimulatedComparison, compare, results_table
 

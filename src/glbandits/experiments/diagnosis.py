@@ -1,4 +1,4 @@
-"""Diagnose whether the paper's diversity assumption is plausible for contexts, and what the theory guarantees.
+"""Diagnose whether the paper's diversity assumption holds, and what its theory guarantees.
 
 The proof for SGD-TS assumes that the greedy arms span the space, for every theta: lambda_f, the minimum over theta of
 the least eigenvalue of E[xx'] for the arm that theta scores highest, must be well above 0. The search covers a finite
@@ -44,7 +44,7 @@ somewhere near theta*. "No bound": the slope has no upper bound. "Vacuous bound"
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The constants and guarantees of the theory for a problem, estimated from a sample of its contexts."""
+    """The constants and guarantees of the theory, estimated from a sample of contexts."""
 
     shape: tuple[int, int, int]
     """Rounds, arms and features of the sample."""
@@ -213,7 +213,10 @@ def diagnose(
 
 
 def scale_to_norm_1(sample: Floats) -> tuple[Floats, float]:
-    """Divide features by the largest norm of an arm; return them and that norm, which may be inf."""
+    """Divide features by the largest norm of an arm.
+
+    Return them and that norm, which may be inf.
+    """
     _, exponent = np.frexp(np.abs(sample).max())
     reduced = np.ldexp(sample, -exponent)  # at most 1, so that squares do not overflow
     norm = float(np.sqrt((reduced**2).sum(axis=2).max()))
@@ -254,7 +257,7 @@ def worst_theta(sample: Floats, rng: np.random.Generator) -> Floats:
 
 
 def greedy_eigenvalues(sample: Floats, theta: Floats) -> Floats:
-    """Return the eigenvalues of the mean of xx' over each round's best arm under theta, ascending."""
+    """Return the ascending eigenvalues of the mean of xx' over the best arms under theta."""
     chosen = sample[np.arange(len(sample)), np.argmax(sample @ theta, axis=1)]
     eigenvalues: Floats = np.linalg.eigvalsh(chosen.T @ chosen / len(chosen)).astype(np.float64)
     return eigenvalues

@@ -100,7 +100,7 @@ def run_missing(
     progress: Progress = no_progress,
     workload: Workload | None = None,
 ) -> None:
-    """Run the specs that the store lacks, and add the runs of each task when the task finishes.
+    """Run the specs that the store lacks. Finished tasks are added to the store at once.
 
     `progress` receives the CPU seconds done and in total. Pass a `workload` that also plans later runs to include them
     in the total.

@@ -1,4 +1,4 @@
-"""Results of policies under a protocol: regret curves, pulls, CPU time, and confidence intervals."""
+"""Results of policies under a protocol: regret, pulls, CPU time, confidence intervals."""
 
 import math
 from dataclasses import dataclass
@@ -104,7 +104,10 @@ class BestPulls:
 
 
 def half_width(samples: Floats) -> Floats:
-    """Return the half-width of a 95 % interval of the mean over rows (Student's t); NaN for one row."""
+    """Return the half-width of a 95 % interval of the mean over rows (Student's t).
+
+    Return NaN for one row.
+    """
     n = len(samples)
     if n == 1:
         return np.full(samples.shape[1], math.nan)
@@ -113,7 +116,7 @@ def half_width(samples: Floats) -> Floats:
 
 
 def expected_best(grid_regret: Floats, size: int) -> float:
-    """Return the mean over repeats of the least regret among `size` settings drawn from the grid.
+    """Return the mean least regret of `size` settings that are drawn from the grid.
 
     With the size of the whole grid this is the paper's protocol. With one size for all policies it is that protocol
     without the advantage of a larger grid.
@@ -137,7 +140,7 @@ def _log_choose(n: Ints, k: int) -> Floats:
 
 
 def best_pulls(result: ExperimentResult, protocol: ProtocolResult) -> BestPulls:
-    """Return the median pulls of the best arms: those of the largest value in a seed's first round."""
+    """Return the median pulls of the arms of largest value in each seed's first round."""
     experiment, outcomes = result.experiment, protocol.outcomes
     arms, values = zip(*(_best_arms(experiment, seed) for seed in outcomes[0].seeds), strict=True)
     count = min(len(arms_of_seed) for arms_of_seed in arms)

@@ -1,4 +1,4 @@
-"""Evaluate several policies on one log: every candidate with the same estimators, on the same rows."""
+"""Evaluate several policies on one log, with the same estimators and on the same rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ CURVE_POINTS = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """Settings of the promotion gate, which decides whether a candidate replaces the policy that wrote the log."""
+    """Settings of the gate that decides whether a candidate replaces the logging policy."""
 
     alpha: float = 0.05
     """Bound on the probability that the gate ever promotes a worse candidate."""
@@ -117,7 +117,10 @@ class PolicyComparison:
 
     @property
     def evaluation_by_first_row(self) -> dict[int, Evaluation]:
-        """One evaluation for each set of evaluated rows, by `first_row`. Each has the logged mean of its rows."""
+        """One evaluation for each set of evaluated rows, by `first_row`.
+
+        Each has the logged mean of its rows.
+        """
         return {policy.first_row: policy.evaluation for policy in reversed(self.policies)}
 
     def describe_rows(self, first_row: int) -> str:

@@ -1,4 +1,8 @@
-"""The two protocols: the paper's, which picks the best setting of each repeat, and one on fresh seeds."""
+"""Run experiments under two protocols.
+
+The paper's protocol picks the best setting of each repeat afterwards, and averages the picked runs. The fresh protocol
+selects one setting of each policy on the repeats and the finals, and reports its runs on fresh seeds.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +60,7 @@ class ExperimentRunner:
     def run_parts(
         self, experiments: Sequence[Experiment], protocols: Sequence[str], parts: OverallProgress, *, quick: bool
     ) -> list[ExperimentResult]:
-        """Run as `run` does, and report progress as the parts "compile" and "play" of a longer command."""
+        """Run as `run` does, as the parts "compile" and "play" of a longer command."""
         for experiment in experiments:
             _check_seeds(experiment)
         experiments = [experiment.with_fewer_seeds() for experiment in experiments] if quick else experiments
@@ -104,7 +108,7 @@ class _Grid:
 
 
 class _Tuning:
-    """Selects settings for one experiment: all on the repeats, then the best few on the seeds of the finals.
+    """Selects settings: all of them on the repeats, then the best few on the finals.
 
     Ten repeats are too few to choose among hundreds of settings: the best of them is best partly by noise.
     """
@@ -152,7 +156,10 @@ class _Tuning:
         return self._tables[label]
 
     def finalists(self, grid: _Grid) -> list[Policy]:
-        """Return the distinct settings of least mean regret over the repeats; none if there is one setting."""
+        """Return the distinct settings of least mean regret over the repeats.
+
+        Empty if there is only one setting.
+        """
         if len(grid.policies) == 1:
             return []
         means = [_mean_regret(runs) for runs in self.table(grid)]
@@ -236,7 +243,9 @@ def _outcome(
 
 
 def _best_reward(experiment: Experiment, seeds: Sequence[int]) -> Floats:
-    """Return the mean cumulative value of the best arms; zeros if the measure is regret, which does not need it.
+    """Return the mean cumulative value of the best arms.
+
+    Return zeros if the measure is regret, which does not need it.
 
     Generating the rounds again costs less than storing them.
     """

@@ -1,4 +1,4 @@
-"""The specification of a run, and its key: a hash of everything that determines its result.
+"""The specification of a run, and its key: a hash of all that determines its result.
 
 The result store finds runs by this key, so that no run is repeated and none is confused with another.
 """
@@ -54,7 +54,7 @@ class RunSpec:
 
     @cached_property
     def key(self) -> str:
-        """Hash of the run. Two runs have equal keys if and only if they have the same result.
+        """Hash of the run. Runs with equal keys have equal results.
 
         The hash covers the packed settings and the initial state, as compiled code receives them. So two spellings of
         the same settings have the same key.
@@ -95,7 +95,7 @@ def settings_digest(policy: Policy, dim: int) -> str:
 
 
 def fingerprint(environment: Environment) -> str:
-    """Return the text of `environment.fingerprint()`, or else its repr, as the identity of the problem."""
+    """Return the identity of a problem: `environment.fingerprint()`, or else its repr."""
     method = getattr(environment, "fingerprint", None)
     text = str(method()) if callable(method) else repr(environment)
     if " at 0x" in text:
@@ -113,7 +113,7 @@ def noise_digest(noise: Noise) -> str:
 
 @cache
 def source_digest(*roots: str) -> str:
-    """Return a hash of the source of these modules and of all modules of their packages that they import.
+    """Return a hash of the source of modules and of what they import from their packages.
 
     A change of any of them changes the hash, so that old results are not reused. The imported modules are found by
     parsing import statements.
@@ -134,7 +134,10 @@ def source_digest(*roots: str) -> str:
 
 @cache
 def _source_and_imports(name: str) -> tuple[bytes | None, tuple[str, ...]]:
-    """Return the source of a loaded module and the names that it imports; None if it has no file."""
+    """Return the source of a loaded module and the names that it imports.
+
+    Return None if it has no file.
+    """
     origin = getattr(sys.modules.get(name), "__file__", None)
     if origin is None:
         return None, ()

@@ -47,7 +47,7 @@ def compare(
 
 
 def results_table(comparison: SimulatedComparison) -> pl.DataFrame:
-    """Return one row for each policy, seed and recorded round, with the settings, environment and version."""
+    """Return one row for each policy, seed and recorded round, with the settings."""
     parts = [
         pl.DataFrame({"round": result.rounds, "regret": result.regret[i]}).select(
             pl.lit(label).alias("policy"),

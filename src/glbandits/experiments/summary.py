@@ -26,7 +26,10 @@ EQUAL_GRID = 5
 
 @dataclass(frozen=True)
 class PolicySummary:
-    """One policy under one protocol. Half-widths are of 95 % intervals, and None for a single seed."""
+    """One policy under one protocol.
+
+    Half-widths are of 95 % intervals, and None for a single seed.
+    """
 
     label: str
     is_extra: bool

@@ -7,14 +7,20 @@ from html import escape
 
 @dataclass(frozen=True)
 class DataTable:
-    """Column titles and rows of text. The first column and `text_columns` align left, numbers align right."""
+    """Column titles and rows of text.
+
+    The first column and `text_columns` align left, numbers align right.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     text_columns: Sequence[str] = ()
 
     def to_html(self) -> str:
-        """Return the table in a box that scrolls if the table is wider than the screen. All cells are escaped."""
+        """Return the table in a box that scrolls if the table is wider than the screen.
+
+        All cells are escaped.
+        """
         left = [self._aligns_left(index) for index in range(len(self.columns))]
         head = "".join(
             f'<th scope="col"{_css_class(is_left)}>{escape(title)}</th>'

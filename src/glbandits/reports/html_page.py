@@ -1,4 +1,4 @@
-"""HTML pages that need no network: paragraphs, images, sections, and one template with Plotly's script inside."""
+"""HTML pages that need no network: elements, sections and the page template."""
 
 from base64 import b64encode
 from collections.abc import Sequence

@@ -43,7 +43,10 @@ def chart_html(chart: Chart, element_id: str) -> str:
 
 
 def base_layout(title: str, subtitle: str, extra_lines: Iterable[str] = ()) -> Chart:
-    """Return a layout whose title fits on a phone. `extra_lines` follow the title, before the subtitle."""
+    """Return a layout whose title fits on a phone.
+
+    `extra_lines` follow the title, before the subtitle.
+    """
     lines = [*textwrap.wrap(title, TITLE_WIDTH), *extra_lines]
     axis = {"gridcolor": "#e4e4e4", "zeroline": False, "linecolor": "#888888", "automargin": True}
     return {
@@ -97,7 +100,7 @@ def line_trace(curve: Curve, style: SeriesStyle, decimals: int) -> Chart:
 
 
 def band_trace(curve: Curve, style: SeriesStyle) -> Chart:
-    """Return the confidence band as a filled outline: along the lower edge, and back along the upper one."""
+    """Return the confidence band as a filled outline."""
     low, high = curve.mean - curve.half_width, curve.mean + curve.half_width
     return {
         "type": "scatter",

@@ -1,4 +1,4 @@
-"""Styles of series: each policy has the same colour, dash, marker and hatch in every chart."""
+"""Styles of series: a policy has the same colour, dash, marker and hatch everywhere."""
 
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
@@ -74,7 +74,7 @@ SeriesStyles: TypeAlias = Mapping[str, SeriesStyle]
 
 
 def styles_for(labels: Iterable[str]) -> SeriesStyles:
-    """Return a style for each label: a fixed one for policies of the package, the next free one for others.
+    """Return styles: fixed ones for policies of the package, the next free one for others.
 
     >>> styles_for(["mine", "sgd-ts"])["sgd-ts"].colour
     '#0072B2'

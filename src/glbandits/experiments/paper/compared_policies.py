@@ -18,7 +18,10 @@ LOGISTIC = {"link": "logistic"}
 
 
 def paper_policies(horizon: int) -> tuple[PolicyEntry, ...]:
-    """Return the paper's seven policies with its grids. Policies with a horizon setting get the horizon."""
+    """Return the paper's seven policies with its grids.
+
+    Policies with a horizon setting get the horizon.
+    """
     with_horizon = LOGISTIC | {"horizon": horizon}
     return (
         PolicyEntry(SgdTs, with_horizon),
@@ -32,5 +35,8 @@ def paper_policies(horizon: int) -> tuple[PolicyEntry, ...]:
 
 
 def later_policies() -> tuple[PolicyEntry, ...]:
-    """Return three policies that are not in the paper. `optimist` is not tuned, the others use their default grids."""
+    """Return three policies that are not in the paper.
+
+    `optimist` is not tuned, the others use their default grids.
+    """
     return (PolicyEntry(Optimist, LOGISTIC), PolicyEntry(OnlineLaplace, LOGISTIC), PolicyEntry(GlbOmd, LOGISTIC))

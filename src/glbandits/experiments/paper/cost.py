@@ -1,4 +1,4 @@
-"""The cost of a run against T and against d: CPU time and memory of sgd-ts, ucb-glm, glm-tsl and optimist.
+"""CPU time and memory of a run against T and d: sgd-ts, ucb-glm, glm-tsl and optimist.
 
 Every policy has its default settings and the logistic link, with these exceptions:
 
@@ -61,7 +61,10 @@ class CostPoint:
 
 @dataclass(frozen=True)
 class CostCurve:
-    """The cost of one policy along one axis. It ends where the next size would exceed the budget."""
+    """The cost of one policy along one axis.
+
+    It ends where the next size would exceed the budget.
+    """
 
     policy: str
     axis: Axis
@@ -154,7 +157,9 @@ def measure_cost(*, quick: bool = False, progress: Progress = no_progress) -> Co
 
 
 def predicted_seconds(points: Sequence[CostPoint], size: int) -> float:
-    """Extrapolate the CPU seconds of the last two points as a power of the size; 0 for fewer points.
+    """Extrapolate the CPU seconds of the last two points as a power of the size.
+
+    Return 0 for fewer points.
 
     >>> predicted_seconds([CostPoint(10, 1.0, 80), CostPoint(20, 4.0, 80)], 40)
     16.0

@@ -9,7 +9,7 @@ DEFAULT_POLICY = "optimist"
 
 
 def findings(summary: PaperSummary, claims: list[Claim]) -> list[str]:
-    """Return a sentence on each protocol, the default policy, the cost and the claims, as far as they were run."""
+    """Return sentences on the protocols, the default policy, the cost and the claims."""
     experiments = summary.experiments
     by_paper = [experiment.paper for experiment in experiments if experiment.paper is not None]
     on_fresh = [experiment.fresh for experiment in experiments if experiment.fresh is not None]

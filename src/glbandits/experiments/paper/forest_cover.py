@@ -26,7 +26,7 @@ LEAKED_NOTE = (
 
 
 def scenario_1(data: Path | None, work: Path) -> Experiment:
-    """Return scenario 1, from the whole data file or from the part that is shipped with the package."""
+    """Return scenario 1, from the whole data file or from the shipped part of it."""
     return Experiment(
         name=SCENARIO_1,
         title="Forest cover, scenario 1: T=1000, K=32 fixed arms, d=10",
@@ -41,7 +41,10 @@ def scenario_1(data: Path | None, work: Path) -> Experiment:
 
 
 def scenario_2(data: Path | None, work: Path, version: str = CLEAN) -> Experiment:
-    """Return scenario 2. CLEAN has 54 features and a constant; AS_PUBLISHED has the label as the 55th feature."""
+    """Return scenario 2.
+
+    CLEAN has 54 features and a constant; AS_PUBLISHED has the label as the 55th feature.
+    """
     leaked = version == AS_PUBLISHED
     return Experiment(
         name=SCENARIO_2_LEAKED if leaked else SCENARIO_2,

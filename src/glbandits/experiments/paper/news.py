@@ -14,7 +14,7 @@ DAYS, QUICK_DAYS, SEED = 10, 1, 1
 
 
 def experiment(files: Sequence[Path], work: Path, *, quick: bool = False) -> Experiment:
-    """Return the experiment on R6A files, or on simulated ones in a subfolder of `work` if there are none."""
+    """Return the experiment on R6A files, or on simulated ones in `work` if there are none."""
     if not files:
         days = QUICK_DAYS if quick else DAYS
         folder = work / f"simulated-news-{days}"

@@ -1,4 +1,4 @@
-"""Table 1: CPU seconds per run on the simulation and the news, the paper's figures, and growth in T and d."""
+"""Table 1: CPU seconds per run, beside the paper's, and their growth in T and d."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -64,7 +64,10 @@ class RuntimeTable:
         raise InvalidInput(f"Table 1 has no row for {label}; its rows are {', '.join(row.label for row in self.rows)}")
 
     def ratio(self, label: str, column: str) -> float | None:
-        """Return the seconds of a policy relative to SGD-TS in the same column; None if the cell is empty."""
+        """Return the seconds of a policy relative to SGD-TS in the same column.
+
+        Return None if the cell is empty.
+        """
         value, base = getattr(self.row(label), column), getattr(self.row(BASE), column)
         return None if value is None else float(value / base)
 

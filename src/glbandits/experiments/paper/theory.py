@@ -1,4 +1,4 @@
-"""The paper's theory on the paper's simulation: its constants and bounds, and measurements.
+"""The paper's theory on the paper's simulation: constants, bounds and measurements.
 
 Three checks on T=1000, K=100, d=6, with the logistic link:
 
@@ -58,7 +58,7 @@ def rounded(rounds: int) -> str:
 
 @dataclass(frozen=True)
 class BallShare:
-    """How often the ball around the warm-up estimate contains theta*, for one setting of SGD-TS."""
+    """How often the ball around the warm-up estimate contains theta*, for one setting."""
 
     block_factor: float
     """C in tau = floor(C max(log T, d))."""
@@ -97,7 +97,7 @@ class RegretGrowth:
 
 @dataclass(frozen=True)
 class TheoryCheck:
-    """The theory's constants, guarantees and assumptions on the paper's simulation, beside measurements."""
+    """Constants, guarantees and assumptions of the theory, and measurements."""
 
     horizon: int
     arms: int
@@ -298,5 +298,8 @@ def _bound(constants: TheoryConstants) -> float:
 
 
 def _first_power(condition: Callable[[int], bool]) -> int | None:
-    """Return the smallest power of ten from 10 to 10^18 for which the condition holds; None if there is none."""
+    """Return the smallest power of ten from 10 to 10^18 for which the condition holds.
+
+    Return None if there is none.
+    """
     return next((10**k for k in range(1, LARGEST_POWER + 1) if condition(10**k)), None)

@@ -110,13 +110,13 @@ def _runtime(problem: Experiment, runner: ExperimentRunner, quick: bool, progres
 
 
 class _MeasurementCache:
-    """Measurements in files next to the result store, so that a command that was stopped does not repeat them."""
+    """Measurements in files next to the result store, so that they are not repeated."""
 
     def __init__(self, folder: Path, quick: bool) -> None:
         self._folder, self._quick = folder, quick
 
     def get(self, name: str, kind: type[T], measure: Callable[[], T], data: str = "") -> T:
-        """Return the measurement of this code on these data, from its file, or measure now and write the file."""
+        """Return the measurement of this code and data from its file, or measure and write it."""
         code = source_digest("glbandits.policies", f"glbandits.experiments.paper.{name}")
         key = sha256(f"{code} {data}".encode()).hexdigest()[:16]
         path = self._folder / f"{name}-{'quick-' * self._quick}{key}.json"

@@ -1,4 +1,4 @@
-"""The report of a policy comparison on a log: an HTML page that needs no network, and the same content as JSON."""
+"""The report of a policy comparison on a log: an HTML page and a JSON file."""
 
 from glbandits.reports.evaluation_report.page import write_evaluation_report
 

@@ -1,4 +1,4 @@
-"""The charts of the evaluation page: estimates with intervals, weights, arms, and curves over the rows."""
+"""The charts of the evaluation page: estimates, weights, arms, and curves over rows."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -28,7 +28,7 @@ IGNORED_START = 20
 
 
 def forest_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Chart:
-    """Return each estimate with its interval: a block of rows for the log, and one for each policy."""
+    """Return each estimate with its interval: a block of rows for the log and each policy."""
     layout = base_layout("Mean reward of a decision", f"{comparison.settings.level:.0%} intervals")
     ticks: dict[int, str] = {}
     traces, headings, position = [], [], 0
@@ -134,7 +134,10 @@ def weights_chart(comparison: PolicyComparison, styles: SeriesStyles) -> Chart:
 
 
 def _histogram(label: str, style: SeriesStyle, counts: Ints, used: slice) -> Chart:
-    """Return the outline of a histogram. The first and the last bin have the counts beyond the edges."""
+    """Return the outline of a histogram.
+
+    The first and the last bin have the counts beyond the edges.
+    """
     ratio = WEIGHT_EDGES[1] / WEIGHT_EDGES[0]
     edges = np.concatenate([WEIGHT_EDGES[:1] / ratio, WEIGHT_EDGES, WEIGHT_EDGES[-1:] * ratio])
     bins = [f"{low:.3g} to {high:.3g}" for low, high in pairwise(WEIGHT_EDGES)]
@@ -154,7 +157,7 @@ def _histogram(label: str, style: SeriesStyle, counts: Ints, used: slice) -> Cha
 
 
 def arms_chart(comparison: PolicyComparison, supports: Mapping[str, ArmSupport], styles: SeriesStyles) -> Chart:
-    """Return the share of each arm in the log and under each policy, and below the mean rewards in the log."""
+    """Return the shares of arms in the log and under each policy, and mean rewards below."""
     names = comparison.arm_names or ()
     shares = {label: support.wanted / support.wanted.sum() for label, support in supports.items()}
     log_support = next(iter(supports.values()))
@@ -220,7 +223,7 @@ def learning_chart(comparison: PolicyComparison, curves: Mapping[str, LearningCu
 
 
 def _known_points(curve: Curve) -> Curve:
-    """Return the curve without points whose mean, or half-width if there are any, is not finite."""
+    """Return the curve without points that are not finite."""
     known = np.isfinite(curve.mean)
     if np.isfinite(curve.half_width).any():
         known &= np.isfinite(curve.half_width)
@@ -242,7 +245,10 @@ def _over_rows(comparison: PolicyComparison, shown: Sequence[Curve], styles: Ser
 
 
 def _value_range(shown: Sequence[Curve]) -> tuple[float, float] | None:
-    """Return the range of the vertical axis, without the noisy first rows; None if there are no points."""
+    """Return the range of the vertical axis, without the noisy first rows.
+
+    Return None if there are no points.
+    """
     low, high = [], []
     for curve in shown:
         late = curve.rounds >= curve.rounds[0] + (curve.rounds[-1] - curve.rounds[0]) / IGNORED_START

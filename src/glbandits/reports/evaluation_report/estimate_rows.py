@@ -1,4 +1,4 @@
-"""Estimates with their intervals as rows of a table, for the page and for the command line."""
+"""Estimates with their intervals as table rows, for the page and the command line."""
 
 import math
 from typing import NamedTuple
@@ -58,7 +58,9 @@ def format_value(value: float, *, sign: bool = False) -> str:
 
 
 def format_interval(interval: Interval | str, *, sign: bool = False) -> str:
-    """Return both ends of an interval. A text, which says why there is none, is returned unchanged.
+    """Return both ends of an interval.
+
+    A text, which says why there is none, is returned unchanged.
 
     >>> format_interval(Interval(0.25, 0.5)), format_interval("rewards have no bounds")
     ('0.25000 to 0.50000', 'rewards have no bounds')

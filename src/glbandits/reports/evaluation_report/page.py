@@ -1,4 +1,4 @@
-"""The HTML page of a policy comparison: estimates, their support, and how they developed over the log."""
+"""The HTML page of a policy comparison: estimates, support, arms and learning."""
 
 from html import escape
 from pathlib import Path
@@ -101,7 +101,7 @@ def _support(comparison: PolicyComparison, styles: SeriesStyles) -> str:
 
 
 def _arms(comparison: PolicyComparison, styles: SeriesStyles) -> str:
-    """Compare arms on the rows that learners were evaluated on: those with the largest `first_row`."""
+    """Compare arms on the rows that learners were evaluated on: the largest `first_row`."""
     first_rows = comparison.evaluation_by_first_row
     latest = max(first_rows)
     supports: dict[str, ArmSupport] = {

@@ -91,7 +91,7 @@ def learning_table(comparison: PolicyComparison) -> str:
 
 
 def arms_table(comparison: PolicyComparison, supports: Mapping[str, ArmSupport]) -> str:
-    """Return for every arm its share and mean reward in the log, and its share under each policy."""
+    """Return the share and mean reward of each arm in the log, and its share per policy."""
     log_support = next(iter(supports.values()))
     total = log_support.logged.sum()
     columns = ("arm", "chosen in the log", "share", "mean reward", *(f"share under {label}" for label in supports))

@@ -1,4 +1,4 @@
-"""The report of experiments: an HTML page that needs no network, static figures, and Markdown pages."""
+"""The report of experiments: an HTML page, static figures and Markdown pages."""
 
 from glbandits.reports.experiment_report.page import write_experiment_report
 

@@ -26,7 +26,7 @@ def curves(experiment: Experiment, result: ProtocolResult) -> list[Curve]:
 
 
 def value_range(result: ExperimentResult) -> tuple[float, float]:
-    """Return the range of the vertical axis: the same for all protocols, so that they can be compared."""
+    """Return the range of the vertical axis, the same for all protocols."""
     experiment = result.experiment
     is_regret = experiment.measure == "regret"
     first = 0 if is_regret else experiment.horizon // IGNORED_START
@@ -79,5 +79,5 @@ def slug(name: str) -> str:
 
 
 def figure_stem(result: ExperimentResult, *parts: str) -> str:
-    """Return the file name of a figure without its suffix: the experiment's name and these parts."""
+    """Return the file name of a figure without suffix: the experiment and these parts."""
     return "-".join((slug(result.experiment.name), *parts))

@@ -16,7 +16,10 @@ from glbandits.reports.series_styles import SeriesStyles
 
 
 def curves_chart(result: ExperimentResult, protocol: ProtocolResult, styles: SeriesStyles) -> Chart:
-    """Return the chart of the curves with their bands. A click on a name hides its line and its band."""
+    """Return the chart of the curves with their bands.
+
+    A click on a name hides its line and its band.
+    """
     experiment = result.experiment
     decimals = 1 if experiment.measure == "regret" else 4
     shown = curves(experiment, protocol)

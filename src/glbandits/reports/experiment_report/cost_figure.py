@@ -116,7 +116,10 @@ def cost_figure(table: CostTable, styles: SeriesStyles) -> Figure:
 
 
 def _draw_curve(axes: Axes, table: CostTable, curve: CostCurve, quantity: Quantity, styles: SeriesStyles) -> float:
-    """Draw the measured points and the extrapolation, if there is one; return the value at the right end."""
+    """Draw the measured points and the extrapolation, if there is one.
+
+    Return the value at the right end.
+    """
     style, last = styles[curve.policy], curve.points[-1]
     sizes, values = [point.size for point in curve.points], [quantity.value(point) for point in curve.points]
     axes.plot(
@@ -154,7 +157,7 @@ def _set_scales(axes: Axes, ticks: dict[float, str]) -> None:
 
 
 def _label_ends(axes: Axes, ends: Sequence[tuple[CostCurve, float]], quantity: Quantity, styles: SeriesStyles) -> None:
-    """Write each policy and its exponent to the right of the panel, next to the end of its line."""
+    """Write each policy and its exponent next to the right end of its line."""
     low, high = np.log(axes.get_ylim())
     for (curve, _), height in zip(
         ends, separate([(float(np.log(end)) - low) / (high - low) for _, end in ends], LABEL_GAP), strict=True

@@ -1,4 +1,4 @@
-"""Static figures as PNG and SVG: one per experiment, and one per protocol in the paper's arrangement."""
+"""Static figures as PNG and SVG: per experiment, and in the paper's arrangement."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -51,7 +51,7 @@ class Panel:
 
 
 def experiment_figure(result: ExperimentResult, styles: SeriesStyles) -> Figure:
-    """Draw the curves of one experiment: its protocols side by side, with the same vertical axis."""
+    """Draw the curves of one experiment: protocols side by side, with the same axis."""
     many = len(result.protocols)
     figure, panels = _figure(1, many, width=5.2 * many + 2.4, height=4.8)
     figure.suptitle(escape_mathtext(mark_simulated(result.experiment.title, result)), x=0.01, ha="left", fontsize=12)
@@ -77,7 +77,10 @@ def pulls_figure(result: ExperimentResult, styles: SeriesStyles) -> Figure:
 
 
 def paper_figure(results: Sequence[ExperimentResult], protocol: str, styles: SeriesStyles) -> Figure:
-    """Draw the panels that were run, in the paper's order. All six together have the paper's arrangement."""
+    """Draw the panels that were run, in the paper's order.
+
+    All six together have the paper's arrangement.
+    """
     panels = _panels(results, protocol, styles)
     columns = min(COLUMNS, len(panels))
     rows = -(-len(panels) // columns)

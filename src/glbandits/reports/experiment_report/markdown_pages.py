@@ -1,4 +1,4 @@
-"""The pages docs/results.md and docs/claims.md, generated from a summary of the paper's results."""
+"""The pages docs/results.md and docs/claims.md, generated from a summary."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""The HTML page of experiments: conclusions first, then charts and tables. Static figures are separate files."""
+"""The HTML page of experiments: conclusions first, then charts and tables.
+
+Static figures are separate files.
+"""
 
 from collections.abc import Sequence
 from html import escape
@@ -66,7 +69,10 @@ def write_experiment_report(
 
 
 def _about(results: Sequence[ExperimentResult]) -> str:
-    """Return the grid and the seeds of the experiments. Experiments that share both share a sentence."""
+    """Return the grid and the seeds of the experiments.
+
+    Experiments that share both share a sentence.
+    """
     names_by_setup: dict[str, list[str]] = {}
     for result in results:
         names_by_setup.setdefault(_grid_and_seeds(result), []).append(result.experiment.name)
@@ -90,7 +96,7 @@ def _grid_and_seeds(result: ExperimentResult) -> str:
 def _conclusions(
     results: Sequence[ExperimentResult], summaries: Sequence[ExperimentSummary], paper: PaperSummary | None
 ) -> str:
-    """Return the first screen: the findings, and a sentence and a small table for each experiment."""
+    """Return the first screen: findings, and a sentence and a small table per experiment."""
     cards = []
     for result, summary in zip(results, summaries, strict=True):
         short = mark_simulated(result.experiment.title, result).split(":")[0]
@@ -112,7 +118,7 @@ def _anchor(name: str) -> str:
 
 
 def _all_panels(results: Sequence[ExperimentResult], folder: Path, styles: SeriesStyles) -> list[Section]:
-    """Save the figure in the paper's arrangement for each protocol, and return the section that embeds it."""
+    """Save the figures in the paper's arrangement, and return the section with them."""
     protocols = paper_protocols(results)
     if not protocols:
         return []

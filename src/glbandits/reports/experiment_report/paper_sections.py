@@ -1,4 +1,4 @@
-"""Sections of a report on the paper as a whole: findings, claims, Table 1, cost and theory."""
+"""Sections on the paper as a whole: findings, claims, Table 1, cost and theory."""
 
 from collections import Counter
 from html import escape
