@@ -77,11 +77,11 @@ class Drifting:
             return np.cos(angles) * first + np.sin(angles) * second
         thetas, scale = np.tile(first, (horizon, 1)), self.theta_norm / math.sqrt(self.dim)
         if self.change == "walk":
-            kept = math.exp(-1.0 / self.period)
+            correlation = math.exp(-1.0 / self.period)
             steps = scale * rng.normal(size=(horizon, self.dim))
             thetas[0] = steps[0]
             for i in range(1, horizon):
-                thetas[i] = kept * thetas[i - 1] + math.sqrt(1.0 - kept * kept) * steps[i]
+                thetas[i] = correlation * thetas[i - 1] + math.sqrt(1.0 - correlation * correlation) * steps[i]
         elif self.change == "partial":
             for i in range(self.period, horizon, self.period):
                 changed = rng.choice(self.dim, max(1, self.dim // 4), replace=False)
@@ -189,11 +189,11 @@ def final_regret(
     return simulate(policy, problem, horizon, seeds, jobs=1, keep_choices=False).final_regret
 
 
-def ratio_text(one: Floats, other: Floats, draws: int = 4000) -> str:
+def ratio_text(numerator: Floats, denominator: Floats, draws: int = 4000) -> str:
     """The ratio of two means over the same seeds, with a bootstrap interval."""
-    picked = np.random.default_rng(0).integers(0, len(one), (draws, len(one)))
-    low, high = np.quantile(one[picked].mean(axis=1) / other[picked].mean(axis=1), [0.025, 0.975])
-    return f"{one.mean() / other.mean():.2f} ({low:.2f} to {high:.2f})"
+    resamples = np.random.default_rng(0).integers(0, len(numerator), (draws, len(numerator)))
+    low, high = np.quantile(numerator[resamples].mean(axis=1) / denominator[resamples].mean(axis=1), [0.025, 0.975])
+    return f"{numerator.mean() / denominator.mean():.2f} ({low:.2f} to {high:.2f})"
 
 
 def _label(setting: float | str | None) -> str:

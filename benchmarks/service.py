@@ -77,7 +77,10 @@ def _compare(title: str, store: str, durability: str, processes: int, database: 
     print(f"{title}, processes: {processes} ({CONNECTIONS} connections, {TURNS} turns)")
     print(f"  {'':30s}  CPU us  best / bare  median / bare  database us  requests/s  p50 ms  p99 ms")
     for name, measured in turns.items():
-        best, ratios = min(measured[1:]), [one.cpu / bare.cpu for one, bare in zip(measured, turns[BARE], strict=True)]
+        best, ratios = (
+            min(measured[1:]),
+            [turn.cpu / bare.cpu for turn, bare in zip(measured, turns[BARE], strict=True)],
+        )
         cpu = f"{best.cpu * 1e6:6.0f}  {best.cpu / min(turns[BARE][1:]).cpu:11.2f}  {np.median(ratios[1:]):13.2f}"
         rest = f"{best.database * 1e6:11.0f}  {best.rate:10.0f}  {best.p50 * 1e3:6.2f}  {best.p99 * 1e3:6.2f}"
         print(f"  {name:30s}  {cpu}  {rest}", flush=True)
@@ -86,7 +89,9 @@ def _compare(title: str, store: str, durability: str, processes: int, database: 
 
 def _measure(servers: Sequence[Server], requests: Sequence[bytes], connections: int, database: int | None) -> Measured:
     def used() -> Any:
-        return np.array([sum(cpu_seconds(one.pid) for one in servers), cpu_seconds(database) if database else 0.0])
+        return np.array(
+            [sum(cpu_seconds(server.pid) for server in servers), cpu_seconds(database) if database else 0.0]
+        )
 
     before = used()
     results = send([server.address for server in servers], requests, SECONDS, connections)
@@ -94,7 +99,7 @@ def _measure(servers: Sequence[Server], requests: Sequence[bytes], connections: 
     if errors := sum(result.errors for result in results):
         raise RuntimeError(f"{errors} requests failed")
     rate = sum(result.requests / result.seconds for result in results)
-    return Measured(cpu, database_cpu, rate, max(one.p50 for one in results), max(one.p99 for one in results))
+    return Measured(cpu, database_cpu, rate, max(load.p50 for load in results), max(load.p99 for load in results))
 
 
 def _cases(bare: Server, fastapi: Server, ours: Server) -> list[Case]:
@@ -160,8 +165,8 @@ def _report_rankers(store: str, database: int) -> None:
                 for count, measured in turns.items():
                     measured.append(_measure([first, second][:count], requests, RANKER_CONNECTIONS, database))
             for count, measured in turns.items():
-                best, median = max(measured, key=lambda one: one.rate), np.median([one.rate for one in measured])
-                cpu = min(one.cpu + one.database for one in measured)
+                best, median = max(measured, key=lambda run: run.rate), np.median([run.rate for run in measured])
+                cpu = min(run.cpu + run.database for run in measured)
                 print(
                     f"PostgreSQL, {name}, rankers: {count}, {RANKER_CONNECTIONS} connections each: {best.rate:.0f} "
                     f"a second (median {median:.0f}), p50 {best.p50 * 1e3:.0f} ms, p99 {best.p99 * 1e3:.0f} ms, "

@@ -179,7 +179,7 @@ class Run:
         prepared = self._learner.prepare(rounds)
         self.preparations.append((time.thread_time() - began) / len(rounds))
         began = time.thread_time()
-        arms = [self._learner.play(given, one) for given, one in zip(rounds, prepared, strict=True)]
+        arms = [self._learner.play(played, inputs) for played, inputs in zip(rounds, prepared, strict=True)]
         self.costs.append((time.thread_time() - began) / len(rounds))
         self.regret += sum(float(g.expected.max() - g.expected[arm]) for g, arm in zip(rounds, arms, strict=True))
 

@@ -52,8 +52,8 @@ class Panel:
 
 def experiment_figure(result: ExperimentResult, styles: SeriesStyles) -> Figure:
     """Draw the curves of one experiment: protocols side by side, with the same axis."""
-    many = len(result.protocols)
-    figure, panels = _figure(1, many, width=5.2 * many + 2.4, height=4.8)
+    columns = len(result.protocols)
+    figure, panels = _figure(1, columns, width=5.2 * columns + 2.4, height=4.8)
     figure.suptitle(escape_mathtext(mark_simulated(result.experiment.title, result)), x=0.01, ha="left", fontsize=12)
     for axes, protocol in zip(panels, result.protocols, strict=True):
         axes.set_title(f"{protocol_title(result, protocol)}: {band_description(protocol)}", loc="left", fontsize=10)
@@ -65,8 +65,8 @@ def experiment_figure(result: ExperimentResult, styles: SeriesStyles) -> Figure:
 
 def pulls_figure(result: ExperimentResult, styles: SeriesStyles) -> Figure:
     """Draw the median pulls of the best arms: the protocols side by side."""
-    many = len(result.protocols)
-    figure, panels = _figure(1, many, width=5.2 * many + 2.4, height=4.4)
+    columns = len(result.protocols)
+    figure, panels = _figure(1, columns, width=5.2 * columns + 2.4, height=4.4)
     figure.suptitle(escape_mathtext(mark_simulated(result.experiment.title, result)), x=0.01, ha="left", fontsize=12)
     for axes, protocol in zip(panels, result.protocols, strict=True):
         axes.set_title(protocol_title(result, protocol), loc="left", fontsize=10)
