@@ -10,12 +10,12 @@ from tests.experiments.small_comparison import ROWS, VALUES, small_comparison, s
 
 
 def test_learners_are_evaluated_on_rows_they_did_not_learn() -> None:
-    judged = {one.label: one for one in small_comparison().policies}
+    evaluated = {policy.label: policy for policy in small_comparison().policies}
     for label in ("optimist", "sgd-ts:step=0.5", "arm:new", "uniform"):
-        assert (judged[label].first_row, judged[label].evaluation.support.rows) == (1000, 1000), label
-    assert (judged["a <model>"].first_row, judged["a <model>"].evaluation.support.rows) == (0, ROWS)
-    assert [judged[label].learned_rows for label in judged] == [1000, 1000, None, None, None]
-    assert [judged[label].learning_curve is None for label in judged] == [False, False, True, True, True]
+        assert (evaluated[label].first_row, evaluated[label].evaluation.support.rows) == (1000, 1000), label
+    assert (evaluated["a <model>"].first_row, evaluated["a <model>"].evaluation.support.rows) == (0, ROWS)
+    assert [evaluated[label].learned_rows for label in evaluated] == [1000, 1000, None, None, None]
+    assert [evaluated[label].learning_curve is None for label in evaluated] == [False, False, True, True, True]
 
 
 def test_comparison_equals_manual_training_and_evaluation() -> None:
@@ -24,21 +24,21 @@ def test_comparison_equals_manual_training_and_evaluation() -> None:
     first, rest = log[:1000], log[1000:]
     bandit.learn_batch(first.features()[np.arange(1000), first.chosen], first.rewards)
     by_hand = evaluate(rest, bandit, ("snips", "dr"))
-    judged = small_comparison().policies[0]
-    assert judged.evaluation["dr"].value == by_hand["dr"].value
-    assert judged.evaluation["snips"].normal == by_hand["snips"].normal
+    evaluated = small_comparison().policies[0]
+    assert evaluated.evaluation["dr"].value == by_hand["dr"].value
+    assert evaluated.evaluation["snips"].normal == by_hand["snips"].normal
     curve = play_log(Optimist(link="logistic"), log, seed=0, points=CURVE_POINTS)
-    assert judged.learning_curve is not None
-    assert judged.learning_curve.value == curve.value
+    assert evaluated.learning_curve is not None
+    assert evaluated.learning_curve.value == curve.value
 
 
 def test_estimates_are_near_the_true_values() -> None:
     # Four standard errors: a correct program fails once in 16,000 seeds, and this seed is fixed.
-    judged = {one.label: one.evaluation for one in small_comparison().policies}
+    evaluated = {policy.label: policy.evaluation for policy in small_comparison().policies}
     for label, truth in (("arm:new", VALUES[1]), ("uniform", VALUES.mean())):
-        for estimate in (judged[label]["snips"], judged[label]["dr"]):
+        for estimate in (evaluated[label]["snips"], evaluated[label]["dr"]):
             assert abs(estimate.value - truth) < 4 * estimate.standard_error, label
-    assert judged["optimist"]["dr"].value > 0.5
+    assert evaluated["optimist"]["dr"].value > 0.5
 
 
 def test_all_rows_are_used_if_no_candidate_learns() -> None:
@@ -46,7 +46,7 @@ def test_all_rows_are_used_if_no_candidate_learns() -> None:
         small_log(), {"uniform": UniformTarget(), "arm:old": AlwaysTarget(0)}, ComparisonSettings()
     )
     assert list(result.evaluation_by_first_row) == [0]
-    assert [one.evaluation.support.rows for one in result.policies] == [ROWS, ROWS]
+    assert [policy.evaluation.support.rows for policy in result.policies] == [ROWS, ROWS]
     assert result.describe_rows(0) == "all 2,000 rows"
 
 
@@ -64,8 +64,8 @@ def test_progress_reaches_the_end_of_every_step() -> None:
 
 def test_learning_curve_of_few_rows_has_a_note() -> None:
     short = small_log()[:200]
-    [judged] = compare_policies(short, {"optimist": Optimist(link="logistic")}, ComparisonSettings()).policies
-    assert "the learning curve rests on" in str(judged.learning_curve_note())
+    [evaluated] = compare_policies(short, {"optimist": Optimist(link="logistic")}, ComparisonSettings()).policies
+    assert "the learning curve rests on" in str(evaluated.learning_curve_note())
     assert small_comparison().policies[0].learning_curve_note() is None
 
 

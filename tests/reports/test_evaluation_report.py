@@ -28,7 +28,7 @@ COMMAND = "glb evaluate 'a & b.parquet'"
 
 
 def styles() -> SeriesStyles:
-    return styles_in_order(one.label for one in small_comparison().policies)
+    return styles_in_order(policy.label for policy in small_comparison().policies)
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +52,12 @@ def test_page_is_self_contained_and_escapes_names(written: tuple[Path, Path]) ->
 
 def test_every_policy_has_its_support_and_notes(written: tuple[Path, Path]) -> None:
     text = page_text(written[0])
-    for one in small_comparison().policies:
-        support, label = one.evaluation.support, one.label.replace("<", "&lt;").replace(">", "&gt;")
+    for policy in small_comparison().policies:
+        support, label = policy.evaluation.support, policy.label.replace("<", "&lt;").replace(">", "&gt;")
         assert re.search(
             rf">{label}</th>.*<td>{support.effective_sample_size:,.0f} .realised.</td>.*{support.unused:.1%}", text
         ), label
-        assert all(note.replace("'", "&#x27;") in text for note in one.evaluation.notes)
+        assert all(note.replace("'", "&#x27;") in text for note in policy.evaluation.notes)
     assert "no interval shows the bias that dm may have" in text
 
 
@@ -71,12 +71,12 @@ def test_equal_comparisons_give_equal_bytes(written: tuple[Path, Path], tmp_path
 
 def test_forest_chart_has_every_estimate_once() -> None:
     chart = forest_chart(small_comparison(), styles())
-    log, *policies = chart["data"]
-    assert len(log["x"]) == 2  # the rows that learners are judged on, and all
-    assert [trace["name"] for trace in policies][-1] == "a &lt;model&gt;"
-    for trace, one in zip(policies, small_comparison().policies, strict=True):
-        headline, estimates = one.evaluation.headline, one.evaluation.estimates
-        checks = [(one.value, one.normal.high) for one in estimates if one.name != "dr"]
+    log, *policy_traces = chart["data"]
+    assert len(log["x"]) == 2  # the rows that learners are evaluated on, and all rows
+    assert [trace["name"] for trace in policy_traces][-1] == "a &lt;model&gt;"
+    for trace, policy in zip(policy_traces, small_comparison().policies, strict=True):
+        headline, estimates = policy.evaluation.headline, policy.evaluation.estimates
+        checks = [(estimate.value, estimate.normal.high) for estimate in estimates if estimate.name != "dr"]
         assert headline is not None
         assert isinstance(headline.value.fixed_n, Interval)
         assert not isinstance(headline.value.interval, str)
@@ -85,8 +85,8 @@ def test_forest_chart_has_every_estimate_once() -> None:
         assert trace["x"] == pytest.approx([value for value, _ in known], rel=1e-5)
         high = [x + more for x, more in zip(trace["x"], trace["error_x"]["array"], strict=True)]
         assert high == pytest.approx([value if math.isnan(end) else end for value, end in known], rel=1e-4)
-    places = [y for trace in chart["data"] for y in trace["y"]]
-    assert len(set(places)) == len(places) == len(chart["layout"]["yaxis"]["tickvals"])
+    positions = [y for trace in chart["data"] for y in trace["y"]]
+    assert len(set(positions)) == len(positions) == len(chart["layout"]["yaxis"]["tickvals"])
 
 
 def test_histogram_bins_contain_their_weights() -> None:
@@ -100,9 +100,9 @@ def test_histogram_bins_contain_their_weights() -> None:
 
 def test_arms_chart_has_shares_and_rewards() -> None:
     supports: Any = {
-        one.label: one.evaluation.support.arms
-        for one in small_comparison().policies
-        if one.label in ("arm:new", "uniform")
+        policy.label: policy.evaluation.support.arms
+        for policy in small_comparison().policies
+        if policy.label in ("arm:new", "uniform")
     }
     log, new, uniform, rewards = arms_chart(small_comparison(), supports, styles())["data"]
     assert sum(log["y"]) == pytest.approx(1.0)
@@ -115,10 +115,14 @@ def test_arms_chart_has_shares_and_rewards() -> None:
 def test_running_curves_end_at_the_estimates() -> None:
     running = running_chart(small_comparison(), "dr", styles())["data"]
     assert [trace["y"][-1] for trace in running] == pytest.approx(
-        [one.evaluation["dr"].value for one in small_comparison().policies], rel=1e-5
+        [policy.evaluation["dr"].value for policy in small_comparison().policies], rel=1e-5
     )
     assert {trace["x"][-1] for trace in running} == {ROWS}
-    curves = {one.label: one.learning_curve for one in small_comparison().policies if one.learning_curve is not None}
+    curves = {
+        policy.label: policy.learning_curve
+        for policy in small_comparison().policies
+        if policy.learning_curve is not None
+    }
     lines = [trace for trace in learning_chart(small_comparison(), curves, styles())["data"] if "fill" not in trace]
     assert [trace["y"][-1] for trace in lines] == pytest.approx([curve.value for curve in curves.values()], rel=1e-5)
 
