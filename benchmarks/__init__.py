@@ -1,1 +1,4 @@
-"""Speed as ratios from one run, and how cost grows. `make bench` runs them all."""
+"""Benchmarks of speed, as ratios within one run, and of the growth of cost.
+
+`make bench` runs them all.
+"""

@@ -1,4 +1,4 @@
-"""Run every benchmark: `python -m benchmarks`, or some: `python -m benchmarks run_time online`.
+"""Run all benchmarks, or some: `python -m benchmarks run_time online`.
 
 `python -m benchmarks.regret` is a separate program, because it takes hours.
 """
@@ -7,11 +7,11 @@ import os
 import sys
 from importlib import import_module
 
-# One thread of BLAS and of polars, set before they are loaded. A second one of BLAS makes NumPy's side use two cores
-# against our one, and goes on spinning after its work, which then counts as CPU time of whatever runs next.
+# One thread of BLAS and of polars, set before they are loaded. With a second BLAS thread NumPy would use two cores
+# against our one, and the thread spins after its work, which counts as CPU time of the next measurement.
 for variable in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "POLARS_MAX_THREADS"):
     os.environ[variable] = "1"
-os.environ.setdefault("GLBANDITS_COMPILE", "now")  # machine code is what is measured
+os.environ.setdefault("GLBANDITS_COMPILE", "now")  # measure compiled code
 
 NAMES = (
     "run_time",

@@ -1,4 +1,4 @@
-"""The time of a decision from a catalogue, with a reward learned after each, against NumPy's product of the same size.
+"""The time of a decision from a catalogue, relative to NumPy's product of its size.
 
 `python -m benchmarks.catalogue` ARMS DIM KIND measures one case in this process.
 """
@@ -24,13 +24,13 @@ KINDS: dict[str, Callable[[np.random.Generator, int, int], Floats]] = {
     "contexts": lambda rng, arms, dim: rng.normal(size=(arms, dim)) / np.sqrt(dim),
     "half-life 100": lambda rng, arms, dim: rng.normal(size=(arms, dim)) / np.sqrt(dim),
 }
-"""How the features are made. With a half-life the policy replaces its prior every 12 rewards."""
+"""Kinds of features. With a half-life the policy replaces its prior every 12 rewards."""
 CONTEXT = 5
-"""Features of the context in "contexts", where the bandit sees those of arm and context and all their products."""
+"""Features of the context in "contexts". The bandit gets the features of arm and context and all their products."""
 
 
 def report() -> None:
-    """Print a row for each number of arms and features, and for the worst cases at the largest of them."""
+    """Print a row for each size, and for the worst cases at the largest size."""
     print(f"Decisions from a catalogue by optimist, {DECISIONS} with a reward after each, ms (wanted: p99 <= 10)")
     print("  arms       d  features        p50     p99     max | CPU: p50   p99     max | X @ theta  ratio  peak MB")
     cases = [(arms, dim, "normal") for dim in (16, 64) for arms in (1_000, 10_000, 100_000)]
@@ -40,7 +40,7 @@ def report() -> None:
 
 
 def measure(arms: int, dim: int, kind: str) -> None:
-    """Print the row of one case. The times begin with the first decision; machine code is compiled before."""
+    """Print the row of one case. The timing starts with the first decision, after compilation."""
     rng = np.random.default_rng(0)
     features, theta = KINDS[kind](rng, arms, dim), rng.normal(size=dim)
     policy = Optimist(half_life=100 if kind == "half-life 100" else None)

@@ -1,8 +1,8 @@
 """Coverage of intervals on logs of a policy that learns: `python -m benchmarks coverage`.
 
 Every log is written by `Optimist` while it learns. For each floor, kind of arms and target this counts how often an
-interval contains the true value, after 1,000 to 10,000 rows, and how often the anytime-valid interval contains it at
-all of 100 looks. `GLBANDITS_LOGS` sets the number of logs of each kind, 1,000 by default.
+interval contains the true value after 1,000 to 10,000 rows, and how often the anytime-valid interval contains it at
+all of 100 intermediate evaluations (looks). `GLBANDITS_LOGS` sets the number of logs of each kind, 1,000 by default.
 """
 
 import os
@@ -26,7 +26,7 @@ METHODS = ("normal ips", "normal snips", "normal dr", "fixed n", "anytime")
 
 
 class Outcome(NamedTuple):
-    """Of one log and target."""
+    """Coverage for one log and target."""
 
     target: str
     covered: tuple[tuple[bool, ...], ...]
@@ -46,13 +46,13 @@ def _outcome(simulated: LearningLog, target: str) -> Outcome:
     log, truth, probabilities = simulated.log, simulated.values[target], simulated.targets[target]
     covered, widths = [], []
     for rows in ROWS:
-        found = evaluate(log[:rows], probabilities[:rows])
-        assert found.headline is not None
-        fixed, anytime = found.headline.value.fixed_n, found.headline.value.interval
-        intervals = [found[name].normal for name in ("ips", "snips", "dr")]
-        intervals += [Interval(0.0, 1.0) if isinstance(one, str) else one for one in (fixed, anytime)]
-        covered.append(tuple(one.low <= truth <= one.high for one in intervals))
-        widths.append(tuple(one.high - one.low for one in intervals))
+        evaluation = evaluate(log[:rows], probabilities[:rows])
+        assert evaluation.headline is not None
+        fixed, anytime = evaluation.headline.value.fixed_n, evaluation.headline.value.interval
+        intervals = [evaluation[name].normal for name in ("ips", "snips", "dr")]
+        intervals += [Interval(0.0, 1.0) if isinstance(interval, str) else interval for interval in (fixed, anytime)]
+        covered.append(tuple(interval.low <= truth <= interval.high for interval in intervals))
+        widths.append(tuple(interval.high - interval.low for interval in intervals))
     return Outcome(target, tuple(covered), tuple(widths), _covers_at_all_looks(simulated, target))
 
 
@@ -73,7 +73,7 @@ def report() -> None:
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         for floor, varying in product(FLOORS, (True, False)):
             work = partial(outcomes_of, floor=floor, varying=varying)
-            outcomes = [one for several in pool.map(work, range(logs)) for one in several]
+            outcomes = [outcome for outcomes_of_log in pool.map(work, range(logs)) for outcome in outcomes_of_log]
             print(f"\nfloor {floor}, arms that {'vary' if varying else 'stay the same'}")
             print("\n".join(_lines(outcomes)))
 
@@ -81,10 +81,10 @@ def report() -> None:
 def _lines(outcomes: list[Outcome]) -> Iterator[str]:
     yield f"{'target':8s} {'rows':>6s} " + " ".join(f"{name:>14s}" for name in METHODS) + "   at all looks"
     for target in TARGETS:
-        of_target = [one for one in outcomes if one.target == target]
-        covered = np.mean([one.covered for one in of_target], axis=0)
-        widths = np.mean([one.widths for one in of_target], axis=0)
-        always = np.mean([one.at_all_looks for one in of_target])
+        of_target = [outcome for outcome in outcomes if outcome.target == target]
+        covered = np.mean([outcome.covered for outcome in of_target], axis=0)
+        widths = np.mean([outcome.widths for outcome in of_target], axis=0)
+        always = np.mean([outcome.at_all_looks for outcome in of_target])
         for index, rows in enumerate(ROWS):
             relative = widths[index] / widths[index, METHODS.index("normal dr")]
             cells = " ".join(f"{c:7.3f} {w:5.2f}x" for c, w in zip(covered[index], relative, strict=True))

@@ -1,4 +1,4 @@
-"""The pictures of docs/logs-of-a-learning-policy.md and docs/looking-more-than-once.md.
+"""The figures of docs/logs-of-a-learning-policy.md and docs/looking-more-than-once.md.
 
 `python -m benchmarks coverage_figures` simulates 150 logs of 2,000 rows (floor 0.05, arms that vary) and writes
 docs/images/coverage.png and docs/images/looks.png.
@@ -26,7 +26,7 @@ FOLDER = Path(__file__).resolve().parent.parent / "docs" / "images"
 
 
 class Coverage(NamedTuple):
-    """Of one log."""
+    """Intervals and coverage for one log."""
 
     at_end: Floats
     """Whether each interval contains the true value after all rows, (targets, intervals)."""
@@ -41,11 +41,11 @@ def coverage_of(seed: int) -> Coverage:
     simulated = learning_log(seed, ROWS)
     at_end, paths = [], []
     for target in TARGETS:
-        found, truth = evaluate(simulated.log, simulated.targets[target]), simulated.values[target]
-        assert found.headline is not None
-        intervals: list[Interval | str] = [found[name].normal for name in ("ips", "snips", "dr")]
-        intervals += [found.headline.value.fixed_n, found.headline.value.interval]
-        at_end.append([isinstance(one, str) or one.low <= truth <= one.high for one in intervals])
+        evaluation, truth = evaluate(simulated.log, simulated.targets[target]), simulated.values[target]
+        assert evaluation.headline is not None
+        intervals: list[Interval | str] = [evaluation[name].normal for name in ("ips", "snips", "dr")]
+        intervals += [evaluation.headline.value.fixed_n, evaluation.headline.value.interval]
+        at_end.append([isinstance(interval, str) or interval.low <= truth <= interval.high for interval in intervals])
         paths.append(_paths(simulated, target))
     return Coverage(np.array(at_end), np.array(paths), np.array([simulated.values[target] for target in TARGETS]))
 
@@ -63,10 +63,10 @@ def _paths(simulated: LearningLog, target: str) -> list[list[Interval]]:
 
 
 def report() -> None:
-    """Simulate, and write both pictures."""
+    """Simulate the logs and write both figures."""
     with ProcessPoolExecutor(os.cpu_count()) as pool:
         outcomes = list(pool.map(coverage_of, range(LOGS)))
-    covered = np.mean([one.at_end for one in outcomes], axis=0)
+    covered = np.mean([outcome.at_end for outcome in outcomes], axis=0)
     for target, row in zip(TARGETS, covered, strict=True):
         print(f"{target:8s} " + "  ".join(f"{name} {share:.3f}" for name, share in zip(COLOURS, row, strict=True)))
     _draw_coverage(covered)
@@ -99,8 +99,9 @@ def _draw_looks(outcomes: list[Coverage]) -> None:
             at = TARGETS.index(target)
             missed = np.array(
                 [
-                    (one.paths[at, index, :, 0] > one.truths[at]) | (one.paths[at, index, :, 1] < one.truths[at])
-                    for one in outcomes
+                    (outcome.paths[at, index, :, 0] > outcome.truths[at])
+                    | (outcome.paths[at, index, :, 1] < outcome.truths[at])
+                    for outcome in outcomes
                 ]
             )
             ever = np.maximum.accumulate(missed, axis=1).mean(axis=0)

@@ -1,4 +1,4 @@
-"""Optimist, the default: its time against SGD-TS, and how its cost grows."""
+"""The default policy `optimist`: CPU time relative to SGD-TS, and growth of its cost."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ from glbandits.maths.feature_blocks import LARGEST_BLOCK
 from glbandits.simulation import simulate
 
 SIMULATED = ((100, 6), (32, 55))
-"""Arms and features: the paper's simulation, and its forest cover."""
+"""Numbers of arms and features: the paper's simulation, and forest cover."""
 
 
 def report() -> None:
@@ -23,7 +23,7 @@ def report() -> None:
 
 
 def simulated_time(horizons: Sequence[int] = (1000, 10_000), turns: int = 7, seeds: int = 3) -> None:
-    """Whole runs through `simulate`: for each seed the least of several turns, then the mean over seeds."""
+    """Time runs of `simulate`: for each seed the minimum of turns, then the mean over seeds."""
     print(f"CPU time of a round, simulated (least of {turns} turns, mean of {seeds} seeds; wanted: at most 5 at d=6)")
     for arms, dim in SIMULATED:
         for horizon in horizons:
@@ -39,11 +39,11 @@ def simulated_time(horizons: Sequence[int] = (1000, 10_000), turns: int = 7, see
 
 
 def online_time(horizons: Sequence[int] = (1000, 10_000), repeats: int = 10) -> None:
-    """A fresh Bandit that chooses and learns so many times, one call after the other."""
+    """Time a new Bandit that alternately chooses and learns."""
     print(f"CPU time of an online choose + learn (best of {repeats}; wanted: at most 5 at d=6)")
     rng = np.random.default_rng(0)
     arms = rng.uniform(-1, 1, (64, 100, 6)) / np.sqrt(6)
-    rewards = (rng.random(61) < 0.5).astype(float).tolist()  # not in step with the arms
+    rewards = (rng.random(61) < 0.5).astype(float).tolist()  # a period that differs from that of the arms
 
     def player(policy: Policy, calls: int) -> Callable[[], None]:
         def play() -> None:
@@ -55,9 +55,9 @@ def online_time(horizons: Sequence[int] = (1000, 10_000), repeats: int = 10) -> 
         return play
 
     for calls in horizons:
-        contestants = {"optimist": player(Optimist(), calls), "sgd-ts": player(SgdTs(horizon=calls), calls)}
-        seconds = best_seconds(contestants, repeats)
-        _print_time_ratio(f"K=100, d=6, T={calls}", *(seconds[name] / calls for name in contestants))
+        players = {"optimist": player(Optimist(), calls), "sgd-ts": player(SgdTs(horizon=calls), calls)}
+        seconds = best_seconds(players, repeats)
+        _print_time_ratio(f"K=100, d=6, T={calls}", *(seconds[name] / calls for name in players))
 
 
 def _print_time_ratio(name: str, optimist: float, sgd_ts: float) -> None:

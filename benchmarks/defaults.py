@@ -1,4 +1,4 @@
-"""How the default exploration of each policy was chosen: regret over a range of scales, on two unlike problems."""
+"""The choice of default exploration: regret over a range of scales on two problems."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ from glbandits.simulation import simulate
 
 SCALES = (0.03, 0.1, 0.3, 0.5, 1.0, 2.0, 3.0)
 SEEDS = range(10_000, 10_040)
-"""Not the seeds of any other figure."""
+"""No other result uses these seeds."""
 PROBLEMS = {
     "moving": (Synthetic(dim=6, arms=100), 1000),
     "fixed": (Synthetic(dim=5, arms=20, fixed_arms=True, theta_norm=3.0), 3000),
 }
-"""The paper's simulation; and arms that stay the same, where exploring too little is punished."""
+"""The paper's simulation, and fixed arms, where too little exploration is costly."""
 
 
 def report() -> None:

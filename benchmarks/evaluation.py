@@ -1,4 +1,4 @@
-"""Evaluating a log that is streamed from Parquet: what anytime-valid intervals cost, and whether memory grows."""
+"""Evaluation of a Parquet log: the cost of anytime-valid intervals, and memory."""
 
 import subprocess
 import sys
@@ -21,14 +21,14 @@ REPEATS = 2
 
 
 class Cost(NamedTuple):
-    """Of a fresh process."""
+    """Measurements of a new process."""
 
     seconds: float
     megabytes: float
 
 
 def report() -> None:
-    """Print CPU seconds with and without anytime-valid intervals, their ratio, and peak memory at two sizes."""
+    """Print CPU seconds with and without anytime-valid intervals, and peak memory."""
     with TemporaryDirectory() as folder:
         costs = {}
         for rows in SIZES:
@@ -49,7 +49,7 @@ def report() -> None:
 
 
 def write_log(path: Path, rows: int) -> None:
-    """Write a log with the probabilities of all arms, and a context that decides which arm is best."""
+    """Write a log with the probabilities of all arms. The context determines the best arm."""
     rng, arms = np.random.default_rng(1), len(ARMS)
     age = rng.normal(size=rows)
     probabilities = 0.8 * rng.dirichlet(np.ones(arms), size=rows) + 0.2 / arms
@@ -66,7 +66,7 @@ def write_log(path: Path, rows: int) -> None:
 
 
 class WithoutAnytime:
-    """The same log, said to have estimated propensities: then there are no anytime-valid intervals."""
+    """The same log with estimated propensities, which disable anytime-valid intervals."""
 
     def __init__(self, log: Log) -> None:
         self._log, self.dim, self.arm_names, self.feature_map = log, log.dim, log.arm_names, log.feature_map
@@ -76,7 +76,7 @@ class WithoutAnytime:
         return len(self._log)
 
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
-        """All rows in order, in blocks of at most so many."""
+        """Yield all rows in order, in blocks of limited size."""
         for block in self._log.blocks(size):
             yield part_of(block, estimated=True)
 
@@ -88,7 +88,10 @@ def _cost(path: Path, way: str) -> Cost:
 
 
 def _evaluate(path: Path, way: str) -> None:
-    """Evaluate once to compile, then measure; print CPU seconds and the peak memory of this process."""
+    """Evaluate once to compile, then measure.
+
+    Print CPU seconds and the peak memory of this process.
+    """
     log: Log = read_parquet(path, COLUMNS, link="logistic")
     evaluate(next(iter(log.blocks(1000))), "uniform")
     start = time.process_time()

@@ -1,4 +1,4 @@
-"""How the cost of SGD-TS grows with T, d and K, and its memory with T."""
+"""Growth of the CPU time of SGD-TS with T, d and K, and of its memory with T."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ def by_horizon() -> None:
 
 
 def by_dimension() -> None:
-    """D = 10 .. 1e5 at K=4: a run of 1000 rounds with blocks of 20, the first block's fit included."""
+    """D = 10 to 1e5 at K=4, 1000 rounds with blocks of 20, including the first fit."""
     sizes = (10, 100, 1000, 10_000, 100_000)
     policy = SgdTs(block_length=20)
     print_growth("d", sizes, [run_seconds(policy, dim=size, arms=4, rounds=1000) for size in sizes])
@@ -53,9 +53,9 @@ def by_arms() -> None:
 
 
 def run_seconds(policy: Policy, dim: int, arms: int, rounds: int) -> float:
-    """CPU seconds of a run over a few distinct rounds, again and again, so that large problems fit the memory.
+    """CPU seconds of a run that repeats a few rounds, so that large problems fit into memory.
 
-    Only for policies that do not store observations: those merge the repeated ones.
+    Only for policies that do not store observations, because stored observations with equal features are merged.
     """
     problem = _few_rounds(dim, arms)
 
@@ -74,7 +74,7 @@ def _few_rounds(dim: int, arms: int, length: int = 20) -> Rounds:
 
 
 def memory_by_horizon() -> None:
-    """Peak memory of a fresh process that runs T = 1e4 and then 1e6 rounds, regret curve included."""
+    """Peak memory of a new process that runs T = 1e4 and then 1e6 rounds."""
     peaks = {horizon: _peak_megabytes(horizon) for horizon in (10**4, 10**6)}
     (small, first), (large, last) = peaks.items()
     print(f"  memory: peak {first:.1f} MB at T={small:.0e}, {last:.1f} MB at T={large:.0e}: {last / first - 1:+.1%}")
@@ -89,7 +89,7 @@ def _peak_megabytes(horizon: int) -> float:
 
 
 def print_growth(name: str, sizes: tuple[int, ...], seconds: list[float]) -> None:
-    """A line with the fitted exponent, that between the last two sizes, and the seconds themselves."""
+    """Print the fitted exponent, the exponent between the last two sizes, and the seconds."""
     costs: Iterator[str] = (f"{size:.0e}: {value:.2g} s" for size, value in zip(sizes, seconds, strict=True))
     last = slope(sizes[-2:], seconds[-2:])
     print(f"  {name}: slope {slope(sizes, seconds):.3f}, {last:.3f} at the end   ({', '.join(costs)})")
@@ -97,6 +97,6 @@ def print_growth(name: str, sizes: tuple[int, ...], seconds: list[float]) -> Non
 
 if __name__ == "__main__":
     simulate(SgdTs(horizon=1000), Synthetic(), int(sys.argv[1]), 1, keep_choices=False)
-    # Linux only, but unlike getrusage it does not begin with the memory of the parent process.
+    # Linux only. Unlike getrusage, VmHWM does not include the memory of the parent process.
     lines = Path("/proc/self/status").read_text().splitlines()
     print(next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")))

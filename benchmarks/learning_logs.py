@@ -1,4 +1,4 @@
-"""Logs of a policy that learns, with the probabilities of all arms, and targets whose value is known."""
+"""Logs of a policy that learns, and targets whose value is known."""
 
 from typing import NamedTuple
 
@@ -14,20 +14,22 @@ ARMS, DIM = 5, 5
 
 
 class LearningLog(NamedTuple):
-    """A log and what is true of it."""
+    """A log with its logging probabilities and the true values of targets."""
 
     log: LoggedData
     targets: dict[str, Floats]
     """Probabilities of the arms, (rows, arms)."""
     values: dict[str, float]
-    """The mean reward of a decision of each target, over all contexts."""
+    """The mean reward per decision of each target, over all contexts."""
 
 
 def learning_log(seed: int, rows: int, *, floor: float = 0.05, varying: bool = True) -> LearningLog:
-    """Simulate `Optimist` with logistic rewards; arms have new features in every row, or the same in all.
+    """Simulate `Optimist` with logistic rewards.
+
+    Arms have new features in every row, or the same in all.
 
     The targets: uniform; good and bad, the best and the worst arm by a theta that is slightly wrong; final, the policy
-    of the log as it stands after the last row.
+    of the log as it is after the last row.
     """
     rng = np.random.default_rng(seed)
     theta, intercept = rng.normal(size=DIM), -0.5 + 0.3 * rng.normal()
@@ -68,7 +70,7 @@ def _log(
 
 
 def _probabilities(scores: Floats) -> Floats:
-    """All probability on the largest score, shared where several are equal."""
+    """Put all probability on the largest score, shared equally among ties."""
     best = scores >= scores.max(axis=1, keepdims=True)
     probabilities: Floats = best / best.sum(axis=1, keepdims=True)
     return probabilities

@@ -1,7 +1,6 @@
-"""SGD-TS as one would write it in plain NumPy: the yardstick for speed, and a second opinion on correctness.
+"""SGD-TS in plain NumPy: a reference for speed and correctness.
 
-It takes the settings, the block length among them, from the package and nothing else; its random numbers are the
-caller's choice.
+It uses only the settings of the package, including the block length. The caller provides the random numbers.
 """
 
 import math
@@ -28,13 +27,13 @@ class NumpySgdTs:
         self.j, self.position = 0, 0
 
     def choose(self, arms: Floats) -> int:
-        """Any arm in the first block, then the best under the draw."""
+        """Choose a random arm in the first block, then the best arm under the draw."""
         if self.j == 0:
             return self.any_index(len(arms))
         return int(np.argmax(arms @ self.theta_ts))
 
     def learn(self, x: Floats, reward: float) -> None:
-        """Add to the block; take a step when it is full."""
+        """Add a reward to the block; take a gradient step when the block is full."""
         if self.j == 0:
             self.features[self.position], self.rewards[self.position] = x, reward
         else:
@@ -61,7 +60,7 @@ class NumpySgdTs:
 
 
 def logistic_mle(features: Floats, rewards: Floats) -> Floats:
-    """Newton's method without a guard; good enough for data that is not separable."""
+    """Newton's method without safeguards, for data that are not separable."""
     theta = np.zeros(features.shape[1])
     for _ in range(30):
         means = 1 / (1 + np.exp(-(features @ theta)))

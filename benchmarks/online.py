@@ -1,4 +1,4 @@
-"""One decision and one reward at a time: Bandit against the plain NumPy loop at K=10, d=20."""
+"""One decision and one reward at a time: Bandit against plain NumPy at K=10, d=20."""
 
 import numpy as np
 
@@ -10,14 +10,14 @@ CALLS = 5000
 
 
 def report() -> None:
-    """Print the ratio of choose + learn, checks included, to the NumPy loop, which checks nothing."""
+    """Print the ratio of choose + learn, including checks, to the NumPy loop, which has none."""
     policy, rng = SgdTs(), np.random.default_rng(0)
     tau = policy.tau(20)
     arms = rng.uniform(-1, 1, (64, 10, 20)) / np.sqrt(20)
     rewards = (rng.random(64) < 0.5).astype(float).tolist()
     bandit = Bandit(policy, dim=20, seed=1)
     plain = NumpySgdTs(policy, 20, lambda size: int(rng.integers(size)), rng.standard_normal)
-    for t in range(2 * tau):  # past the first block, where both only ever differ in how fast they are
+    for t in range(2 * tau):  # after the first block, where both make the same choices
         bandit.learn(arms[t % 64, t % 10], rewards[(t * 7) % 64])
         plain.learn(arms[t % 64, t % 10], rewards[(t * 7) % 64])
 

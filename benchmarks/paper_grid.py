@@ -1,7 +1,7 @@
-"""The paper's simulation on its whole grid, all ten repeats, against what the paper's own Table 1 adds up to.
+"""The time of the paper's simulation on its full grid, compared with the paper's Table 1.
 
-The published code was not run: its seconds are Table 1's, which are those of the fastest run of each grid, on another
-machine. So the ratio is a lower bound as far as grids go, and says nothing about machines.
+The published code was not run. Table 1 has the seconds of the fastest run of each grid, on another machine. So the
+ratio is a lower bound with respect to the grids, and does not account for the different machines.
 """
 
 import tempfile
@@ -26,7 +26,7 @@ PAPER_SETTINGS = {
 
 
 def report() -> None:
-    """Run it into an empty store, and print the ratio."""
+    """Run the grid with an empty store, and print the ratio."""
     experiment = simulation.experiment()
     theirs = len(experiment.repeats) * sum(
         settings * PAPER_SECONDS[name][0] for name, settings in PAPER_SETTINGS.items()

@@ -1,4 +1,4 @@
-"""Policies that learn from a log of K=20 arms and d=6 features: rows a second, against the bare scoring product."""
+"""Policies that learn from a log: rows per second, relative to the product of scoring."""
 
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +20,7 @@ WAYS: dict[str, Callable[..., LearningCurve]] = {
 
 
 def report() -> None:
-    """Print rows a second of each policy and kind of log, and ratios to scoring all arms of all rows."""
+    """Print rows per second of each policy, and ratios to scoring all arms of all rows."""
     rng = np.random.default_rng(1)
     features, theta = rng.uniform(-0.5, 0.5, (ROWS, ARMS, DIM)), np.full(DIM, 0.8)
     logs = {

@@ -1,4 +1,4 @@
-"""Reading R6A files against decompressing them, in one run, on simulated ones."""
+"""Reading simulated R6A files, relative to decompressing them."""
 
 import gzip
 from pathlib import Path
@@ -14,7 +14,7 @@ CHUNK = 2**20
 
 
 def report() -> None:
-    """Print events and megabytes a second, and the ratio to decompressing alone."""
+    """Print events and megabytes per second, and the ratio to decompression."""
     with TemporaryDirectory() as folder:
         files = write_simulated_news(folder, days=1, events_per_day=EVENTS)
         size = decompress(files[0])
@@ -39,7 +39,7 @@ def report() -> None:
 
 
 def decompress(path: Path) -> int:
-    """The bytes of text in a gzip file, 1 MB at a time."""
+    """Count the bytes of text in a gzip file, 1 MB at a time."""
     size = 0
     with gzip.open(path) as file:
         while chunk := file.read(CHUNK):
@@ -48,5 +48,5 @@ def decompress(path: Path) -> int:
 
 
 def read(path: Path) -> int:
-    """The number of events in a file."""
+    """Count the events in a file."""
     return sum(len(events) for events in read_events([path]))

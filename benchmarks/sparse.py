@@ -1,11 +1,11 @@
-"""Sparse rows against Vowpal Wabbit: CPU per round, memory and regret on the same hashed examples.
+"""Sparse rows against Vowpal Wabbit: CPU per round, memory and regret.
 
 `python -m benchmarks sparse`. The world is logistic: an arm has 50 of 5,000 named features, whose frequencies follow a
-power law. 15 of them belong to the context and are those of all arms of a round. Names are hashed to d indices. All
-learners are untuned and see the same rounds, in one Python loop. Counted are, for glbandits, `Bandit.choose` and
-`Bandit.learn`; for Vowpal Wabbit `predict`, the draw of an action, and `learn`, on examples whose features were handed
-over by index before. That is the cheapest way of its Python package: no text is parsed, and building the examples,
-which takes longer than all that is counted, is given beside it. Making the rounds is not counted for either.
+power law. 15 of them belong to the context, which all arms of a round share. Names are hashed to d indices. All
+learners are untuned and play the same rounds, in one Python loop. The measured time of glbandits is that of
+`Bandit.choose` and `Bandit.learn`; that of Vowpal Wabbit is `predict`, the draw of an action, and `learn`, on examples
+whose features were set by index before. That is the cheapest use of its Python package: no text is parsed. Building the
+examples takes longer than all of this and is reported separately. Generating the rounds is not measured.
 """
 
 import time
@@ -23,7 +23,7 @@ from glbandits.records import Floats
 ARMS, NONZEROS, NAMES = 20, 50, 5000
 HORIZON = 100_000
 PIECE = 500
-"""Rounds that are made at a time. Each learner plays a piece before the next one does."""
+"""Rounds that are generated at a time. Each learner plays a piece before the next learner does."""
 BITS = (18, 22)
 EXPLORERS = {
     "vw epsilon (default)": "",
@@ -40,7 +40,7 @@ POLICIES: dict[str, Policy] = {
 
 
 class Round(NamedTuple):
-    """Arms, and what each would bring."""
+    """Arms and their rewards."""
 
     arms: SparseRows
     expected: Floats
@@ -60,7 +60,7 @@ class World:
         self._theta = self._rng.normal(size=NAMES) * np.sqrt(2.0 / nonzeros)
 
     def pieces(self, horizon: int) -> Iterator[list[Round]]:
-        """So many rounds, in pieces."""
+        """Yield rounds in pieces."""
         for start in range(0, horizon, PIECE):
             yield self._piece(min(PIECE, horizon - start))
 
@@ -76,10 +76,10 @@ class World:
 
 
 class Learner(Protocol):
-    """Something that plays rounds."""
+    """A learner that plays rounds."""
 
     def prepare(self, rounds: list[Round]) -> list[Any]:
-        """What `play` takes for each round; not counted."""
+        """Return the inputs of `play` for each round. This is not measured."""
 
     def play(self, given: Round, prepared: Any) -> int:
         """Choose an arm and learn from its reward."""
@@ -95,7 +95,7 @@ class Ours:
         self._bandit = Bandit(policy, dim, seed=1, sparse=True)
 
     def prepare(self, rounds: list[Round]) -> list[Any]:
-        """Nothing."""
+        """Return no inputs: a Bandit takes the rows."""
         return [None] * len(rounds)
 
     def play(self, given: Round, prepared: Any) -> int:  # noqa: ARG002
@@ -105,7 +105,7 @@ class Ours:
         return arm
 
     def megabytes(self) -> float:
-        """The state."""
+        """The size of the state."""
         return self._bandit.state.nbytes / 1e6
 
 
@@ -140,12 +140,12 @@ class Vowpal:
         return arm
 
     def megabytes(self) -> float:
-        """The weights, of four bytes, with those of its adaptive steps."""
+        """The size of the weights of four bytes and of their adaptive steps."""
         return float(self._workspace.num_weights() * self._workspace.get_stride() * 4 / 1e6)
 
 
 class Run:
-    """A learner and what it did so far."""
+    """A learner with its regret and times so far."""
 
     def __init__(self, name: str, bits: int) -> None:
         self._learner: Learner = Ours(POLICIES[name], 2**bits) if name in POLICIES else Vowpal(EXPLORERS[name], bits)
@@ -157,7 +157,7 @@ class Run:
         prepared = self._learner.prepare(rounds)
         self.preparations.append((time.thread_time() - began) / len(rounds))
         began = time.thread_time()
-        arms = [self._learner.play(given, one) for given, one in zip(rounds, prepared, strict=True)]
+        arms = [self._learner.play(played, inputs) for played, inputs in zip(rounds, prepared, strict=True)]
         self.costs.append((time.thread_time() - began) / len(rounds))
         self.regret += sum(float(g.expected.max() - g.expected[arm]) for g, arm in zip(rounds, arms, strict=True))
 
@@ -200,7 +200,7 @@ def grow() -> None:
 
 
 def least_costs(problems: list[tuple[int, int]], rounds: int = 300, repeats: int = 30) -> list[float]:
-    """The least CPU seconds of a round for each (bits, nonzeros), taking turns, after all rounds were played once."""
+    """The least CPU seconds per round for each (bits, nonzeros), after a warm-up pass."""
     runs = [
         (Run("optimist", bits), next(iter(World(2**bits, 1, nonzeros).pieces(rounds)))) for bits, nonzeros in problems
     ]

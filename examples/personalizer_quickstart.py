@@ -1,11 +1,12 @@
-"""A program as it was written for Azure Personalizer, and what it earns against a server of your own.
+"""A program for Azure Personalizer that runs against your own server.
 
     pip install "glbandits[serve]" azure-cognitiveservices-personalizer
     glb serve                                                        # prints an address and a key
     python examples/personalizer_quickstart.py ADDRESS KEY
 
-Everything but the endpoint and the key is as it was there. A shop shows one of five dishes. Which of them is liked
-depends on the time of day, and nobody has told the program: a liked dish is bought 8 times in 10, another one 2 times.
+Only the endpoint and the key differ from a program for Azure. A shop shows one of five dishes. The dish that customers
+like depends on the time of day, and the program must learn it. A liked dish is bought with probability 0.8, another one
+with probability 0.2.
 """
 
 # ruff: noqa: T201
@@ -27,47 +28,47 @@ DISHES = {
 }
 LIKED = {"morning": "juice", "noon": "salad", "evening": "pasta", "night": "ice cream"}
 WINDOW = 250
-"""Events of a line that is printed."""
+"""Events per printed line."""
 
 
 def learn_quickly(endpoint: str, key: str) -> None:
-    """Wait for rewards for half a second only: they come at once here, and minutes are for people."""
-    sent = {"rewardWaitTime": "PT0.5S", "modelExportFrequency": "PT0.1S", "explorationPercentage": 0.2}
+    """Set a reward window of half a second, because this program sends rewards at once."""
+    configuration = {"rewardWaitTime": "PT0.5S", "modelExportFrequency": "PT0.1S", "explorationPercentage": 0.2}
     request = Request(
         f"{endpoint}/personalizer/v1.0/configurations/service",
-        json.dumps(sent).encode(),
+        json.dumps(configuration).encode(),
         {"Ocp-Apim-Subscription-Key": key, "Content-Type": "application/json"},
         method="PUT",
     )
-    with urlopen(request) as answered:
-        print("configuration:", json.load(answered)["rewardWaitTime"])
+    with urlopen(request) as response:
+        print("configuration:", json.load(response)["rewardWaitTime"])
 
 
-def one_visit(client: PersonalizerClient, luck: random.Random) -> tuple[float, bool]:
-    """A customer comes, is shown a dish, and buys it or not: the reward, and whether the dish was the liked one."""
-    time_of_day = luck.choice(list(LIKED))
+def one_visit(client: PersonalizerClient, rng: random.Random) -> tuple[float, bool]:
+    """Simulate one customer; return the reward, and whether the shown dish was the liked one."""
+    time_of_day = rng.choice(list(LIKED))
     actions = [RankableAction(id=dish, features=[{"dish": dish}, features]) for dish, features in DISHES.items()]
-    answer = client.rank(RankRequest(actions=actions, context_features=[{"timeOfDay": time_of_day}]))
-    liked = answer.reward_action_id == LIKED[time_of_day]
-    reward = float(luck.random() < (0.8 if liked else 0.2))
-    client.events.reward(event_id=answer.event_id, value=reward)
+    response = client.rank(RankRequest(actions=actions, context_features=[{"timeOfDay": time_of_day}]))
+    liked = response.reward_action_id == LIKED[time_of_day]
+    reward = float(rng.random() < (0.8 if liked else 0.2))
+    client.events.reward(event_id=response.event_id, value=reward)
     return reward, liked
 
 
 def main() -> None:
-    """Play, and print how it goes."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("endpoint")
-    arguments.add_argument("key")
-    arguments.add_argument("--events", type=int, default=3000)
-    arguments.add_argument("--seed", type=int, default=0)
-    told = arguments.parse_args()
-    learn_quickly(told.endpoint, told.key)
-    client = PersonalizerClient(told.endpoint, CognitiveServicesCredentials(told.key))
-    luck = random.Random(told.seed)
-    print("by chance: reward 0.32, liked 0.20; at best, with 20 % exploration: reward 0.70, liked 0.84")
-    for first in range(0, told.events, WINDOW):
-        visits = [one_visit(client, luck) for _ in range(min(WINDOW, told.events - first))]
+    """Simulate customers and print mean rewards."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("endpoint")
+    parser.add_argument("key")
+    parser.add_argument("--events", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    learn_quickly(arguments.endpoint, arguments.key)
+    client = PersonalizerClient(arguments.endpoint, CognitiveServicesCredentials(arguments.key))
+    rng = random.Random(arguments.seed)
+    print("at random: reward 0.32, liked 0.20; at best, with 20 % exploration: reward 0.70, liked 0.84")
+    for first in range(0, arguments.events, WINDOW):
+        visits = [one_visit(client, rng) for _ in range(min(WINDOW, arguments.events - first))]
         reward, liked = (sum(column) / len(visits) for column in zip(*visits, strict=True))
         print(f"after {first + len(visits):5d} events: reward {reward:.2f}, liked {liked:.2f}", flush=True)
 

@@ -244,7 +244,7 @@ def test_report_shows_all_policies(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert math.isclose(float(rows[4]["relative_to_best_tuned"]), 1.25 * 98 / 106, rel_tol=1e-5)
 
 
-def test_unknown_names_are_refused() -> None:
+def test_unknown_names_are_rejected() -> None:
     with pytest.raises(GlbanditsError, match="unknown problem 'iri'; did you mean 'iris'"):
         main(["iri"])
     with pytest.raises(GlbanditsError, match="unknown policy 'optimst'; did you mean 'optimist'"):

@@ -1,4 +1,4 @@
-"""docs/results.md and docs/claims.md are what docs/results.json says, and show no picture that is not there."""
+"""docs/results.md and docs/claims.md match docs/results.json, and their images exist."""
 
 import re
 from pathlib import Path
@@ -7,30 +7,30 @@ import pytest
 
 from glbandits.experiments.paper.claims import VERDICTS, check_claims
 from glbandits.experiments.paper.paper_summary import read_summary
-from glbandits.experiments.report.markdown_pages import claims_page, results_page
+from glbandits.reports.experiment_report.markdown_pages import claims_page, results_page
 
 DOCS = Path(__file__).parent.parent / "docs"
-AGAIN = "the page and docs/results.json disagree; run `make results`"
+DISAGREE = "the page and docs/results.json disagree; run `make results`"
 
 
-def test_the_results_page_is_that_of_the_summary() -> None:
+def test_results_page_matches_the_summary() -> None:
     summary = read_summary(DOCS / "results.json")
-    assert (DOCS / "results.md").read_text(encoding="utf-8") == results_page(summary, "images"), AGAIN
+    assert (DOCS / "results.md").read_text(encoding="utf-8") == results_page(summary, "images"), DISAGREE
 
 
-def test_the_claims_page_is_that_of_the_summary() -> None:
+def test_claims_page_matches_the_summary() -> None:
     summary = read_summary(DOCS / "results.json")
-    assert (DOCS / "claims.md").read_text(encoding="utf-8") == claims_page(summary), AGAIN
+    assert (DOCS / "claims.md").read_text(encoding="utf-8") == claims_page(summary), DISAGREE
 
 
 @pytest.mark.parametrize("page", ["results.md", "claims.md"])
-def test_pictures_and_links_of_a_page_exist(page: str) -> None:
+def test_images_and_links_of_a_page_exist(page: str) -> None:
     targets = re.findall(r"\]\(([^)#]+)\)", (DOCS / page).read_text(encoding="utf-8"))
     assert targets
     assert all((DOCS / target).is_file() for target in targets)
 
 
-def test_the_published_results_are_complete() -> None:
+def test_published_results_are_complete() -> None:
     summary = read_summary(DOCS / "results.json")
     assert not summary.quick
     assert [one.name for one in summary.experiments] == [
@@ -53,7 +53,7 @@ def test_the_published_results_are_complete() -> None:
     assert {claim.verdict for claim in check_claims(summary)} == set(VERDICTS)
 
 
-def test_the_simulation_agrees_with_an_independent_implementation() -> None:
+def test_simulation_agrees_with_independent_implementations() -> None:
     """Ranges that two independent implementations of both protocols gave, widened by half of our 95 % intervals."""
     (simulation,) = [one for one in read_summary(DOCS / "results.json").experiments if one.name == "simulation"]
     assert simulation.paper is not None

@@ -1,4 +1,4 @@
-"""Make the part of the forest cover data that comes with the package.
+"""Create the part of the forest cover data that is shipped with the package.
 
 python tools/make_forest_cover_part.py COVTYPE CLUSTERS1 CLUSTERS2 CLUSTERS2_WITH_LABEL OUT
 
@@ -6,10 +6,10 @@ COVTYPE is the whole UCI file (plain, gzip or xz). The next three are .npz files
 cluster, 0 to 31: by KMeans of the ten standardised quantities, of the 54 features, and of these with the cover type.
 OUT is src/glbandits/environments/forest_cover_part.npz.
 
-The part contains the centroids, every cluster's share of cover type 1 in the complete file, the mean and standard
-deviation of the complete file, and MEMBERS random members of each cluster of scenario 2 (all, if it has fewer). Their
-share of cover type 1 is that of the cluster, rounded, so that the mean reward of an arm is the value that regret uses.
-The same files give the same part.
+The part has the centroids, every cluster's share of cover type 1 in the whole file, the whole file's mean and standard
+deviation, and MEMBERS random members of each cluster of scenario 2 (all, if it has fewer). Their share of type 1 equals
+the cluster's share, rounded, so that the mean reward of an arm is the one that regret uses. The same files give the
+same part.
 """
 
 import argparse
@@ -38,25 +38,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("covtype", "clusters1", "clusters2", "clusters2_with_label", "out"):
         parser.add_argument(name, metavar=name.upper())
-    given = parser.parse_args()
-    patches, rng = read_patches(given.covtype), np.random.default_rng(1)
+    arguments = parser.parse_args()
+    patches, rng = read_patches(arguments.covtype), np.random.default_rng(1)
     centre, spread = patches.scale()
-    fixed = centroids(patches, read_labels(given.clusters1, len(patches)))
+    fixed = centroids(patches, read_labels(arguments.clusters1, len(patches)))
     part: dict[str, Any] = {"centre": centre, "spread": spread}
     part |= {"centroids": fixed.features, "centroids.means": fixed.means}
     report("scenario 1", fixed.means)
-    for version, path in zip(VERSIONS, (given.clusters2, given.clusters2_with_label), strict=True):
+    for version, path in zip(VERSIONS, (arguments.clusters2, arguments.clusters2_with_label), strict=True):
         every = members(patches, read_labels(path, len(patches)), version)
-        rows = kept(every, rng)
-        few = every.patches.take(np.concatenate(rows))
-        part |= {f"{version}.{field.name}": getattr(few, field.name) for field in fields(Patches)}
+        rows = sample_rows(every, rng)
+        sampled = every.patches.take(np.concatenate(rows))
+        part |= {f"{version}.{field.name}": getattr(sampled, field.name) for field in fields(Patches)}
         part |= {f"{version}.sizes": np.array([len(r) for r in rows]), f"{version}.means": every.means}
-        report(f"scenario 2, {version}, {len(few)} members", every.means)
-    np.savez_compressed(given.out, **part)
+        report(f"scenario 2, {version}, {len(sampled)} members", every.means)
+    np.savez_compressed(arguments.out, **part)
 
 
-def kept(every: Members, rng: np.random.Generator) -> list[Ints]:
-    """Rows to keep of each cluster, in order: at random, but as many of type 1 as their share says."""
+def sample_rows(every: Members, rng: np.random.Generator) -> list[Ints]:
+    """Draw random rows of each cluster with the cluster's share of type 1."""
     rows = []
     for cluster in np.split(np.arange(len(every.patches)), np.cumsum(every.sizes)[:-1]):
         rewards = every.patches.take(cluster).rewards()
@@ -67,9 +67,9 @@ def kept(every: Members, rng: np.random.Generator) -> list[Ints]:
     return rows
 
 
-def report(what: str, means: Floats) -> None:
-    """Say what came out."""
-    sys.stdout.write(f"{what}: means {means.min():.5f} to {means.max():.5f}\n")
+def report(label: str, means: Floats) -> None:
+    """Print a summary of the part."""
+    sys.stdout.write(f"{label}: means {means.min():.5f} to {means.max():.5f}\n")
 
 
 if __name__ == "__main__":

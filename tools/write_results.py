@@ -1,4 +1,4 @@
-"""Write docs/results.md, docs/claims.md and their pictures from the results of `glb paper all`.
+"""Write docs/results.md, docs/claims.md and their images from results of the paper.
 
     glb paper all --out out/paper && python tools/write_results.py out/paper docs
 
@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 from glbandits.experiments.paper.paper_summary import FILE, read_summary
-from glbandits.experiments.report.markdown_pages import claims_page, results_page
+from glbandits.reports.experiment_report.markdown_pages import claims_page, results_page
 
 IMAGES = "images"
 FIGURES = ("paper-figure-paper", "paper-figure-fresh", "cost")
 
 
 def main(results: Path, docs: Path) -> None:
-    """Write the pages, the summary that they are made from, and the pictures that they show."""
+    """Write the pages, the summary from which they are generated, and their images."""
     summary = read_summary(results / FILE)
     shutil.copyfile(results / FILE, docs / "results.json")
     (docs / "results.md").write_text(results_page(summary, IMAGES), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Regret of every policy on many problems, with its default and tuned, and of Vowpal Wabbit on tables.
+"""Regret of every policy, default and tuned, on many problems; Vowpal Wabbit on tables.
 
     python -m benchmarks.regret                          # all problems and policies
     python -m benchmarks.regret iris wine                # these problems

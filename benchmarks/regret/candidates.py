@@ -67,7 +67,7 @@ def effort_for(name: str, kind: str, seconds: float) -> Effort:
 
 
 def policy_entry(name: str, environment: Environment, link: str, horizon: int, grid: Grid) -> PolicyEntry:
-    """A policy with the link, horizon and context dimension of the problem, and its settings in this grid."""
+    """A policy with the link, horizon and dimension of the problem, and its grid."""
     kind: Any = POLICIES[name]
     known = {"link": link, "horizon": horizon, "context_dim": getattr(environment, "block", 1)}
     fixed = {key: value for key, value in known.items() if key in settings_of(kind())}

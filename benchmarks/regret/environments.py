@@ -1,4 +1,4 @@
-"""Environments of the benchmark: small gaps, hidden offsets, sparse crosses, heavy-tailed rewards and a flip."""
+"""Environments: small gaps, hidden offsets, sparse crosses, heavy tails and a flip."""
 
 import math
 from collections.abc import Iterator
@@ -25,7 +25,10 @@ STUDENT_T = Noise(
 
 @dataclass(frozen=True, kw_only=True)
 class OneHotArms:
-    """Independent Bernoulli arms, each with its own one-hot feature. One arm is better; the seed draws which."""
+    """Independent Bernoulli arms, each with its own one-hot feature.
+
+    One arm is better; the seed draws which.
+    """
 
     arms: int
     best_mean: float
@@ -53,7 +56,9 @@ class OneHotArms:
 
 @dataclass(frozen=True, kw_only=True)
 class HiddenOffset:
-    """Fixed arms of mean link(offset + x'theta*). No feature is constant, so no score can express the offset.
+    """Fixed arms of mean link(offset + x'theta*).
+
+    No feature is constant, so no score can express the offset.
 
     Features are uniform with norm at most 1; theta* has norm theta_norm.
     """
@@ -83,7 +88,9 @@ class HiddenOffset:
 
 @dataclass(frozen=True, kw_only=True)
 class SparseCrosses:
-    """Each round draws one of several contexts. An arm shows the context, the arm and their cross, all one-hot.
+    """Each round draws one of several contexts.
+
+    An arm shows the context, the arm and their cross, all one-hot.
 
     So d = contexts + arms + contexts * arms, and three features of an arm are 1. The score is a constant plus normal
     weights of deviation `main_deviation` for contexts and arms, and `cross_deviation` for crosses.
@@ -129,7 +136,10 @@ class SparseCrosses:
 
 @dataclass(frozen=True, kw_only=True)
 class Flip:
-    """The paper's simulation with the logistic link; from round `flip_after` on, theta* is -theta*."""
+    """The paper's simulation with the logistic link.
+
+    From round `flip_after` on, theta* is -theta*.
+    """
 
     dim: int
     arms: int

@@ -12,7 +12,7 @@ from benchmarks.regret.problem import OTHERS, SEEN, STUCK, TABLES
 from benchmarks.regret.results import ProblemResult
 from benchmarks.regret.summary import Results
 
-# The colours of Okabe and Ito, which colour-blind readers can tell apart; the shapes differ as well.
+# The colours of Okabe and Ito, which colour-blind readers can distinguish; the shapes differ as well.
 BLUE, ORANGE, GREEN, BLACK, GREY = "#0072B2", "#D55E00", "#009E73", "#000000", "#C8C8C8"
 TICKS = (0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10, 20, 50, 100)
 

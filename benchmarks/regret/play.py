@@ -21,7 +21,7 @@ from benchmarks.regret.results import PolicyResult
 from benchmarks.regret.timing import measure
 from glbandits.environments import ClassificationTable, Environment
 from glbandits.errors import InvalidInput
-from glbandits.experiments.experiment import in_words
+from glbandits.experiments.experiment import describe_settings
 from glbandits.policy import Policy
 from glbandits.records import Floats
 from glbandits.simulation import play_together, recorded_rounds
@@ -70,7 +70,10 @@ class Variant:
 
 
 def find_candidate(name: str, setup: Setup) -> Candidate:
-    """Time a policy and choose its effort. Raises InvalidInput if it cannot play, or takes too long."""
+    """Time a policy and choose its effort.
+
+    Raises InvalidInput if it cannot play, or takes too long.
+    """
     facts = (name, setup.environment, setup.link, setup.horizon)
     entry = policy_entry(*facts, FULL.grid)
     default = default_policy(entry)
@@ -85,13 +88,13 @@ def find_candidate(name: str, setup: Setup) -> Candidate:
             )
     effort = effort_for(name, setup.kind, seconds)
     entry = policy_entry(*facts, effort.grid)
-    tuned = entry.settings() if entry.own_grid else []
-    descriptions = ["default", *(in_words(policy, entry.own_grid) for policy in tuned)]
+    tuned = entry.settings() if entry.tuning_grid else []
+    descriptions = ["default", *(describe_settings(policy, entry.tuning_grid) for policy in tuned)]
     return Candidate(name, [default, *tuned], descriptions, effort, seconds)
 
 
 def tune(candidates: Sequence[Candidate], setup: Setup) -> tuple[list[Variant], dict[str, str]]:
-    """Choose the setting of least mean regret on the tuning seeds for each policy that has a grid.
+    """Choose the setting of least mean regret on the tuning seeds, for policies with a grid.
 
     Return the defaults and the tuned settings, and the policies whose tuning runs took too long, with the reason.
     """
@@ -137,7 +140,10 @@ def play_vowpal(explorers: Sequence[str], environment: ClassificationTable, hori
 
 
 def _runs(plan: Sequence[tuple[Policy, Sequence[int]]], setup: Setup) -> list[tuple[Floats, float]]:
-    """Final regrets and mean CPU seconds of each policy on its seeds. The policies share the rounds of a seed."""
+    """Final regrets and mean CPU seconds of each policy on its seeds.
+
+    The policies share the rounds of a seed.
+    """
     seeds = sorted({seed for _, own in plan for seed in own})
     indices = {seed: [index for index, (_, own) in enumerate(plan) if seed in own] for seed in seeds}
     rounds = recorded_rounds(setup.horizon, 1)

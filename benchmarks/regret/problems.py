@@ -126,7 +126,7 @@ _SEEN_OTHERS = (
 )
 _NEW_OTHERS = (
     _other("forest-2", "forest cover, a member of each of 32 clusters: d=55", ForestCover(scenario=2)),
-    Problem("news", "SIMULATED stand-in for the Yahoo! news: d=6", _news, 2000),
+    Problem("news", "SIMULATED news in place of the Yahoo! news: d=6", _news, 2000),
     _other("simulation-5000", "the simulation with T=5000", Synthetic(dim=6, arms=100), 5000),
     _other("theta-5", "d=6, K=50, theta* 5", Synthetic(dim=6, arms=50, theta_norm=5.0), 2000),
     _other("d-100", "d=100, K=10, theta* 3", Synthetic(dim=100, arms=10, theta_norm=3.0)),
@@ -199,7 +199,7 @@ _USED = {
     "one-hot-10", "one-hot-20", "offset-normal", "offset-minus-1", "offset-minus-2",
     "identity", "simulation-5000", "times-1000", "digits",
 }  # fmt: skip
-"""Planned as reporting problems, but used in development: the same parameters, or a run that was looked at."""
+"""Planned as reporting problems, but used in development: with the same parameters, or by inspecting a run."""
 _ALL = (*_TABLES, *_STUCK, *_SEEN_OTHERS, *_NEW_OTHERS)
 PROBLEMS = {problem.name: replace(problem, role=SEEN) if problem.name in _USED else problem for problem in _ALL}
 """Every problem by name: tables, stuck problems and others."""

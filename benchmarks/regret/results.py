@@ -83,7 +83,10 @@ class Ratio:
 
 @dataclass(frozen=True)
 class ProblemResult:
-    """All results of one problem. Policies are compared by their ratio to the subject on common seeds."""
+    """All results of one problem.
+
+    Policies are compared by their ratio to the subject on common seeds.
+    """
 
     problem: Problem
     horizon: int

@@ -1,4 +1,4 @@
-"""The benchmark: update the results of each problem, then write the page, the CSV file and the figure."""
+"""Update the results of each problem; write the page, the CSV file and the figure."""
 
 import argparse
 import time

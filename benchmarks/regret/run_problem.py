@@ -18,7 +18,7 @@ ALL_POLICIES = (*POLICIES, *vowpal.EXPLORERS)
 
 
 def update(problem: Problem, policies: Sequence[str], folder: Path, jobs: int) -> None:
-    """Run the policies whose stored entries are missing or out of date, and replace their entries.
+    """Run the policies whose entries are missing or out of date, and replace the entries.
 
     Raises InvalidInput if the problem or a policy needs a package that is not installed.
     """
@@ -44,7 +44,10 @@ def update(problem: Problem, policies: Sequence[str], folder: Path, jobs: int) -
 
 
 def entry_key(name: str, setup: Setup) -> str:
-    """A hash of the code, the problem and the effort. An entry with another key is out of date."""
+    """A hash of the code, the problem and the effort.
+
+    An entry with another key is out of date.
+    """
     roots = [type(setup.environment).__module__]
     roots += [POLICIES[name].__module__, simulate.__module__] if name in POLICIES else [vowpal.__name__]
     effort = (FULL, LESS, STUCK_SEEDS, TABLE_SEEDS, FAST, SLOW, TOO_SLOW)

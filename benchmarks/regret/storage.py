@@ -1,4 +1,4 @@
-"""Results on disk: one JSON file for each problem, with an entry for each policy and variant."""
+"""Results on disk: a JSON file per problem with an entry for each policy and variant."""
 
 import json
 from collections.abc import Iterable, Sequence
@@ -9,6 +9,7 @@ import numpy as np
 
 from benchmarks.regret.problems import PROBLEMS
 from benchmarks.regret.results import PolicyResult, ProblemResult
+from glbandits.atomic_files import write_atomically
 
 Entry = dict[str, Any]
 """The fields of a PolicyResult, or "policy" and "reason" of a policy without runs; and the key of its code."""
@@ -34,9 +35,7 @@ def replace_entries(
     path = _path(folder, problem)
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n".join(json.dumps(entry) for entry in [*others, *entries])
-    part = path.with_suffix(".part")
-    part.write_text(f'{{"horizon": {horizon}, "dim": {dim}, "entries": [\n{lines}\n]}}\n', encoding="utf-8")
-    part.replace(path)
+    write_atomically(path, f'{{"horizon": {horizon}, "dim": {dim}, "entries": [\n{lines}\n]}}\n'.encode())
 
 
 def read_results(folder: Path) -> list[ProblemResult]:

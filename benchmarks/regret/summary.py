@@ -26,7 +26,10 @@ def geometric_mean(ratios: Sequence[float]) -> float:
 
 
 def mean_ratio(results: Results, ratio_of: RatioOf) -> tuple[float, float, float]:
-    """The geometric mean of the subject's ratios, and a 95 % interval from resampled seeds. NaN without ratios."""
+    """The geometric mean of the subject's ratios, and a 95 % interval from resampled seeds.
+
+    NaN without ratios.
+    """
     ratios = [ratio for ratio in map(ratio_of, results) if ratio is not None]
     if not ratios:
         return math.nan, math.nan, math.nan
@@ -36,7 +39,7 @@ def mean_ratio(results: Results, ratio_of: RatioOf) -> tuple[float, float, float
 
 
 def is_better(loss: float, other_loss: float, rounds: int) -> bool:
-    """Whether a mean loss over so many rounds is significantly lower: the Z-test of the contextual bandit bake-off.
+    """Whether a mean loss is significantly lower: the Z-test of the bandit bake-off.
 
     Bietti, Agarwal and Langford, "A contextual bandit bake-off", 2021. Losses are shares of wrong choices.
 
@@ -60,7 +63,7 @@ class Record:
 
 
 def record_against(opponent: str, results: Results) -> Record:
-    """Significant wins and losses of the subject on tables, by mean loss over the common seeds."""
+    """Significant wins and losses of the subject on tables, by mean loss on common seeds."""
     wins, losses, tables = list[str](), list[str](), 0
     for result in results:
         other = _untuned(opponent, result)

@@ -15,7 +15,10 @@ MIN_CHECKS = 100
 
 @dataclass(frozen=True)
 class Timing:
-    """CPU seconds and rounds of a run; fewer rounds than the horizon if the run exceeded the limit."""
+    """CPU seconds and rounds of a run.
+
+    Fewer rounds than the horizon if the run exceeded the limit.
+    """
 
     seconds: float
     rounds: int
@@ -40,7 +43,7 @@ class _LimitExceeded(Exception):
 
 
 class _TimedEnvironment:
-    """An environment that yields small pieces, so that a compiled run can be stopped between them."""
+    """An environment that yields small pieces, between which a compiled run can stop."""
 
     def __init__(self, environment: Environment, limit: float) -> None:
         self._environment, self._limit = environment, limit

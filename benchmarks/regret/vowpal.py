@@ -1,4 +1,4 @@
-"""Vowpal Wabbit's contextual bandit explorers, with their default settings, on the classification tables.
+"""Vowpal Wabbit's contextual bandit explorers on the classification tables.
 
 An action shows the non-zero features of its arm, named by their index. The cost is minus the reward: -1 or 0. The
 action is drawn from the probabilities that Vowpal Wabbit predicts.
@@ -37,7 +37,10 @@ def vowpal_module() -> Any:
 def play(
     explorers: Sequence[str], environment: ClassificationTable, horizon: int, seed: int
 ) -> list[tuple[float, float]]:
-    """Run each explorer on the rounds of this seed. Return the final regret and the CPU seconds of each."""
+    """Run each explorer on the rounds of this seed.
+
+    Return the final regret and the CPU seconds of each.
+    """
     runs = [_Run(explorer, seed) for explorer in explorers]
     for piece in environment.rounds(horizon, seed):
         for features, rewards in zip(piece.arms, piece.expected, strict=True):

@@ -109,11 +109,11 @@ import time
 from pathlib import Path
 from rich.console import Console
 from glbandits.cli.run_experiment import resumable
-from glbandits.parallel import in_processes
+from glbandits.parallel import run_in_processes
 from glbandits.experiments.result_store import ResultStore
 
 with resumable(ResultStore(Path("store")), Console()):
-    for _ in in_processes(time.sleep, [(0.01,)] * 20, 2):
+    for _ in run_in_processes(time.sleep, [(0.01,)] * 20, 2):
         time.sleep(0.2)
         raise KeyboardInterrupt
 """
@@ -174,7 +174,10 @@ def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
     ("words", "message"),
     [
         (("paper", "simulatoin"), "unknown experiment 'simulatoin'; did you mean 'simulation'"),
-        (("paper", "all", "news"), "all stands for every experiment, so it is named alone; got all, news"),
+        (
+            ("paper", "all", "news"),
+            "cannot be combined with other names; got all, news",
+        ),
         (("paper", "simulation", "--protocol", "fress"), "unknown protocol 'fress'; did you mean 'fresh'"),
         (("paper", "simulation", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
         (("paper", "cost", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),

@@ -13,7 +13,7 @@ from glbandits import Optimist
 from glbandits.evaluation import ClusterPart, FixedArms, Log, LoggedData, evaluate
 from glbandits.evaluation.log_part import split
 from glbandits.evaluation.targets import GivenTarget
-from glbandits.experiments.log_study import Questions, study
+from glbandits.experiments.policy_comparison import ComparisonSettings, compare_policies
 from tests.cli.in_process import glb
 from tests.evaluation.learning_problem import Stream
 
@@ -73,10 +73,12 @@ def test_given_probabilities_follow_the_rows_of_a_part() -> None:
     target = rng.dirichlet(np.ones(3), size=len(log))
     _, second = split(log, 0.5)
     rows = rows_of(second, log)
-    found = study(log, {"learns": Optimist(), "given": GivenTarget(target)}, Questions(estimators=("ips",)))
+    found = compare_policies(
+        log, {"learns": Optimist(), "given": GivenTarget(target)}, ComparisonSettings(estimators=("ips",))
+    )
     expected = evaluate(log[rows], target[rows], "ips")["ips"].value
-    assert found.judged[1].evaluation["ips"].value == pytest.approx(expected, rel=1e-12)
-    assert found.judged[1].evaluation.support.rows == rows.sum()
+    assert found.policies[1].evaluation["ips"].value == pytest.approx(expected, rel=1e-12)
+    assert found.policies[1].evaluation.support.rows == rows.sum()
 
 
 def test_a_log_sorted_by_time_is_evaluated_with_clusters(tmp_path: Path) -> None:

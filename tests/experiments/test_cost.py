@@ -11,9 +11,9 @@ from glbandits.experiments.paper.cost import (
     policy_for,
     predicted_seconds,
 )
-from tests.experiments.cost_table import TABLE, power_curve
+from tests.experiments.sample_cost_table import TABLE, power_curve
 
-pytestmark = pytest.mark.xdist_group("cost")  # what it compiles stays in one process
+pytestmark = pytest.mark.xdist_group("cost")  # one worker compiles for all of these tests
 
 
 def test_exponents_are_fitted_to_the_upper_half_of_the_sizes() -> None:
@@ -25,13 +25,13 @@ def test_exponents_are_fitted_to_the_upper_half_of_the_sizes() -> None:
     assert len(CostCurve("sgd-ts", "T", curve.points[:2]).fitted) == 2
 
 
-def test_prediction_continues_the_power_of_the_last_two_points() -> None:
+def test_prediction_extrapolates_the_last_two_points() -> None:
     points = [CostPoint(10, 5.0, 8), CostPoint(100, 1.0, 8), CostPoint(300, 9.0, 8)]
     assert predicted_seconds(points, 900) == pytest.approx(81.0)
     assert predicted_seconds(points[:1], 900) == 0.0
 
 
-def test_block_and_warm_up_fit_into_the_runs_against_d() -> None:
+def test_blocks_and_warm_ups_are_short_in_runs_against_d() -> None:
     for name in ("sgd-ts", "ucb-glm", "glm-tsl"):
         policy = policy_for(name, "d", 100_000)
         assert policy.name == name
@@ -39,7 +39,7 @@ def test_block_and_warm_up_fit_into_the_runs_against_d() -> None:
     assert policy_for("sgd-ts", "T", 10**7) != policy_for("sgd-ts", "T", 10**3)
 
 
-def test_a_curve_ends_where_the_budget_is_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curve_ends_where_the_budget_is_exceeded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "POLICY_NAMES", ("sgd-ts", "ucb-glm"))
     monkeypatch.setattr(cost, "QUICK_HORIZONS", (64, 128, 256, 512))
     monkeypatch.setattr(cost, "QUICK_DIMENSIONS", (3, 6, 12))
@@ -57,7 +57,7 @@ def test_a_curve_ends_where_the_budget_is_exceeded(monkeypatch: pytest.MonkeyPat
     assert calls[-1] == (14.0, 14.0)
 
 
-def test_memory_grows_with_t_for_a_policy_with_a_history_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_grows_with_t_only_with_a_history(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "POLICY_NAMES", ("sgd-ts", "ucb-glm"))
     monkeypatch.setattr(cost, "QUICK_HORIZONS", (128, 256, 512))
     monkeypatch.setattr(cost, "QUICK_DIMENSIONS", (3, 6))
@@ -70,5 +70,5 @@ def test_memory_grows_with_t_for_a_policy_with_a_history_only(monkeypatch: pytes
         table.curve("optimist", "T")
 
 
-def test_the_table_survives_json() -> None:
+def test_cost_table_round_trips_through_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(TABLE), type=CostTable) == TABLE

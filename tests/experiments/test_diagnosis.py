@@ -29,7 +29,7 @@ DIVERSE: Floats = RNG.uniform(-1, 1, (400, 10, 3))
 FIXED: Floats = np.repeat(RNG.uniform(-1, 1, (1, 10, 3)), 400, axis=0)
 
 
-def test_moving_contexts_are_diverse_and_fixed_ones_are_not() -> None:
+def test_changing_contexts_are_diverse_and_fixed_ones_are_not() -> None:
     moving, fixed = diagnose(DIVERSE, horizon=300, seeds=4), diagnose(FIXED, horizon=300, seeds=4)
     assert moving.guarantee == "warm-up exceeds horizon"
     assert moving.practical_block_length == 57  # floor(10 log 300)
@@ -100,8 +100,8 @@ SOUND = Diagnosis(
             {},
             "vacuous bound",
             "The diversity assumption is plausible and the theory's warm-up of 25,287 rounds fits your horizon of "
-            "1,000,000, but Theorem 1's bound of 2.43e+12 is not below the regret of uniform play, 123,457: it tells "
-            "nothing about this run.",
+            "1,000,000, but Theorem 1's bound of 2.43e+12 is not below the regret of uniform play, 123,457: the bound "
+            "says nothing about this run.",
         ),
         (
             {"bound": 54_321.0},
@@ -112,7 +112,7 @@ SOUND = Diagnosis(
         ),
     ],
 )
-def test_each_case_has_its_verdict(change: dict[str, Any], guarantee: str, sentence: str) -> None:
+def test_verdict_of_each_guarantee(change: dict[str, Any], guarantee: str, sentence: str) -> None:
     diagnosis = replace(SOUND, **change)
     assert diagnosis.guarantee == guarantee
     assert diagnosis.verdict == sentence
@@ -121,7 +121,7 @@ def test_each_case_has_its_verdict(change: dict[str, Any], guarantee: str, sente
     )
 
 
-def test_the_papers_simulation_is_diverse_but_not_covered() -> None:
+def test_paper_simulation_is_diverse_but_not_covered() -> None:
     sample = np.concatenate([piece.arms for piece in Synthetic(dim=6, arms=100).rounds(600, 0)])
     simulation = diagnose(sample, horizon=1000, seeds=2)
     assert simulation.lambda_f < 0.01 * simulation.largest_greedy
@@ -134,7 +134,7 @@ def test_zero_eigenvalues_are_reported_as_a_failed_assumption() -> None:
     assert "(its eigenvalue is 0 of the largest)" in zero.verdict
 
 
-def test_constants_are_undefined_where_the_link_is_flat() -> None:
+def test_constants_are_undefined_for_a_flat_link() -> None:
     diversity = Diversity(sigma_0_squared=0.25, lambda_f=0.1, lambda_f_error=0.0, largest_greedy=0.4)
     assert theory_constants(find_link("logistic"), 1000.0, diversity, 1000) is None
     assert theory_constants(find_link("logistic"), 1.0, diversity._replace(lambda_f=0.0), 1000) is None
@@ -143,7 +143,7 @@ def test_constants_are_undefined_where_the_link_is_flat() -> None:
     assert constants.sigma_0 == 0.5
 
 
-def test_the_worst_theta_is_no_better_than_any_other_tried() -> None:
+def test_worst_theta_has_the_smallest_eigenvalue_of_all_tried() -> None:
     # The third feature moves only in rounds where the first is small: theta along the first axis never sees it.
     sample = DIVERSE.copy()
     sample[:, :, 2] *= np.abs(sample[:, :, 0]) < 0.05
@@ -153,7 +153,7 @@ def test_the_worst_theta_is_no_better_than_any_other_tried() -> None:
         assert least <= greedy_eigenvalues(sample, other)[0] * 1.5
 
 
-def test_contexts_are_drawn_from_the_sample_and_the_same_for_a_seed() -> None:
+def test_contexts_come_from_the_sample_and_depend_on_the_seed() -> None:
     problem = SampledContexts(sample=DIVERSE, theta_norm=2.0)
     (one,), (other,) = (list(problem.rounds(30, 5)) for _ in range(2))
     np.testing.assert_array_equal(one.arms, other.arms)
@@ -165,7 +165,7 @@ def test_contexts_are_drawn_from_the_sample_and_the_same_for_a_seed() -> None:
     assert problem.fingerprint() != SampledContexts(sample=FIXED, theta_norm=2.0).fingerprint()
 
 
-def test_files_of_each_kind_are_read_alike(tmp_path: Path) -> None:
+def test_all_file_formats_give_the_same_contexts(tmp_path: Path) -> None:
     rows = DIVERSE[:5].reshape(-1, 3)
     table = pl.DataFrame({"round": np.repeat(np.arange(5), 10), "a": rows[:, 0], "b": rows[:, 1], "c": rows[:, 2]})
     np.save(tmp_path / "contexts.npy", DIVERSE[:5])
@@ -178,7 +178,7 @@ def test_files_of_each_kind_are_read_alike(tmp_path: Path) -> None:
     assert "lambda_f" in printed.output
 
 
-def test_the_command_prints_the_verdict(tmp_path: Path) -> None:
+def test_diagnose_command_prints_the_verdict(tmp_path: Path) -> None:
     np.save(tmp_path / "contexts.npy", DIVERSE)
     command = ["diagnose", str(tmp_path / "contexts.npy"), "--horizon", "60", "--seeds", "2"]
     printed = CliRunner().invoke(app, command)
@@ -198,13 +198,13 @@ def test_the_command_prints_the_verdict(tmp_path: Path) -> None:
         ({"round": [1, 1, 2], "a": [1.0, 2.0, 3.0]}, "the same number of arms; got from 1 to 2"),
     ],
 )
-def test_wrong_tables_are_refused(table: dict[str, list[object]], message: str, tmp_path: Path) -> None:
+def test_invalid_tables_are_rejected(table: dict[str, list[object]], message: str, tmp_path: Path) -> None:
     pl.DataFrame(table).write_csv(tmp_path / "wrong.csv")
     with pytest.raises(InvalidInput, match=message):
         read_contexts(tmp_path / "wrong.csv")
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
+def test_unknown_file_formats_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "wrong.npy").write_bytes(b"no array")
     with pytest.raises(InvalidInput, match="is not an array of numbers"):
         read_contexts(tmp_path / "wrong.npy")
@@ -217,7 +217,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         diagnose(np.zeros((3, 2, 2)))
 
 
-def test_empty_files_are_refused(tmp_path: Path) -> None:
+def test_empty_files_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "empty.npy").touch()
     with pytest.raises(InvalidInput, match="is not an array of numbers"):
         read_contexts(tmp_path / "empty.npy")
@@ -229,10 +229,10 @@ def test_empty_files_are_refused(tmp_path: Path) -> None:
         read_contexts(tmp_path / "none.parquet")
 
 
-def test_archives_of_arrays_are_refused(tmp_path: Path) -> None:
+def test_npz_archives_are_rejected(tmp_path: Path) -> None:
     np.savez(tmp_path / "archive.npz", a=DIVERSE)
     (tmp_path / "archive.npz").rename(tmp_path / "archive.npy")
-    with pytest.raises(InvalidInput, match="it is an archive of arrays"):
+    with pytest.raises(InvalidInput, match="not an archive of arrays"):
         read_contexts(tmp_path / "archive.npy")
     (tmp_path / "cut.npy").write_bytes((tmp_path / "archive.npy").read_bytes()[:100])
     with pytest.raises(InvalidInput, match="is not an array of numbers"):
@@ -240,22 +240,22 @@ def test_archives_of_arrays_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [np.complex128, np.object_, np.str_])
-def test_arrays_of_other_kinds_are_refused(kind: type, tmp_path: Path) -> None:
+def test_arrays_without_real_numbers_are_rejected(kind: type, tmp_path: Path) -> None:
     np.save(tmp_path / "other.npy", DIVERSE.astype(kind), allow_pickle=True)
-    with pytest.raises(InvalidInput, match=r"must hold real numbers|is not an array of numbers"):
+    with pytest.raises(InvalidInput, match=r"must contain real numbers|is not an array of numbers"):
         read_contexts(tmp_path / "other.npy")
-    with pytest.raises(InvalidInput, match="must hold real numbers"):
+    with pytest.raises(InvalidInput, match="must contain real numbers"):
         diagnose(DIVERSE.astype(kind))
 
 
 @pytest.mark.parametrize("factor", [1e-200, 1e200, 1.7e308])
-def test_features_of_any_size_are_scaled_alike(factor: float) -> None:
+def test_scaling_is_independent_of_the_feature_magnitude(factor: float) -> None:
     expected, norm = scale_to_norm_1(DIVERSE)
     scaled, large_norm = scale_to_norm_1(DIVERSE * factor)
     np.testing.assert_allclose(scaled, expected, rtol=1e-12)
     assert large_norm == pytest.approx(norm * factor)
 
 
-def test_a_small_sample_is_reported_as_too_small() -> None:
+def test_small_sample_is_reported_as_too_small() -> None:
     assert diagnose(FIXED[:29], horizon=60, seeds=2).guarantee == "sample too small"
     assert diagnose(FIXED[:30], horizon=60, seeds=2).guarantee == "assumption fails"

@@ -10,7 +10,7 @@ import pytest
 
 from glbandits import EpsilonGreedy, InvalidInput, Policy, SgdTs, UnknownName
 from glbandits.environments import Synthetic
-from glbandits.experiments.engine import Workload, run_missing, tasks
+from glbandits.experiments.engine import Workload, make_tasks, run_missing
 from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.run_spec import RunSpec
 from glbandits.simulation import simulate
@@ -20,8 +20,8 @@ POLICIES: list[Policy] = [SgdTs(block_length=10), SgdTs(block_length=15), Epsilo
 SPECS = [RunSpec(policy, PROBLEM, 120, seed) for policy in POLICIES for seed in range(4)]
 
 
-def test_each_run_is_cut_into_one_task_and_a_task_shares_its_rounds() -> None:
-    cut = tasks(SPECS, Workload(SPECS))
+def test_each_run_is_in_one_task_of_common_rounds() -> None:
+    cut = make_tasks(SPECS, Workload(SPECS))
     assert sorted(spec.key for task in cut for spec in task.specs) == sorted(spec.key for spec in SPECS)
     assert all(len({spec.seed for spec in task.specs}) == 1 for task in cut)
     first_kinds = {type(spec.policy) for spec in cut[0].specs}
@@ -29,7 +29,7 @@ def test_each_run_is_cut_into_one_task_and_a_task_shares_its_rounds() -> None:
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_runs_are_those_of_simulate_and_none_is_run_twice(jobs: int, tmp_path: Path) -> None:
+def test_runs_equal_simulate_and_are_not_repeated(jobs: int, tmp_path: Path) -> None:
     store, calls = ResultStore(tmp_path), []
     run_missing(SPECS, store, jobs=jobs, progress=lambda _, done, total: calls.append((done, total)))
     for policy in POLICIES:
@@ -46,7 +46,7 @@ def test_runs_are_those_of_simulate_and_none_is_run_twice(jobs: int, tmp_path: P
     assert set(tmp_path.iterdir()) == files
 
 
-def test_wrong_engines_and_jobs_are_refused(tmp_path: Path) -> None:
+def test_invalid_engines_and_jobs_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(UnknownName, match="unknown engine 'rai'; did you mean 'ray'"):
         run_missing(SPECS, ResultStore(tmp_path), engine="rai")
     with pytest.raises(InvalidInput, match="jobs must be a number of processes, or -1"):
@@ -65,7 +65,7 @@ engine.run_missing(SPECS, ResultStore(Path(sys.argv[1])), jobs=int(sys.argv[2]))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_killed_command_goes_on_where_it_was(jobs: int, tmp_path: Path) -> None:
+def test_killed_command_continues_where_it_stopped(jobs: int, tmp_path: Path) -> None:
     whole = ResultStore(tmp_path / "whole")
     run_missing(SPECS, whole, jobs=1)
     folder = tmp_path / "killed"

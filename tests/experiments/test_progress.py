@@ -16,7 +16,7 @@ class Clock:
         return self.now
 
 
-def test_parts_in_units_of_their_own_make_one_estimate_in_seconds() -> None:
+def test_parts_with_different_units_give_one_estimate() -> None:
     clock, reports = Clock(), list[tuple[str, float, float]]()
     overall = OverallProgress(lambda *report: reports.append(report), {"play": 100.0, "cost": 50.0}, clock)
     play, cost = overall.part("play"), overall.part("cost")
@@ -36,14 +36,14 @@ def test_parts_in_units_of_their_own_make_one_estimate_in_seconds() -> None:
     assert reports[-1][1] == reports[-1][2]
 
 
-def test_a_part_with_nothing_to_do_is_done() -> None:
+def test_part_without_work_is_done() -> None:
     reports = list[tuple[str, float, float]]()
     overall = OverallProgress(lambda *report: reports.append(report), {"play": 100.0}, Clock())
     overall.part("play")("playing", 0, 0)
     assert reports[-1][2] == 0.0
 
 
-def test_measured_runs_replace_guesses_and_stored_runs_are_not_work() -> None:
+def test_measured_runs_replace_guesses_and_stored_runs_are_free() -> None:
     problem = Synthetic(dim=3, arms=5)
     specs = [RunSpec(policy, problem, 1000, seed) for policy in (SgdTs(), EpsilonGreedy()) for seed in range(4)]
     workload = Workload([*specs, *specs])  # the same run twice is one run

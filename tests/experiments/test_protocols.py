@@ -9,7 +9,7 @@ import pytest
 from glbandits import EpsilonGreedy, InvalidInput, OnlineLaplace, SgdTs, Uniform
 from glbandits.environments import Synthetic
 from glbandits.experiments import protocols
-from glbandits.experiments.experiment import Experiment, PolicyEntry, in_words
+from glbandits.experiments.experiment import Experiment, PolicyEntry, describe_settings
 from glbandits.experiments.outcomes import FRESH, PAPER, ExperimentResult, ProtocolResult, expected_best
 from glbandits.experiments.paper import simulation
 from glbandits.experiments.protocols import ExperimentRunner
@@ -41,31 +41,31 @@ def finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
     return simulate(policy, SMALL.environment, 100, seeds).final_regret
 
 
-def lucky_finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
-    """With noise of the run's own."""
-    (luck,) = {spec.luck for spec in SMALL.specs([policy], seeds, own_noise=True)}
+def own_noise_finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
+    """Final regrets of runs with their own noise."""
+    (luck,) = {spec.noise_seed for spec in SMALL.specs([policy], seeds, own_noise=True)}
     rounds = recorded_rounds(100, 200)
     runs = [play_together([policy], SMALL.environment, 100, seed, rounds, lucks=[luck])[0] for seed in seeds]
     return np.array([run.regret[-1] for run in runs])
 
 
-def test_settings_have_luck_of_their_own_and_always_the_same() -> None:
+def test_each_setting_has_its_own_reproducible_noise() -> None:
     one, other = SgdTs(horizon=100, step=0.1), SgdTs(horizon=100, step=1.0)
-    lucks = [SMALL.specs([policy], [1], own_noise=True)[0].luck for policy in (one, other, one)]
-    assert lucks[0] == lucks[2] != lucks[1]
-    assert 0 not in lucks
+    noise_seeds = [SMALL.specs([policy], [1], own_noise=True)[0].noise_seed for policy in (one, other, one)]
+    assert noise_seeds[0] == noise_seeds[2] != noise_seeds[1]
+    assert 0 not in noise_seeds
     rounds = recorded_rounds(100, 200)
-    shared, lucky, again = play_together([one] * 3, SMALL.environment, 100, 1, rounds, lucks=[0, 7, 7])
-    np.testing.assert_array_equal(lucky.regret, again.regret)
-    assert not np.array_equal(shared.regret, lucky.regret)
+    shared, own, repeated = play_together([one] * 3, SMALL.environment, 100, 1, rounds, lucks=[0, 7, 7])
+    np.testing.assert_array_equal(own.regret, repeated.regret)
+    assert not np.array_equal(shared.regret, own.regret)
 
 
-def test_the_paper_s_protocol_is_the_mean_of_each_repeat_s_minimum(tmp_path: Path) -> None:
+def test_paper_protocol_averages_the_minimum_of_each_repeat(tmp_path: Path) -> None:
     result = run(SMALL, PAPER, tmp_path)
     sgd_ts, uniform = result.outcomes
     by_setting = np.array(
         [
-            lucky_finals(SgdTs(horizon=100, step=s, block_factor=c), (1, 2, 3))
+            own_noise_finals(SgdTs(horizon=100, step=s, block_factor=c), (1, 2, 3))
             for s in GRID["step"]
             for c in GRID["block_factor"]
         ]
@@ -75,7 +75,7 @@ def test_the_paper_s_protocol_is_the_mean_of_each_repeat_s_minimum(tmp_path: Pat
     assert uniform.pulls.sum(axis=1).tolist() == [100.0] * 3
 
 
-def test_the_fresh_protocol_tunes_on_some_seeds_and_reports_on_others(tmp_path: Path) -> None:
+def test_fresh_protocol_tunes_and_reports_on_different_seeds(tmp_path: Path) -> None:
     result = run(SMALL, FRESH, tmp_path)
     settings = [(s, c) for s in GRID["step"] for c in GRID["block_factor"]]
     tuned = [finals(SgdTs(horizon=100, step=s, block_factor=c), tuple(SMALL.finals)).mean() for s, c in settings]
@@ -93,10 +93,8 @@ def test_the_fresh_protocol_tunes_on_some_seeds_and_reports_on_others(tmp_path: 
     assert summary[other.label].behind_half_width == pytest.approx(T4 * difference.std(ddof=1) / math.sqrt(5))
 
 
-def test_finalists_are_the_best_different_settings_of_the_repeats(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(protocols, "FINALISTS", 2)
+def test_finalists_are_the_best_distinct_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocols, "MIN_FINALISTS", 2)
     grid = {"step": (0.1, 1.0), "exploration_a1": (0.1, 1.0), "exploration_a2": (0.1, 1.0)}
     experiment = replace(SMALL, entries=(PolicyEntry(SgdTs, {"horizon": 100}, grid),), finals=(21, 22, 23))
     store = ResultStore(tmp_path)
@@ -112,12 +110,12 @@ def test_finalists_are_the_best_different_settings_of_the_repeats(
     assert {tuned[p] for p in played} == set(best)
 
 
-def test_tuning_and_reporting_seeds_must_differ(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"must not be among those that tune; both have \[3\]"):
+def test_fresh_seeds_must_differ_from_tuning_seeds(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"must differ from repeats and finals; both have \[3\]"):
         run(replace(SMALL, fresh=(3, 4)), FRESH, tmp_path)
 
 
-def test_the_paper_s_grids_are_whole() -> None:
+def test_paper_grids_are_complete() -> None:
     sizes = {c.label: len(c.settings()) for c in simulation.experiment().entries}
     assert sizes == {
         "sgd-ts": 1750,
@@ -133,7 +131,7 @@ def test_the_paper_s_grids_are_whole() -> None:
     assert len({spec.key for spec in experiment.specs(sgd_ts, [1])}) == 10 * 7 * 15  # a1 and a2 act through one number
 
 
-def test_a_thin_grid_is_part_of_the_whole() -> None:
+def test_thin_grid_is_part_of_the_full_grid() -> None:
     for entry in simulation.experiment().entries:
         whole, thin = entry.settings(), entry.settings(quick=True)
         assert 0 < len(thin) < len(whole)
@@ -143,10 +141,10 @@ def test_a_thin_grid_is_part_of_the_whole() -> None:
         PolicyEntry(EpsilonGreedy, grid={"exploration": ()}).settings()
 
 
-def test_settings_are_told_in_words_whether_they_are_numbers_or_words() -> None:
+def test_settings_are_described_as_text() -> None:
     grid = {"rule": ("fp", "ucb"), "exploration": (0.1, 1.0)}
-    assert in_words(OnlineLaplace(rule="ucb", exploration=0.1), grid) == "rule=ucb, exploration=0.1"
-    assert in_words(Uniform(), {}) == "nothing to tune"
+    assert describe_settings(OnlineLaplace(rule="ucb", exploration=0.1), grid) == "rule=ucb, exploration=0.1"
+    assert describe_settings(Uniform(), {}) == "nothing to tune"
 
 
 def test_extra_policies_play_on_fresh_seeds_only(tmp_path: Path) -> None:
@@ -160,7 +158,7 @@ def test_extra_policies_play_on_fresh_seeds_only(tmp_path: Path) -> None:
     np.testing.assert_array_equal(run(SMALL, FRESH, tmp_path / "other").outcomes[0].final, fresh.outcomes[0].final)
 
 
-def test_the_expected_best_of_random_settings_is_that_of_all_subsets() -> None:
+def test_expected_best_equals_the_mean_over_all_subsets() -> None:
     regret = np.random.default_rng(0).uniform(size=(7, 4))
     for size in range(1, 8):
         subsets = [regret[list(chosen)].min(axis=0).mean() for chosen in combinations(range(7), size)]

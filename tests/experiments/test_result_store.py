@@ -19,7 +19,7 @@ def finished(value: float = 1.0) -> FinishedRun:
     return FinishedRun(0.5, np.array([1, 50]), np.array([0.0, value]), np.array([30, 20]))
 
 
-def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
+def test_stored_run_round_trips(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     assert store.missing([SPEC, SPEC]) == [SPEC]
     store.add([(SPEC, finished(1 / 3))])
@@ -48,11 +48,11 @@ def test_a_run_comes_back_as_it_was(tmp_path: Path) -> None:
         {"seed": 2},
     ],
 )
-def test_what_makes_a_run_makes_its_key(change: dict[str, Any]) -> None:
+def test_key_depends_on_everything_that_defines_a_run(change: dict[str, Any]) -> None:
     assert replace(SPEC, **change).key != SPEC.key
 
 
-def test_settings_that_play_alike_have_one_key() -> None:
+def test_equivalent_settings_have_the_same_key() -> None:
     one, other = (
         RunSpec(SgdTs(exploration_a1=a, exploration_a2=b), PROBLEM, 50, 1) for a, b in ((0.1, 5.0), (5.0, 0.1))
     )
@@ -61,32 +61,32 @@ def test_settings_that_play_alike_have_one_key() -> None:
     assert short.key == long.key
 
 
-def test_an_environment_must_say_what_it_is() -> None:
+def test_environment_without_identity_is_rejected() -> None:
     class Nameless:
         dim, noise = 3, PROBLEM.noise
 
         def rounds(self, horizon: int, seed: int) -> Any:
             raise NotImplementedError
 
-    with pytest.raises(InvalidInput, match=r"must print as what it is, or have a fingerprint\(\)"):
+    with pytest.raises(InvalidInput, match=r"needs a repr that identifies it, or a method fingerprint\(\)"):
         RunSpec(Uniform(), Nameless(), 50, 1).key  # noqa: B018
 
 
-def test_a_half_written_file_is_no_result(tmp_path: Path) -> None:
+def test_damaged_and_temporary_files_are_no_results(tmp_path: Path) -> None:
     store = ResultStore(tmp_path)
     store.add([(SPEC, finished())])
     (written,) = tmp_path.glob("*.parquet")
-    (tmp_path / "killed.part").write_bytes(written.read_bytes()[:100])
+    (tmp_path / ".glbandits-killed.tmp").write_bytes(written.read_bytes()[:100])
     assert len(ResultStore(tmp_path)) == 1
     written.write_bytes(written.read_bytes()[:100])
-    with pytest.raises(InvalidInput, match="is not a readable result file; remove it to run again what it held"):
+    with pytest.raises(InvalidInput, match="is not a readable result file: .* Remove it to repeat its runs"):
         len(ResultStore(tmp_path))
     pl.DataFrame({"a": [1]}).write_parquet(written)
     with pytest.raises(InvalidInput, match="does not have the columns of a result file"):
         len(ResultStore(tmp_path))
 
 
-def test_two_writers_see_each_other(tmp_path: Path) -> None:
+def test_two_writers_see_each_others_runs(tmp_path: Path) -> None:
     one, other = ResultStore(tmp_path), ResultStore(tmp_path)
     one.add([(SPEC, finished())])
     second = replace(SPEC, seed=2)

@@ -10,7 +10,7 @@ from glbandits.environments import Synthetic
 from glbandits.experiments.paper import theory
 from glbandits.experiments.paper.theory import BallShare, TheoryCheck, ball_share, check_theory, growth_of
 
-pytestmark = pytest.mark.xdist_group("cost")  # what it compiles stays in one process
+pytestmark = pytest.mark.xdist_group("cost")  # one worker compiles for all of these tests
 PROBLEM = Synthetic(dim=6, arms=100)
 
 
@@ -28,7 +28,7 @@ def check() -> TheoryCheck:
     return result
 
 
-def test_the_warm_up_of_the_theory_exceeds_the_papers_horizon(check: TheoryCheck) -> None:
+def test_theory_warm_up_exceeds_the_paper_horizon(check: TheoryCheck) -> None:
     assert check.sigma_0_squared == pytest.approx(1 / 18, rel=0.05)
     assert check.lambda_f == pytest.approx(0.0022, rel=0.25)
     assert check.tau > 1e8
@@ -40,7 +40,7 @@ def test_the_warm_up_of_the_theory_exceeds_the_papers_horizon(check: TheoryCheck
     assert check.informative_horizon is None
 
 
-def test_the_ball_misses_theta_star_unless_the_fit_has_a_ridge(check: TheoryCheck) -> None:
+def test_ball_misses_theta_star_without_ridge(check: TheoryCheck) -> None:
     balls = {(ball.block_factor, ball.ridge): ball for ball in check.balls}
     assert [ball.block_length for ball in check.balls] == [6, 6, 20, 20, 69, 69]
     assert balls[3.0, 0.0].share < 0.3
@@ -50,7 +50,7 @@ def test_the_ball_misses_theta_star_unless_the_fit_has_a_ridge(check: TheoryChec
     assert all(balls[factor, 1.0].without_estimate == 0 for factor in (1.0, 3.0, 10.0))
 
 
-def test_a_wide_ball_contains_theta_star_and_a_narrow_one_does_not() -> None:
+def test_wide_ball_contains_theta_star_and_narrow_one_does_not() -> None:
     policy, seeds = SgdTs(horizon=1000, block_factor=10), [5, 6, 7]
     wide = ball_share(replace(policy, radius=1e6), PROBLEM, seeds)
     assert wide == BallShare(10.0, 0.0, 69, runs=3, inside=3, without_estimate=0)
@@ -58,7 +58,7 @@ def test_a_wide_ball_contains_theta_star_and_a_narrow_one_does_not() -> None:
     assert ball_share(replace(policy, radius=1e-6), PROBLEM, seeds).inside == 0
 
 
-def test_zero_jobs_are_refused() -> None:
+def test_zero_jobs_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="jobs must be a number of threads, or -1 for one per core; got 0."):
         check_theory(quick=True, jobs=0)
 
@@ -84,7 +84,7 @@ def test_uniform_play_has_linear_regret(check: TheoryCheck) -> None:
     assert sgd_ts.mean[-1] < uniform.mean[-1]
 
 
-def test_the_findings_are_put_in_words(check: TheoryCheck) -> None:
+def test_sentences_state_the_findings(check: TheoryCheck) -> None:
     warm_up, bound, ball, growth = check.sentences
     assert "the smallest power of ten above its own warm-up is T = 1,000,000,000." in warm_up
     assert "by 1,000 for T = 1,000, where no policy loses more than 462" in bound
@@ -94,7 +94,7 @@ def test_the_findings_are_put_in_words(check: TheoryCheck) -> None:
     assert "the paper claims T^0.5" in growth
 
 
-def test_the_check_survives_json(check: TheoryCheck) -> None:
+def test_theory_check_round_trips_through_json(check: TheoryCheck) -> None:
     assert msgspec.json.decode(msgspec.json.encode(check), type=TheoryCheck) == check
     ball = BallShare(3.0, 0.0, 20, 200, 5, 5)
     assert msgspec.json.decode(msgspec.json.encode(ball), type=BallShare) == ball

@@ -7,11 +7,11 @@ from glbandits import Bandit, InvalidInput, Policy, SgdTs, UcbGlm
 from glbandits.environments import Synthetic
 from glbandits.experiments.timed_run import timed_run
 
-pytestmark = pytest.mark.xdist_group("cost")  # what it compiles stays in one process
+pytestmark = pytest.mark.xdist_group("cost")  # one worker compiles for all of these tests
 PROBLEM = Synthetic(dim=2, arms=4)
 
 
-def test_final_state_equals_that_of_a_bandit_driven_by_hand() -> None:
+def test_final_state_equals_that_of_a_bandit() -> None:
     policy, seed = SgdTs(block_length=10), 3
     run = timed_run(policy, 2, PROBLEM.noise, PROBLEM.rounds(55, seed), seed)
     bandit = Bandit(policy, dim=2, seed=seed)
@@ -31,6 +31,6 @@ def test_repeated_rounds_hide_the_growth_of_a_history() -> None:
     assert repeated.state.nbytes < distinct.state.nbytes
 
 
-def test_a_class_instead_of_settings_is_refused() -> None:
+def test_policy_class_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="got the class"):
         timed_run(SgdTs, 2, PROBLEM.noise, PROBLEM.rounds(5, 1))  # type: ignore[arg-type]

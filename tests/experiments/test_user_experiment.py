@@ -36,7 +36,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return path
 
 
-def test_a_file_is_an_experiment(tmp_path: Path) -> None:
+def test_experiment_is_read_from_a_file(tmp_path: Path) -> None:
     experiment = read_experiment(written(tmp_path, WHOLE))
     assert (experiment.name, experiment.title, experiment.horizon) == ("mine", "Mine", 300)
     assert experiment.environment == Synthetic(dim=4, arms=10, fixed_arms=True, link="probit")
@@ -57,7 +57,7 @@ def test_a_file_is_an_experiment(tmp_path: Path) -> None:
         ("arms = 10", "arm = 10", r"unknown name in \[problem\] of mine.toml 'arm'; did you mean 'arms'"),
         ('"synthetic"', '"synthetik"', "unknown kind of problem 'synthetik'; did you mean 'synthetic'"),
         ('"sgd-ts"', '"sgd-st"', "unknown policy 'sgd-st'; did you mean 'sgd-ts'"),
-        ('"sgd-ts"', '"online-laplace"', "each policy can be named once; got online-laplace, online-laplace"),
+        ('"sgd-ts"', '"online-laplace"', "policies must have different names; got online-laplace, online-laplace"),
         ("exploration = [", "explore = [", "'explore'; did you mean 'exploration'"),
         ("[0.5, 1.0, 2.0]", "[0.5, -1.0]", "exploration must be a finite number at least 0; got -1.0"),
         ("horizon = 300", "horizon = 100000001", "horizon must be .* at most 100000000; got 100000001"),
@@ -70,7 +70,7 @@ def test_a_file_is_an_experiment(tmp_path: Path) -> None:
         ('[[policy]]\nname = "sgd-ts"', "", None),
     ],
 )
-def test_what_is_wrong_is_said(old: str, new: str, message: str | None, tmp_path: Path) -> None:
+def test_invalid_files_are_rejected_with_a_reason(old: str, new: str, message: str | None, tmp_path: Path) -> None:
     assert old in WHOLE
     path = written(tmp_path, WHOLE.replace(old, new))
     if message is None:
@@ -84,11 +84,11 @@ def test_what_is_wrong_is_said(old: str, new: str, message: str | None, tmp_path
     ("problem", "message"),
     [
         ('kind = "news"', r"\[problem\] needs files; got kind"),
-        ('kind = "news"\nfiles = 5', r"\[problem\] has a value of a wrong type, {'files': 5}"),
+        ('kind = "news"\nfiles = 5', r"\[problem\] has a value of the wrong type, {'files': 5}"),
         ('kind = "forest-cover"\ndata = 5', "5"),
     ],
 )
-def test_problems_that_cannot_be_built_are_refused(problem: str, message: str, tmp_path: Path) -> None:
+def test_invalid_problems_are_rejected(problem: str, message: str, tmp_path: Path) -> None:
     path = written(tmp_path, f'horizon = 10\n[problem]\n{problem}\n[[policy]]\nname = "uniform"\n')
     with pytest.raises(InvalidInput, match=message):
         read_experiment(path)
@@ -101,14 +101,14 @@ def test_link_and_horizon_can_be_in_the_grid(tmp_path: Path) -> None:
     assert settings == {("identity", 100), ("identity", 300), ("logistic", 100), ("logistic", 300)}
 
 
-def test_a_fixed_setting_replaces_the_own_grid_of_the_policy(tmp_path: Path) -> None:
+def test_fixed_setting_is_removed_from_the_default_grid(tmp_path: Path) -> None:
     fixed = '"sgd-ts"\nsettings = { step = 0.5 }'
     policies = read_experiment(written(tmp_path, WHOLE.replace('"sgd-ts"', fixed))).entries[1].settings()
     assert {settings_of(policy)["step"] for policy in policies} == {0.5}
     assert 1 < len(policies) < 1750
 
 
-def test_a_thin_grid_keeps_settings_that_it_has_no_value_of(tmp_path: Path) -> None:
+def test_thin_grid_keeps_settings_without_thin_values(tmp_path: Path) -> None:
     laplace = read_experiment(written(tmp_path, WHOLE.replace("[0.5, 1.0, 2.0]", "[0.5, 2.0]"))).entries[0]
     assert [settings_of(policy)["exploration"] for policy in laplace.settings(quick=True)] == [0.5, 0.5, 2.0, 2.0]
     laplace = read_experiment(written(tmp_path, WHOLE)).entries[0]

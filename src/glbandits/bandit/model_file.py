@@ -1,8 +1,6 @@
 """Model files: safetensors with the settings beside the arrays. Never pickle."""
 
 import json
-import os
-import secrets
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -12,6 +10,7 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
+from glbandits.atomic_files import write_atomically
 from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, lookup
 from glbandits.features import Features, feature_map_of
 from glbandits.policies import POLICIES
@@ -44,17 +43,7 @@ def model_bytes(
 
 def write_model(path: str | PathLike[str], content: bytes) -> None:
     """Write to a temporary file beside `path`, then put it in place: a reader never sees half a model."""
-    target = Path(path)
-    beside = target.parent / f".glbandits-{secrets.token_hex(8)}.tmp"
-    try:
-        with beside.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(target)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
+    write_atomically(path, content)
 
 
 def read_model(path: str | PathLike[str]) -> bytes:

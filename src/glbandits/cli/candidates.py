@@ -8,7 +8,7 @@ from glbandits.cli.policy_text import parse_policy
 from glbandits.errors import InvalidInput, lookup
 from glbandits.evaluation.log_features import LogOptions
 from glbandits.evaluation.targets import AlwaysTarget, UniformTarget
-from glbandits.experiments.log_study import Candidate
+from glbandits.experiments.policy_comparison import Candidate
 from glbandits.features import FeatureMap
 from glbandits.maths.links import Link
 

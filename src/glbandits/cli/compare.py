@@ -9,11 +9,11 @@ from rich.console import Console
 from glbandits.cli.progress import time_bar
 from glbandits.cli.run_experiment import BOTH, command_line, make_folder, print_conclusions, protocol_names, resumable
 from glbandits.experiments.protocols import ExperimentRunner
-from glbandits.experiments.report import write_report
 from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.summary import summarise
 from glbandits.experiments.user_experiment import read_experiment
 from glbandits.parallel import check_engine
+from glbandits.reports.experiment_report import write_experiment_report
 
 
 def compare_command(
@@ -35,6 +35,6 @@ def compare_command(
     with resumable(store, console):
         with time_bar(console) as bar:
             results = ExperimentRunner(store, jobs, engine, bar).run([experiment], protocols, quick=quick)
-        page = write_report(results, out, command_line())
+        page = write_experiment_report(results, out, command_line())
     print_conclusions(list(map(summarise, results)), console)
     console.print(f"Report: {page}", soft_wrap=True, markup=False)

@@ -41,9 +41,9 @@ from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.cli.run_experiment import command_line
 from glbandits.errors import lookup
 from glbandits.evaluation import ESTIMATORS, Verdict
-from glbandits.experiments.evaluation_report import write_evaluation
-from glbandits.experiments.log_study import Gate, LogStudy, Questions, study
+from glbandits.experiments.policy_comparison import ComparisonSettings, Gate, PolicyComparison, compare_policies
 from glbandits.parallel import check_engine
+from glbandits.reports.evaluation_report import write_evaluation_report
 
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
 """Of `--promote-if-better`. An error is 2, and any other failure 1."""
@@ -113,7 +113,7 @@ def evaluate_command(
     check_engine(engine, jobs)
     for name in estimator:
         lookup("estimator", name, ESTIMATORS)
-    questions = Questions(
+    questions = ComparisonSettings(
         estimators=tuple(estimator),
         select=select,
         train=train,
@@ -149,7 +149,7 @@ def evaluate_command(
     candidates = named_candidates(policy, model, arm_names=opened.arm_names, link=rewards_link, horizon=horizon)
     with said_as_options(), work_bar(console) as bar, warnings_printed(console):
         categories = arm_embeddings(arm_table, column_names(embedding))
-        found = study(
+        found = compare_policies(
             opened,
             candidates,
             questions,
@@ -161,13 +161,13 @@ def evaluate_command(
             progress=bar,
         )
     _print(console, found)
-    page, record = write_evaluation(found, out, command_line())
+    page, record = write_evaluation_report(found, out, command_line())
     console.print(f"Page: {page}\nResults: {record}", soft_wrap=True, markup=False)
     if found.promotion is not None:
         raise typer.Exit(EXIT_CODES[found.promotion.verdict])
 
 
-def _print(console: Console, found: LogStudy) -> None:
+def _print(console: Console, found: PolicyComparison) -> None:
     console.print(estimates_table(found))
     for line in support_lines(found):
         console.print(line, soft_wrap=True, markup=False, highlight=False)

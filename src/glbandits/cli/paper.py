@@ -15,9 +15,9 @@ from glbandits.experiments.paper.findings import findings
 from glbandits.experiments.paper.paper_summary import summarise_paper, write_summary
 from glbandits.experiments.paper.whole_paper import ALL, NAMES, paper_parts, run_paper
 from glbandits.experiments.protocols import ExperimentRunner
-from glbandits.experiments.report import write_report
 from glbandits.experiments.result_store import ResultStore
 from glbandits.parallel import check_engine
+from glbandits.reports.experiment_report import write_experiment_report
 
 
 def paper_command(
@@ -49,7 +49,7 @@ def paper_command(
             results = run_paper(parts, sources, ExperimentRunner(store, jobs, engine), protocols, bar)
         summary = summarise_paper(results, command_line(), quick=quick)
         with console.status("writing the report"):
-            page = write_report(results.experiments, out, command_line(), paper=summary)
+            page = write_experiment_report(results.experiments, out, command_line(), paper=summary)
             write_summary(summary, out)
     print_conclusions(list(summary.experiments), console)
     for line in findings(summary, check_claims(summary)):

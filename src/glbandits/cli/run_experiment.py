@@ -15,9 +15,9 @@ from rich.table import Table
 
 from glbandits.errors import InvalidInput, lookup
 from glbandits.experiments.protocols import PROTOCOLS
-from glbandits.experiments.report.tables import EXTRA_NOTE, conclusion_table
 from glbandits.experiments.result_store import ResultStore
 from glbandits.experiments.summary import ExperimentSummary
+from glbandits.reports.experiment_report.tables import EXTRA_NOTE, conclusion_table
 
 BOTH = "both"
 INTERRUPTED = 130

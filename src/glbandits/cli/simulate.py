@@ -12,7 +12,8 @@ from glbandits.cli.policy_text import parse_policy
 from glbandits.cli.progress import work_bar
 from glbandits.environments import Synthetic
 from glbandits.errors import InvalidInput, check_int, lookup
-from glbandits.experiments import FORMATS, Comparison, compare, draw_regret
+from glbandits.experiments import FORMATS, SimulatedComparison, compare
+from glbandits.reports.regret_figure import draw_regret
 
 
 def simulate_command(
@@ -69,7 +70,7 @@ def simulate_command(
     console.print(f"Results: {path}\nPicture: {png} (and {svg.name})", soft_wrap=True, markup=False)
 
 
-def _table(comparison: Comparison) -> Table:
+def _table(comparison: SimulatedComparison) -> Table:
     table = Table(title="Regret at the end, and CPU time of the policy itself")
     for column in ("policy", "mean regret", "standard error", "seconds a run", "microseconds a round"):
         table.add_column(column, justify="left" if column == "policy" else "right", overflow="fold")

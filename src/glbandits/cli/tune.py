@@ -44,9 +44,9 @@ from glbandits.cli.run_experiment import command_line
 from glbandits.errors import check_float, lookup
 from glbandits.evaluation import tune
 from glbandits.evaluation.tuning import Played, Tuned
-from glbandits.experiments.evaluation_report.numbers import between, shown
-from glbandits.experiments.evaluation_report.record import write_json
 from glbandits.parallel import check_engine
+from glbandits.reports.evaluation_report.estimate_rows import format_interval, format_value
+from glbandits.reports.evaluation_report.record import write_json
 from glbandits.version import __version__
 
 
@@ -162,11 +162,11 @@ def _print(console: Console, found: Tuned, names: Iterable[str], level: float) -
         table.add_column(column, justify="left" if column in columns[:2] else "right", overflow="fold")
     for index, one in enumerate(found.candidates):
         label = f"{_label(one, names)}{', untuned' * (index == 0)}"
-        table.add_row("1", escape(label), shown(one.value), shown(one.standard_error))
+        table.add_row("1", escape(label), format_value(one.value), format_value(one.standard_error))
     table.add_section()
-    gain, interval = shown(found.gain, sign=True), between(found.gain_interval(level))
+    gain, interval = format_value(found.gain, sign=True), format_interval(found.gain_interval(level))
     for one, label, more in ((found.winner, "the best", [gain, interval]), (found.default, "untuned", [])):
-        row = [f"{_label(one, names)}, {label}", shown(one.value), shown(one.standard_error), *more]
+        row = [f"{_label(one, names)}, {label}", format_value(one.value), format_value(one.standard_error), *more]
         table.add_row("2", *map(escape, row))
     console.print(table)
 

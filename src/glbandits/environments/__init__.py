@@ -24,6 +24,7 @@ __all__ = [
     "Noise",
     "Pool",
     "ReadCounts",
+    "SampledContexts",
     "SparseEnvironment",
     "SparseHashed",
     "SparseRounds",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from glbandits.atomic_files import atomic_path
 from glbandits.environments.r6a import SIMULATED, is_simulated
 from glbandits.errors import InvalidInput, check_int
 from glbandits.records import Floats
@@ -75,13 +76,15 @@ def write_simulated_news(
     (folder / "SIMULATED.txt").write_text(NOTE.format(seed=seed, names="\n".join(path.name for path in paths)))
     simulator = _Simulator(np.random.default_rng(seed))
     for day, path in enumerate(paths):
-        part = path.with_suffix(".part")
-        # The gzip header contains no name and no time, so that the bytes depend on the text alone.
-        with part.open("wb") as raw, gzip.GzipFile("", "wb", 6, raw, mtime=0) as file:
+        # No name and no time in the header: the bytes depend on the text alone.
+        with (
+            atomic_path(path) as temporary,
+            temporary.open("wb") as raw,
+            gzip.GzipFile("", "wb", 6, raw, mtime=0) as file,
+        ):
             file.write(FIRST_LINE)
             for text in simulator.day(FIRST_TIMESTAMP + day * TIMESTAMPS * SECONDS, events_per_day):
                 file.write(text)
-        part.replace(path)
     return paths
 
 

@@ -1,7 +1,5 @@
-"""Comparing policies: runs, result files and figures."""
+"""Simulate policies on problems under two protocols, and compare policies on a log."""
 
-from glbandits.experiments.comparison import Comparison, compare
-from glbandits.experiments.regret_figure import draw_regret
-from glbandits.experiments.result_files import FORMATS, results_table
+from glbandits.experiments.simulated_comparison import FORMATS, SimulatedComparison, compare, results_table
 
-__all__ = ["FORMATS", "Comparison", "compare", "draw_regret", "results_table"]
+__all__ = ["FORMATS", "SimulatedComparison", "compare", "results_table"]

@@ -1,4 +1,4 @@
-"""Is the paper's diversity assumption plausible for these contexts, and what does its theory then promise?
+"""Diagnose whether the paper's diversity assumption holds, and what its theory guarantees.
 
 The proof for SGD-TS assumes that the greedy arms span the space, for every theta: lambda_f, the minimum over theta of
 the least eigenvalue of E[xx'] for the arm that theta scores highest, must be well above 0. The search covers a finite
@@ -21,10 +21,10 @@ from glbandits.records import Floats
 from glbandits.simulation import simulate
 
 DIRECTIONS, REFINEMENTS = 300, 60
-"""Directions of theta that are tried, and steps of a random search from the worst of them."""
-LITTLE = 0.001
-"""A share of the largest eigenvalue below which a direction counts as not shown. The paper's simulation has 0.0085."""
-ROUNDS_A_FEATURE = 10
+"""Number of random directions of theta, and of steps of a random search from the worst of them."""
+MIN_EIGENVALUE_SHARE = 0.001
+"""A direction with a smaller share of the largest eigenvalue is not covered. The paper's simulation has 0.0085."""
+ROUNDS_PER_FEATURE = 10
 """With fewer rounds for each feature, a small eigenvalue may be due to the sample alone."""
 Guarantee = Literal[
     "sample too small",
@@ -35,7 +35,7 @@ Guarantee = Literal[
     "vacuous bound",
     "informative bound",
 ]
-"""What the theory says about a run.
+"""What the theory guarantees for a run.
 
 "Sample too small": the assumption can be neither confirmed nor rejected. "No constants": the slope of the link is 0
 somewhere near theta*. "No bound": the slope has no upper bound. "Vacuous bound": not below the regret of uniform play.
@@ -44,22 +44,22 @@ somewhere near theta*. "No bound": the slope has no upper bound. "Vacuous bound"
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What the theory asks of a problem, estimated from a sample of its contexts."""
+    """The constants and guarantees of the theory, estimated from a sample of contexts."""
 
     shape: tuple[int, int, int]
     """Rounds, arms and features of the sample."""
     largest_norm: float
-    """Of the features as they came; the figures below are for features divided by it."""
+    """Of the features in the sample. All numbers below are for features divided by it."""
     sigma_0_squared: float
     """Least eigenvalue of the mean of xx' over all arms."""
     lambda_f: float
-    """The least found, over theta, of the least eigenvalue for the arm that theta likes best."""
+    """The minimum found, over theta, of the least eigenvalue for the arm that theta scores highest."""
     lambda_f_error: float
-    """Its standard error from rounds drawn again from the sample."""
+    """Its standard error: bootstrap over rounds."""
     largest_greedy: float
-    """The largest eigenvalue for the same theta: what lambda_f is small or large against."""
+    """The largest eigenvalue for the same theta, the scale to which lambda_f is compared."""
     constants: TheoryConstants | None
-    """None if lambda_f, sigma_0 or the slope of the link near theta* is 0, as far as floats can tell."""
+    """None if lambda_f, sigma_0 or the slope of the link near theta* is numerically 0."""
     block_length: int | None
     """Tau of Lemma 2: the rounds of the theory's warm-up and of each block after it."""
     practical_block_length: int
@@ -71,22 +71,22 @@ class Diagnosis:
     """Mean regret of SGD-TS with its default settings on rounds drawn from the sample."""
     measured_error: float
     uniform: float
-    """Mean regret of uniform play there."""
+    """Mean regret of uniform play on the same rounds."""
     horizon: int
 
     @property
     def plausible(self) -> bool:
-        """Whether greedy arms show every direction, by more than chance and by more than a trifle."""
-        return self.lambda_f - 2 * self.lambda_f_error > LITTLE * self.largest_greedy
+        """Whether lambda_f exceeds 0 by two standard errors and is not negligible."""
+        return self.lambda_f - 2 * self.lambda_f_error > MIN_EIGENVALUE_SHARE * self.largest_greedy
 
     @property
     def rounds_needed(self) -> int:
-        """The rounds that a sample must have to reject the diversity assumption."""
-        return ROUNDS_A_FEATURE * self.shape[2]
+        """The number of rounds that a sample needs to reject the diversity assumption."""
+        return ROUNDS_PER_FEATURE * self.shape[2]
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the theory says about a run over the horizon."""
+        """What the theory guarantees for a run over the horizon."""
         if not self.plausible:
             return "sample too small" if self.shape[0] < self.rounds_needed else "assumption fails"
         if self.block_length is None:
@@ -131,11 +131,13 @@ class Diagnosis:
                 "bound."
             )
         bound, uniform = (
-            f"Theorem 1's bound of {_amount(self.bound)}",
-            f"the regret of uniform play, {_amount(self.uniform)}",
+            f"Theorem 1's bound of {_format_regret(self.bound)}",
+            f"the regret of uniform play, {_format_regret(self.uniform)}",
         )
         if guarantee == "vacuous bound":
-            return f"{plausible} and {warm_up}, but {bound} is not below {uniform}: it tells nothing about this run."
+            return (
+                f"{plausible} and {warm_up}, but {bound} is not below {uniform}: the bound says nothing about this run."
+            )
         return (
             f"{plausible}, {warm_up}, and {bound} is below {uniform}: the guarantee covers a run with the theory's "
             "settings."
@@ -172,15 +174,15 @@ def diagnose(
     seeds: int = 20,
     seed: int = 0,
 ) -> Diagnosis:
-    """Estimate the constants, compute the theory's settings and bound, and measure beside it.
+    """Estimate the constants, compute the theory's settings and bound, and measure the regret.
 
     Args:
         sample: features, (rounds, arms, dim).
         link: mu.
-        theta_norm: the length of theta* that is assumed; c1 and c3 are least slopes within 1 and 3 of it.
+        theta_norm: assumed norm of theta*. c1 and c3 are the least slopes within distance 1 and 3 of theta*.
         horizon: T.
-        seeds: runs that are measured.
-        seed: of the search for the worst theta.
+        seeds: number of simulated runs.
+        seed: of the search for the theta of least diversity.
     """
     horizon, seeds = check_int("horizon", horizon, at_least=5), check_int("seeds", seeds, at_least=2)
     theta_norm = check_float("theta_norm", theta_norm, above=0)
@@ -191,8 +193,8 @@ def diagnose(
     dim, arms = scaled.shape[2], scaled.shape[1]
     problem = SampledContexts(sample=scaled, theta_norm=theta_norm, link=link)
     policy = SgdTs(link=link, horizon=horizon)
-    played = simulate(policy, problem, horizon, seeds, keep_choices=False)
-    floor = simulate(Uniform(link=link), problem, horizon, seeds, keep_choices=False)
+    measured = simulate(policy, problem, horizon, seeds, keep_choices=False)
+    uniform = simulate(Uniform(link=link), problem, horizon, seeds, keep_choices=False)
     lipschitz = find_link(link).lipschitz
     return Diagnosis(
         shape=(scaled.shape[0], arms, dim),
@@ -203,20 +205,23 @@ def diagnose(
         practical_block_length=policy.tau(dim),
         alpha=None if constants is None else constants.alpha(dim),
         bound=None if constants is None or math.isinf(lipschitz) else constants.regret_bound(dim, arms, lipschitz),
-        measured=float(played.mean[-1]),
-        measured_error=float(played.standard_error[-1]),
-        uniform=float(floor.mean[-1]),
+        measured=float(measured.mean[-1]),
+        measured_error=float(measured.standard_error[-1]),
+        uniform=float(uniform.mean[-1]),
         horizon=horizon,
     )
 
 
 def scale_to_norm_1(sample: Floats) -> tuple[Floats, float]:
-    """Divide features by the largest norm of an arm. Returns them and that norm, which may be inf."""
+    """Divide features by the largest norm of an arm.
+
+    Return them and that norm, which may be inf.
+    """
     _, exponent = np.frexp(np.abs(sample).max())
     reduced = np.ldexp(sample, -exponent)  # at most 1, so that squares do not overflow
     norm = float(np.sqrt((reduced**2).sum(axis=2).max()))
     if norm == 0.0:
-        raise InvalidInput("contexts must not all be zero: there is nothing to learn from")
+        raise InvalidInput("contexts must not all be zero")
     with np.errstate(over="ignore"):
         return reduced / norm, float(np.ldexp(norm, exponent))
 
@@ -226,17 +231,17 @@ def estimate_diversity(sample: Floats, rng: np.random.Generator) -> Diversity:
     second = np.einsum("nki,nkj->ij", sample, sample) / (sample.shape[0] * sample.shape[1])
     theta = worst_theta(sample, rng)
     eigenvalues = greedy_eigenvalues(sample, theta)
-    again = [greedy_eigenvalues(sample[rng.integers(0, len(sample), len(sample))], theta)[0] for _ in range(50)]
+    bootstrap = [greedy_eigenvalues(sample[rng.integers(0, len(sample), len(sample))], theta)[0] for _ in range(50)]
     return Diversity(
         sigma_0_squared=float(np.linalg.eigvalsh(second)[0]),
         lambda_f=float(eigenvalues[0]),
-        lambda_f_error=float(np.std(again)),
+        lambda_f_error=float(np.std(bootstrap)),
         largest_greedy=float(eigenvalues[-1]),
     )
 
 
 def worst_theta(sample: Floats, rng: np.random.Generator) -> Floats:
-    """The direction, of many tried, whose greedy arms show some direction least."""
+    """Search for the direction of theta whose greedy arms have the smallest least eigenvalue."""
     dim = sample.shape[2]
     best: Floats = np.zeros(dim)
     least = math.inf
@@ -252,16 +257,16 @@ def worst_theta(sample: Floats, rng: np.random.Generator) -> Floats:
 
 
 def greedy_eigenvalues(sample: Floats, theta: Floats) -> Floats:
-    """Eigenvalues of the mean of xx' for each round's best arm under theta, the least first."""
+    """Return the ascending eigenvalues of the mean of xx' over the best arms under theta."""
     chosen = sample[np.arange(len(sample)), np.argmax(sample @ theta, axis=1)]
     eigenvalues: Floats = np.linalg.eigvalsh(chosen.T @ chosen / len(chosen)).astype(np.float64)
     return eigenvalues
 
 
 def theory_constants(link: Link, theta_norm: float, diversity: Diversity, horizon: int) -> TheoryConstants | None:
-    """The constants of the analysis for rewards in [0, 1].
+    """Return the constants of the analysis for rewards in [0, 1].
 
-    None if lambda_f, sigma_0 or the slope of the link near theta* is 0, as far as floats can tell.
+    None if lambda_f, sigma_0 or the slope of the link near theta* is numerically 0.
     """
     try:
         (c1, _), (c3, _) = (slope_range(link, theta_norm + distance) for distance in (1.0, 3.0))
@@ -273,10 +278,10 @@ def theory_constants(link: Link, theta_norm: float, diversity: Diversity, horizo
     return TheoryConstants(noise=0.5, c1=c1, c3=c3, sigma_0=sigma_0, lambda_f=lambda_f, horizon=horizon)
 
 
-def _amount(regret: float | None) -> str:
-    """A regret for a sentence.
+def _format_regret(regret: float | None) -> str:
+    """Format a regret for a sentence.
 
-    >>> _amount(12345.6), _amount(1.23456e12), _amount(0.5)
+    >>> _format_regret(12345.6), _format_regret(1.23456e12), _format_regret(0.5)
     ('12,346', '1.23e+12', '0.5')
     """
     assert regret is not None

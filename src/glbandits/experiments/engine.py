@@ -1,4 +1,4 @@
-"""Running what is not yet in the store: on the cores of this machine, or on Ray."""
+"""Run the specs that are not in the store yet: on the cores of this machine, or on Ray."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -12,20 +12,20 @@ from glbandits.environments import Environment
 from glbandits.experiments.progress import Progress, no_progress
 from glbandits.experiments.result_store import FinishedRun, ResultStore
 from glbandits.experiments.run_spec import RunSpec
-from glbandits.parallel import check_engine, in_processes, run_parallel
+from glbandits.parallel import check_engine, run_in_processes, run_parallel
 from glbandits.policy import Policy
 from glbandits.simulation import play_together, prepare, recorded_rounds
 
 POINTS = 200
 """Rounds at which a run's regret is recorded."""
 TASK_SECONDS = 1.0
-"""Runs go to a worker in tasks of about this many seconds; a killed command loses the tasks that had not finished."""
+"""Target duration of a task, a group of runs for one worker. A killed command loses its unfinished tasks."""
 OVERHEAD = 0.001
-"""Seconds of a run that its policy does not spend."""
+"""CPU seconds of a run outside of its policy."""
 
 
 class RunKind(NamedTuple):
-    """Runs of one kind cost about the same."""
+    """What determines the cost of a run. Runs of one kind cost about the same."""
 
     policy: type[Policy]
     keeps_history: bool
@@ -34,7 +34,10 @@ class RunKind(NamedTuple):
 
 
 class Workload:
-    """Planned and finished runs, in CPU seconds: measured for kinds that have finished runs, guessed for others."""
+    """Planned and finished runs in CPU seconds.
+
+    The cost of a kind of run is the mean of its finished runs, or an initial guess if none has finished.
+    """
 
     def __init__(self, specs: Iterable[RunSpec]) -> None:
         self._planned = Counter(map(self.kind, {spec.key: spec for spec in specs}.values()))
@@ -43,28 +46,28 @@ class Workload:
 
     @staticmethod
     def kind(spec: RunSpec) -> RunKind:
-        """What the cost of a run depends on."""
+        """Return the kind of a run."""
         return RunKind(type(spec.policy), spec.policy.keeps_history, spec.problem.fingerprint, spec.horizon)
 
     def finish(self, spec: RunSpec, run: FinishedRun) -> None:
-        """Count a run that has finished."""
+        """Count a run as finished, and update the cost of its kind."""
         self._finished[self.kind(spec)] += 1
         self._measure(spec, run)
 
     def skip(self, spec: RunSpec, run: FinishedRun) -> None:
-        """Take a planned run off the plan, because the store has it; its seconds still help to estimate others."""
+        """Remove a planned run that the store already has, and update the cost of its kind."""
         self._planned[self.kind(spec)] -= 1
         self._measure(spec, run)
 
     def _measure(self, spec: RunSpec, run: FinishedRun) -> None:
-        seconds, many = self._measured.get(self.kind(spec), (0.0, 0))
-        self._measured[self.kind(spec)] = (seconds + run.seconds + OVERHEAD, many + 1)
+        seconds, count = self._measured.get(self.kind(spec), (0.0, 0))
+        self._measured[self.kind(spec)] = (seconds + run.seconds + OVERHEAD, count + 1)
 
     def seconds(self, kind: RunKind) -> float:
-        """Expected CPU seconds of a run."""
+        """Return the expected CPU seconds of a run of this kind."""
         if kind in self._measured:
-            seconds, many = self._measured[kind]
-            return seconds / many
+            seconds, count = self._measured[kind]
+            return seconds / count
         thousands = kind.horizon / 1000
         return OVERHEAD + (0.03 if kind.keeps_history else 0.001) * thousands
 
@@ -76,12 +79,12 @@ class Workload:
     @property
     def total(self) -> float:
         """CPU seconds of all planned runs."""
-        return sum(max(many, self._finished[kind]) * self.seconds(kind) for kind, many in self._planned.items())
+        return sum(max(count, self._finished[kind]) * self.seconds(kind) for kind, count in self._planned.items())
 
 
 @dataclass(frozen=True)
 class Task:
-    """Policies that play the same rounds, in one worker."""
+    """Runs on the same rounds, which one worker plays together."""
 
     specs: tuple[RunSpec, ...]
     seconds: float
@@ -97,10 +100,10 @@ def run_missing(
     progress: Progress = no_progress,
     workload: Workload | None = None,
 ) -> None:
-    """Run what the store does not have, and add each task's runs to the store when the task finishes.
+    """Run the specs that the store lacks. Finished tasks are added to the store at once.
 
-    `progress` receives the CPU seconds done and in all. A `workload` that plans more than these runs, because others
-    follow, makes that estimate one of all of them.
+    `progress` receives the CPU seconds done and in total. Pass a `workload` that also plans later runs to include them
+    in the total.
     """
     check_engine(engine, jobs)
     unique = {spec.key: spec for spec in specs}
@@ -113,9 +116,9 @@ def run_missing(
     if not missing:
         return
     compile_policies(missing, jobs=jobs)
-    cut = tasks(missing, workload)
-    for index, finished in run_parallel(play_task, cut, jobs=jobs, engine=engine):
-        task = cut[index]
+    tasks = make_tasks(missing, workload)
+    for index, finished in run_parallel(play_task, tasks, jobs=jobs, engine=engine):
+        task = tasks[index]
         runs = list(zip(task.specs, finished, strict=True))
         store.add(runs)
         for spec, result in runs:
@@ -123,8 +126,12 @@ def run_missing(
         progress(f"playing {task.specs[-1].policy.name}", workload.done, workload.total)
 
 
-def tasks(specs: Sequence[RunSpec], workload: Workload) -> list[Task]:
-    """Cut the work into tasks: first one of each kind of run, to measure it, then the longest first."""
+def make_tasks(specs: Sequence[RunSpec], workload: Workload) -> list[Task]:
+    """Group runs into tasks, in the order in which they start.
+
+    The first tasks contain one run of each kind, so that its cost is known early. The others start in order of
+    decreasing length.
+    """
 
     def rounds_of(spec: RunSpec) -> tuple[str, int, int]:
         return spec.problem.fingerprint, spec.horizon, spec.seed
@@ -132,17 +139,17 @@ def tasks(specs: Sequence[RunSpec], workload: Workload) -> list[Task]:
     def seconds(spec: RunSpec) -> float:
         return workload.seconds(workload.kind(spec))
 
-    cut: list[Task] = []
+    tasks: list[Task] = []
     for _, group in groupby(sorted(specs, key=rounds_of), key=rounds_of):
-        part, length = list[RunSpec](), 0.0
+        members, length = list[RunSpec](), 0.0
         for spec in sorted(group, key=seconds):
-            if part and length + seconds(spec) > TASK_SECONDS:
-                cut.append(Task(tuple(part), length))
-                part, length = [], 0.0
-            part.append(spec)
+            if members and length + seconds(spec) > TASK_SECONDS:
+                tasks.append(Task(tuple(members), length))
+                members, length = [], 0.0
+            members.append(spec)
             length += seconds(spec)
-        cut.append(Task(tuple(part), length))
-    longest_first = sorted(cut, key=lambda task: -task.seconds)
+        tasks.append(Task(tuple(members), length))
+    longest_first = sorted(tasks, key=lambda task: -task.seconds)
     seen, first, later = set[RunKind](), list[Task](), list[Task]()
     for task in longest_first:
         kinds = set(map(workload.kind, task.specs))
@@ -152,27 +159,29 @@ def tasks(specs: Sequence[RunSpec], workload: Workload) -> list[Task]:
 
 
 def play_task(task: Task) -> list[FinishedRun]:
-    """Play all runs of a task, in whatever process this is."""
+    """Play all runs of a task, in this process or in a worker."""
     first = task.specs[0]
     rounds = recorded_rounds(first.horizon, POINTS)
     policies = [spec.policy for spec in task.specs]
-    lucks = [spec.luck for spec in task.specs]
-    runs = play_together(policies, first.environment, first.horizon, first.seed, rounds, lucks=lucks, keep_choices=True)
+    noise_seeds = [spec.noise_seed for spec in task.specs]
+    runs = play_together(
+        policies, first.environment, first.horizon, first.seed, rounds, lucks=noise_seeds, keep_choices=True
+    )
     return [
-        FinishedRun(run.seconds, rounds, run.regret, np.bincount(run.choices))  # type: ignore[arg-type]  # they are kept
+        FinishedRun(run.seconds, rounds, run.regret, np.bincount(run.choices))  # type: ignore[arg-type]  # keep_choices=True
         for run in runs
     ]
 
 
 def compile_policies(specs: Iterable[RunSpec], *, jobs: int = -1, progress: Progress = no_progress) -> None:
-    """Compile what these runs need, several policies at once, to files that every worker then loads."""
+    """Compile the policies of these runs in parallel, into the cache that every worker loads."""
     kinds: dict[tuple[object, ...], tuple[Policy, Environment]] = {}
     for spec in specs:
         kind = (type(spec.policy), spec.policy.link, spec.environment.noise.name, spec.environment.dim)
         kinds.setdefault(kind, (spec.policy, spec.environment))
     done = 0.0
     progress("compiling", done, len(kinds))
-    for name in in_processes(_compile, list(kinds.values()), jobs):
+    for name in run_in_processes(_compile, list(kinds.values()), jobs):
         done += 1
         progress(f"compiled {name}", done, len(kinds))
 

@@ -1,4 +1,4 @@
-"""An experiment as data: a problem, a horizon, and policies with the settings that each may choose among."""
+"""An experiment as data: a problem, a horizon, and policies with grids of settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from glbandits.environments import Environment
 from glbandits.experiments.run_spec import ProblemKey, RunSpec
 from glbandits.policy import Grid, Policy, grid_points, settings_of
 
-THIN: Grid = {
+THIN_GRID: Grid = {
     "exploration": (0.1, 1.0),
     "exploration_a1": (0.01, 0.1, 1.0),
     "exploration_a2": (0.01,),
@@ -17,33 +17,33 @@ THIN: Grid = {
     "warm_up_factor": (1, 5),
     "block_factor": (1, 5, 10),
 }
-"""The thin grid of `--quick`: these values of a policy's grid, where it has any of them."""
+"""The thin grid of `--quick`: a policy keeps only these values of a setting, if its grid has any of them."""
 QUICK_FRESH = 20
-"""The most fresh seeds of `--quick`, which has no finals."""
+"""Maximum number of fresh seeds with `--quick`. It has no finals."""
 
 
 @dataclass(frozen=True)
 class PolicyEntry:
-    """A policy in an experiment: fixed settings, and a grid for the others."""
+    """A policy in an experiment: fixed settings, and a grid of values for others."""
 
     kind: type[Policy]
     fixed: Mapping[str, Any] = field(default_factory=dict)
     grid: Grid | None = None
-    """The policy's own grid if None."""
+    """None for the default grid of the policy."""
 
     @property
     def label(self) -> str:
-        """Its name in tables and figures."""
+        """The name of the policy in tables and figures."""
         return self.kind.name
 
     @property
-    def own_grid(self) -> Grid:
-        """The grid that it plays on."""
+    def tuning_grid(self) -> Grid:
+        """The grid, or the default grid of the policy if there is none."""
         return self.kind.grid if self.grid is None else self.grid
 
     def settings(self, *, quick: bool = False) -> list[Policy]:
-        """Every point of the grid, or of the thin grid."""
-        grid = dict(self.own_grid)
+        """Return a policy for every point of the grid, or of the thin grid if `quick`."""
+        grid = dict(self.tuning_grid)
         if quick:
             grid = {name: _thin(name, values) for name, values in grid.items()}
         build: Any = self.kind
@@ -51,13 +51,13 @@ class PolicyEntry:
 
 
 def _thin(name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The values of a setting that the thin grid has; all of them if it has none."""
-    return tuple(value for value in values if value in THIN.get(name, values)) or values
+    """Return the values that are also in the thin grid; all values if none is."""
+    return tuple(value for value in values if value in THIN_GRID.get(name, values)) or values
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A figure or a table, before it is run."""
+    """The definition of an experiment."""
 
     name: str
     title: str
@@ -65,22 +65,22 @@ class Experiment:
     horizon: int
     entries: Sequence[PolicyEntry]
     extras: Sequence[PolicyEntry] = ()
-    """Policies that the paper does not have. They play on fresh seeds only."""
+    """Policies that are not in the paper. They play on fresh seeds only."""
     repeats: Sequence[int] = tuple(range(1, 11))
-    """Seeds of the paper's protocol. The fresh protocol chooses finalists on them."""
+    """Seeds of the paper's protocol. The fresh protocol selects finalists on them."""
     finals: Sequence[int] = tuple(range(501, 521))
-    """Seeds on which the fresh protocol chooses among the finalists; if empty, the repeats decide."""
+    """Seeds on which the fresh protocol selects one of the finalists. If empty, the repeats decide."""
     fresh: Sequence[int] = tuple(range(1001, 1061))
-    """Seeds on which the fresh protocol reports."""
+    """Seeds of the runs that the fresh protocol reports."""
     measure: Literal["regret", "reward"] = "regret"
-    """What figures show: cumulative regret, or the running mean of expected reward."""
+    """The quantity of figures: cumulative regret, or the running mean of expected reward."""
     best_arms: int = 0
-    """If above 0, figures also show the pulls of this many best arms; arms must keep their index."""
+    """If positive, figures also show the pulls of this many best arms. Arms must then keep their index."""
     note: str = ""
-    """What a reader must know of the data."""
+    """Remarks on the data for readers of the report."""
 
-    def quickened(self) -> "Experiment":
-        """The same with fewer seeds."""
+    def with_fewer_seeds(self) -> "Experiment":
+        """Return the experiment as `--quick` runs it: fewer fresh seeds and no finals."""
         return replace(self, fresh=tuple(self.fresh)[:QUICK_FRESH], finals=())
 
     @cached_property
@@ -89,7 +89,10 @@ class Experiment:
         return ProblemKey.of(self.environment)
 
     def specs(self, policies: Sequence[Policy], seeds: Sequence[int], *, own_noise: bool = False) -> list[RunSpec]:
-        """A run for each policy and seed, with noise of its own or with the noise that all policies share."""
+        """Return a run for each policy and seed.
+
+        Policies share the noise of the problem unless `own_noise`, which gives every setting its own noise.
+        """
         shared = [
             RunSpec(policy, self.environment, self.horizon, seed, known_problem=self.problem)
             for policy in policies
@@ -98,8 +101,8 @@ class Experiment:
         return [spec.with_own_noise() for spec in shared] if own_noise else shared
 
 
-def in_words(policy: Policy, grid: Grid) -> str:
-    """The settings of a policy that its grid varies, as text."""
-    chosen = settings_of(policy)
-    words = {name: chosen[name] if isinstance(chosen[name], str) else f"{chosen[name]:g}" for name in grid}
-    return ", ".join(f"{name}={value}" for name, value in words.items()) or "nothing to tune"
+def describe_settings(policy: Policy, grid: Grid) -> str:
+    """Return the settings of a policy that its grid varies, as text."""
+    settings = settings_of(policy)
+    values = {name: settings[name] if isinstance(settings[name], str) else f"{settings[name]:g}" for name in grid}
+    return ", ".join(f"{name}={value}" for name, value in values.items()) or "nothing to tune"

@@ -1,29 +1,29 @@
-"""Progress of long work, and an estimate of the time that remains."""
+"""Progress reports of long commands, with an estimate of the remaining time."""
 
 import time
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 Progress: TypeAlias = Callable[[str, float, float], None]
-"""Called with a label, the work done and the work in all."""
+"""Called with a label, the work done and the total work."""
 
-ENOUGH = 0.02
-"""The share of a part after which its own speed predicts its end better than the guess it began with."""
+MEASURED_SHARE = 0.02
+"""The share of a part that must be done before its measured speed replaces the initial guess."""
 
 
-def no_progress(_what: str, _done: float, _total: float) -> None:
-    """Report nothing."""
+def no_progress(_label: str, _done: float, _total: float) -> None:
+    """Ignore the report."""
 
 
 class OverallProgress:
-    """One report for several parts of work that follow each other.
+    """Combines the progress of consecutive parts into one report.
 
-    Each part counts in a unit of its own. The report is in seconds: those that have passed, and those expected in all.
+    Each part has its own unit of work. The combined report is in seconds: elapsed, and expected in total.
 
     Args:
-        report: receives a label, the seconds so far and the seconds expected in all.
-        expected: the parts in their order, with a first guess of the seconds that each takes.
-        clock: seconds that pass.
+        report: receives a label, the elapsed seconds and the expected total seconds.
+        expected: an initial guess of the seconds of each part, in order.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -35,21 +35,21 @@ class OverallProgress:
         self._first: dict[str, tuple[float, float]] = {}
 
     def part(self, name: str) -> Progress:
-        """The progress function of one part."""
+        """Return the progress function of one part."""
 
-        def update(what: str, done: float, total: float) -> None:
+        def update(label: str, done: float, total: float) -> None:
             share, now = (done / total if total > 0 else 1.0), self._clock()
             first_share, first_time = self._first.setdefault(name, (share, now))
-            if share - first_share > ENOUGH:
+            if share - first_share > MEASURED_SHARE:
                 self._remaining[name] = (now - first_time) * (1 - share) / (share - first_share)
             else:
                 self._remaining[name] = self._guess[name] * (1 - share)
-            passed = now - self._start
-            self._report(what, passed, passed + sum(self._remaining.values()))
+            elapsed = now - self._start
+            self._report(label, elapsed, elapsed + sum(self._remaining.values()))
 
         return update
 
     def expect(self, name: str, seconds: float) -> None:
-        """Replace the first guess of a part that has not begun."""
+        """Replace the initial guess of a part that has not started."""
         if name not in self._first:
             self._guess[name] = self._remaining[name] = seconds

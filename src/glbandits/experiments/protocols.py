@@ -1,4 +1,8 @@
-"""Two ways to compare: the paper's, where each run picks its own best setting, and one on fresh seeds."""
+"""Run experiments under two protocols.
+
+The paper's protocol picks the best setting of each repeat afterwards, and averages the picked runs. The fresh protocol
+selects one setting of each policy on the repeats and the finals, and reports its runs on fresh seeds.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,39 +11,39 @@ import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.experiments.engine import POINTS, Workload, compile_policies, run_missing
-from glbandits.experiments.experiment import Experiment, PolicyEntry, in_words
+from glbandits.experiments.experiment import Experiment, PolicyEntry, describe_settings
 from glbandits.experiments.outcomes import FRESH, PAPER, ExperimentResult, Outcome, ProtocolResult
 from glbandits.experiments.progress import OverallProgress, Progress, no_progress
 from glbandits.experiments.result_store import FinishedRun, ResultStore
 from glbandits.experiments.run_spec import RunSpec
-from glbandits.parallel import workers
+from glbandits.parallel import worker_count
 from glbandits.policy import Policy
 from glbandits.records import Floats
 from glbandits.simulation import recorded_rounds
 
-WORDS = {
+PROTOCOL_DESCRIPTIONS = {
     PAPER: (
-        "In every repeat each policy's best setting is picked afterwards, by that repeat's own final regret, and the "
-        "picked runs are averaged. Every run has noise of its own, as in the published code. A larger grid has more "
-        "attempts, so it gains the most: this favours large grids, and does not say how a policy will do."
+        "In every repeat each policy's best setting is picked afterwards, by the final regret of that repeat, and the "
+        "picked runs are averaged. Every run has its own noise, as in the published code. This favours large grids, "
+        "which have more attempts, and does not predict how a policy will perform."
     ),
     FRESH: (
-        "One setting for each policy is played on seeds that nothing was chosen on. It is chosen in two steps, both by "
+        "One setting of each policy plays on seeds that were not used to choose it. It is chosen in two steps, both by "
         "mean final regret: the best tenth of the settings (at least five) over the runs of the paper's protocol, and "
         "of these the best over further seeds. Bands are 95 % confidence intervals of the mean. All policies play the "
-        "same problems with the same noise, so differences are taken seed by seed."
+        "same problems with the same noise, so differences are paired by seed."
     ),
 }
 PROTOCOLS = (PAPER, FRESH)
-FINALISTS, FINALISTS_SHARE = 5, 10
-"""So many settings of each policy, or one in ten of a larger grid, are compared on the seeds of the finals."""
+MIN_FINALISTS, SETTINGS_PER_FINALIST = 5, 10
+"""At least 5 settings of each policy, or one in ten of a larger grid, are compared on the seeds of the finals."""
 COMPILE_SECONDS = 12.0
-"""A first guess for one policy; with a warm cache it takes a second."""
+"""Initial guess for one policy. With a warm cache it takes a second."""
 
 
 @dataclass(frozen=True)
 class ExperimentRunner:
-    """A result store, and how to fill it."""
+    """Runs experiments and keeps their runs in a result store."""
 
     store: ResultStore
     jobs: int = -1
@@ -49,33 +53,33 @@ class ExperimentRunner:
     def run(
         self, experiments: Sequence[Experiment], protocols: Sequence[str] = PROTOCOLS, *, quick: bool = False
     ) -> list[ExperimentResult]:
-        """Play what the store lacks, and evaluate the experiments under the protocols."""
+        """Play the runs that the store lacks, and return the results under the protocols."""
         parts = OverallProgress(self.progress, dict.fromkeys(("compile", "play"), 0.0))
         return self.run_parts(experiments, protocols, parts, quick=quick)
 
     def run_parts(
         self, experiments: Sequence[Experiment], protocols: Sequence[str], parts: OverallProgress, *, quick: bool
     ) -> list[ExperimentResult]:
-        """The same as the parts "compile" and "play" of a longer work."""
+        """Run as `run` does, as the parts "compile" and "play" of a longer command."""
         for experiment in experiments:
             _check_seeds(experiment)
-        experiments = [experiment.quickened() for experiment in experiments] if quick else experiments
-        tuned = [_Tuning(experiment, protocols, quick, self.store) for experiment in experiments]
-        grid_runs = [spec for tuning in tuned for spec in tuning.grid_specs()]
-        later = [spec for tuning in tuned for spec in tuning.stand_ins()] if FRESH in protocols else []
+        experiments = [experiment.with_fewer_seeds() for experiment in experiments] if quick else experiments
+        tunings = [_Tuning(experiment, protocols, quick, self.store) for experiment in experiments]
+        grid_runs = [spec for tuning in tunings for spec in tuning.grid_specs()]
+        later = [spec for tuning in tunings for spec in tuning.placeholder_specs()] if FRESH in protocols else []
         workload = Workload(grid_runs + later)
         missing = self.store.missing(grid_runs)
         kinds = len({type(spec.policy) for spec in missing})
-        parts.expect("compile", COMPILE_SECONDS * kinds / min(max(kinds, 1), workers(self.jobs)))
-        parts.expect("play", workload.total / workers(self.jobs))
+        parts.expect("compile", COMPILE_SECONDS * kinds / min(max(kinds, 1), worker_count(self.jobs)))
+        parts.expect("play", workload.total / worker_count(self.jobs))
         compile_policies(missing, jobs=self.jobs, progress=parts.part("compile"))
         self._play(grid_runs, workload, parts)
         if FRESH in protocols:
-            self._play([spec for tuning in tuned for spec in tuning.final_specs()], workload, parts)
-            self._play([spec for tuning in tuned for spec in tuning.fresh_specs()], workload, parts)
+            self._play([spec for tuning in tunings for spec in tuning.final_specs()], workload, parts)
+            self._play([spec for tuning in tunings for spec in tuning.fresh_specs()], workload, parts)
         return [
             ExperimentResult(tuning.experiment, tuple(_EVALUATE[name](tuning) for name in protocols), quick)
-            for tuning in tuned
+            for tuning in tunings
         ]
 
     def _play(self, specs: Sequence[RunSpec], workload: Workload, parts: OverallProgress) -> None:
@@ -86,27 +90,27 @@ class ExperimentRunner:
 
 @dataclass(frozen=True)
 class _Grid:
-    """A policy entry and all its settings."""
+    """A policy entry with a policy for each point of its grid."""
 
     entry: PolicyEntry
     policies: list[Policy]
     is_extra: bool
 
     @property
-    def finalists(self) -> int:
-        """How many settings are compared on the seeds of the finals."""
-        return max(FINALISTS, len(self.policies) // FINALISTS_SHARE)
+    def finalist_count(self) -> int:
+        """The number of settings that are compared on the seeds of the finals."""
+        return max(MIN_FINALISTS, len(self.policies) // SETTINGS_PER_FINALIST)
 
     @property
     def is_tuned(self) -> bool:
-        """Whether its settings are compared. An extra policy with one setting has nothing to tune."""
+        """Whether its settings are compared. An extra policy with a single setting is not tuned."""
         return not self.is_extra or len(self.policies) > 1
 
 
 class _Tuning:
-    """The choice of settings for one experiment: all on the repeats, then the best few on the seeds of the finals.
+    """Selects settings: all of them on the repeats, then the best few on the finals.
 
-    Ten repeats do not suffice to choose among hundreds of settings: the best of them owes its place to noise.
+    Ten repeats are too few to choose among hundreds of settings: the best of them is best partly by noise.
     """
 
     def __init__(self, experiment: Experiment, protocols: Sequence[str], quick: bool, store: ResultStore) -> None:
@@ -117,30 +121,33 @@ class _Tuning:
             self.grids += [_Grid(entry, entry.settings(quick=quick), True) for entry in experiment.extras]
 
     def grid_specs(self) -> list[RunSpec]:
-        """The runs of every setting."""
+        """Return the runs of every setting on the repeats."""
         policies = [policy for grid in self.grids if grid.is_tuned for policy in grid.policies]
         return self.experiment.specs(policies, self.experiment.repeats, own_noise=True)
 
-    def stand_ins(self) -> list[RunSpec]:
-        """Runs that cost about as much as those of the finals and the fresh seeds, which are not known yet."""
+    def placeholder_specs(self) -> list[RunSpec]:
+        """Return runs that cost about as much as the runs of the finals and the fresh seeds.
+
+        Those are not known yet, because they depend on the results of the grid.
+        """
         specs = []
         for grid in self.grids:
             specs += self.experiment.specs(grid.policies[:1], self.experiment.fresh)
             if len(grid.policies) > 1:
-                specs += self.experiment.specs(grid.policies[: grid.finalists], self.experiment.finals)
+                specs += self.experiment.specs(grid.policies[: grid.finalist_count], self.experiment.finals)
         return specs
 
     def final_specs(self) -> list[RunSpec]:
-        """The runs of the finalists."""
+        """Return the runs of the finalists."""
         finalists = [policy for grid in self.grids for policy in self.finalists(grid)]
         return self.experiment.specs(finalists, self.experiment.finals)
 
     def fresh_specs(self) -> list[RunSpec]:
-        """The runs that report."""
+        """Return the runs of the chosen settings on the fresh seeds."""
         return self.experiment.specs([self.chosen(grid) for grid in self.grids], self.experiment.fresh)
 
     def table(self, grid: _Grid) -> list[list[FinishedRun]]:
-        """For each setting the runs of the repeats; empty for a policy that is not tuned."""
+        """Return the runs of the repeats for each setting; empty for a policy that is not tuned."""
         label = grid.entry.label
         if label not in self._tables:
             policies = grid.policies if grid.is_tuned else []
@@ -149,24 +156,27 @@ class _Tuning:
         return self._tables[label]
 
     def finalists(self, grid: _Grid) -> list[Policy]:
-        """The settings of least mean regret over the repeats, each once; none if there is one setting only."""
+        """Return the distinct settings of least mean regret over the repeats.
+
+        Empty if there is only one setting.
+        """
         if len(grid.policies) == 1:
             return []
         means = [_mean_regret(runs) for runs in self.table(grid)]
         ordered = [grid.policies[index] for index in np.argsort(means, kind="stable")]
         (seed, *_) = self.experiment.repeats
         distinct = {self.experiment.specs([policy], [seed])[0].key: policy for policy in reversed(ordered)}
-        return list(reversed(distinct.values()))[: grid.finalists]
+        return list(reversed(distinct.values()))[: grid.finalist_count]
 
     def chosen(self, grid: _Grid) -> Policy:
-        """The finalist of least mean regret over the seeds of the finals."""
+        """Return the finalist of least mean regret over the seeds of the finals."""
         finalists = self.finalists(grid)
         if not finalists or not self.experiment.finals:
             return (finalists or grid.policies)[0]
         return min(finalists, key=lambda policy: _mean_regret(self.runs(policy, self.experiment.finals)))
 
     def runs(self, policy: Policy, seeds: Sequence[int], *, own_noise: bool = False) -> list[FinishedRun]:
-        """The runs of a policy, by seed."""
+        """Return the runs of a policy, one for each seed."""
         return [self.store[spec] for spec in self.experiment.specs([policy], seeds, own_noise=own_noise)]
 
 
@@ -175,7 +185,7 @@ def _mean_regret(runs: Sequence[FinishedRun]) -> float:
 
 
 def _paper(tuning: _Tuning) -> ProtocolResult:
-    """The mean, over repeats, of each repeat's best run."""
+    """Evaluate the paper's protocol: the best run of each repeat."""
     outcomes, repeats = [], tuning.experiment.repeats
     for grid in tuning.grids:
         if grid.is_extra:
@@ -183,20 +193,21 @@ def _paper(tuning: _Tuning) -> ProtocolResult:
         table = tuning.table(grid)
         winners = np.array([[run.regret[-1] for run in runs] for runs in table]).argmin(axis=0)
         runs = [table[winner][repeat] for repeat, winner in enumerate(winners)]
-        won = len(set(winners.tolist()))
-        words = "the same in every repeat" if won == 1 else f"{won} different ones, each the best of some repeat"
-        outcomes.append(_outcome(grid, repeats, runs, words, table))
+        distinct = len(set(winners.tolist()))
+        chosen = f"{distinct} different ones, each the best of some repeat"
+        chosen = "the same in every repeat" if distinct == 1 else chosen
+        outcomes.append(_outcome(grid, repeats, runs, chosen, table))
     return ProtocolResult(PAPER, tuple(outcomes), _best_reward(tuning.experiment, repeats))
 
 
 def _fresh(tuning: _Tuning) -> ProtocolResult:
-    """One setting each, chosen on other seeds."""
+    """Evaluate the fresh protocol: one setting of each policy, chosen on other seeds."""
     experiment, outcomes = tuning.experiment, []
     for grid in tuning.grids:
         policy = tuning.chosen(grid)
         runs = tuning.runs(policy, experiment.fresh)
-        words = in_words(policy, grid.entry.own_grid)
-        outcomes.append(_outcome(grid, experiment.fresh, runs, words, tuning.table(grid) or [runs]))
+        chosen = describe_settings(policy, grid.entry.tuning_grid)
+        outcomes.append(_outcome(grid, experiment.fresh, runs, chosen, tuning.table(grid) or [runs]))
     return ProtocolResult(FRESH, tuple(outcomes), _best_reward(experiment, experiment.fresh))
 
 
@@ -206,21 +217,21 @@ _EVALUATE = {PAPER: _paper, FRESH: _fresh}
 def _check_seeds(experiment: Experiment) -> None:
     overlap = (set(experiment.repeats) | set(experiment.finals)) & set(experiment.fresh)
     if overlap:
-        raise InvalidInput(f"seeds that report must not be among those that tune; both have {sorted(overlap)}")
+        raise InvalidInput(f"fresh seeds must differ from repeats and finals; both have {sorted(overlap)}")
 
 
 def _outcome(
     grid: _Grid,
     seeds: Sequence[int],
     runs: Sequence[FinishedRun],
-    words: str,
+    chosen: str,
     table: Sequence[Sequence[FinishedRun]],
 ) -> Outcome:
     arms = max(len(run.pulls) for run in runs)
     return Outcome(
         label=grid.entry.label,
         tried=len(grid.policies),
-        chosen=words,
+        chosen=chosen,
         seeds=tuple(seeds),
         rounds=runs[0].rounds,
         regret=np.array([run.regret for run in runs]),
@@ -232,7 +243,12 @@ def _outcome(
 
 
 def _best_reward(experiment: Experiment, seeds: Sequence[int]) -> Floats:
-    """Needed only where reward is drawn; making the rounds again costs less than storing them."""
+    """Return the mean cumulative value of the best arms.
+
+    Return zeros if the measure is regret, which does not need it.
+
+    Generating the rounds again costs less than storing them.
+    """
     rounds = recorded_rounds(experiment.horizon, POINTS)
     total = np.zeros(len(rounds))
     if experiment.measure == "reward":

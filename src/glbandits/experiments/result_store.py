@@ -1,7 +1,7 @@
-"""The store of results: a folder of Parquet files that is only ever added to.
+"""The result store: an append-only folder of Parquet files.
 
-Each file holds some finished runs, a row each, and appears whole or not at all. So a command that was killed finds what
-it had finished, several may write at once, and the files open in pandas, polars or anything that reads Parquet:
+Each file has one row for each of some finished runs, and is written atomically. Therefore a command that was killed
+continues where it stopped, and several processes may write at once. Any Parquet reader can open the files:
 
     polars.read_parquet("out/store/*.parquet")
 """
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from glbandits.atomic_files import atomic_path
 from glbandits.errors import GlbanditsError, InvalidInput
 from glbandits.experiments.run_spec import RunSpec
 from glbandits.records import Floats, Ints
@@ -27,7 +28,7 @@ SCHEMA: dict[str, Any] = {
     "environment": pl.String,
     "horizon": pl.Int64,
     "seed": pl.Int64,
-    "luck": pl.Int64,
+    "luck": pl.Int64,  # RunSpec.noise_seed
     "version": pl.String,
     "code": pl.String,
     "seconds": pl.Float64,
@@ -40,20 +41,20 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A run that is done."""
+    """The result of a run."""
 
     seconds: float
-    """CPU seconds that the policy itself took."""
+    """CPU seconds of the policy."""
     rounds: Ints
     """The rounds at which regret was recorded, (points,)."""
     regret: Floats
     """Cumulative regret there."""
     pulls: Ints
-    """How often each arm was pulled, by its index in the round."""
+    """Number of pulls of each arm, by its index in the round."""
 
 
 class ResultStore:
-    """The runs in a folder.
+    """The runs in a folder, which may not exist yet.
 
     >>> import tempfile, pathlib
     >>> store = ResultStore(pathlib.Path(tempfile.mkdtemp()) / "store")
@@ -64,7 +65,7 @@ class ResultStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._finished: dict[str, FinishedRun] = {}
-        self._read: set[Path] = set()
+        self._read_paths: set[Path] = set()
 
     def __len__(self) -> int:
         self.refresh()
@@ -77,42 +78,39 @@ class ResultStore:
         return self._finished[spec.key]
 
     def refresh(self) -> None:
-        """Read the files that are new since the last time."""
+        """Read the files that were added since the last call."""
         for path in sorted(self.folder.glob("*.parquet")):
-            if path not in self._read:
-                self._take(path)
-                self._read.add(path)
+            if path not in self._read_paths:
+                self._read_file(path)
+                self._read_paths.add(path)
 
     def add(self, runs: Sequence[tuple[RunSpec, FinishedRun]]) -> None:
-        """Keep these runs, in one new file: all of them or none."""
+        """Write these runs to one new file, atomically."""
         if not runs:
             return
         rows = [_row(spec, finished) for spec, finished in runs]
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / f"{uuid.uuid4().hex}.parquet"
-        half_written = path.with_suffix(".part")
-        pl.DataFrame(rows, schema=SCHEMA, orient="row").write_parquet(half_written)
-        half_written.replace(path)
-        self._read.add(path)
+        with atomic_path(path) as temporary:
+            pl.DataFrame(rows, schema=SCHEMA, orient="row").write_parquet(temporary)
+        self._read_paths.add(path)
         for spec, finished in runs:
             self._finished[spec.key] = finished
 
     def missing(self, specs: Iterable[RunSpec]) -> list[RunSpec]:
-        """Those that were not run yet, each once."""
+        """Return the specs that have no result yet, without duplicates."""
         self.refresh()
         unique = {spec.key: spec for spec in specs}
         return [spec for key, spec in unique.items() if key not in self._finished]
 
-    def _take(self, path: Path) -> None:
+    def _read_file(self, path: Path) -> None:
         try:
             table = pl.read_parquet(path)
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise InvalidInput(
-                f"{path} is not a readable result file; remove it to run again what it held: {error}"
-            ) from None
+            raise InvalidInput(f"{path} is not a readable result file: {error}. Remove it to repeat its runs") from None
         if table.schema != pl.Schema(SCHEMA):
             raise InvalidInput(
-                f"{path} does not have the columns of a result file; remove it, or choose another folder"
+                f"{path} does not have the columns of a result file. Remove it, or choose another folder"
             )
         for row in table.iter_rows(named=True):
             self._finished[row["key"]] = FinishedRun(
@@ -125,7 +123,9 @@ class ResultStore:
 
 def _row(spec: RunSpec, finished: FinishedRun) -> list[object]:
     if finished.rounds[-1] != spec.horizon:
-        raise GlbanditsError(f"a run of {spec.horizon} rounds must be recorded to its end; got {finished.rounds[-1]}")
+        raise GlbanditsError(
+            f"a run of {spec.horizon} rounds must be recorded to its last round; got round {finished.rounds[-1]}"
+        )
     return [
         spec.key,
         spec.policy.name,
@@ -133,7 +133,7 @@ def _row(spec: RunSpec, finished: FinishedRun) -> list[object]:
         spec.problem.fingerprint,
         spec.horizon,
         spec.seed,
-        spec.luck,
+        spec.noise_seed,
         __version__,
         spec.code,
         finished.seconds,

@@ -1,4 +1,7 @@
-"""The key of a run: a hash of all that made it, so that no run is computed twice and none is mistaken for another."""
+"""The specification of a run, and its key: a hash of all that determines its result.
+
+The result store finds runs by this key, so that no run is repeated and none is confused with another.
+"""
 
 import ast
 import json
@@ -20,14 +23,14 @@ from glbandits.version import __version__
 
 
 class ProblemKey(NamedTuple):
-    """What tells a problem from all others."""
+    """The identity of a problem: its fingerprint and the digest of its noise."""
 
     fingerprint: str
     noise: str
 
     @classmethod
     def of(cls, environment: Environment) -> "ProblemKey":
-        """Compute the key; for data files this reads them."""
+        """Compute the key. This reads the data files of the environment, if it has any."""
         return cls(fingerprint(environment), noise_digest(environment.noise))
 
 
@@ -39,10 +42,10 @@ class RunSpec:
     environment: Environment
     horizon: int
     seed: int
-    luck: int = 0
-    """0 for the noise of the problem, the same for all policies; another number for noise of the run's own."""
+    noise_seed: int = 0
+    """0 for the noise of the problem, which all policies share; any other number for noise of this run only."""
     known_problem: ProblemKey | None = None
-    """The key of the problem, for who makes many specs of one problem; None computes it."""
+    """The key of the problem, if the caller has it already; None computes it."""
 
     @cached_property
     def problem(self) -> ProblemKey:
@@ -51,16 +54,16 @@ class RunSpec:
 
     @cached_property
     def key(self) -> str:
-        """Equal for two runs exactly if they play alike.
+        """Hash of the run. Runs with equal keys have equal results.
 
-        Settings count as compiled code sees them: two policies whose numbers and first states are equal make the same
-        choices, whatever words their users wrote.
+        The hash covers the packed settings and the initial state, as compiled code receives them. So two spellings of
+        the same settings have the same key.
         """
         digest = sha256()
         for text in (
             settings_digest(self.policy, self.environment.dim),
             *self.problem,
-            f"{self.horizon},{self.seed},{self.luck}",
+            f"{self.horizon},{self.seed},{self.noise_seed}",
             __version__,
             self.code,
         ):
@@ -69,22 +72,22 @@ class RunSpec:
 
     @property
     def code(self) -> str:
-        """A hash of the code that plays this run."""
+        """Hash of the code that plays this run."""
         return source_digest(type(self.policy).__module__, type(self.environment).__module__, simulate.__module__)
 
     def with_own_noise(self) -> "RunSpec":
-        """The same with noise of its own: other settings have other noise, the same settings always the same."""
-        luck = 1 + int(settings_digest(self.policy, self.environment.dim)[:7], 16)
-        return replace(self, luck=luck)
+        """Return the run with its own noise, which is determined by the policy's settings."""
+        noise_seed = 1 + int(settings_digest(self.policy, self.environment.dim)[:7], 16)
+        return replace(self, noise_seed=noise_seed)
 
     def settings(self) -> str:
-        """The policy's settings as JSON."""
+        """Return the policy's settings as JSON."""
         return json.dumps(settings_of(self.policy))
 
 
 @lru_cache(maxsize=100_000)
 def settings_digest(policy: Policy, dim: int) -> str:
-    """A hash of a policy as compiled code sees it."""
+    """Return a hash of a policy's packed settings and initial state."""
     digest = sha256(f"{policy.name}\n{type(policy).__qualname__}\n{find_link(policy.link).name}\n".encode())
     for array in (policy.packed_settings(dim), policy.init(dim)):
         digest.update(array.tobytes() + b"\n")
@@ -92,37 +95,37 @@ def settings_digest(policy: Policy, dim: int) -> str:
 
 
 def fingerprint(environment: Environment) -> str:
-    """What tells this problem from all others: what its own method of this name says, or else how it prints."""
-    own = getattr(environment, "fingerprint", None)
-    text = str(own()) if callable(own) else repr(environment)
+    """Return the identity of a problem: `environment.fingerprint()`, or else its repr."""
+    method = getattr(environment, "fingerprint", None)
+    text = str(method()) if callable(method) else repr(environment)
     if " at 0x" in text:
         raise InvalidInput(
-            f"an environment must print as what it is, or have a fingerprint() that says so; got {text}. "
+            f"an environment needs a repr that identifies it, or a method fingerprint(); got {text}. "
             "Make it a dataclass, or add that method"
         )
     return text
 
 
 def noise_digest(noise: Noise) -> str:
-    """What tells this noise from all others, its parameters included: they are constants of its functions."""
+    """Return a hash of the noise functions, including the parameters that they close over."""
     return " ".join(digest_of_code(cast(FunctionType, part)).value for part in (noise.draw, noise.reward))
 
 
 @cache
 def source_digest(*roots: str) -> str:
-    """A hash of the source of these modules and of all that they import from their own packages.
+    """Return a hash of the source of modules and of what they import from their packages.
 
-    Results of other code are not taken for this code's. The modules are found by reading import statements, so nobody
-    keeps a list of them.
+    A change of any of them changes the hash, so that old results are not reused. The imported modules are found by
+    parsing import statements.
     """
-    packages, waiting, sources = {root.split(".")[0] for root in roots}, list(roots), dict[str, bytes]()
-    while waiting:
-        name = waiting.pop()
+    packages, pending, sources = {root.split(".")[0] for root in roots}, list(roots), dict[str, bytes]()
+    while pending:
+        name = pending.pop()
         if name not in sources and name.split(".")[0] in packages:
             source, imported = _source_and_imports(name)
             if source is not None:
                 sources[name] = source
-                waiting += imported
+                pending += imported
     digest = sha256()
     for name in sorted(sources):
         digest.update(name.encode() + b"\0" + sources[name])
@@ -131,7 +134,10 @@ def source_digest(*roots: str) -> str:
 
 @cache
 def _source_and_imports(name: str) -> tuple[bytes | None, tuple[str, ...]]:
-    """The source of a loaded module, and every name that it imports; None for what is no module with a file."""
+    """Return the source of a loaded module and the names that it imports.
+
+    Return None if it has no file.
+    """
     origin = getattr(sys.modules.get(name), "__file__", None)
     if origin is None:
         return None, ()

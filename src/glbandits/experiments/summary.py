@@ -1,4 +1,4 @@
-"""The numbers of an experiment that pages and claims use: plain data, which a JSON file keeps."""
+"""The numbers of an experiment that reports and claims use, as plain data for a JSON file."""
 
 import math
 from collections.abc import Mapping
@@ -6,48 +6,51 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glbandits.experiments.best_pulls import best_pulls
 from glbandits.experiments.outcomes import (
     FRESH,
     PAPER,
     ExperimentResult,
     Outcome,
     ProtocolResult,
+    best_pulls,
     expected_best,
     half_width,
 )
 from glbandits.records import Floats
 
 REFERENCE = "sgd-ts"
-"""Differences are to this policy, where an experiment has it."""
+"""The policy to which differences are computed, if the experiment has it."""
 EQUAL_GRID = 5
-"""Settings of the smallest grid of the paper. Every policy's grid is also judged as if it had so many."""
+"""Size of the paper's smallest grid. `equal_grid_regret` reduces every grid to this size."""
 
 
 @dataclass(frozen=True)
 class PolicySummary:
-    """One policy under one protocol. Half widths are those of 95 % intervals; None with a single seed."""
+    """One policy under one protocol.
+
+    Half-widths are of 95 % intervals, and None for a single seed.
+    """
 
     label: str
     is_extra: bool
-    """Whether the paper does not have this policy."""
+    """Whether the policy is not in the paper."""
     tried: int
-    """Settings in its grid."""
+    """Number of settings in its grid."""
     chosen: str
     regret: float
     half_width: float | None
     behind: float
-    """Mean difference to the policy of least regret, seed by seed."""
+    """Mean paired difference to the policy of least regret."""
     behind_half_width: float | None
     difference: float | None
-    """Mean difference to SGD-TS, seed by seed: negative if this policy is better."""
+    """Mean paired difference to SGD-TS: negative if this policy is better."""
     difference_half_width: float | None
     reward: float | None
-    """Mean expected reward of a round, in experiments that show it."""
+    """Mean expected reward per round, in experiments whose measure is "reward"."""
     best_arm_pulls: float | None
-    """Median pulls of the best arm, where arms keep their index."""
+    """Median pulls of the best arm, if arms keep their index."""
     equal_grid_regret: float
-    """Paper's protocol with five settings drawn at random from the grid."""
+    """Expected regret of the paper's protocol with five settings drawn from the grid."""
     seconds: float
     """Mean CPU seconds of a run."""
 
@@ -68,16 +71,16 @@ class ProtocolSummary:
 
     @property
     def compared(self) -> list[PolicySummary]:
-        """Policies of the paper, the one of least regret first."""
+        """Policies of the paper, sorted by regret."""
         return sorted((p for p in self.policies if not p.is_extra), key=lambda policy: policy.regret)
 
     @property
     def ordered(self) -> list[PolicySummary]:
-        """All policies, the one of least regret first."""
+        """All policies, sorted by regret."""
         return sorted(self.policies, key=lambda policy: policy.regret)
 
     def rank(self, label: str) -> int:
-        """The rank of a policy among those of the paper, from 1."""
+        """Return the rank of a policy among those of the paper, from 1."""
         return 1 + [policy.label for policy in self.compared].index(label)
 
 
@@ -92,14 +95,14 @@ class ExperimentSummary:
     """"regret" or "reward": what figures show."""
     simulated_data: bool
     best_mean: float | None
-    """The largest mean reward of an arm, where arms keep it."""
+    """The largest mean reward of an arm, if arms do not change."""
     worst_mean: float | None
     paper: ProtocolSummary | None
     fresh: ProtocolSummary | None
 
 
 def summarise(result: ExperimentResult) -> ExperimentSummary:
-    """The numbers of an experiment's result."""
+    """Reduce an experiment's result to its summary."""
     means = getattr(result.experiment.environment, "means", None)
     values = means() if callable(means) else None
     return ExperimentSummary(
@@ -129,10 +132,10 @@ def _policy(
     result: ExperimentResult, protocol: ProtocolResult, outcome: Outcome, pulls: Mapping[str, float]
 ) -> PolicySummary:
     reference = next((other for other in protocol.outcomes if other.label == REFERENCE), None)
-    behind, behind_width = _mean_and_width(outcome.final - protocol.best.final)
+    behind, behind_half_width = _mean_and_half_width(outcome.final - protocol.best.final)
     horizon, shows_reward = result.experiment.horizon, result.experiment.measure == "reward"
-    difference, difference_width = (
-        (None, None) if reference is None else _mean_and_width(outcome.final - reference.final)
+    difference, difference_half_width = (
+        (None, None) if reference is None else _mean_and_half_width(outcome.final - reference.final)
     )
     return PolicySummary(
         label=outcome.label,
@@ -142,9 +145,9 @@ def _policy(
         regret=float(outcome.final.mean()),
         half_width=_finite(float(outcome.half_width[-1])),
         behind=behind,
-        behind_half_width=behind_width,
+        behind_half_width=behind_half_width,
         difference=difference,
-        difference_half_width=difference_width,
+        difference_half_width=difference_half_width,
         reward=float((protocol.best_reward[-1] - outcome.mean[-1]) / horizon) if shows_reward else None,
         best_arm_pulls=pulls.get(outcome.label),
         equal_grid_regret=expected_best(outcome.grid_regret, EQUAL_GRID),
@@ -152,7 +155,7 @@ def _policy(
     )
 
 
-def _mean_and_width(values: Floats) -> tuple[float, float | None]:
+def _mean_and_half_width(values: Floats) -> tuple[float, float | None]:
     return float(values.mean()), _finite(float(half_width(values[:, np.newaxis])[0]))
 
 

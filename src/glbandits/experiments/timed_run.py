@@ -1,4 +1,4 @@
-"""A single run that reports its CPU time and the final state of the policy."""
+"""A single run that measures CPU time and returns the final state of the policy."""
 
 import time
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from glbandits.simulation.loop import play_entry
 
 
 class TimedRun(NamedTuple):
-    """The cost and the outcome of one run."""
+    """The cost and the final state of one run."""
 
     seconds: float
     """CPU seconds of choosing and learning. Compilation and the generation of rounds are not included."""

@@ -27,7 +27,7 @@ from glbandits.serving.storage.event_store import EventStore
 
 if TYPE_CHECKING:
     from glbandits.evaluation import Evaluation
-    from glbandits.experiments.log_study import Candidate, LogStudy
+    from glbandits.experiments.policy_comparison import Candidate, PolicyComparison
 
 ONLINE, FIRST, RANDOM = "Online", "Baseline1", "BaselineRand"
 """What Personalizer calls the policy that decided, the first action, and any action."""
@@ -46,17 +46,19 @@ def evaluate_log(
     studied = _studied(store, loop, (start, end), policies)
     sources: dict[str, tuple[PolicySource, str]] = {FIRST: ("Baseline", ""), RANDOM: ("Random", "uniform")}
     sources |= {policy.name: ("Custom", policy.arguments) for policy in policies}
-    log_itself = studied.judged[0].evaluation
+    log_itself = studied.policies[0].evaluation
     online = _result(ONLINE, "Online", policy_contract(configuration).arguments, _logged(log_itself, end))
     return [
         online,
-        *(_result(one.label, *sources[one.label], _estimated(one.evaluation, end)) for one in studied.judged),
+        *(_result(one.label, *sources[one.label], _estimated(one.evaluation, end)) for one in studied.policies),
     ]
 
 
-def _studied(store: EventStore, loop: str, span: tuple[int, int], policies: Sequence[PolicyContract]) -> "LogStudy":
+def _studied(
+    store: EventStore, loop: str, span: tuple[int, int], policies: Sequence[PolicyContract]
+) -> "PolicyComparison":
     from glbandits.evaluation.targets import AlwaysTarget, UniformTarget  # of the extra [lab], which a server may lack
-    from glbandits.experiments.log_study import Questions, study
+    from glbandits.experiments.policy_comparison import ComparisonSettings, compare_policies
     from glbandits.service_logs.exported_log import open_export
 
     candidates: dict[str, Candidate] = {FIRST: AlwaysTarget(0), RANDOM: UniformTarget()}
@@ -67,7 +69,7 @@ def _studied(store: EventStore, loop: str, span: tuple[int, int], policies: Sequ
         if not written.rows:
             raise InvalidInput(f"no event between {as_time(span[0])} and {as_time(span[1])} has been learned yet")
         log = open_export(folder)
-        return study(log, candidates, Questions(estimators=("ips", "snips")), source=loop)
+        return compare_policies(log, candidates, ComparisonSettings(estimators=("ips", "snips")), source=loop)
 
 
 def _policy(policy: PolicyContract) -> Any:

@@ -1,7 +1,5 @@
 """The log of a loop as Parquet files, for the off-policy commands and for anyone's tools."""
 
-import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from os import PathLike
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import msgspec
 import numpy as np
 
+from glbandits.atomic_files import atomic_path
 from glbandits.errors import InvalidInput
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats
@@ -285,15 +284,7 @@ def _frame(rows: list[_Row]) -> "pl.DataFrame":
 
 
 def _put_in_place(path: Path, write: Callable[[Path], Any]) -> str:
-    """Write beside, wait for the disk, rename. The SHA-256 of what was written."""
-    beside = path.parent / f".glbandits-{secrets.token_hex(8)}.tmp"
-    try:
-        write(beside)
-        with beside.open("rb") as file:
-            os.fsync(file.fileno())
-            content = file.read()
-        beside.replace(path)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
-    return sha256(content).hexdigest()
+    """Write a file atomically; return the SHA-256 of its content."""
+    with atomic_path(path) as temporary:
+        write(temporary)
+        return sha256(temporary.read_bytes()).hexdigest()

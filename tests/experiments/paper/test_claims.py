@@ -1,4 +1,4 @@
-"""Verdicts on results that are made up, so that each of them is known beforehand."""
+"""Verdicts on synthetic results, so that the expected verdict is known."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +18,8 @@ from glbandits.experiments.paper.claims import (
 from glbandits.experiments.paper.findings import findings
 from glbandits.experiments.paper.paper_summary import PaperSummary, read_summary, write_summary
 from glbandits.experiments.paper.runtime import PAPER_SECONDS, RuntimeRow, RuntimeTable
-from glbandits.experiments.report.markdown_pages import claims_page, results_page
 from glbandits.experiments.summary import ExperimentSummary, PolicySummary, ProtocolSummary
+from glbandits.reports.experiment_report.markdown_pages import claims_page, results_page
 
 WINS = {"sgd-ts": 5.0, "gloc": 15.0, "ucb-glm": 16.0, "glm-tsl": 17.0, "epsilon-greedy": 30.0}
 WINS |= {"laplace-ts": 40.0, "supcb-glm": 50.0}
@@ -78,9 +78,7 @@ def verdict_of(claims: list[Claim], words: str) -> str:
     ("paper", "fresh", "expected"),
     [(WINS, WINS, REPRODUCED), (WINS, LOSES, ONLY_BY_PROTOCOL), (LOSES, LOSES, NOT_REPRODUCED)],
 )
-def test_a_claim_of_victory_is_judged_by_both_protocols(
-    paper: dict[str, float], fresh: dict[str, float], expected: str
-) -> None:
+def test_verdict_depends_on_both_protocols(paper: dict[str, float], fresh: dict[str, float], expected: str) -> None:
     claims = check_claims(summary(paper, fresh))
     for words in (
         "consistently outperforms",
@@ -93,13 +91,13 @@ def test_a_claim_of_victory_is_judged_by_both_protocols(
     assert verdict_of(claims, "News: SGD-TS is better") == NOT_TESTABLE
 
 
-def test_policies_that_the_paper_does_not_have_decide_no_claim() -> None:
+def test_extra_policies_do_not_affect_claims() -> None:
     claims = check_claims(summary(WINS, WINS))
     assert verdict_of(claims, "In the simulation SGD-TS has") == REPRODUCED  # optimist has less regret
     assert not any("optimist" in claim.on_fresh_seeds for claim in claims)
 
 
-def test_the_news_are_testable_with_real_data() -> None:
+def test_news_claim_is_testable_with_real_data() -> None:
     whole = summary(WINS, WINS)
     news = replace(whole.experiments[-1], simulated_data=False)
     claims = check_claims(replace(whole, experiments=(*whole.experiments[:-1], news)))
@@ -110,16 +108,16 @@ def test_the_news_are_testable_with_real_data() -> None:
     assert verdict_of(claims, "News: SGD-TS is better") == REPRODUCED
 
 
-def test_the_distance_of_sgd_ts_is_stated_for_sgd_ts() -> None:
+def test_evidence_states_the_difference_of_sgd_ts() -> None:
     second = WINS | {"sgd-ts": 15.5}
-    (claim,) = [one for one in check_claims(summary(second, second)) if "simulation SGD-TS has" in one.statement]
+    (claim,) = [claim for claim in check_claims(summary(second, second)) if "simulation SGD-TS has" in claim.statement]
     assert claim.on_fresh_seeds == (
         "gloc 15.0 ± 1.0, sgd-ts 15.5 ± 1.0, ucb-glm 16.0 ± 1.0; sgd-ts has rank 2 of the seven, "
-        "0.5 ± 2.0 behind the first, seed by seed."
+        "0.5 ± 2.0 behind the first (paired by seed)."
     )
 
 
-def test_only_what_was_run_is_judged() -> None:
+def test_claims_need_their_experiments() -> None:
     whole = summary(WINS, LOSES)
     assert check_claims(replace(whole, experiments=())) == []
     simulation = replace(whole, experiments=whole.experiments[:1])
@@ -131,7 +129,7 @@ def test_only_what_was_run_is_judged() -> None:
 
 
 @pytest.mark.parametrize(("factor", "expected"), [(2.0, REPRODUCED), (0.5, NOT_REPRODUCED)])
-def test_the_runtime_claim_compares_the_seven(factor: float, expected: str) -> None:
+def test_runtime_claim_compares_the_seven_policies(factor: float, expected: str) -> None:
     rows = tuple(
         RuntimeRow(
             name, 1.0 if name == "sgd-ts" else factor, 1.0 if name == "sgd-ts" else factor, *PAPER_SECONDS[name], 1, 1
@@ -144,7 +142,7 @@ def test_the_runtime_claim_compares_the_seven(factor: float, expected: str) -> N
     assert "233" in next(claim for claim in claims if claim.statement.startswith("News (measured")).on_fresh_seeds
 
 
-def test_findings_are_at_most_five_lines_and_pages_can_be_written() -> None:
+def test_findings_have_at_most_five_lines() -> None:
     whole = summary(WINS, LOSES)
     lines = findings(whole, check_claims(whole))
     assert len(lines) <= 5
@@ -156,7 +154,7 @@ def test_findings_are_at_most_five_lines_and_pages_can_be_written() -> None:
     assert page.count("Verdict: **") == len(check_claims(whole))
 
 
-def test_a_summary_file_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_summary_file_round_trips(tmp_path: Path) -> None:
     whole = summary(WINS, LOSES)
     assert read_summary(write_summary(whole, tmp_path)) == whole
     (tmp_path / "summary.json").write_text("{}")

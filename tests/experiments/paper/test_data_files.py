@@ -23,7 +23,7 @@ def test_files_are_recognised_by_their_first_line(tmp_path: Path) -> None:
     assert find_data([], ALL) == DataFiles()
 
 
-def test_a_folder_stands_for_its_data_files(tmp_path: Path) -> None:
+def test_folder_is_searched_for_data_files(tmp_path: Path) -> None:
     files = write_simulated_news(tmp_path / "news", days=2, events_per_day=288)  # with SIMULATED.txt
     (tmp_path / "news" / "README").write_text("About these files\n")
     (tmp_path / "news" / "empty").touch()
@@ -31,7 +31,7 @@ def test_a_folder_stands_for_its_data_files(tmp_path: Path) -> None:
     assert find_data([tmp_path / "news"], ["runtime"]) == DataFiles(None, files)
 
 
-def test_a_folder_without_data_files_is_refused(tmp_path: Path) -> None:
+def test_folder_without_data_files_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="has neither"):
         find_data([tmp_path], ALL)
     (tmp_path / "README").write_text("About these files\n")
@@ -39,14 +39,14 @@ def test_a_folder_without_data_files_is_refused(tmp_path: Path) -> None:
         find_data([tmp_path], ALL)
 
 
-def test_a_damaged_file_in_a_folder_is_refused(tmp_path: Path) -> None:
+def test_damaged_file_in_a_folder_is_rejected(tmp_path: Path) -> None:
     write_simulated_news(tmp_path / "news", days=1, events_per_day=288)
     (tmp_path / "news" / "second.gz").write_bytes(b"\x1f\x8bdamaged")
     with pytest.raises(InvalidInput, match=r"second.gz cannot be read"):
         find_data([tmp_path / "news"], ALL)
 
 
-def test_data_that_no_part_uses_are_refused(tmp_path: Path) -> None:
+def test_unused_data_are_rejected(tmp_path: Path) -> None:
     (news,) = write_simulated_news(tmp_path / "both", days=1, events_per_day=288)
     forest = tmp_path / "both" / "covtype.data"
     forest.write_bytes(FOREST_LINE)
@@ -60,13 +60,13 @@ def test_data_that_no_part_uses_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\x1f\x8bdamaged", b"\xfd7damaged", bytes(300_000)])
-def test_other_files_are_refused_with_their_name(content: bytes, tmp_path: Path) -> None:
+def test_unknown_data_file_is_rejected_by_name(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_bytes(content)
     with pytest.raises(InvalidInput, match="other.csv"):
         find_data([tmp_path / "other.csv"], ALL)
 
 
-def test_two_files_of_forest_cover_are_refused(tmp_path: Path) -> None:
+def test_two_forest_cover_files_are_rejected(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).write_bytes(FOREST_LINE)
     with pytest.raises(InvalidInput, match="takes one file of forest cover"):

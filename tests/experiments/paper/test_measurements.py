@@ -3,19 +3,19 @@ from pathlib import Path
 import pytest
 
 from glbandits.experiments.paper.runtime import RuntimeTable
-from glbandits.experiments.paper.whole_paper import RUNTIME, _Measurements
-from tests.experiments.tiny_results import RUNTIME as TABLE
+from glbandits.experiments.paper.whole_paper import RUNTIME, _MeasurementCache
+from tests.reports.small_results import RUNTIME as TABLE
 
 
 @pytest.mark.parametrize("damage", [b"", b'{"rows": [', b"{}", b"\xff\xfe"])
-def test_a_damaged_measurement_is_made_again(damage: bytes, tmp_path: Path) -> None:
+def test_damaged_measurement_file_is_measured_again(damage: bytes, tmp_path: Path) -> None:
     measured = []
 
     def measure() -> RuntimeTable:
         measured.append(1)
         return TABLE
 
-    measurements = _Measurements(tmp_path, quick=True)
+    measurements = _MeasurementCache(tmp_path, quick=True)
     assert [measurements.get(RUNTIME, RuntimeTable, measure) for _ in range(2)] == [TABLE, TABLE]
     assert len(measured) == 1
     (path,) = tmp_path.glob("*.json")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.experiments.chromium import PHONE, WIDE, chromium, wait
+from tests.browser import PHONE, WIDE, chromium, wait
 from tests.serving.http.server_process import Running, ask, running
 
 pytestmark = pytest.mark.xdist_group("dashboard")

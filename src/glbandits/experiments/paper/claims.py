@@ -1,8 +1,8 @@
-"""The paper's claims, each with what we measured and a verdict.
+"""The paper's claims, each with our measurements and a verdict.
 
-"Paper's protocol" means what the published code does: the best setting of each repeat is picked afterwards, and in
-forest cover 2 the class label is one of the features. A claim about simulated data cannot be judged; claims about cost
-can, because the stand-in of the news has the size of the real data.
+"Paper's protocol" means the published code: it picks the best setting of each repeat afterwards, and in forest cover 2
+the class label is one of the features. A claim about news data cannot be tested on simulated news. Claims about cost
+can, because the simulated news have the size of the real data.
 """
 
 import math
@@ -27,8 +27,7 @@ from glbandits.experiments.paper.claim_evidence import (
     regrets_of,
     upper_end,
 )
-from glbandits.experiments.paper.forest_2 import AS_PUBLISHED
-from glbandits.experiments.paper.forest_2 import NAME as FOREST_2
+from glbandits.experiments.paper.forest_cover import SCENARIO_1, SCENARIO_2, SCENARIO_2_LEAKED
 from glbandits.experiments.paper.paper_summary import PaperSummary
 from glbandits.experiments.paper.runtime import slope
 from glbandits.experiments.paper.theory import rounded
@@ -41,31 +40,29 @@ NOT_TESTABLE = "not testable without the licensed data"
 NOT_COVERED = "not applicable to the experiments"
 VERDICTS = (REPRODUCED, ONLY_BY_PROTOCOL, NOT_REPRODUCED, NOT_TESTABLE, NOT_COVERED)
 
-FOREST_2_LEAKED = f"{FOREST_2}-{AS_PUBLISHED}"
-
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement of the paper, and what became of it."""
+    """A statement of the paper with our evidence and verdict."""
 
     where: str
-    """The part of the paper."""
+    """The section, table or theorem of the paper."""
     statement: str
-    """What the paper says, in our words."""
+    """The statement of the paper, paraphrased."""
     by_protocol: str
-    """What the paper's protocol gives."""
+    """Evidence from the paper's protocol; "" if there is none."""
     on_fresh_seeds: str
-    """What fresh seeds, or a direct measurement, give."""
+    """Evidence from fresh seeds or a direct measurement; "" if there is none."""
     verdict: str
 
 
 def check_claims(summary: PaperSummary) -> list[Claim]:
-    """Every claim whose experiments were run by both protocols."""
+    """Return every claim whose experiments ran under both protocols."""
     return [claim for check in _CHECKS for claim in check(summary)]
 
 
 def verdict(by_protocol: bool, on_fresh_seeds: bool) -> str:
-    """What holds on fresh seeds is reproduced; what holds by the paper's protocol alone is so named.
+    """Return the verdict of a claim, given whether it holds under each protocol.
 
     >>> verdict(by_protocol=True, on_fresh_seeds=False)
     "reproduced only by the paper's protocol"
@@ -77,14 +74,14 @@ def verdict(by_protocol: bool, on_fresh_seeds: bool) -> str:
 
 def _outperforms(summary: PaperSummary) -> Iterator[Claim]:
     published, clean = (
-        [one for one in map(summary.experiment, ("simulation", "forest-1", forest_2, "news")) if one is not None]
-        for forest_2 in (FOREST_2_LEAKED, FOREST_2)
+        [run for run in map(summary.experiment, ("simulation", SCENARIO_1, scenario_2, "news")) if run is not None]
+        for scenario_2 in (SCENARIO_2_LEAKED, SCENARIO_2)
     )
-    published, clean = ([one for one in group if not one.simulated_data] for group in (published, clean))
+    published, clean = ([run for run in group if not run.simulated_data] for group in (published, clean))
     if len(published) < 2:
         return
-    protocol = [one.name for one in published if paper_of(one).rank(OURS) == 1]
-    fresh = [one.name for one in clean if fresh_of(one).rank(OURS) == 1]
+    protocol = [run.name for run in published if paper_of(run).rank(OURS) == 1]
+    fresh = [run.name for run in clean if fresh_of(run).rank(OURS) == 1]
     yield Claim(
         "abstract, section 7",
         "SGD-TS consistently outperforms existing algorithms on synthetic and real data.",
@@ -125,8 +122,8 @@ def _grid_claim(experiment: ExperimentSummary) -> Claim:
     )
 
 
-def _forest_1(summary: PaperSummary) -> Iterator[Claim]:
-    experiment = summary.experiment("forest-1")
+def _forest_cover_1(summary: PaperSummary) -> Iterator[Claim]:
+    experiment = summary.experiment(SCENARIO_1)
     if experiment is None:
         return
     where, well, poor = "6.3, figure 1", ("gloc", "ucb-glm", "glm-tsl"), ("laplace-ts", "supcb-glm", "epsilon-greedy")
@@ -142,7 +139,7 @@ def _forest_1(summary: PaperSummary) -> Iterator[Claim]:
     yield _claim(
         where,
         "Scenario 1: GLOC, UCB-GLM and GLM-TSL do relatively well; Laplace-TS, SupCB-GLM and epsilon-greedy are stuck "
-        "(we ask for intervals that do not overlap).",
+        "(criterion: intervals that do not overlap).",
         experiment,
         experiment,
         lambda protocol: (
@@ -152,8 +149,8 @@ def _forest_1(summary: PaperSummary) -> Iterator[Claim]:
     )
 
 
-def _forest_2(summary: PaperSummary) -> Iterator[Claim]:
-    leaked, clean = summary.experiment(FOREST_2_LEAKED), summary.experiment(FOREST_2)
+def _forest_cover_2(summary: PaperSummary) -> Iterator[Claim]:
+    leaked, clean = summary.experiment(SCENARIO_2_LEAKED), summary.experiment(SCENARIO_2)
     if leaked is None or clean is None:
         return
     where, others = "6.3, figure 1", ("ucb-glm", "glm-tsl", "supcb-glm", "laplace-ts", "epsilon-greedy")
@@ -180,7 +177,7 @@ def _forest_2(summary: PaperSummary) -> Iterator[Claim]:
     )
     yield _claim(
         where,
-        "Scenario 2: all other algorithms perform poorly (we ask for twice the regret of SGD-TS).",
+        "Scenario 2: all other algorithms perform poorly (criterion: twice the regret of SGD-TS).",
         leaked,
         clean,
         lambda protocol: min(protocol[name].regret for name in others) > 2 * protocol[OURS].regret,
@@ -188,7 +185,7 @@ def _forest_2(summary: PaperSummary) -> Iterator[Claim]:
     )
     yield _claim(
         "2",
-        "Laplace-TS performs poorly when d > K (scenario 2 has d = 55, K = 32; we ask for one of the last two ranks).",
+        "Laplace-TS performs poorly when d > K (scenario 2 has d = 55, K = 32; criterion: one of the last two ranks).",
         leaked,
         clean,
         lambda protocol: protocol.rank("laplace-ts") >= len(protocol.compared) - 1,
@@ -206,7 +203,7 @@ def _news(summary: PaperSummary) -> Iterator[Claim]:
         return protocol.rank(OURS) == 1 and protocol.rank("ucb-glm") == 2
 
     def evidence(protocol: ProtocolSummary) -> str:
-        return ("" if is_real else "On the simulated stand-in: ") + leaders(protocol)
+        return ("" if is_real else "On simulated news: ") + leaders(protocol)
 
     claim = _claim(
         "6.2, figure 1",
@@ -223,14 +220,14 @@ def _runtimes(summary: PaperSummary) -> Iterator[Claim]:
     table = summary.runtime
     if table is None:
         return
-    for column, words in (("simulation", "simulation"), ("news", "news")):
+    for column in ("simulation", "news"):
         cheapest = all((table.ratio(name, column) or 0) >= 1 for name in SEVEN)
-        is_stand_in = column == "news" and table.news_is_simulated
-        words += " (measured on a simulated stand-in of the same size)" * is_stand_in
-        here = f"{1e3 * getattr(table.row(OURS), column):.2f} ms a run"
+        is_simulated = column == "news" and table.news_is_simulated
+        data = column.capitalize() + " (measured on simulated news of the same size)" * is_simulated
+        here = f"{1e3 * getattr(table.row(OURS), column):.2f} ms per run"
         yield Claim(
             "table 1, section 6.4",
-            f"{words.capitalize()}: SGD-TS needs the least time of the seven.",
+            f"{data}: SGD-TS needs the least time of the seven.",
             "",
             f"Times SGD-TS in the paper: {ratios_of(table, f'paper_{column}')}. "
             f"Here ({here}): {ratios_of(table, column)}.",
@@ -239,7 +236,7 @@ def _runtimes(summary: PaperSummary) -> Iterator[Claim]:
     growth = {name: table.row(name).growth_d for name in ("ucb-glm", "gloc", "glm-tsl")}
     yield Claim(
         "table 1",
-        "The time of UCB-GLM grows like d, that of GLOC and GLM-TSL like d^2 (we ask for exponents within 0.3).",
+        "The time of UCB-GLM grows like d, that of GLOC and GLM-TSL like d^2 (criterion: exponents within 0.3).",
         "",
         "From d = 6 to 24 at T = 1000: " + ", ".join(f"d^{slope:.2f} ({name})" for name, slope in growth.items()) + ".",
         verdict(
@@ -279,7 +276,7 @@ def _costs(summary: PaperSummary) -> Iterator[Claim]:
     quadratic = {name: cost.curve(name, "T").time_slope for name in ("ucb-glm", "glm-tsl")}
     yield Claim(
         "table 1",
-        "UCB-GLM and GLM-TSL need time quadratic in T (we ask for exponents within 0.3).",
+        "UCB-GLM and GLM-TSL need time quadratic in T (criterion: exponents within 0.3).",
         "",
         "Time grows as " + ", ".join(f"T^{slope:.2f} ({name})" for name, slope in quadratic.items()) + ".",
         verdict(by_protocol=False, on_fresh_seeds=all(1.7 < slope < 2.3 for slope in quadratic.values())),
@@ -302,13 +299,13 @@ def _theory(summary: PaperSummary) -> Iterator[Claim]:
     )
     ours = theory.growth[0]
     reference = slope(ours.horizons, [math.sqrt(size) * math.log(size) ** 2 for size in ours.horizons])
-    shown = ", ".join(f"{mean:.0f} at T = {size:,}" for size, mean in zip(ours.horizons, ours.mean, strict=True))
+    regrets = ", ".join(f"{mean:.0f} at T = {size:,}" for size, mean in zip(ours.horizons, ours.mean, strict=True))
     yield Claim(
         "theorem 1",
         "The regret of SGD-TS grows like sqrt T, up to logarithms (measured with the default settings of the "
         "experiments, for which nothing is proven).",
         "",
-        f"Mean regret {shown}: growth like T^{ours.slope:.2f} (95 % interval {ours.slope_low:.2f} to "
+        f"Mean regret {regrets}: growth like T^{ours.slope:.2f} (95 % interval {ours.slope_low:.2f} to "
         f"{ours.slope_high:.2f}); sqrt(T) log(T)^2 grows like T^{reference:.2f} over these horizons.",
         verdict(by_protocol=False, on_fresh_seeds=ours.slope_low <= reference),
     )
@@ -326,7 +323,7 @@ def _theory(summary: PaperSummary) -> Iterator[Claim]:
 
 
 def _data_facts(summary: PaperSummary) -> Iterator[Claim]:
-    if summary.experiment("forest-1") is not None:
+    if summary.experiment(SCENARIO_1) is not None:
         yield Claim(
             "6.3",
             "The forest cover data have 581,021 rows.",
@@ -339,8 +336,8 @@ def _data_facts(summary: PaperSummary) -> Iterator[Claim]:
 _CHECKS: tuple[Callable[[PaperSummary], Iterator[Claim]], ...] = (
     _outperforms,
     _simulation,
-    _forest_1,
-    _forest_2,
+    _forest_cover_1,
+    _forest_cover_2,
     _news,
     _runtimes,
     _costs,
@@ -357,19 +354,19 @@ def _claim(
     holds: Callable[[ProtocolSummary], bool],
     evidence: Callable[[ProtocolSummary], str],
 ) -> Claim:
-    """A claim that one rule decides for both protocols.
+    """Return a claim that one rule decides for both protocols.
 
-    Where the published data differ from those of the text, the paper's protocol is judged on the published ones.
+    If the published data differ from the paper's text (a leaked label), the paper's protocol uses the published data.
     """
     paper, fresh = paper_of(by_protocol), fresh_of(on_fresh_seeds)
-    shown = f"{evidence(paper)}."
+    paper_evidence = f"{evidence(paper)}."
     if by_protocol is not on_fresh_seeds:
-        shown = f"Label leaked: {shown} Without the leak: {evidence(paper_of(on_fresh_seeds))}."
-    return Claim(where, statement, shown, f"{evidence(fresh)}.", verdict(holds(paper), holds(fresh)))
+        paper_evidence = f"Label leaked: {paper_evidence} Without the leak: {evidence(paper_of(on_fresh_seeds))}."
+    return Claim(where, statement, paper_evidence, f"{evidence(fresh)}.", verdict(holds(paper), holds(fresh)))
 
 
 def _best_claim(where: str, statement: str, by_protocol: ExperimentSummary, on_fresh_seeds: ExperimentSummary) -> Claim:
-    return _claim(where, statement, by_protocol, on_fresh_seeds, lambda one: one.rank(OURS) == 1, leaders)
+    return _claim(where, statement, by_protocol, on_fresh_seeds, lambda protocol: protocol.rank(OURS) == 1, leaders)
 
 
 def _pulls_claim(

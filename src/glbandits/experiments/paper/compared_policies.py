@@ -18,7 +18,10 @@ LOGISTIC = {"link": "logistic"}
 
 
 def paper_policies(horizon: int) -> tuple[PolicyEntry, ...]:
-    """The paper's seven, each on its grid. Policies with a setting for the horizon get it."""
+    """Return the paper's seven policies with its grids.
+
+    Policies with a horizon setting get the horizon.
+    """
     with_horizon = LOGISTIC | {"horizon": horizon}
     return (
         PolicyEntry(SgdTs, with_horizon),
@@ -32,5 +35,8 @@ def paper_policies(horizon: int) -> tuple[PolicyEntry, ...]:
 
 
 def later_policies() -> tuple[PolicyEntry, ...]:
-    """Policies that the paper does not have: `optimist` has nothing to tune, the others play on their own grids."""
+    """Return three policies that are not in the paper.
+
+    `optimist` is not tuned, the others use their default grids.
+    """
     return (PolicyEntry(Optimist, LOGISTIC), PolicyEntry(OnlineLaplace, LOGISTIC), PolicyEntry(GlbOmd, LOGISTIC))

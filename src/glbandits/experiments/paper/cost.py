@@ -1,4 +1,4 @@
-"""The cost of a run against T and against d: CPU time and memory of sgd-ts, ucb-glm, glm-tsl and optimist.
+"""CPU time and memory of a run against T and d: sgd-ts, ucb-glm, glm-tsl and optimist.
 
 Every policy has its default settings and the logistic link, with these exceptions:
 
@@ -6,7 +6,7 @@ Every policy has its default settings and the logistic link, with these exceptio
 - Against d, all runs have the same small number of rounds, and blocks or warm-ups of 20 rounds, because the default
   lengths grow with d and would exceed the run. ucb-glm and glm-tsl get ridge 1: with more features than rewards there
   is no maximum likelihood estimate, and a search for one after each reward takes longer (42 times as long for ucb-glm
-  at d = 200 and 500 rounds). So their curves show a favourable case.
+  at d = 200 and 500 rounds). Their curves therefore show a favourable case.
 
 All rounds have new arms. Repeated arms would be cheaper to generate, but ucb-glm and glm-tsl merge observations with
 equal features, so their cost would appear not to grow with T.
@@ -36,13 +36,13 @@ T_ARMS, T_DIM = 10, 6
 D_ARMS, D_ROUNDS, D_WARM_UP = 4, 200, 20
 """K, T and the length of blocks and warm-ups of the runs against d."""
 HORIZONS = tuple(2**k for k in range(10, 25))
-"""T: 1,024 to 16.8 million. Powers of 2, because a history doubles its capacity: at each of them it is full."""
+"""T: 1,024 to 16.8 million. Powers of 2, because the capacity of a history doubles and is full at each of them."""
 DIMENSIONS = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000)
 QUICK_HORIZONS, QUICK_DIMENSIONS = HORIZONS[:8], DIMENSIONS[:9]
 BUDGET, QUICK_BUDGET = 16.0, 0.8
 """CPU seconds: a curve ends before the first size that is predicted to take longer."""
 REPEATS, REPEAT_SECONDS, QUICK_REPEAT_SECONDS = 5, 1.0, 0.2
-"""A size is run up to 5 times, but not again after so many CPU seconds. The fastest run counts."""
+"""A size is run up to 5 times, until these CPU seconds are used up. The fastest run counts."""
 FIT_POINTS = 3
 """Exponents are fitted to the upper half of the sizes, but to at least this many points."""
 
@@ -61,7 +61,10 @@ class CostPoint:
 
 @dataclass(frozen=True)
 class CostCurve:
-    """The cost of one policy along one axis. It ends where the next size would exceed the budget."""
+    """The cost of one policy along one axis.
+
+    It ends where the next size would exceed the budget.
+    """
 
     policy: str
     axis: Axis
@@ -71,8 +74,8 @@ class CostCurve:
     def fitted(self) -> tuple[CostPoint, ...]:
         """The points to which the exponents are fitted: the upper half of the sizes, at least 3.
 
-        In the lower half, constant overhead and parts that are cheap later still dominate: the calls themselves, the
-        first block, the history against a d x d matrix.
+        At small sizes other costs dominate: calls, the first block, and the d x d matrix in comparison with the
+        history.
         """
         return self.points[max(0, min(len(self.points) // 2, len(self.points) - FIT_POINTS)) :]
 
@@ -83,7 +86,7 @@ class CostCurve:
 
     @property
     def memory_slope(self) -> float:
-        """The exponent p of state bytes ~ size^p, likewise."""
+        """The exponent p of state bytes ~ size^p, by least squares on logarithms."""
         return slope([point.size for point in self.fitted], [point.state_bytes for point in self.fitted])
 
 
@@ -109,18 +112,18 @@ class CostTable:
     """Rounds of the runs against d."""
 
     def curve(self, policy: str, axis: Axis) -> CostCurve:
-        """The curve of a policy along an axis. Raises InvalidInput if it was not measured."""
+        """Return the curve of a policy along an axis. Raises InvalidInput if it was not measured."""
         for curve in self.curves:
             if (curve.policy, curve.axis) == (policy, axis):
                 return curve
         raise InvalidInput(f"The cost of {policy!r} against {axis!r} was not measured.")
 
     def sizes(self, axis: Axis) -> tuple[int, ...]:
-        """The sizes that were planned on this axis."""
+        """Return the sizes that were planned on this axis."""
         return self.horizons if axis == "T" else self.dimensions
 
     def ended_early(self, curve: CostCurve) -> bool:
-        """Whether the budget ended the curve before the largest size."""
+        """Return whether the budget ended the curve before the largest size."""
         return curve.points[-1].size < self.sizes(curve.axis)[-1]
 
 
@@ -154,7 +157,9 @@ def measure_cost(*, quick: bool = False, progress: Progress = no_progress) -> Co
 
 
 def predicted_seconds(points: Sequence[CostPoint], size: int) -> float:
-    """CPU seconds at the next size: the last two points, continued as a power of the size. 0 for fewer points.
+    """Extrapolate the CPU seconds of the last two points as a power of the size.
+
+    Return 0 for fewer points.
 
     >>> predicted_seconds([CostPoint(10, 1.0, 80), CostPoint(20, 4.0, 80)], 40)
     16.0
@@ -167,7 +172,7 @@ def predicted_seconds(points: Sequence[CostPoint], size: int) -> float:
 
 
 def policy_for(name: str, axis: Axis, size: int) -> Policy:
-    """The policy with the settings for a size, as the module's docstring says."""
+    """Return the policy with its settings for a size; see the docstring of the module."""
     if axis == "T":
         policies: dict[str, Policy] = {
             "sgd-ts": SgdTs(horizon=size),

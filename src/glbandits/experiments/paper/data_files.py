@@ -1,4 +1,4 @@
-"""Data files of the user: each is recognised by its first line."""
+"""The user's data files. The first line of a file identifies its kind of data."""
 
 import gzip
 import lzma
@@ -20,7 +20,7 @@ USED_BY = {FOREST: ("forest-1", "forest-2"), NEWS: ("news", "runtime")}
 
 @dataclass(frozen=True)
 class DataFiles:
-    """Data files by experiment. An experiment without any uses data that are shipped or simulated."""
+    """Data files by experiment. Without files an experiment uses shipped or simulated data."""
 
     forest: Path | None = None
     """The whole UCI file of forest cover."""
@@ -29,15 +29,15 @@ class DataFiles:
 
 
 def find_data(paths: Iterable[Path], parts: Sequence[str]) -> DataFiles:
-    """Tell Yahoo! R6A files from covtype.data; a folder stands for the files in it that are one of them.
+    """Find Yahoo! R6A files and covtype.data among files and in folders.
 
     Args:
-        paths: files and folders. Subfolders are not searched.
+        paths: files and folders. Other files in a folder are ignored, and subfolders are not searched.
         parts: the parts of the paper that will run.
 
     Raises:
         InvalidInput: if a file is neither, a folder has no such file, a path has only data that no part uses, or there
-            is a second file of forest cover.
+            are two files of forest cover.
     """
     files: dict[str, list[Path]] = {FOREST: [], NEWS: []}
     for path in paths:
@@ -57,10 +57,10 @@ def find_data(paths: Iterable[Path], parts: Sequence[str]) -> DataFiles:
 
 
 def _files_in(folder: Path) -> dict[Path, str]:
-    """The recognised files of a folder, each with its kind of data."""
+    """Return the recognised files of a folder with their kinds of data."""
     recognised = {}
     for file in sorted(file for file in folder.iterdir() if file.is_file()):
-        first_line = _first_line(file)  # a damaged file is an error here too: left out, its data would be missed
+        first_line = _first_line(file)  # a damaged file is an error, not a file to ignore
         try:
             recognised[file] = _kind(file, first_line)
         except InvalidInput:
@@ -71,7 +71,7 @@ def _files_in(folder: Path) -> dict[Path, str]:
 
 
 def _kind(file: Path, first_line: bytes | None = None) -> str:
-    """The kind of data in a file."""
+    """Return the kind of data in a file."""
     first_line = _first_line(file) if first_line is None else first_line
     if first_line.count(b",") == FOREST_COMMAS:
         return FOREST

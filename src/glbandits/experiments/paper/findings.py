@@ -1,55 +1,61 @@
-"""What was found about the paper, in five lines."""
+"""The findings about the paper, in at most five sentences."""
 
 from glbandits.experiments.paper.claim_evidence import OURS, SEVEN
 from glbandits.experiments.paper.claims import VERDICTS, Claim
 from glbandits.experiments.paper.paper_summary import PaperSummary
 from glbandits.experiments.summary import ExperimentSummary, ProtocolSummary
 
-BASELINE = "optimist"
+DEFAULT_POLICY = "optimist"
 
 
 def findings(summary: PaperSummary, claims: list[Claim]) -> list[str]:
-    """A sentence each on the two protocols, the default policy, the cost, and the claims; fewer if less was run."""
-    run = summary.experiments
-    by_paper = [one.paper for one in run if one.paper is not None]
-    on_fresh = [one.fresh for one in run if one.fresh is not None]
+    """Return sentences on the protocols, the default policy, the cost and the claims."""
+    experiments = summary.experiments
+    by_paper = [experiment.paper for experiment in experiments if experiment.paper is not None]
+    on_fresh = [experiment.fresh for experiment in experiments if experiment.fresh is not None]
     lines = []
     if by_paper:
-        lines.append(f"Paper's protocol: {_ranks(by_paper)}{_example(run, 'paper')}.")
+        lines.append(f"Paper's protocol: {_ranks(by_paper)}{_example(experiments, 'paper')}.")
     if on_fresh:
-        lines.append(f"Fresh seeds: {_ranks(on_fresh)}{_example(run, 'fresh')}.")
-        lines += _default_policy(run)
+        lines.append(f"Fresh seeds: {_ranks(on_fresh)}{_example(experiments, 'fresh')}.")
+        lines += _default_policy(experiments)
     lines += _cost(summary)
     if claims:
         counts = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
-        counted = ", ".join(f"{many} {verdict}" for verdict, many in counts.items() if many)
-        caution = " (on thin grids; docs/claims.md has the whole ones)" * summary.quick
+        counted = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+        caution = " (on thin grids; docs/claims.md has the full ones)" * summary.quick
         lines.append(f"Of {len(claims)} claims of the paper: {counted}{caution}.")
     return lines
 
 
 def _ranks(protocols: list[ProtocolSummary]) -> str:
-    ranks = [one.rank(OURS) for one in protocols]
-    shown = ", ".join(map(str, ranks))
-    return f"among the paper's seven, {OURS} is first in {ranks.count(1)} of {len(ranks)} experiments (ranks {shown})"
+    ranks = [protocol.rank(OURS) for protocol in protocols]
+    rank_list = ", ".join(map(str, ranks))
+    return (
+        f"among the paper's seven, {OURS} is first in {ranks.count(1)} of {len(ranks)} experiments (ranks {rank_list})"
+    )
 
 
-def _example(run: tuple[ExperimentSummary, ...], protocol: str) -> str:
-    first = getattr(run[0], protocol)
-    rival = next(policy for policy in first.compared if policy.label != OURS)
-    return f"; {run[0].name}: {first[OURS].regret:.1f} against {rival.regret:.1f} of {rival.label}"
+def _example(experiments: tuple[ExperimentSummary, ...], protocol: str) -> str:
+    first = getattr(experiments[0], protocol)
+    best_other = next(policy for policy in first.compared if policy.label != OURS)
+    return f"; {experiments[0].name}: {first[OURS].regret:.1f} against {best_other.regret:.1f} of {best_other.label}"
 
 
-def _default_policy(run: tuple[ExperimentSummary, ...]) -> list[str]:
+def _default_policy(experiments: tuple[ExperimentSummary, ...]) -> list[str]:
     ratios = [
-        f"{one.fresh[BASELINE].regret / one.fresh.compared[0].regret:.2f} ({one.name})"
-        for one in run
-        if one.fresh is not None and BASELINE in one.fresh and one.fresh.compared[0].regret > 0
+        f"{experiment.fresh[DEFAULT_POLICY].regret / experiment.fresh.compared[0].regret:.2f} ({experiment.name})"
+        for experiment in experiments
+        if experiment.fresh is not None
+        and DEFAULT_POLICY in experiment.fresh
+        and experiment.fresh.compared[0].regret > 0
     ]
     if not ratios:
         return []
-    shown = ", ".join(ratios)
-    return [f"{BASELINE}, untuned, on fresh seeds: regret in units of the best tuned policy of the seven: {shown}."]
+    return [
+        f"{DEFAULT_POLICY}, untuned, on fresh seeds: regret relative to the best tuned policy of the seven: "
+        f"{', '.join(ratios)}."
+    ]
 
 
 def _cost(summary: PaperSummary) -> list[str]:

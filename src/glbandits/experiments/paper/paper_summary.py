@@ -1,4 +1,4 @@
-"""All numbers that pages about the paper use, in one JSON file."""
+"""The numbers of all results of the paper, in one JSON file."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ FILE = "summary.json"
 
 @dataclass(frozen=True)
 class PaperSummary:
-    """What was run of the paper, in numbers."""
+    """The numbers of the parts of the paper that were run."""
 
     version: str
     command: str
@@ -30,7 +30,7 @@ class PaperSummary:
     theory: TheoryCheck | None = None
 
     def experiment(self, name: str) -> ExperimentSummary | None:
-        """The experiment of this name, if it was run by both protocols."""
+        """Return the experiment of this name; None unless it ran under both protocols."""
         for experiment in self.experiments:
             if experiment.name == name and experiment.paper is not None and experiment.fresh is not None:
                 return experiment
@@ -38,20 +38,20 @@ class PaperSummary:
 
 
 def summarise_paper(results: PaperResults, command: str, *, quick: bool) -> PaperSummary:
-    """The numbers of the results."""
+    """Reduce the results to their summary."""
     experiments = tuple(map(summarise, results.experiments))
     return PaperSummary(__version__, command, quick, experiments, results.runtime, results.cost, results.theory)
 
 
 def write_summary(summary: PaperSummary, folder: Path) -> Path:
-    """Write the summary into a folder; returns its path."""
+    """Write the summary as JSON into a folder; return its path."""
     path = folder / FILE
     path.write_bytes(msgspec.json.format(msgspec.json.encode(summary)) + b"\n")
     return path
 
 
 def read_summary(path: Path) -> PaperSummary:
-    """Read a summary that `write_summary` wrote."""
+    """Read a summary that `write_summary` wrote. Raises InvalidInput if it is none."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=PaperSummary)
     except msgspec.DecodeError as error:

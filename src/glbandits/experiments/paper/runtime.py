@@ -1,4 +1,4 @@
-"""Table 1: CPU seconds of a run on the simulation and on the news, beside the paper's, and how they grow in T and d."""
+"""Table 1: CPU seconds per run, beside the paper's, and their growth in T and d."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,25 +24,28 @@ PAPER_SECONDS = {
     "epsilon-greedy": (2.020, 35.901),
     "sgd-ts": (0.099, 0.127),
 }
-"""Table 1: seconds on the simulation and on the news. Its SupCB-GLM is another algorithm (docs/theory/supcb-glm.md)."""
+"""Table 1 of the paper: seconds on the simulation and the news.
+
+The paper's SupCB-GLM is another algorithm (docs/theory/supcb-glm.md).
+"""
 BASE = "sgd-ts"
-"""Ratios are to the seconds of this policy."""
+"""Ratios are relative to this policy."""
 
 
 @dataclass(frozen=True)
 class RuntimeRow:
-    """A policy: CPU seconds of its fastest run at default settings."""
+    """CPU seconds of a policy's fastest run at default settings."""
 
     label: str
     simulation: float
     news: float
     paper_simulation: float | None
-    """None for a policy that the paper does not have."""
+    """None for a policy that is not in the paper."""
     paper_news: float | None
     growth_T: float
     """Fitted exponent of the seconds in T."""
     growth_d: float
-    """Fitted exponent in d."""
+    """Fitted exponent of the seconds in d."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +57,17 @@ class RuntimeTable:
     news_is_simulated: bool
 
     def row(self, label: str) -> RuntimeRow:
-        """The row of a policy."""
+        """Return the row of a policy."""
         for row in self.rows:
             if row.label == label:
                 return row
         raise InvalidInput(f"Table 1 has no row for {label}; its rows are {', '.join(row.label for row in self.rows)}")
 
     def ratio(self, label: str, column: str) -> float | None:
-        """The seconds of a policy in units of SGD-TS's in the same column; None where the column has no figure."""
+        """Return the seconds of a policy relative to SGD-TS in the same column.
+
+        Return None if the cell is empty.
+        """
         value, base = getattr(self.row(label), column), getattr(self.row(BASE), column)
         return None if value is None else float(value / base)
 
@@ -73,7 +79,7 @@ def measure_runtime(
     names: Sequence[str] = tuple(POLICIES),
     progress: Progress = no_progress,
 ) -> RuntimeTable:
-    """Time these policies, at their default settings, in this process and one after another."""
+    """Time these policies at their default settings, in this process, one after another."""
     rows = []
     for done, name in enumerate(names):
         progress(f"timing {name}", done, len(names))
@@ -94,17 +100,17 @@ def measure_runtime(
 
 
 def seconds(name: str, horizon: int = HORIZON, dim: int = DIM) -> float:
-    """The least CPU seconds of a run on a problem like the simulation."""
+    """Return the CPU seconds of the fastest run on a problem like the simulation."""
     return _least_seconds(_policy(name, horizon), Synthetic(dim=dim, arms=ARMS), horizon)
 
 
-def slope(sizes: Sequence[float], taken: Sequence[float]) -> float:
-    """The exponent p of seconds ~ size^p, by least squares on logarithms."""
-    return float(np.polyfit(np.log(sizes), np.log(taken), 1)[0])
+def slope(sizes: Sequence[float], costs: Sequence[float]) -> float:
+    """Return the exponent p of cost ~ size^p, by least squares on logarithms."""
+    return float(np.polyfit(np.log(sizes), np.log(costs), 1)[0])
 
 
 def compile_for_runtime(name: str) -> str:
-    """Compile what the timing of a policy needs; returns its name."""
+    """Compile the functions that are timed for a policy; return its name."""
     prepare([_policy(name, HORIZON)], Synthetic(dim=DIM, arms=ARMS))
     return name
 

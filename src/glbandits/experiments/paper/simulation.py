@@ -1,4 +1,4 @@
-"""The simulation (Figure 1): new arms each round, T=1000, K=100, d=6, logistic."""
+"""The simulation (Figure 1): new arms in each round, T=1000, K=100, d=6, logistic link."""
 
 from glbandits.environments import Synthetic
 from glbandits.experiments.experiment import Experiment
@@ -8,7 +8,7 @@ NAME, HORIZON, ARMS, DIM = "simulation", 1000, 100, 6
 
 
 def experiment() -> Experiment:
-    """As in the paper's section on simulations."""
+    """Return the experiment of the paper's section on simulations."""
     return Experiment(
         name=NAME,
         title=f"Simulation: T={HORIZON}, K={ARMS}, d={DIM}, logistic",

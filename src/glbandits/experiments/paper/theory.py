@@ -1,4 +1,4 @@
-"""What the paper's theory says about its own simulation, and what is measured there.
+"""The paper's theory on the paper's simulation: constants, bounds and measurements.
 
 Three checks on T=1000, K=100, d=6, with the logistic link:
 
@@ -48,7 +48,7 @@ LARGEST_POWER = 18
 
 
 def rounded(rounds: int) -> str:
-    """A count with two digits.
+    """Return a count with two significant digits.
 
     >>> rounded(138_704_637)
     '140,000,000'
@@ -58,7 +58,7 @@ def rounded(rounds: int) -> str:
 
 @dataclass(frozen=True)
 class BallShare:
-    """How often the ball around the warm-up estimate contains theta*, for one setting of SGD-TS."""
+    """How often the ball around the warm-up estimate contains theta*, for one setting."""
 
     block_factor: float
     """C in tau = floor(C max(log T, d))."""
@@ -70,7 +70,7 @@ class BallShare:
     inside: int
     """Runs whose ball contains theta*."""
     without_estimate: int
-    """Runs whose data have no maximum likelihood estimate. SGD-TS then fits with ridge 1; the paper does not say."""
+    """Runs without a maximum likelihood estimate. SGD-TS then fits with ridge 1; the paper does not cover this case."""
 
     @property
     def share(self) -> float:
@@ -97,7 +97,7 @@ class RegretGrowth:
 
 @dataclass(frozen=True)
 class TheoryCheck:
-    """The theory's constants, guarantees and assumptions on the paper's simulation, beside measurements."""
+    """Constants, guarantees and assumptions of the theory, and measurements."""
 
     horizon: int
     arms: int
@@ -118,7 +118,7 @@ class TheoryCheck:
     bound: float
     """Theorem 1's bound on the regret; T if the warm-up exceeds the horizon."""
     largest_regret_per_round: float
-    """mu(1) - mu(-1): no scores are further apart."""
+    """mu(1) - mu(-1): the largest possible difference of two mean rewards."""
     covered_horizon: int
     """The smallest power of ten T with tau < T."""
     covered_bound: float
@@ -130,17 +130,17 @@ class TheoryCheck:
     """
     balls: tuple[BallShare, ...]
     growth: tuple[RegretGrowth, ...]
-    """SGD-TS, with the horizon as a setting, and uniform play."""
+    """SGD-TS, which gets each horizon as its setting, and uniform play."""
     quick: bool
 
     @property
     def largest_regret(self) -> float:
-        """What any policy loses at most over the horizon."""
+        """Upper bound of the regret of any policy over the horizon."""
         return self.horizon * self.largest_regret_per_round
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The findings in words: the warm-up, the bound, the ball and the growth."""
+        """The findings as sentences: the warm-up, the bound, the ball and the growth."""
         paper_ball = next(ball for ball in self.balls if ball.block_factor == BLOCK_FACTORS[-1] and ball.ridge == 0.0)
         ridge_ball = next(ball for ball in self.balls if ball.block_factor == BLOCK_FACTORS[-1] and ball.ridge == 1.0)
         ours, uniform = self.growth
@@ -168,8 +168,8 @@ def check_theory(*, quick: bool = False, jobs: int = -1, progress: Progress = no
 
     Args:
         quick: fewer seeds and shorter horizons: about 4 s instead of a minute on one core, without compilation.
-        jobs: seeds that run at once, in threads; -1 for one per core.
-        progress: receives the rounds that were played, and all rounds.
+        jobs: number of threads, -1 for one per core. Each runs one seed.
+        progress: receives the number of rounds played, and the total.
     """
     if check_int("jobs", jobs, at_least=-1) == 0:
         raise InvalidInput("jobs must be a number of threads, or -1 for one per core; got 0.")
@@ -244,12 +244,12 @@ def ball_share(policy: SgdTs, problem: Synthetic, seeds: Sequence[int]) -> BallS
 
 
 def growth_of(policy: str, horizons: Sequence[int], regret: Floats) -> RegretGrowth:
-    """The growth of final regret, (seeds, horizons), with a bootstrap interval over seeds."""
+    """Fit the growth of final regret, (seeds, horizons), with a bootstrap interval over seeds."""
     seeds = len(regret)
     logs = np.log(np.asarray(horizons, dtype=np.float64))
     weights = (logs - logs.mean()) / ((logs - logs.mean()) ** 2).sum()
-    picked = np.random.default_rng(0).integers(0, seeds, (RESAMPLES, seeds))
-    low, high = np.quantile(np.log(regret[picked].mean(axis=1)) @ weights, [0.025, 0.975])
+    resamples = np.random.default_rng(0).integers(0, seeds, (RESAMPLES, seeds))
+    low, high = np.quantile(np.log(regret[resamples].mean(axis=1)) @ weights, [0.025, 0.975])
     return RegretGrowth(
         policy=policy,
         horizons=tuple(horizons),
@@ -298,5 +298,8 @@ def _bound(constants: TheoryConstants) -> float:
 
 
 def _first_power(condition: Callable[[int], bool]) -> int | None:
-    """The smallest power of ten, from 10 to 10^18, for which the condition holds; None if there is none."""
+    """Return the smallest power of ten from 10 to 10^18 for which the condition holds.
+
+    Return None if there is none.
+    """
     return next((10**k for k in range(1, LARGEST_POWER + 1) if condition(10**k)), None)

@@ -1,4 +1,4 @@
-"""Everything of the paper, or some of it, in one run with one progress report."""
+"""Run all parts of the paper, or some of them, with one progress report."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from glbandits.atomic_files import write_atomically
 from glbandits.errors import InvalidInput, lookup
 from glbandits.experiments.experiment import Experiment
 from glbandits.experiments.outcomes import ExperimentResult
@@ -20,7 +21,7 @@ from glbandits.experiments.paper.theory import TheoryCheck, check_theory
 from glbandits.experiments.progress import OverallProgress, Progress
 from glbandits.experiments.protocols import ExperimentRunner
 from glbandits.experiments.run_spec import fingerprint, source_digest
-from glbandits.parallel import in_processes
+from glbandits.parallel import run_in_processes
 from glbandits.policies import POLICIES
 
 T = TypeVar("T")
@@ -32,12 +33,12 @@ SECONDS = {"data": (60.0, 8.0), "compile": (70.0, 70.0), "play": (600.0, 60.0)} 
     COST: (240.0, 10.0),
     THEORY: (120.0, 8.0),
 }
-"""First guesses of each part's seconds: whole, and quick."""
+"""Initial guesses of the seconds of each part: full, and with `--quick`."""
 
 
 @dataclass(frozen=True)
 class PaperResults:
-    """What was run of the paper."""
+    """The results of the parts of the paper that were run."""
 
     experiments: tuple[ExperimentResult, ...]
     runtime: RuntimeTable | None = None
@@ -46,19 +47,25 @@ class PaperResults:
 
 
 def paper_parts(names: Sequence[str]) -> list[str]:
-    """The parts that these names ask for; "all" stands for every part."""
+    """Return the parts of these names. "all" means every part."""
     for name in names:
         lookup("experiment", name, dict.fromkeys((*NAMES, ALL)))
     if ALL in names and len(names) > 1:
-        raise InvalidInput(f"all stands for every experiment, so it is named alone; got {', '.join(names)}")
+        raise InvalidInput(
+            f"all already means every experiment and cannot be combined with other names; got {', '.join(names)}"
+        )
     return list(NAMES) if ALL in names else list(dict.fromkeys(names))
 
 
 def run_paper(
     names: Sequence[str], sources: Sources, runner: ExperimentRunner, protocols: Sequence[str], progress: Progress
 ) -> PaperResults:
-    """Run these parts. What the store already has is not run again."""
-    parts, quick, kept = paper_parts(names), sources.quick, _Measurements(runner.store.folder, sources.quick)
+    """Run these parts. Runs in the store and cached measurements are not repeated."""
+    parts, quick, measurements = (
+        paper_parts(names),
+        sources.quick,
+        _MeasurementCache(runner.store.folder, sources.quick),
+    )
     has_experiments = any(name in EXPERIMENTS for name in parts)
     expected = {
         name: seconds[quick]
@@ -77,13 +84,15 @@ def run_paper(
     if RUNTIME in parts:
         (problem,) = EXPERIMENTS[news.NAME](sources)
         data = fingerprint(problem.environment)
-        runtime = kept.get(RUNTIME, RuntimeTable, lambda: _runtime(problem, runner, quick, overall.part(RUNTIME)), data)
+        runtime = measurements.get(
+            RUNTIME, RuntimeTable, lambda: _runtime(problem, runner, quick, overall.part(RUNTIME)), data
+        )
     if COST in parts:
-        cost = kept.get(COST, CostTable, lambda: measure_cost(quick=quick, progress=overall.part(COST)))
+        cost = measurements.get(COST, CostTable, lambda: measure_cost(quick=quick, progress=overall.part(COST)))
     if THEORY in parts:
-        progress_here = overall.part(THEORY)
-        theory = kept.get(
-            THEORY, TheoryCheck, lambda: check_theory(quick=quick, jobs=runner.jobs, progress=progress_here)
+        theory_progress = overall.part(THEORY)
+        theory = measurements.get(
+            THEORY, TheoryCheck, lambda: check_theory(quick=quick, jobs=runner.jobs, progress=theory_progress)
         )
     return PaperResults(tuple(results), runtime, cost, theory)
 
@@ -91,32 +100,30 @@ def run_paper(
 def _runtime(problem: Experiment, runner: ExperimentRunner, quick: bool, progress: Progress) -> RuntimeTable:
     compared = [entry.label for entry in (*paper_policies(problem.horizon), *later_policies())]
     names = compared if quick else list(POLICIES)
-    for done, name in enumerate(in_processes(compile_for_runtime, [(name,) for name in names], runner.jobs)):
+    for done, name in enumerate(run_in_processes(compile_for_runtime, [(name,) for name in names], runner.jobs)):
         progress(f"compiled {name}", done, 4 * len(names))
 
-    def timed(what: str, done: float, total: float) -> None:
-        progress(what, total + 3 * done, 4 * total)
+    def timing_progress(label: str, done: float, total: float) -> None:
+        progress(label, total + 3 * done, 4 * total)
 
-    return measure_runtime(problem.environment, problem.horizon, names=names, progress=timed)
+    return measure_runtime(problem.environment, problem.horizon, names=names, progress=timing_progress)
 
 
-class _Measurements:
-    """Measurements that are kept beside the runs, so that a stopped command does not repeat them."""
+class _MeasurementCache:
+    """Measurements in files next to the result store, so that they are not repeated."""
 
     def __init__(self, folder: Path, quick: bool) -> None:
         self._folder, self._quick = folder, quick
 
     def get(self, name: str, kind: type[T], measure: Callable[[], T], data: str = "") -> T:
-        """The measurement of this code on these data, from its file or made now."""
+        """Return the measurement of this code and data from its file, or measure and write it."""
         code = source_digest("glbandits.policies", f"glbandits.experiments.paper.{name}")
         key = sha256(f"{code} {data}".encode()).hexdigest()[:16]
         path = self._folder / f"{name}-{'quick-' * self._quick}{key}.json"
         if path.exists():
-            with suppress(msgspec.DecodeError, UnicodeDecodeError):  # a damaged file: measure again
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):  # if the file is damaged, measure again
                 return msgspec.json.decode(path.read_bytes(), type=kind)
-        measured = measure()
+        measurement = measure()
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_suffix(".part")
-        partial.write_bytes(msgspec.json.format(msgspec.json.encode(measured)))
-        partial.replace(path)
-        return measured
+        write_atomically(path, msgspec.json.format(msgspec.json.encode(measurement)))
+        return measurement

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import re
-import secrets
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -14,6 +13,7 @@ from os import PathLike
 from pathlib import Path
 from threading import Lock
 
+from glbandits.atomic_files import atomic_path
 from glbandits.errors import InvalidInput, lookup
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.event_rules import check_events, size_of
@@ -249,21 +249,13 @@ class SqliteStore(EventStore):
         target = Path(path)
         if target.exists():
             raise InvalidInput(f"a backup must be a new file; {target} is there already")
-        beside = target.parent / f".glbandits-{secrets.token_hex(8)}.tmp"
-        try:
-            with _named_errors(f"{self._path} could not be copied to {target}"):
-                os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-                with self._reading() as connection, closing(sqlite3.connect(beside)) as copy:
-                    connection.execute("ROLLBACK")  # The copying is a transaction of its own.
-                    connection.backup(copy)
-                    # One file, with nothing beside it that could be left behind.
-                    copy.execute("PRAGMA journal_mode = DELETE").fetchone()
-                with beside.open("rb") as file:
-                    os.fsync(file.fileno())
-                beside.rename(target)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+        with _named_errors(f"{self._path} could not be copied to {target}"), atomic_path(target) as temporary:
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            with self._reading() as connection, closing(sqlite3.connect(temporary)) as copy:
+                connection.execute("ROLLBACK")  # The copying is a transaction of its own.
+                connection.backup(copy)
+                # One file, with nothing beside it that could be left behind.
+                copy.execute("PRAGMA journal_mode = DELETE").fetchone()
 
     def tidy(self) -> None:
         """See `EventStore.tidy`. It brings what is in the write-ahead log to its place, which waits for the disk."""

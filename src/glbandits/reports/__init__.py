@@ -1,0 +1,1 @@
+"""HTML reports, charts and static figures of experiments and of off-policy evaluations."""

@@ -1,0 +1,99 @@
+"""Styles of series: a policy has the same colour, dash, marker and hatch everywhere."""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple, TypeAlias
+
+from glbandits.policies import POLICIES
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""The palette of Okabe and Ito, which colour-blind readers can distinguish."""
+PAPER_POLICIES = ("sgd-ts", "ucb-glm", "glm-tsl", "supcb-glm", "gloc", "laplace-ts", "epsilon-greedy")
+"""The policies that the paper compares. They get the first styles, so that their colours all differ."""
+LATER_POLICIES = ("optimist", "online-laplace", "glb-omd")
+"""Later policies in the report of the paper. They have dark colours that no other policy has, and thick lines."""
+LATER_COLOURS = ("#7A0019", "#4B0082", "#5D4A00")
+DASHES = ((), (6, 2), (6, 2, 1.5, 2), (1.5, 1.5), (10, 3), (4, 1.5, 1.5, 1.5, 1.5, 1.5), (3, 3))
+"""Lengths of dashes and gaps, in widths of a thin line. No two of the paper's policies share a pattern."""
+MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "p", "h")
+PLOTLY_MARKERS = {
+    "o": "circle",
+    "s": "square",
+    "^": "triangle-up",
+    "v": "triangle-down",
+    "D": "diamond",
+    "P": "cross",
+    "X": "x",
+    "*": "star",
+    "p": "pentagon",
+    "h": "hexagon",
+}
+HATCHES = ("", "///", "\\\\\\", "...", "xxx", "---", "|||", "++", "oo", "**")
+PLOTLY_HATCHES = ("", "/", "\\", ".", "x", "-", "|", "+", "/", "\\")
+THIN, THICK = 1.6, 2.4
+
+
+class SeriesStyle(NamedTuple):
+    """How one series is drawn. Dash, marker and hatch distinguish series in a greyscale print."""
+
+    colour: str
+    dash: tuple[float, ...]
+    """Lengths of dashes and gaps; empty for a solid line."""
+    marker: str
+    """Name in Matplotlib."""
+    hatch: str
+    """Pattern of a bar; name in Matplotlib."""
+    width: float = THIN
+
+    @property
+    def matplotlib_dash(self) -> Literal["-"] | tuple[float, tuple[float, ...]]:
+        """The dash in Matplotlib's notation."""
+        return (0.0, self.dash) if self.dash else "-"
+
+    @property
+    def plotly_dash(self) -> str:
+        """The dash in Plotly's notation."""
+        return ",".join(f"{1.6 * length:g}px" for length in self.dash) or "solid"
+
+    @property
+    def plotly_marker(self) -> str:
+        """The name of the marker in Plotly."""
+        return PLOTLY_MARKERS[self.marker]
+
+    @property
+    def plotly_hatch(self) -> str:
+        """The name of the bar pattern in Plotly."""
+        return PLOTLY_HATCHES[HATCHES.index(self.hatch)]
+
+    def translucent_colour(self, opacity: float) -> str:
+        """Return the colour with an opacity, as CSS."""
+        red, green, blue = (int(self.colour[i : i + 2], 16) for i in (1, 3, 5))
+        return f"rgba({red},{green},{blue},{opacity:g})"
+
+
+SeriesStyles: TypeAlias = Mapping[str, SeriesStyle]
+
+
+def styles_for(labels: Iterable[str]) -> SeriesStyles:
+    """Return styles: fixed ones for policies of the package, the next free one for others.
+
+    >>> styles_for(["mine", "sgd-ts"])["sgd-ts"].colour
+    '#0072B2'
+    """
+    ordered = dict.fromkeys((*PAPER_POLICIES, *POLICIES, *labels))
+    others = [label for label in ordered if label not in LATER_POLICIES]
+    styles = {label: _style(index) for index, label in enumerate(others)}
+    for index, (label, colour) in enumerate(zip(LATER_POLICIES, LATER_COLOURS, strict=True)):
+        styles[label] = SeriesStyle(colour, DASHES[index], MARKERS[7 + index], HATCHES[7 + index], THICK)
+    return styles
+
+
+def styles_in_order(labels: Iterable[str]) -> SeriesStyles:
+    """Return a style for each label by its position. The first seven have different colours."""
+    return {label: _style(index) for index, label in enumerate(labels)}
+
+
+def _style(index: int) -> SeriesStyle:
+    # 7 dashes and 10 markers have no common factor: 70 styles differ, and the first seven differ in every respect.
+    return SeriesStyle(
+        COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)], MARKERS[index % 10], HATCHES[index % 10]
+    )
