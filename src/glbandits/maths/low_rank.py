@@ -20,8 +20,9 @@ class Change(NamedTuple):
 
     def bound(self, rows: Floats, variances: Floats) -> Floats:
         """The bounds for arms with these variances before; rows are (arms, n)."""
-        bounds: Floats = self.growth * variances + self.remainder * np.square(rows).sum(axis=1)
-        return bounds - np.square(rows @ self.columns.T).sum(axis=1)
+        grown = self.growth * variances + self.remainder * np.square(rows).sum(axis=1)
+        bounds: Floats = grown - np.square(rows @ self.columns.T).sum(axis=1)
+        return bounds
 
 
 def decrease(before: Floats, after: Floats, largest_rank: int) -> Change | None:

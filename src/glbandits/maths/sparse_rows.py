@@ -36,7 +36,8 @@ class SparseRows(NamedTuple):
         """One row, as `Bandit.learn` takes it: views."""
         indptr, indices, values = self
         first, last = indptr.item(index), indptr.item(index + 1)
-        return SparseRows(_pointers(last - first), indices[first:last], values[first:last])
+        # As SparseRows(...), but in three quarters of the time: every reward needs a row.
+        return tuple.__new__(SparseRows, (_pointers(last - first), indices[first:last], values[first:last]))
 
     def rows(self, start: int, end: int) -> "SparseRows":
         """The rows from `start` to before `end`: views, apart from the pointers."""
