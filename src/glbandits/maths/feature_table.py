@@ -67,7 +67,7 @@ def find(state: Floats, table: Table, feature: int) -> int:
 def find_all(state: Floats, table: Table, features: Ints, rows: Ints) -> None:
     """Write the offset of each feature's row, or -1 if it has none.
 
-    Nine in ten features are in their home slot. The first loops look there only, without branches, which the processor
+    Most features are in their home slot. The first loops look there only, without branches, which the processor
     does for several features at a time.
     """
     count, missed = features.shape[0], 0
