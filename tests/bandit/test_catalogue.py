@@ -119,7 +119,7 @@ def test_few_arms_of_a_large_catalogue_are_contenders(monkeypatch: pytest.Monkey
         bandit.learn(catalogue[bandit.choose_from(catalogue)], float(rng.integers(2)))
     assert len(counts) == 299  # the first decision is uniform
     assert np.median(counts) < 20
-    assert max(counts) <= arm_bounds.TOO_MANY
+    assert max(counts) <= arm_bounds.MANY
 
 
 def test_features_of_an_arm_in_a_context() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Catalogue, Optimist, Policy, SgdTs, cross_features
-from glbandits.bandit import catalogue_decisions
+from glbandits.bandit import arm_bounds, catalogue_decisions
 from glbandits.records import Floats
 from tests.laws.test_every_policy import VARIANTS, in_groups
 
@@ -16,6 +16,7 @@ DIM = 5
 @pytest.fixture(autouse=True)
 def bounds_for_small_catalogues(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(catalogue_decisions, "WORTH_BOUNDS", 0.0)
+    monkeypatch.setattr(arm_bounds, "MANY", 8)
 
 
 def normal_features(rng: np.random.Generator, count: int, dim: int) -> Floats:

@@ -12,6 +12,7 @@ from glbandits.maths.feature_table import (
     empty_table,
     entries_of,
     find,
+    find_all,
     has_room,
     home_slot,
     insert_all,
@@ -44,8 +45,11 @@ def test_table_holds_what_a_dict_holds(batches: list[list[int]]) -> None:
         assert is_valid_table(state, START, WIDTH, LARGEST_INDEX)
     assert state[:START].tolist() == [7.0, 8.0]
     table = table_at(state, START)
-    for wanted in (*expected, 41, LARGEST_INDEX - 2):
-        offset = find(state, table, wanted)
+    wanted_features = [*expected, 41, LARGEST_INDEX - 2]
+    offsets = np.empty(len(wanted_features), dtype=np.int64)
+    find_all(state, table, np.array(wanted_features), offsets)
+    for wanted, offset in zip(wanted_features, offsets, strict=True):
+        assert offset == find(state, table, wanted)
         assert (offset >= 0) == (wanted in expected)
         assert offset < 0 or state[offset : offset + WIDTH].tolist() == [wanted, 0.5, expected[wanted]]
     assert entries_of(state, START)[:, 0].tolist() == sorted(expected)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from glbandits.maths.low_rank import factor_of_bound, factor_of_decrease, largest_growth
+from glbandits.maths.low_rank import any_change, decrease, factor_of_bound
 from glbandits.records import Floats
 
 
@@ -19,25 +19,44 @@ def least_eigenvalue(matrix: Floats) -> float:
 def test_decrease_of_low_rank_is_factorised(rank: int) -> None:
     before = covariance(1)
     columns = 0.1 * np.random.default_rng(2).normal(size=(rank, 6))
-    decrease = factor_of_decrease(before, before - columns.T @ columns, largest_rank=3)
-    assert decrease is not None
-    factor, remainder = decrease
-    assert factor.shape == (rank, 6)
-    np.testing.assert_allclose(factor.T @ factor, columns.T @ columns, atol=1e-12)
-    assert remainder < 1e-11
+    change = decrease(before, before - columns.T @ columns, largest_rank=3)
+    assert change is not None
+    assert change.growth == 1.0
+    assert change.columns.shape == (rank, 6)
+    np.testing.assert_allclose(change.columns.T @ change.columns, columns.T @ columns, atol=1e-12)
+    assert change.remainder < 1e-11
 
 
-def test_increase_and_larger_rank_have_no_factor() -> None:
+def test_increase_and_larger_rank_are_no_decrease() -> None:
     before, x = covariance(1), np.random.default_rng(2).normal(size=6)
-    assert factor_of_decrease(before, before + 1e-3 * np.outer(x, x), largest_rank=3) is None
-    assert factor_of_decrease(before, 0.5 * before, largest_rank=3) is None
+    assert decrease(before, before + 1e-3 * np.outer(x, x), largest_rank=3) is None
+    assert decrease(before, 0.5 * before, largest_rank=3) is None
 
 
-def test_growth_is_the_largest_ratio_of_variances() -> None:
+@pytest.mark.parametrize("ridge", [0.0, 3.0])
+@pytest.mark.parametrize("rank", [0, 2, 6])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])
+def test_bound_of_any_change_is_above_the_variance(scale: float, rank: int, ridge: float) -> None:
+    before, after, rows = covariance(1), scale * covariance(2), np.random.default_rng(3).normal(size=(500, 6))
+    bounds = any_change(before, after, rank, ridge).bound(rows, np.einsum("ai,ij,aj->a", rows, before, rows))
+    variances = np.einsum("ai,ij,aj->a", rows, after, rows)
+    assert (bounds >= variances).all()
+    if rank == 6:  # as many columns as directions: nothing is lost
+        np.testing.assert_allclose(bounds, variances, rtol=1e-6)
+
+
+def test_growth_without_columns_is_the_largest_ratio() -> None:
     before, after = covariance(1), covariance(2)
-    growth = largest_growth(before, after)
-    assert growth == pytest.approx(np.linalg.eigvals(np.linalg.solve(before, after)).real.max(), rel=1e-5)
-    assert least_eigenvalue(growth * before - after) >= 0.0
+    expected = np.linalg.eigvals(np.linalg.solve(before, after)).real.max()
+    assert any_change(before, after, rank=0, ridge=0.0).growth == pytest.approx(expected, rel=1e-5)
+
+
+def test_bound_of_a_change_of_singular_matrices_holds() -> None:
+    x, y = np.random.default_rng(1).normal(size=(2, 6))
+    before, after = np.outer(x, x) + 1e-14 * np.eye(6), 2.0 * np.outer(x, x) + 1e-9 * np.outer(y, y)
+    rows = np.random.default_rng(3).normal(size=(500, 6))
+    bounds = any_change(before, after, rank=2, ridge=0.0).bound(rows, np.einsum("ai,ij,aj->a", rows, before, rows))
+    assert (bounds >= np.einsum("ai,ij,aj->a", rows, after, rows)).all()
 
 
 @pytest.mark.parametrize("matrix", [covariance(1), np.ones((4, 4)), np.ones((4, 4)) - 1e-9 * np.eye(4)])

@@ -69,6 +69,8 @@ class Catalogue:
         self.version = 0
         """The number of changes so far."""
         self.add(ids, rows)
+        self._packed.update(self.features, self.rows_changed_since(-1))  # now, so that no decision has to wait for it
+        self._packed_version = self.version
 
     def __len__(self) -> int:
         return len(self._ids)

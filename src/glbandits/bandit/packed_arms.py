@@ -41,9 +41,13 @@ class PackedArms:
             self._pack(features, start, start + AT_ONCE)
 
     def _pack(self, features: Floats, start: int, end: int) -> None:
-        part = features[start * WIDTH : end * WIDTH] / self.units[:-1]
-        rows = np.zeros((-(-len(part) // WIDTH) * WIDTH, features.shape[1]))
-        rows[: len(part)] = part
+        rows = padded_rows(features[start * WIDTH : end * WIDTH] / self.units[:-1])
         end = start + len(rows) // WIDTH
         self.panels[start:end] = pack_panels(rows)
         self.norms[start * WIDTH : end * WIDTH] = np.sqrt(1.0 + np.einsum("ij,ij->i", rows, rows))
+
+
+def padded_rows(rows: Floats) -> Floats:
+    """Rows with zeros behind them, up to a multiple of WIDTH."""
+    missing = -len(rows) % WIDTH
+    return rows if missing == 0 else np.concatenate([rows, np.zeros((missing, rows.shape[1]))])

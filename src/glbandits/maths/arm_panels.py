@@ -42,13 +42,17 @@ def pack_panels(rows: Floats) -> Singles:
 
 
 def pack_columns(columns: Floats) -> tuple[Singles, Ints, Floats]:
-    """Vectors of dim features and a constant, (n, dim + 1), as `scan_panels` takes them: directions, starts, sizes."""
+    """Vectors of dim features and a constant, (n, dim + 1), as `scan_panels` takes them: directions, starts, sizes.
+
+    A vector of zeros makes their number even. There is one start for two directions.
+    """
+    columns = np.concatenate([columns, np.zeros((len(columns) % 2, columns.shape[1]))])
     dim = columns.shape[1] - 1
     sizes = np.linalg.norm(columns, axis=1)
     directions = np.zeros((len(columns), padded(dim) + 1), dtype=np.float32)
     unit = columns / np.where(sizes > 0.0, sizes, 1.0)[:, np.newaxis]
     directions[:, :dim], directions[:, -1] = unit[:, :-1], unit[:, -1]
-    first = np.argmax(directions != 0.0, axis=1)
+    first = np.argmax((directions != 0.0).reshape(-1, 2, padded(dim) + 1).any(axis=1), axis=1)
     return directions, np.minimum(first // GROUP * GROUP, padded(dim)), sizes
 
 
@@ -70,32 +74,32 @@ def scan_panels(
     The squares of the other columns are the variance itself if `growth` is 0. Else they are what the variance has lost
     after it grew by this factor. The bound includes an error relative to |x||c| for each column, and the remainder
     relative to |x|^2. A column is a size times a direction; the last entry of a direction belongs to the constant, and
-    those before its start are 0. `norms` are |x| with the constant.
+    those before the start of its pair are 0. `norms` are |x| with the constant.
     """
     sign = 1.0 if growth == 0.0 else -1.0
     features = panels.shape[1]
-    sums, totals = np.empty(WIDTH, dtype=np.float32), np.empty(WIDTH)
+    sums, totals = np.empty((2, WIDTH), dtype=np.float32), np.empty(WIDTH)
     for p in range(panels.shape[0]):
         for k in range(WIDTH):
             totals[k] = 0.0
-        for j in range(directions.shape[0]):
+        for j in range(0, directions.shape[0], 2):  # two at a time, because loading a panel takes longest
             for k in range(WIDTH):
-                sums[k] = directions[j, features]
-            for i in range(starts[j], features, GROUP):
-                c0, c1, c2, c3 = directions[j, i], directions[j, i + 1], directions[j, i + 2], directions[j, i + 3]
+                sums[0, k], sums[1, k] = directions[j, features], directions[j + 1, features]
+            for i in range(starts[j // 2], features, GROUP):
+                c0, e0 = directions[j, i], directions[j + 1, i]
+                c1, e1 = directions[j, i + 1], directions[j + 1, i + 1]
+                c2, e2 = directions[j, i + 2], directions[j + 1, i + 2]
+                c3, e3 = directions[j, i + 3], directions[j + 1, i + 3]
                 for k in range(WIDTH):
-                    sums[k] += (
-                        c0 * panels[p, i, k]
-                        + c1 * panels[p, i + 1, k]
-                        + c2 * panels[p, i + 2, k]
-                        + c3 * panels[p, i + 3, k]
-                    )
+                    x0, x1, x2, x3 = panels[p, i, k], panels[p, i + 1, k], panels[p, i + 2, k], panels[p, i + 3, k]
+                    sums[0, k] += (c0 * x0 + c1 * x1) + (c2 * x2 + c3 * x3)
+                    sums[1, k] += (e0 * x0 + e1 * x1) + (e2 * x2 + e3 * x3)
             if j == 0:
                 for k in range(WIDTH):
-                    levels[p * WIDTH + k] = sizes[0] * float(sums[k])
-            else:
+                    levels[p * WIDTH + k] = sizes[0] * float(sums[0, k])
+            for m in range(1 if j == 0 else 0, 2):
                 for k in range(WIDTH):
-                    product = sizes[j] * max(abs(float(sums[k])) + sign * error * norms[p * WIDTH + k], 0.0)
+                    product = sizes[j + m] * max(abs(float(sums[m, k])) + sign * error * norms[p * WIDTH + k], 0.0)
                     totals[k] += product * product
         for k in range(WIDTH):
             a = p * WIDTH + k

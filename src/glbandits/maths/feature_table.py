@@ -64,6 +64,24 @@ def find(state: Floats, table: Table, feature: int) -> int:
 
 
 @jittable
+def find_all(state: Floats, table: Table, features: Ints, rows: Ints) -> None:
+    """Write the offset of each feature's row, or -1 if it has none.
+
+    Most features are in their home slot. The first loops look there only, without branches, which the processor
+    does for several features at a time.
+    """
+    count, missed = features.shape[0], 0
+    misses = np.empty(count, dtype=np.int64)
+    for k in range(count):
+        rows[k] = table.rows + home_slot(features[k], table.shift) * table.width
+    for k in range(count):
+        misses[missed] = k
+        missed += 0 if state[rows[k]] == float(features[k]) else 1
+    for m in range(missed):
+        rows[misses[m]] = find(state, table, features[misses[m]])
+
+
+@jittable
 def home_slot(feature: int, shift: int) -> int:
     """The slot where the search for a feature begins."""
     folded = (feature ^ (feature >> _FOLD)) & _LOW_31

@@ -1,5 +1,7 @@
 """Factors of covariance matrices and of their differences, for bounds that must hold despite rounding."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from glbandits.records import Floats
@@ -8,11 +10,25 @@ NOISE = 1e-12
 """Entries of a difference below this, relative to those of the matrix before, count as rounding errors."""
 
 
-def factor_of_decrease(before: Floats, after: Floats, largest_rank: int) -> tuple[Floats, float] | None:
-    """Columns c with before - after = sum of cc' + R, as rows (rank, n), and a bound of the norm of R.
+class Change(NamedTuple):
+    """A bound of variances v = x'Cx after C changed: growth v + remainder |x|^2 - the sum of (c'x)^2 over columns c."""
 
-    By the Cholesky decomposition with pivots. None if the rank is larger, or if the difference is not positive
-    semidefinite beyond rounding.
+    growth: float
+    remainder: float
+    columns: Floats
+    """(rank, n)"""
+
+    def bound(self, rows: Floats, variances: Floats) -> Floats:
+        """The bounds for arms with these variances before; rows are (arms, n)."""
+        grown = self.growth * variances + self.remainder * np.square(rows).sum(axis=1)
+        bounds: Floats = grown - np.square(rows @ self.columns.T).sum(axis=1)
+        return bounds
+
+
+def decrease(before: Floats, after: Floats, largest_rank: int) -> Change | None:
+    """The change if before - after is positive semidefinite and of low rank, beyond rounding; None if it is not.
+
+    By the Cholesky decomposition with pivots. The growth is 1, and the bound is close.
     """
     remainder, diagonal = before - after, np.diagonal(before)
     tolerance = NOISE * np.sqrt(np.outer(diagonal, diagonal))
@@ -24,22 +40,26 @@ def factor_of_decrease(before: Floats, after: Floats, largest_rank: int) -> tupl
         column = remainder[:, pivot] / np.sqrt(remainder[pivot, pivot])
         columns.append(column)
         remainder = remainder - np.outer(column, column)
-    return np.array(columns).reshape(len(columns), len(diagonal)), float(np.linalg.norm(remainder))
+    return Change(1.0, float(np.linalg.norm(remainder)), np.array(columns).reshape(len(columns), len(diagonal)))
 
 
-def no_decrease(before: Floats) -> tuple[Floats, float]:
-    """No columns, and a bound of the norm of NOISE times the diagonal: see `largest_growth`."""
-    return np.empty((0, len(before))), 2.0 * NOISE * float(np.trace(before))
+def any_change(before: Floats, after: Floats, rank: int, ridge: float) -> Change:
+    """The change between any two covariance matrices, with so many columns.
 
-
-def largest_growth(before: Floats, after: Floats) -> float:
-    """A number r, as small as rounding allows, with r (before + e) - after positive semidefinite.
-
-    e is `before` at most times NOISE on its diagonal.
+    The growth is the largest ratio of variances. Columns are the directions that grew least, relative to it. A ridge,
+    relative to the mean variance, is added to `before`: the bound is closer with it if few directions with a small
+    variance grew, and worse otherwise.
     """
-    factor = factor_of_bound(before)
-    whitened = np.linalg.solve(factor, np.linalg.solve(factor, after).T)
-    return float(np.linalg.eigvalsh(whitened)[-1]) * (1.0 + 1e-6)
+    size = len(before)
+    added = ridge * float(np.trace(before)) / size
+    factor = factor_of_bound(before + added * np.eye(size))
+    ratios, directions = np.linalg.eigh(np.linalg.solve(factor, np.linalg.solve(factor, after).T))
+    growth = float(ratios[-1])
+    columns = (factor @ directions[:, :rank] * np.sqrt(growth - ratios[:rank])).T
+    remainder = growth * (before + added * np.eye(size)) - columns.T @ columns - after
+    # Nothing above has to be exact: a negative eigenvalue of the remainder is added to the bound.
+    missing = max(-float(np.linalg.eigvalsh(remainder)[0]), 0.0) + NOISE * float(np.trace(growth * before + after))
+    return Change(growth, growth * added + missing, columns)
 
 
 def factor_of_bound(covariance: Floats) -> Floats:

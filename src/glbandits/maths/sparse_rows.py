@@ -35,8 +35,10 @@ class SparseRows(NamedTuple):
 
     def row(self, index: int) -> "SparseRows":
         """One row, as `Bandit.learn` takes it: views."""
-        first, last = self.indptr.item(index), self.indptr.item(index + 1)
-        return SparseRows(_pointers(last - first), self.indices[first:last], self.values[first:last])
+        indptr, indices, values = self
+        first, last = indptr.item(index), indptr.item(index + 1)
+        # As SparseRows(...), but in three quarters of the time: every reward needs a row.
+        return tuple.__new__(SparseRows, (_pointers(last - first), indices[first:last], values[first:last]))
 
     def rows(self, start: int, end: int) -> "SparseRows":
         """The rows from `start` to before `end`: views, apart from the pointers."""
@@ -75,19 +77,19 @@ def are_usable_rows(indptr: Ints, indices: Ints, values: Floats, dim: int) -> bo
     for row in range(rows):
         if indptr[row + 1] < indptr[row] or indptr[row + 1] > size:
             return False
-    # Three sums without branches, because the compiler makes vector instructions of them: four times as fast.
-    falls, outside, unusable = 0, 0, 0
+    # Two sums without branches, because the compiler makes vector instructions of them: four times as fast.
+    falls, unusable = 0, 0
     for k in range(size - 1):
         falls += 1 if indices[k] >= indices[k + 1] else 0
     for k in range(size):
-        outside += 1 if indices[k] < 0 or indices[k] >= dim else 0
-    for k in range(size):
         unusable += 0 if abs(values[k]) <= MAX_ABS else 1
-    for row in range(1, rows):  # from one row to the next indices may fall
-        start = indptr[row]
-        if indptr[row - 1] < start < size and indices[start - 1] >= indices[start]:
+    for row in range(rows):
+        start, end = indptr[row], indptr[row + 1]
+        if start < end and (indices[start] < 0 or indices[end - 1] >= dim):  # the others are between, if indices rise
+            return False
+        if start < end < size and indices[end - 1] >= indices[end]:  # from one row to the next indices may fall
             falls -= 1
-    return falls == 0 and outside == 0 and unusable == 0
+    return falls == 0 and unusable == 0
 
 
 @jittable

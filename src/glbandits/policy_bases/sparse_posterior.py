@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from glbandits.maths.feature_table import empty_table, entries_of, find, insert_all, is_valid_table, table_at
+from glbandits.maths.feature_table import empty_table, entries_of, find_all, insert_all, is_valid_table, table_at
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.numba_support import jittable
@@ -79,10 +79,13 @@ def sparse_score_moments(
     """Write the posterior mean (without the intercept) and variance of the score of each arm."""
     table, unseen = table_at(state, TABLE), 1.0 / state[UNSEEN_PRIOR]
     b, intercept_variance = state[INTERCEPT], 1.0 / state[INTERCEPT_PRECISION]
+    first, last = indptr[0], indptr[indptr.shape[0] - 1]
+    rows = np.empty(last - first, dtype=np.int64)
+    find_all(state, table, indices[first:last], rows)
     for a in range(indptr.shape[0] - 1):
         level, remaining, variance = 0.0, 1.0, 0.0
         for k in range(indptr[a], indptr[a + 1]):
-            x, row = values[k], find(state, table, indices[k])
+            x, row = values[k], rows[k - first]
             if row >= 0:
                 level += x * state[row + MEAN]
                 remaining -= x * state[row + COUPLING]
