@@ -70,6 +70,7 @@ class WithoutAnytime:
 
     def __init__(self, log: Log) -> None:
         self._log, self.dim, self.arm_names, self.feature_map = log, log.dim, log.arm_names, log.feature_map
+        self.sparse = log.sparse
 
     def __len__(self) -> int:
         return len(self._log)

@@ -123,6 +123,10 @@ class Stream:
         return self.data.arm_names
 
     @property
+    def sparse(self) -> bool:
+        return self.data.sparse
+
+    @property
     def feature_map(self) -> Features | None:
         return self.data.feature_map
 

@@ -43,6 +43,7 @@ class SmallBlocks:
 
     def __init__(self, log: LoggedData) -> None:
         self._log, self.dim, self.arm_names, self.feature_map = log, log.dim, log.arm_names, log.feature_map
+        self.sparse = log.sparse
 
     def __len__(self) -> int:
         return len(self._log)

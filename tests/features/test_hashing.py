@@ -1,5 +1,6 @@
 import json
 from hashlib import blake2b
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glbandits import InvalidInput
+from glbandits import InvalidInput, SparseRows
 from glbandits.features import Hashing, codes
 from glbandits.features import hashing as hashing_module
 
@@ -226,3 +227,55 @@ def test_texts_that_are_kept_at_hand_are_few_and_short(monkeypatch: pytest.Monke
         np.testing.assert_array_equal(vectors, Hashing(32).vectors({}, [json.loads(text)]))
         assert len(hashing._texts) <= 10
         assert max(map(len, hashing._texts), default=0) <= 20
+
+
+def dense(rows: SparseRows, width: int) -> Any:
+    out = np.zeros((rows.row_count, width))
+    for number in range(rows.row_count):
+        row = rows.row(number)
+        assert (np.diff(row.indices) > 0).all()
+        out[number, row.indices] = row.values
+    return out
+
+
+@settings(deadline=None)
+@given(OBJECTS, st.lists(OBJECTS, max_size=3), st.integers(1, 50))  # narrow ones have many collisions
+def test_rows_are_the_vectors_bit_for_bit(shared: Any, actions: list[Any], width: int) -> None:
+    hashing, texts = Hashing(width), [json.dumps(features).encode() for features in (shared, *actions)]
+    expected = hashing.vectors(shared, actions).tobytes()
+    assert dense(hashing.rows(shared, actions), width).tobytes() == expected
+    assert dense(hashing.rows_of_texts(texts[0], texts[1:], json.loads), width).tobytes() == expected
+
+
+def test_rows_have_the_same_bits_in_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    actions: list[Any]
+    shared, actions = {"x": [0.1, 0.2, 0.3], "u": "v"}, [{"a": 0.7, "b": [1e9, 1e-9]}, {}, {"c": {"d": None}}]
+    cases: list[tuple[int, Any, list[Any]]] = [(7, shared, actions), (2**24, {"x": [0.1] * 40}, [{"y": [0.3] * 40}])]
+    compiled = [[part.tobytes() for part in Hashing(width).rows(*case)] for width, *case in cases]
+    monkeypatch.setattr(hashing_module, "entry_point", lambda recipe: SimpleNamespace(call=recipe().function))
+    with np.errstate(over="ignore"):
+        assert [[part.tobytes() for part in Hashing(width).rows(*case)] for width, *case in cases] == compiled
+
+
+@pytest.mark.parametrize("width", [1, 2, 1000, 2**11, 2**11 + 1, 2**22 + 5])
+def test_long_rows_are_the_vectors_bit_for_bit(width: int) -> None:
+    """More than 1000 terms are sorted digit by digit."""
+    actions: list[Any] = [{"y": [0.3 / (i + 1) for i in range(80)]}, {"z": 1}]
+    shared, hashing = {"x": [0.1 * i for i in range(50)]}, Hashing(width)
+    assert dense(hashing.rows(shared, actions), width).tobytes() == hashing.vectors(shared, actions).tobytes()
+
+
+def test_rows_do_not_depend_on_the_width_in_cost() -> None:
+    rows = Hashing(2**31).rows({"user": 1}, [{"a": 1}, {}])
+    assert rows.indptr.tolist() == [0, 4, 6]
+    assert rows.indices.max() < 2**31
+    assert rows.indices.max() > 2**24
+
+
+def test_rows_refuse_what_vectors_refuse() -> None:
+    many = {"x": [1] * 60_000}
+    with pytest.raises(InvalidInput, match="got 60,001 shared ones, and 60,000 of 1 actions"):
+        Hashing(2**24).rows(many, [many])
+    with pytest.raises(InvalidInput, match="features of action 1: a must be a finite number"):
+        Hashing(2**24).rows_of_texts(b"{}", [b"{}", b'{"a": 1e30}'], json.loads)
+    assert Hashing(2**24).rows({"a": 1}, []).row_count == 0

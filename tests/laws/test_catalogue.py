@@ -128,3 +128,16 @@ def test_decisions_in_contexts_are_those_on_the_matrix(policy: Policy, context_d
         context = rng.normal(size=context_dim)
         arm = assert_same_decision(bandit, catalogue, [1, 2, 3], context)
         bandit.learn(catalogue.features_for(arm, context), float(rng.integers(2)))
+
+
+def test_bandits_that_share_bounds_decide_as_on_the_matrix() -> None:
+    rng = np.random.default_rng(2)
+    catalogue = Catalogue(range(150), rng.normal(size=(150, DIM)))
+    bandits = [Bandit(Optimist(), DIM, seed=seed) for seed in range(2)]
+    for _ in range(60):
+        index = int(rng.integers(2))
+        bandit = bandits[index].copy()
+        bandit.share_catalogues(bandits[1 - index])
+        arm = assert_same_decision(bandit, catalogue, [])
+        bandit.learn(catalogue[arm], float(rng.integers(2)))
+        bandits[index] = bandit

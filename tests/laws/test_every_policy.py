@@ -35,6 +35,8 @@ from glbandits.simulation import simulate
 from glbandits.simulation.loop import play_entry
 
 HORIZON = 100
+TRIALS = 4000
+"""Draws for an estimated probability."""
 PROBLEM = Synthetic(dim=3, arms=9, fewest_arms=1)
 
 
@@ -113,6 +115,7 @@ def exercised(policy: Policy, rounds: int = 60) -> Bandit:
     return bandit
 
 
+@pytest.mark.usefixtures("compiled_now")
 @every_policy
 def test_compiled_and_plain_runs_make_the_same_choices(policy: Policy) -> None:
     compiled = simulate(policy, PROBLEM, HORIZON, [11, 12], jobs=2)
@@ -151,7 +154,7 @@ def test_learning_a_batch_equals_learning_row_by_row(policy: Policy) -> None:
 def test_probabilities_match_frequencies_of_choices(policy: Policy, rounds: int) -> None:
     bandit, draws = exercised(policy, rounds), 2000
     arms = np.random.default_rng(8).uniform(-0.6, 0.6, (5, 3))
-    stated = bandit.probabilities(arms, draws=20_000)
+    stated = bandit.probabilities(arms, draws=TRIALS)
     assert stated.sum() == pytest.approx(1.0, abs=1e-12)
     seen = np.bincount([bandit.choose(arms) for _ in range(draws)], minlength=5) / draws
     # Five standard errors for each arm, including those of estimated probabilities: 5 arms and 80 cases exceed that in
@@ -159,8 +162,8 @@ def test_probabilities_match_frequencies_of_choices(policy: Policy, rounds: int)
     functions = LinkFunctions(*(getattr(find_link(policy.link), part) for part in LinkFunctions._fields))
     _, _, probabilities, unpack, _ = policy_functions(policy.implementation(3))
     exact = probabilities(bandit.state, unpack(policy.packed_settings(3)), arms, functions, np.empty(5))
-    p = stated if exact else (20_000 * stated + 1) / 20_002
-    margin = 5 * np.sqrt(p * (1 - p) * (1 / draws + (0 if exact else 1 / 20_000)))
+    p = stated if exact else (TRIALS * stated + 1) / (TRIALS + 2)
+    margin = 5 * np.sqrt(p * (1 - p) * (1 / draws + (0 if exact else 1 / TRIALS)))
     assert (np.abs(seen - stated) <= margin + 1e-12).all(), (stated, seen)
 
 

@@ -268,3 +268,20 @@ def test_the_first_block_of_sgd_ts_must_be_short() -> None:
 def test_too_many_features_are_refused() -> None:
     with pytest.raises(InvalidInput, match="dim must be a whole number of at least 1 and at most 1099511627776"):
         Bandit(Optimist(), 2**41, sparse=True)
+
+
+@every_form
+def test_state_stays_within_a_bound(policy: Policy) -> None:
+    bandit, rng, most = Bandit(policy, 10_000, seed=0, sparse=True), np.random.default_rng(0), 1500
+    known = np.array([0, 5, 10, 15])
+    for number in range(200):
+        drawn = known if number % 10 == 0 else np.unique(rng.integers(20, 10_000, 6))
+        row = SparseRows(np.array([0, drawn.size]), drawn, np.ones(drawn.size))
+        fitting = bandit.learnable(row, most)
+        assert np.isin(fitting.indices, drawn).all()
+        bandit.learn(fitting, float(number % 2))
+        assert bandit.state.size <= most
+    learned = bandit.coefficients()
+    if learned is not None and learned.indices is not None:
+        assert 20 <= learned.indices.size < 200 * 6
+        assert np.isin(known, learned.indices).all()

@@ -12,6 +12,7 @@ from glbandits.maths.feature_table import (
     empty_table,
     entries_of,
     find,
+    has_room,
     home_slot,
     insert_all,
     is_valid_table,
@@ -98,3 +99,24 @@ def test_table_that_is_too_full_is_refused() -> None:
         rows[np.flatnonzero(rows[:, 0] == EMPTY)[0], 0] = feature
     state[START + ENTRIES] = 16.0
     assert not is_valid_table(state, START, WIDTH, 100)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.lists(indices, max_size=30, unique=True), max_size=20), st.integers(100, 500))
+def test_state_never_outgrows_its_room(batches: list[list[int]], most_numbers: int) -> None:
+    state, known = state_with([]), set[int]()
+    for features in batches:
+        fits = has_room(state, START, np.array(features, dtype=np.int64), most_numbers)
+        allowed = [feature for feature, fit in zip(features, fits, strict=True) if fit]
+        assert fits.all() or set(allowed) == known & set(features)
+        state = state_with(allowed, state)
+        known |= set(allowed)
+        assert state.size <= most_numbers
+        if not fits.all():
+            assert state_with(features, state).size > most_numbers
+
+
+def test_known_features_do_not_make_a_table_grow() -> None:
+    state = state_with(list(range(8)))  # half of the 16 rows
+    assert state_with(list(range(8)), state).size == state.size
+    assert state_with([*range(8), 9], state).size > state.size

@@ -14,6 +14,7 @@ from glbandits.features import Hashing
 from glbandits.service_logs.optimisation import optimise_log
 from glbandits.serving.domain.model_snapshots import fresh_model
 from glbandits.serving.domain.optimisation import OPTIMISATION, LookVerdict, Optimised
+from glbandits.serving.domain.request_map import RequestHashing
 from glbandits.serving.runtime.learning_loop import Loop
 from glbandits.serving.runtime.relearning import relearn
 from glbandits.serving.storage.sqlite_store import SqliteStore
@@ -67,7 +68,7 @@ def test_a_better_policy_is_promoted_with_a_trained_model(store: SqliteStore) ->
     model = Bandit.from_bytes(optimised.model)
     assert np.argmax(model.probabilities(ARMS)) == 0
     expected = fresh_model(optimised.configuration)
-    assert len(list(relearn(store, "default", expected, Hashing(width=4), 0, 2**62))) == 3000
+    assert len(list(relearn(store, "default", expected, RequestHashing(Hashing(width=4)), 0, 2**62))) == 3000
     assert np.array_equal(model.state, expected.state)
 
 

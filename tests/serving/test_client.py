@@ -57,6 +57,27 @@ def test_decides_rewards_and_tells_the_status(live: Live) -> None:
         assert client.status().counts.rewards[EventStatus.ACCEPTED] >= 1
 
 
+def test_arms_are_sent_once_and_chosen_by_id(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glbandits.serving.client.client.ARMS_AT_ONCE", 100)
+    names = [f"arm {index}" for index in range(120)]
+    with live.client("other") as client:
+        features = np.random.default_rng(0).normal(size=(120, WIDTH))
+        assert client.put_arms(names, features).version == 60  # two arms in each request
+        client.change_arms(retire=names[:100])
+        assert [arm.id for arm in client.arms()] == names[100:]
+        decided = client.decide_from_catalogue(excluded=names[:119])
+        assert (decided.id, decided.probability) == ("arm 119", 1.0)
+        assert client.reward(decided.event_id, 1.0).status is EventStatus.ACCEPTED
+        client.change_arms(restore=["arm 0"])
+        assert client.decide_from_catalogue(only=["arm 0"]).id == "arm 0"
+        assert client.catalogue().arms == 21
+        client.delete_catalogue()
+        client.put_arms(["tea"], [{"hot": True}])
+        assert client.decide_from_catalogue(baseline="tea").id == "tea"
+        with pytest.raises(InvalidInput, match="features must have a row for each of the 2 ids; got 1"):
+            client.put_arms(["a", "b"], [[1.0, 2.0]])
+
+
 def test_float32_arrays_give_the_same_decision(live: Live) -> None:
     arms = np.array(ARMS)
     with live.client() as client:

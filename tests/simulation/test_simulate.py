@@ -141,9 +141,9 @@ def some_rounds(length: int, dim: int = 2) -> Rounds:
     ("pieces", "message"),
     [
         ([some_rounds(5)], "rounds must yield 10 rounds; got 5"),
-        ([some_rounds(5), some_rounds(6)], r"got arms of shape \(6, 3, 2\) after 5 rounds"),
-        ([some_rounds(5), some_rounds(0), some_rounds(5)], r"got arms of shape \(0, 3, 2\)"),
-        ([some_rounds(10, dim=3)], r"rounds of 2 features.*got arms of shape \(10, 3, 3\)"),
+        ([some_rounds(5), some_rounds(6)], "got 6 rounds of 2 features after 5 rounds"),
+        ([some_rounds(5), some_rounds(0), some_rounds(5)], "got 0 rounds of 2 features after 5 rounds"),
+        ([some_rounds(10, dim=3)], "rounds of 2 features.*got 10 rounds of 3 features"),
     ],
     ids=["too few", "too many", "an empty piece", "another dimension"],
 )

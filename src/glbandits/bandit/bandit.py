@@ -21,6 +21,7 @@ from glbandits.errors import MAX_ABS, InvalidInput, check_int
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policy import Coefficients, Policy
 from glbandits.policy.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
 from glbandits.policy.policy_checks import check_is_policy, check_policy
@@ -134,6 +135,22 @@ class Bandit:
             raise index_out_of_range(self.policy, "learn") from error
         if new_state is not None:
             self._state = new_state
+
+    def learnable(self, x: SparseRows, most_numbers: int) -> SparseRows:
+        """The features of one sparse row that fit a state of at most `most_numbers` numbers, 8 bytes each.
+
+        All of them while there is room, and then only those that were learned before. A state grows with every new
+        feature, so a process that learns what strangers send bounds its memory by `learn(learnable(x, ...), reward)`.
+
+        >>> from glbandits import Bandit, Optimist, SparseRows
+        >>> bandit = Bandit(Optimist(), dim=2**20, seed=7, sparse=True)
+        >>> rows = SparseRows(np.array([0, 9, 18]), np.arange(0, 36, 2), np.ones(18))
+        >>> bandit.learn(rows.row(0), 1.0)
+        >>> bandit.learnable(rows.row(1), 10_000).indices.size, bandit.learnable(rows.row(1), 300).indices.size
+        (9, 0)
+        """
+        fits = self._form.has_room(self._state, self.dim, x.indices, most_numbers)
+        return x if fits.all() else SparseRows(np.array([0, fits.sum()]), x.indices[fits], x.values[fits])
 
     def learn_batch(self, features: Rows, rewards: ArrayLike) -> None:
         """Learn many rewards, row by row: the same as `learn` in a loop, but all of them or none."""
@@ -258,6 +275,16 @@ class Bandit:
             key = self.policy.implementation(self.dim), self._link
             self._catalogues[catalogue] = CatalogueDecisions(self.policy, self.dim, key, catalogue)
         return self._catalogues[catalogue]
+
+    def share_catalogues(self, other: Bandit) -> None:
+        """Decide from catalogues with the bounds that another Bandit of the same policy and dim keeps up to date.
+
+        Decisions stay the same: bounds are compared with the state before they are used. The first decision of a copy,
+        or of a model that was loaded, is then as fast as the next one of the other. Both belong to one thread at a
+        time.
+        """
+        if self.policy == other.policy and self.dim == other.dim:
+            self._catalogues = other._catalogues
 
     def coefficients(self) -> Coefficients | None:
         """A copy of the point estimate by which the policy scores arms, or None if the policy has no single one.

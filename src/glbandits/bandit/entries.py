@@ -163,7 +163,7 @@ def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
         return counts
 
     signature = VECTOR(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, GENERATOR, types.int64)
-    return policy_recipe(frequencies, signature, policy, link, more=", frequencies", work=_always_long)
+    return policy_recipe(frequencies, signature, policy, link, more=", frequencies", work=_work_of_drawing)
 
 
 def arms_check_recipe() -> Recipe:
@@ -228,6 +228,10 @@ def bound_scores_recipe() -> Recipe:
 
 def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Floats, *_rest: Any) -> float:
     return float(arms.shape[0] * min(state.size, dim * dim))
+
+
+def _work_of_drawing(state: Floats, settings: Floats, dim: int, arms: Floats, _rng: Generator, draws: int) -> float:
+    return draws * (200.0 + _work_of_choosing(state, settings, dim, arms))
 
 
 def _work_of_learning(state: Floats, _settings: Floats, dim: int, *_rest: Any) -> float:

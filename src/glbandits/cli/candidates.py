@@ -36,9 +36,11 @@ def named_candidates(
 
 
 def features_of_models(models: Sequence[Path]) -> LogOptions:
-    """The feature map of the first saved model that has one, with which the log must be read."""
-    maps = [bandit.features for bandit in map(Bandit.load, models) if isinstance(bandit.features, FeatureMap)]
-    return LogOptions(features=maps[0]) if maps else LogOptions()
+    """The feature map of the first saved model that has one, with which the log must be read, as sparsely."""
+    for bandit in map(Bandit.load, models):
+        if isinstance(bandit.features, FeatureMap):
+            return LogOptions(features=bandit.features, sparse=bandit.sparse)
+    return LogOptions()
 
 
 def _candidate(text: str, arm_names: tuple[str, ...] | None, link: str | Link, horizon: int) -> Candidate:

@@ -14,7 +14,7 @@ from glbandits.cli.policy_text import parse_policy
 from glbandits.cli.progress import work_bar
 from glbandits.compilation import compile_now
 from glbandits.errors import InvalidInput, lookup
-from glbandits.features.crosses import cross_recipe
+from glbandits.features.crosses import cross_recipe, cross_rows_recipe
 from glbandits.maths.confidence_sequence import add_recipe
 from glbandits.maths.links import LINKS, find_link
 from glbandits.policies import POLICIES
@@ -44,6 +44,7 @@ def compile_command(
             compile_policy(made, dim)
         bar("hashed features, draws and confidence sequences", len(wanted), len(wanted) + 1)
         compile_now(cross_recipe())
+        compile_now(cross_rows_recipe())
         compile_now(add_recipe())
         with suppress(ModuleNotFoundError):  # without the extra [serve]
             compile_now(import_module("glbandits.serving.domain.action_selection").draw_recipe())

@@ -22,6 +22,7 @@ from glbandits.cli.log_options import (
     EstimateOption,
     FeaturesOption,
     FormatOption,
+    HashWidthOption,
     JobsOption,
     KindOption,
     LearnOption,
@@ -33,6 +34,7 @@ from glbandits.cli.log_options import (
     ProbabilitiesOption,
     PropensityOption,
     RewardOption,
+    SparseOption,
     opened_log,
 )
 from glbandits.cli.progress import warnings_printed, work_bar
@@ -75,6 +77,8 @@ def evaluate_command(
     missing: MissingOption = None,
     crosses: CrossesOption = None,
     per_arm_block: BlockOption = False,
+    sparse: SparseOption = None,
+    hash_width: HashWidthOption = None,
     estimate_propensities: EstimateOption = False,
     train: Annotated[float, typer.Option(help="The share of rows that policies learn first.")] = 0.5,
     learn: LearnOption = "matched",
@@ -137,7 +141,8 @@ def evaluate_command(
         arm_table=arm_table,
         link=link,
         estimate_propensities=estimate_propensities,
-        options=feature_options(kind, missing, crosses, per_arm_block) | features_of_models(model),
+        options=feature_options(kind, missing, crosses, per_arm_block, sparse) | features_of_models(model),
+        hash_width=hash_width,
     )
     rewards_link = next(iter(opened.blocks(1))).link
     horizon = max(1, round(train * len(opened)))

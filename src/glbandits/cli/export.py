@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from glbandits.errors import InvalidInput
+from glbandits.service_logs.catalogue_export import export_catalogue
 from glbandits.service_logs.loop_export import LEARNED, export_loop
 from glbandits.serving.domain.events import Mode
 from glbandits.serving.runtime.service import DEFAULT_LOOP
@@ -24,12 +25,17 @@ def export_command(
     mode: Annotated[list[Mode], typer.Option(help="Decisions of this mode, and of others if it is there again.")] = [  # noqa: B006
         *LEARNED
     ],
+    catalogue: Annotated[
+        bool, typer.Option(help="Decisions from the loop's catalogue, in place of all others.")
+    ] = False,
 ) -> None:
     """Write settled decisions to Parquet files, with features, probabilities and reward."""
     with closing(opened_store(store)) as kept:
-        written = export_loop(kept, loop, folder, modes=mode)
+        export = export_catalogue if catalogue else export_loop
+        written = export(kept, loop, folder, modes=mode)
     typer.echo(f"{folder}: {written.rows} decisions in {len(written.files)} files; {written.left_out} left out")
-    typer.echo(f"Evaluate it with: glb evaluate {folder} --features features")
+    columns = "" if catalogue or written.sparse_width is not None else " --features features"
+    typer.echo(f"Evaluate it with: glb evaluate {folder}{columns}")
 
 
 def opened_store(address: str) -> EventStore:

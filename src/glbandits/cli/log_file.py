@@ -1,6 +1,7 @@
 """Logs as they are named on the command line: a path, its format, and which column is what."""
 
 import atexit
+import json
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,9 +29,11 @@ from glbandits.evaluation import (
 from glbandits.evaluation.columns import NAME_THEM, check_present
 from glbandits.evaluation.layouts import ONE_FOR_EACH, OTHER_PROBABILITIES, PROBABILITY_FOR_EACH
 from glbandits.evaluation.log_features import LogOptions
+from glbandits.evaluation.open_bandit import is_open_bandit
 from glbandits.evaluation.table_rows import NOT_KNOWN
 from glbandits.evaluation.tables import read_arm_table
-from glbandits.features.column_kind import MISSING
+from glbandits.features import Hashed, Hashing, Text
+from glbandits.features.column_kind import MISSING, ColumnKind
 
 IN_OPTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -57,6 +60,10 @@ IN_OPTIONS: Mapping[str, str] = MappingProxyType(
 
 KINDS = re.compile(r"kinds=\{'(.+?)': '(\w+)'\}")
 """How errors write the kind of a column."""
+UNNAMED = Columns(propensity=None, probabilities=None)
+"""What `glb train` says if the user names no column: it needs no propensities."""
+HASHED: Mapping[str, Callable[[int], ColumnKind]] = MappingProxyType({"text": Text, "hashed": Hashed})
+"""Kinds whose number of features can be told."""
 STORES = frozenset({".sqlite", ".db"})
 """Endings of the store of a server."""
 
@@ -74,19 +81,29 @@ class LogFile:
     """Of the store of a server."""
     options: LogOptions = field(default_factory=LogOptions)
     """How columns become features."""
+    hash_width: int | None = None
+    """Of the features of a dsjson log."""
 
     @property
     def path(self) -> Path:
         """The address as a path."""
         return Path(self.address)
 
+    @property
+    def knows_columns(self) -> bool:
+        """Whether the file is of a format that knows its columns, and no propensity was asked for."""
+        named = self.path.suffix == ".dsjson" or is_open_bandit(self.path)
+        return named and self.columns == UNNAMED
+
     def said(self) -> dict[str, Any]:
         """The settings of a reader that the user did not leave as they were."""
         said: dict[str, Any] = {**self.options} if self.link is None else {**self.options, "link": self.link}
-        if self.columns != Columns():
+        if self.columns != (UNNAMED if self.knows_columns else Columns()):
             said["columns"] = self.columns
         if self.arm_table is not None:
             said["arm_table"] = read_arm_table(self.arm_table)
+        if self.hash_width is not None:
+            said["hashing"] = Hashing(self.hash_width)
         return said
 
 
@@ -108,7 +125,7 @@ def _read_table(read: Callable[..., Log], file: LogFile) -> Log:
 
 def _read_own(read: Callable[..., Log], file: LogFile) -> Log:
     said = file.said()
-    if set(said) - {"link"}:
+    if set(said) - {"link", "sparse", "hashing"}:
         raise InvalidInput(f"{file.path} is of a format that knows its columns and arms; leave out options of columns")
     return read(file.path, **said)
 
@@ -116,6 +133,7 @@ def _read_own(read: Callable[..., Log], file: LogFile) -> Log:
 def _read_store(file: LogFile) -> Log:
     """The log of a server: exported to a folder that is gone when the command ends."""
     from glbandits.cli.export import opened_store  # of the extra [serve]
+    from glbandits.service_logs.exported_log import open_export
     from glbandits.service_logs.loop_export import export_loop
 
     place = TemporaryDirectory()
@@ -125,12 +143,27 @@ def _read_store(file: LogFile) -> Log:
         written = export_loop(store, file.loop, folder)
     if not written.rows:
         raise InvalidInput(f"no decision of loop {file.loop!r} in {file.address} has been waited for long enough yet")
-    return read_parquet(folder, Columns(features="features"), link=file.link or "identity")
+    return open_export(folder, file.link or "identity", cluster=file.columns.cluster)
+
+
+def _read_sparse_export(file: LogFile) -> Log:
+    from glbandits.service_logs.exported_log import open_export  # of the extra [serve]
+
+    return _read_own(open_export, file)
 
 
 def _read_any(file: LogFile) -> Log:
-    is_store = file.path.suffix in STORES or file.address.startswith(("postgresql://", "postgres://"))
-    return _read_store(file) if is_store else open_log(file.path, **file.said())
+    if file.path.suffix in STORES or file.address.startswith(("postgresql://", "postgres://")):
+        return _read_store(file)
+    return _read_sparse_export(file) if _is_sparse_export(file.path) else open_log(file.path, **file.said())
+
+
+def _is_sparse_export(folder: Path) -> bool:
+    """Whether it is an export of a sparse loop of a server. The server need not be installed."""
+    try:
+        return json.loads((folder / "manifest.json").read_bytes())["sparse_width"] is not None
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 FORMATS: Mapping[str, Callable[[LogFile], Log]] = MappingProxyType(
@@ -164,25 +197,41 @@ def arm_embeddings(arm_table: Path | None, columns: tuple[str, ...]) -> dict[str
     return {str(row[0]): list(row[1:]) for row in table.select(pl.nth(0).alias("arm"), *columns).iter_rows()}
 
 
-def feature_options(kinds: Sequence[str], missing: str | None, crosses: str | None, per_arm_block: bool) -> LogOptions:
+def feature_options(
+    kinds: Sequence[str], missing: str | None, crosses: str | None, per_arm_block: bool, sparse: bool | None = None
+) -> LogOptions:
     """How columns become features, as options write it: --kind price=number --crosses country:topic.
 
     >>> feature_options(["price=number"], None, "country:topic,age:topic", False)
     {'kinds': {'price': 'number'}, 'crosses': [('country', 'topic'), ('age', 'topic')]}
+    >>> feature_options(["search=text:1048576"], None, None, False)
+    {'kinds': {'search': Text(size=1048576)}}
     """
     options: LogOptions = {}
     for text in kinds:
         name, _, kind = text.rpartition("=")
         if not name:
             raise InvalidInput(f"--kind is written column=kind, such as price=number; got {text!r}")
-        options["kinds"] = {**options.get("kinds", {}), name: kind}
+        options["kinds"] = {**options.get("kinds", {}), name: _kind(kind)}
     if missing is not None:
         options["missing"] = lookup("way to treat missing values", missing, MISSING)
     if crosses is not None:
         options["crosses"] = "all" if crosses == "all" else _pairs(crosses)
     if per_arm_block:
         options["per_arm_block"] = True
+    if sparse is not None:
+        options["sparse"] = sparse
     return options
+
+
+def _kind(text: str) -> str | ColumnKind:
+    """A kind by its name; of hashed ones maybe with the number of features, such as text:1048576."""
+    name, colon, size = text.partition(":")
+    if not colon:
+        return text
+    if name not in HASHED or not size.isdecimal():
+        raise InvalidInput(f"--kind takes a number of features for text and hashed, such as text:1048576; got {text!r}")
+    return HASHED[name](int(size))
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:

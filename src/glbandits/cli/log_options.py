@@ -47,7 +47,10 @@ EstimateOption: TypeAlias = Annotated[
 ]
 KindOption: TypeAlias = Annotated[
     list[str],
-    typer.Option(help="The kind of a column, if it should not be guessed: price=number. Repeat for other columns."),
+    typer.Option(
+        help="The kind of a column, if it should not be guessed: price=number. Repeat for other columns. "
+        "Text and hashed columns may have a number of features: search=text:1048576."
+    ),
 ]
 MissingOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Missing values: indicator (a feature says so), impute (the mean), or error.")
@@ -57,6 +60,13 @@ CrossesOption: TypeAlias = Annotated[
 ]
 BlockOption: TypeAlias = Annotated[
     bool, typer.Option("--per-arm-block", help="Give each arm features of its own, beside those of --arm-table.")
+]
+SparseOption: TypeAlias = Annotated[
+    bool | None,
+    typer.Option(help="Keep only the features that are set. By default, if there are more than 4,096 features."),
+]
+HashWidthOption: TypeAlias = Annotated[
+    int | None, typer.Option(help="Of a dsjson log: the number of features that names are hashed to, up to 2^31.")
 ]
 LearnOption: TypeAlias = Annotated[str, typer.Option(help="For learning curves: matched rows, or all.")]
 JobsOption: TypeAlias = Annotated[int, typer.Option(help="Processes at once; -1 for one per core.")]
@@ -84,6 +94,7 @@ def opened_log(
     link: str | None,
     estimate_propensities: bool,
     options: LogOptions,
+    hash_width: int | None = None,
 ) -> tuple[Log, list[str]]:
     """Open the log that the options describe. Returns it, and notes that a reader must see."""
     read = lookup("format", file_format, FORMATS)
@@ -99,5 +110,15 @@ def opened_log(
         features=features,
     )
     with said_as_options(), console.status("looking at the log"):
-        opened = read(LogFile(address=log, columns=columns, arm_table=arm_table, link=link, loop=loop, options=options))
+        opened = read(
+            LogFile(
+                address=log,
+                columns=columns,
+                arm_table=arm_table,
+                link=link,
+                loop=loop,
+                options=options,
+                hash_width=hash_width,
+            )
+        )
         return with_estimated_propensities(opened) if estimate_propensities else (opened, [])

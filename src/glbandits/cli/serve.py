@@ -115,7 +115,7 @@ def example_request(path: str) -> dict[str, Any]:
 def start_lines(settings: Settings) -> list[str]:
     """When the first loop learns from a decision, by its saved configuration or else the settings; and its model."""
     from glbandits.serving.domain.loop_config import LoopConfig
-    from glbandits.serving.runtime.learning_loop import CONFIGURATION
+    from glbandits.serving.runtime.loop_documents import CONFIGURATION
     from glbandits.serving.storage.open_store import open_store
 
     name, window = settings.loops[0], settings.reward_window_seconds

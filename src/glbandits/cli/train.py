@@ -17,6 +17,7 @@ from glbandits.cli.log_options import (
     CrossesOption,
     FeaturesOption,
     FormatOption,
+    HashWidthOption,
     KindOption,
     LinkOption,
     LogArgument,
@@ -24,6 +25,7 @@ from glbandits.cli.log_options import (
     MissingOption,
     PerArmOption,
     RewardOption,
+    SparseOption,
     opened_log,
 )
 from glbandits.cli.policy_text import parse_policy
@@ -49,6 +51,8 @@ def train_command(
     missing: MissingOption = None,
     crosses: CrossesOption = None,
     per_arm_block: BlockOption = False,
+    sparse: SparseOption = None,
+    hash_width: HashWidthOption = None,
     seed: Annotated[int, typer.Option(help="Of the decisions that the model will make.")] = 0,
     out: Annotated[Path, typer.Option(help="The file for the model.")] = Path("model.safetensors"),
 ) -> None:
@@ -74,7 +78,8 @@ def train_command(
         arm_table=arm_table,
         link=link,
         estimate_propensities=False,
-        options=feature_options(kind, missing, crosses, per_arm_block),
+        options=feature_options(kind, missing, crosses, per_arm_block, sparse),
+        hash_width=hash_width,
     )
     settings = parse_policy(policy, link=next(iter(opened.blocks(1))).link, horizon=max(1, len(opened)))
     with said_as_options(), work_bar(console) as bar:

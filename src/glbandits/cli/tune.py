@@ -23,6 +23,7 @@ from glbandits.cli.log_options import (
     EstimateOption,
     FeaturesOption,
     FormatOption,
+    HashWidthOption,
     JobsOption,
     KindOption,
     LearnOption,
@@ -34,6 +35,7 @@ from glbandits.cli.log_options import (
     ProbabilitiesOption,
     PropensityOption,
     RewardOption,
+    SparseOption,
     opened_log,
 )
 from glbandits.cli.policy_text import parse_grid, parse_policy
@@ -74,6 +76,8 @@ def tune_command(
     missing: MissingOption = None,
     crosses: CrossesOption = None,
     per_arm_block: BlockOption = False,
+    sparse: SparseOption = None,
+    hash_width: HashWidthOption = None,
     estimate_propensities: EstimateOption = False,
     share: Annotated[float, typer.Option(help="The share of rows on which settings are chosen.")] = 0.5,
     seeds: Annotated[int, typer.Option(help="How many times each setting is played.")] = 3,
@@ -109,7 +113,8 @@ def tune_command(
         arm_table=arm_table,
         link=link,
         estimate_propensities=estimate_propensities,
-        options=feature_options(kind, missing, crosses, per_arm_block),
+        options=feature_options(kind, missing, crosses, per_arm_block, sparse),
+        hash_width=hash_width,
     )
     untuned = parse_policy(policy, link=next(iter(opened.blocks(1))).link, horizon=max(1, round(share * len(opened))))
     with said_as_options(), work_bar(console) as bar, warnings_printed(console) as warned:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
 from glbandits.environments.noise import Noise
+from glbandits.environments.sparse_rounds import SparseRounds
 from glbandits.records import Rounds
 
 
@@ -24,3 +25,23 @@ class Environment(Protocol):
 
         The size of the chunks must not change the rounds. The first T rounds must not depend on the horizon.
         """
+
+
+@runtime_checkable
+class SparseEnvironment(Protocol):
+    """An `Environment` whose arms are sparse rows. Policies run in their sparse form."""
+
+    @property
+    def dim(self) -> int:
+        """The number of features of an arm."""
+
+    @property
+    def noise(self) -> Noise:
+        """The distribution of a reward, given its expectation."""
+
+    @property
+    def sparse(self) -> bool:
+        """True."""
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[SparseRounds]:
+        """Yield the rounds of one run, in chunks, as `Environment.rounds`."""

@@ -38,6 +38,7 @@ from glbandits.evaluation.reward_models import GlmReward, RewardModel, SklearnRe
 from glbandits.evaluation.slate_estimators import SLATE_ESTIMATORS, SlateEstimate, SlateEvaluation, evaluate_slates
 from glbandits.evaluation.slate_tables import SlateColumns, read_slates
 from glbandits.evaluation.slates import SlateLog
+from glbandits.evaluation.sparse_arms import SparseArms
 from glbandits.evaluation.support import ArmSupport, Support
 from glbandits.evaluation.table_files import read_csv, read_json_lines, read_parquet
 from glbandits.evaluation.tables import TableLog, read_table
@@ -92,6 +93,7 @@ __all__ = [
     "SlateEvaluation",
     "SlateLog",
     "Snips",
+    "SparseArms",
     "SplitError",
     "Support",
     "SwitchDr",

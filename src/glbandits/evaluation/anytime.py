@@ -11,7 +11,6 @@ import numpy as np
 
 from glbandits.compilation import entry_point
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.arm_features import RowArms
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.evaluation.reward_models import SequentialGlm
@@ -49,12 +48,19 @@ class AnytimeIntervals:
         reward_range: lowest and highest reward that there can be.
         least_propensity: the least probability that the logging policy gave to any arm that the target may choose. It
             serves logs without the probabilities of all arms; without either, the reward model is not used.
+        sparse: whether the log has sparse rows.
     """
 
     def __init__(
-        self, dim: int, link: Link, reward_range: tuple[float, float], least_propensity: float | None = None
+        self,
+        dim: int,
+        link: Link,
+        reward_range: tuple[float, float],
+        least_propensity: float | None = None,
+        *,
+        sparse: bool = False,
     ) -> None:
-        self._model = SequentialGlm(link, dim)
+        self._model = SequentialGlm(link, dim, sparse=sparse)
         self._lowest, self._scale = reward_range[0], reward_range[1] - reward_range[0]
         self._least = least_propensity
         entry_point(add_recipe).compiled()  # many rows follow
@@ -161,7 +167,7 @@ def why_none(head: LoggedData, reward_range: tuple[float, float]) -> str | None:
 
 def _probabilities(block: LoggedData) -> Floats | None:
     """Of all arms, as far as the log tells: of two arms that all rows have, one propensity tells both."""
-    if block.probabilities is not None or block.arms.most != 2 or isinstance(block.arms, RowArms):
+    if block.probabilities is not None or block.arms.most != 2 or not block.arms.same_arms:
         return block.probabilities
     assert block.propensities is not None
     of_first = np.where(block.chosen == 0, block.propensities, 1.0 - block.propensities)

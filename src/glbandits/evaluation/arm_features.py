@@ -1,12 +1,13 @@
 """What the arms of a log look like: the same in every row, different in every row, or a context crossed with arms.
 
-All three answer the same questions: how many rows there are, how many arms each row has, and the features of the arms
-of some rows. Features are made only when they are asked for, a block of rows at a time.
+All kinds answer the same questions: how many rows there are, how many arms each row has, and the features of the arms
+of some rows. Features are made only when they are asked for, a block of rows at a time. `SparseArms`, in a file of its
+own, is one more kind.
 """
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +36,10 @@ class ArmFeatures(Protocol):
     def counts(self) -> Ints:
         """Arms of each row, (n,)."""
 
+    @property
+    def same_arms(self) -> bool:
+        """Whether all rows have the same arms in the same order. Their features may differ."""
+
     def __len__(self) -> int:
         """How many rows there are."""
 
@@ -53,6 +58,7 @@ class FixedArms:
     """(K, dim)."""
     rows: int
     """How many rows there are."""
+    same_arms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         set_validated(self, arms=checked("arms", self.arms, 2))
@@ -89,6 +95,7 @@ class RowArms:
     """(n, most, dim)."""
     counts: Ints
     """How many of them each row has, (n,)."""
+    same_arms: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         arms, given = checked("arms", self.arms, 3), checked("counts", self.counts, 1)
@@ -135,6 +142,7 @@ class CrossedArms:
     own: Floats | None = None
     """(n, K, r)."""
     cross: bool | Combination = True
+    same_arms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         set_validated(self, contexts=checked("contexts", self.contexts, 2), arms=checked("arms", self.arms, 2))
@@ -203,3 +211,12 @@ def checked(name: str, values: ArrayLike, axes: int) -> Floats:
             "Fill in or drop missing values first"
         )
     return array
+
+
+def whole_numbers(name: str, values: ArrayLike) -> Ints:
+    """The values as int64 on one axis; an error if they are not whole."""
+    given = np.asarray(values)
+    numbers = checked(name, given, 1) if given.dtype.kind not in "iu" else given
+    if given.ndim != 1 or not (numbers == np.floor(numbers)).all():
+        raise InvalidInput(f"{name} must be whole numbers on one axis; got {given.dtype} of shape {given.shape}")
+    return np.ascontiguousarray(numbers, dtype=np.int64)

@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int
-from glbandits.evaluation.arm_features import RowArms
-from glbandits.evaluation.logged_data import BLOCK, LoggedData, rows_together
+from glbandits.evaluation.arm_features import ArmFeatures, RowArms
+from glbandits.evaluation.logged_data import BLOCK, LARGEST_DENSE, SPARSE_NUMBERS, LoggedData, rows_together
 from glbandits.evaluation.logging_probabilities import ROUNDING
+from glbandits.evaluation.sparse_arms import SparseArms
 from glbandits.features import Hashing
 from glbandits.maths.links import Link, find_link
-from glbandits.records import Floats
+from glbandits.maths.sparse_rows import joined_rows
+from glbandits.records import Ints
 
 SAME = 1e-6
 """How far apart two writings of one propensity may be: some are rounded to single precision."""
@@ -57,8 +59,8 @@ class DsjsonLog:
     arm_names = None
     feature_map = None
 
-    def __init__(self, path: Path, hashing: Hashing, link: str | Link) -> None:
-        self._path, self._hashing, self._link = path, hashing, link
+    def __init__(self, path: Path, hashing: Hashing, link: str | Link, *, sparse: bool = False) -> None:
+        self._path, self._hashing, self._link, self.sparse = path, hashing, link, sparse
         self.counts, self._most, self._has_probabilities = _first_pass(path, find_link(link))
 
     @property
@@ -71,22 +73,41 @@ class DsjsonLog:
 
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
         """All decisions in order, in blocks of at most so many."""
-        size = rows_together(size, self._most, self.dim)
-        block: list[tuple[_Decision, Floats]] = []
-        for decision in _decisions(self._path, self._hashing):
-            block.append(decision)
-            if len(block) == size:
-                yield self._logged(block)
-                block = []
-        if block:
-            yield self._logged(block)
+        size = rows_together(size, self._most, 0 if self.sparse else self.dim)
+        decisions: list[_Decision] = []
+        features: list[Any] = []
+        numbers = 0
+        for decision, arms in self._decisions():
+            decisions.append(decision)
+            features.append(arms)
+            numbers += 2 * arms.indices.size if self.sparse else 0
+            if len(decisions) == size or numbers > SPARSE_NUMBERS:
+                yield self._logged(decisions, features)
+                decisions, features, numbers = [], [], 0
+        if decisions:
+            yield self._logged(decisions, features)
 
-    def _logged(self, block: list[tuple[_Decision, Floats]]) -> LoggedData:
-        arms = np.zeros((len(block), self._most, self.dim))
-        for row, (_, vectors) in enumerate(block):
+    def _decisions(self) -> Iterator[tuple[_Decision, Any]]:
+        """The decisions that count, and the features of their actions: vectors, or sparse rows."""
+        hash_features = self._hashing.rows if self.sparse else self._hashing.vectors
+        for line, event in _objects(self._path):
+            if _counts(event):
+                with _naming(self._path, line):
+                    decision = _decision(event)
+                    features = hash_features(decision.shared, decision.actions)
+                yield decision, features
+
+    def _arms(self, features: list[Any], counts: Ints) -> ArmFeatures:
+        if self.sparse:
+            return SparseArms(joined_rows(features), counts, self.dim, most=self._most)
+        arms = np.zeros((len(features), self._most, self.dim))
+        for row, vectors in enumerate(features):
             arms[row, : len(vectors)] = vectors
-        decisions = [decision for decision, _ in block]
-        probabilities = np.zeros((len(block), self._most)) if self._has_probabilities else None
+        return RowArms(arms, counts)
+
+    def _logged(self, decisions: list[_Decision], features: list[Any]) -> LoggedData:
+        counts = np.array([len(decision.actions) for decision in decisions])
+        probabilities = np.zeros((len(decisions), self._most)) if self._has_probabilities else None
         if probabilities is not None:
             for row, decision in enumerate(decisions):
                 probabilities[row, : len(decision.actions)] = decision.probabilities
@@ -95,15 +116,19 @@ class DsjsonLog:
             rewards=np.array([decision.reward for decision in decisions]),
             propensities=np.array([decision.propensity for decision in decisions]),
             probabilities=probabilities,
-            arms=RowArms(arms, np.array([len(decision.actions) for decision in decisions])),
+            arms=self._arms(features, counts),
             link=self._link,
         )
 
 
 def read_dsjson(
-    path: str | PathLike[str], *, hashing: Hashing | None = None, link: str | Link = "identity"
+    path: str | PathLike[str],
+    *,
+    hashing: Hashing | None = None,
+    link: str | Link = "identity",
+    sparse: bool | None = None,
 ) -> DsjsonLog:
-    """A log in a file of Vowpal Wabbit's dsjson format, with an action's features hashed to vectors.
+    """A log in a file of Vowpal Wabbit's dsjson format, with an action's features hashed.
 
     It may be larger than memory. Lines that are no decisions are counted and passed over (see `DsjsonLog.counts`).
 
@@ -111,20 +136,14 @@ def read_dsjson(
         path: a file with a JSON object on each line.
         hashing: how features become numbers; 256 of them if it is not told.
         link: tells which rewards there can be. Costs are often -1 and 0, and rewards so 1 and 0: logistic.
+        sparse: keep only the features that are set (`SparseArms`), so that time and memory do not depend on the width.
+            Policies then play in their sparse form. By default, from a width above 4,096 on.
     """
     if not Path(path).is_file():
         raise InvalidInput(f"{path} must be a file with a JSON object on each line; there is no such file")
-    return DsjsonLog(Path(path).absolute(), Hashing() if hashing is None else hashing, link)
-
-
-def _decisions(path: Path, hashing: Hashing) -> Iterator[tuple[_Decision, Floats]]:
-    """The decisions that count, and the vectors of their actions."""
-    for line, event in _objects(path):
-        if _counts(event):
-            with _naming(path, line):
-                decision = _decision(event)
-                vectors = hashing.vectors(decision.shared, decision.actions)
-            yield decision, vectors
+    hashing = Hashing() if hashing is None else hashing
+    sparse = hashing.width > LARGEST_DENSE if sparse is None else bool(sparse)
+    return DsjsonLog(Path(path).absolute(), hashing, link, sparse=sparse)
 
 
 def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.arm_features import RowArms
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.records import Floats, Ints
 
@@ -54,7 +53,7 @@ def as_embeddings(given: AnyEmbeddings | None, head: LoggedData, rows: int) -> E
             "the chosen arm. Give LoggedData(probabilities=...), or use dr"
         )
     categories = _categories(_by_index(given, head.arm_names) if isinstance(given, Mapping) else given)
-    shape = (rows, head.arms.most) if isinstance(head.arms, RowArms) else (head.arms.most,)
+    shape = (rows, head.arms.most) if not head.arms.same_arms else (head.arms.most,)
     if categories.shape[: len(shape)] != shape or categories.ndim > len(shape) + 1:
         raise InvalidInput(
             f"embeddings must be an array of shape {shape}, or with one more axis for several dimensions; "

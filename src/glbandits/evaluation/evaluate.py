@@ -7,7 +7,7 @@ import numpy as np
 
 from glbandits.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.anytime import AnytimeIntervals, why_none
-from glbandits.evaluation.arm_features import FixedArms, RowArms
+from glbandits.evaluation.arm_features import FixedArms
 from glbandits.evaluation.embeddings import AnyEmbeddings, Embeddings, as_embeddings
 from glbandits.evaluation.estimator import Estimator, Rows
 from glbandits.evaluation.estimators import ESTIMATORS
@@ -92,7 +92,7 @@ def evaluate(
     report = _Progress(progress, passes * len(log))
     fitted = _fit(log, model or GlmReward(link=head.link), size, report) if passes == 2 else None
     least = None if least_propensity is None else check_float("least_propensity", least_propensity, above=0, at_most=1)
-    anytime = why_none(head, bounds) or AnytimeIntervals(log.dim, link, bounds, least)
+    anytime = why_none(head, bounds) or AnytimeIntervals(log.dim, link, bounds, least, sparse=log.sparse)
     headline = HeadlineSums(anytime, bounds)
     work = _Pass(chosen, head, play, fitted, headline, bounds, np.random.default_rng(seed), marginal)
     for block in log.blocks(size):
@@ -119,7 +119,7 @@ def _first_rows(log: Log) -> LoggedData:
 
 def _block_rows(head: LoggedData) -> int:
     """Rows that are looked at together: fewer where a row has many features of its own."""
-    if isinstance(head.arms, FixedArms):
+    if isinstance(head.arms, FixedArms) or head.sparse:  # a log with sparse rows makes short blocks itself
         return BLOCK
     return max(1, min(BLOCK, NUMBERS // max(head.arms.most * head.dim, 1)))
 
@@ -188,7 +188,7 @@ class _Pass:
         self.sums = [MomentSums(estimator.terms(one).shape[1]) for estimator in self.estimators]
         self.running = [RunningSums(estimator.terms(one).shape[1], POINTS) for estimator in self.estimators]
         self.logged, self.weights = MomentSums(1), MomentSums(1)
-        self.support = SupportSums(None if isinstance(head.arms, RowArms) else head.arms.most)
+        self.support = SupportSums(head.arms.most if head.arms.same_arms else None)
         self.equal_probabilities = True
         self.headline = headline if fitted is not None else None
         self._target, self._fitted, self._bounds, self._rng = target, fitted, bounds, rng

@@ -28,6 +28,8 @@ class LogOptions(MapOptions, total=False):
     """A feature map, or a fitted transformer of scikit-learn, instead of a map that is learned from the log."""
     per_arm_block: bool
     """Whether each arm has a block of features of its own. By default, if nothing is known of the arms but names."""
+    sparse: bool | None
+    """Whether arms are sparse rows, `SparseArms`. By default, if there are more than 4,096 features."""
 
 
 class MapRequest(NamedTuple):

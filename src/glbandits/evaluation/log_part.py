@@ -45,6 +45,11 @@ class LogPart:
         """What made the features of the columns of a table; None if they were numbers from the start."""
         return self.log.feature_map
 
+    @property
+    def sparse(self) -> bool:
+        """Whether the arms are sparse rows."""
+        return self.log.sparse
+
     def __len__(self) -> int:
         return self.stop - self.start
 
@@ -90,6 +95,11 @@ class ClusterPart:
     def feature_map(self) -> Features | None:
         """What made the features of the columns of a table; None if they were numbers from the start."""
         return self.log.feature_map
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the arms are sparse rows."""
+        return self.log.sparse
 
     def __len__(self) -> int:
         return self.rows

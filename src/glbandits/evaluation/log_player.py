@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,15 @@ from glbandits.evaluation.arm_features import FixedArms
 from glbandits.evaluation.learning_curve import Learn, LearningCurve, WeightedSums
 from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData, chosen_features
 from glbandits.evaluation.progressive_loop import all_recipe, matched_recipe
+from glbandits.evaluation.sparse_arms import SparseArms
+from glbandits.evaluation.sparse_loops import sparse_all_recipe, sparse_matched_recipe
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies import Policy
 from glbandits.policy.compiled_calls import convert_index_errors
-from glbandits.policy.policy_checks import check_policy
+from glbandits.policy.policy_checks import check_is_policy, check_policy
 from glbandits.records import Floats, Ints
+from glbandits.sparse_policies import sparse_form
 
 LONGEST, LONG = 3600.0, 30.0
 """Seconds that a policy may take for a log, and from which on there is a warning."""
@@ -70,7 +73,7 @@ def play_together(
     check_duration(policies, log, length, rules.learn, seeds=len(seeds))
     if rules.learn == "matched" and rules.least_propensity is None:
         rules = replace(rules, least_propensity=smallest)
-    players = [[LogPlayer(policy, log.dim, seed, rules) for seed in seeds] for policy in policies]
+    players = [[LogPlayer(policy, log.dim, seed, rules, sparse=log.sparse) for seed in seeds] for policy in policies]
     for block in log.blocks(size or block_rows(policies)):
         rows = Rows.of(block)
         for player in (player for same_policy in players for player in same_policy):
@@ -86,7 +89,7 @@ def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
         raise InvalidInput(f"log must be LoggedData or another Log; got {type(log).__name__}")
     check_int("the number of features of the log", log.dim, at_least=1)
     for policy in policies:
-        check_policy(policy, log.dim)
+        check_policy(sparse_form(check_is_policy(policy), log.dim) if log.sparse else policy, log.dim)
     learners = {find_link(policy.link): policy.name for policy in policies}
     smallest, first_row = 1.0, 0
     for block in log.blocks():
@@ -107,10 +110,10 @@ def block_rows(policies: Iterable[Policy]) -> int:
 def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn, *, seeds: int = 1) -> None:
     """Refuse a policy that would take hours for so many rows, and warn if all policies and seeds together take long.
 
-    Only policies that fit all rewards again after each of them do. A fit takes O(distinct rows x features); how many
-    rows are distinct is taken from the first ones of the log.
+    Only policies that fit all rewards again after each of them do, and these have no sparse form. A fit takes
+    O(distinct rows x features); how many rows are distinct is taken from the first ones of the log.
     """
-    slow = [policy for policy in policies if policy.keeps_history]
+    slow = [] if log.sparse else [policy for policy in policies if policy.keeps_history]
     if not slow:
         return
     block = next(iter(log.blocks()))
@@ -158,10 +161,9 @@ def _check_rewards(rewards: Floats, link: Link, learner: str, first_row: int) ->
 class Rows(NamedTuple):
     """A block of rows as compiled code reads it."""
 
-    arms: Floats
-    """(n, most, dim), or (1, most, dim) if all rows have the same."""
-    apart: int
-    """How far apart the arms of two consecutive rows are: 1, or 0 if all rows have the same."""
+    arms: tuple[Any, ...]
+    """As the loops take them: an array (n, most, dim) and 1; (1, most, dim) and 0 if all rows have the same; or where
+    the arms of each row begin, and the three arrays of `SparseRows`."""
     counts: Ints
     chosen: Ints
     rewards: Floats
@@ -171,11 +173,15 @@ class Rows(NamedTuple):
     @classmethod
     def of(cls, block: LoggedData) -> "Rows":
         """Those of a block. Arms that are the same in every row are not repeated."""
-        same = isinstance(block.arms, FixedArms)
-        arms = block.arms.arms[np.newaxis] if isinstance(block.arms, FixedArms) else block.arms.features()
+        arms: tuple[Any, ...]
+        if isinstance(block.arms, SparseArms):
+            arms = (np.ascontiguousarray(block.arms.first_arms), *block.arms.arms)
+        elif isinstance(block.arms, FixedArms):
+            arms = np.ascontiguousarray(block.arms.arms[np.newaxis]), 0
+        else:
+            arms = np.ascontiguousarray(block.arms.features()), 1
         return cls(
-            arms=np.ascontiguousarray(arms),
-            apart=0 if same else 1,
+            arms=arms,
             counts=np.ascontiguousarray(block.arms.counts),
             chosen=np.ascontiguousarray(block.chosen),
             rewards=np.ascontiguousarray(block.rewards),
@@ -184,14 +190,24 @@ class Rows(NamedTuple):
         )
 
 
+_LOOPS = {
+    ("matched", False): matched_recipe,
+    ("all", False): all_recipe,
+    ("matched", True): sparse_matched_recipe,
+    ("all", True): sparse_all_recipe,
+}
+"""By the way to learn, and whether rows are sparse."""
+
+
 class LogPlayer:
     """A policy in the middle of a log."""
 
-    def __init__(self, policy: Policy, dim: int, seed: int, rules: Rules) -> None:
+    def __init__(self, policy: Policy, dim: int, seed: int, rules: Rules, *, sparse: bool = False) -> None:
         self._policy, self._seed, self._rules = policy, seed, rules
-        recipe = matched_recipe if rules.learn == "matched" else all_recipe
-        self._play = entry_point(recipe, policy.implementation(dim), find_link(policy.link)).compiled()
-        self._state, self._settings, self._rng = policy.init(dim), policy.packed_settings(dim), generator(seed)
+        form = sparse_form(policy, dim) if sparse else policy
+        recipe = _LOOPS[rules.learn, sparse]
+        self._play = entry_point(recipe, form.implementation(dim), find_link(policy.link)).compiled()
+        self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed)
         self._keeping = generator(seed, KEEPING_STREAM)
         self._sums, self._matched, self._below = WeightedSums(rules.points), 0, 0
 
@@ -205,9 +221,7 @@ class LogPlayer:
     def _kept(self, rows: Rows, least: float) -> Floats:
         """The weights of rows of which those that match are thinned out and learned."""
         matched, kept = np.empty(len(rows.chosen)), np.empty(len(rows.chosen))
-        self._state = self._play(
-            self._state, self._settings, self._rng, *rows[:5], least / rows.propensities, self._keeping, matched, kept
-        )
+        self._state = self._play(*self._before(rows), least / rows.propensities, self._keeping, matched, kept)
         self._matched += int(matched.sum())
         self._below += int(matched @ (rows.propensities < least))
         return kept / np.minimum(rows.propensities, least)
@@ -215,9 +229,13 @@ class LogPlayer:
     def _all(self, rows: Rows) -> Floats:
         """The weights of rows that are all learned."""
         probabilities = np.empty(len(rows.chosen))
-        self._state = self._play(self._state, self._settings, self._rng, *rows[:5], self._rules.exact, probabilities)
+        self._state = self._play(*self._before(rows), self._rules.exact, probabilities)
         self._matched += int(np.count_nonzero(probabilities))
         return probabilities / rows.propensities
+
+    def _before(self, rows: Rows) -> tuple[Any, ...]:
+        """The arguments that all loops begin with."""
+        return self._state, self._settings, self._rng, *rows.arms, rows.counts, rows.chosen, rows.rewards
 
     def curve(self) -> LearningCurve:
         """What has come so far."""

@@ -5,20 +5,25 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from glbandits.errors import InvalidInput, check_int
-from glbandits.evaluation.arm_features import ArmFeatures, FixedArms, Rows, checked, part_of
+from glbandits.evaluation.arm_features import ArmFeatures, FixedArms, Rows, checked, part_of, whole_numbers
 from glbandits.evaluation.logging_probabilities import check_probabilities
+from glbandits.evaluation.sparse_arms import SparseArms
 from glbandits.features import Features
 from glbandits.maths.links import Link, find_link
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats, Ints, set_validated
 
 BLOCK = 65_536
 """Rows that are looked at together: enough for NumPy, and 60 MB of features at 20 arms and 6 features."""
+LARGEST_DENSE = 4096
+"""Features up to which the arms of a log are vectors by default. With more they are sparse rows."""
 BLOCK_NUMBERS = 2**25
 """Features and probabilities that are looked at together, at most: 270 MB. Blocks of rows with many
 arms or features are shorter."""
+SPARSE_NUMBERS = 2**23
+"""Indices and values of sparse rows that are looked at together, about: 67 MB, and as much to join them."""
 
 
 @runtime_checkable
@@ -36,6 +41,10 @@ class Log(Protocol):
     @property
     def feature_map(self) -> Features | None:
         """What made the features of the columns of a table; None if they were numbers from the start."""
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the arms are sparse rows, `SparseArms`."""
 
     def __len__(self) -> int:
         """How many rows there are."""
@@ -90,7 +99,9 @@ class LoggedData:
 
     def __post_init__(self) -> None:
         if not isinstance(self.arms, ArmFeatures):
-            raise InvalidInput(f"arms must be FixedArms, RowArms or CrossedArms; got {type(self.arms).__name__}")
+            raise InvalidInput(
+                f"arms must be FixedArms, RowArms, CrossedArms or SparseArms; got {type(self.arms).__name__}"
+            )
         n = len(self.arms)
         set_validated(self, chosen=whole_numbers("chosen", self.chosen), rewards=checked("rewards", self.rewards, 1))
         if self.propensities is not None:
@@ -172,12 +183,17 @@ class LoggedData:
         return self.arms.dim
 
     @property
+    def sparse(self) -> bool:
+        """Whether the arms are sparse rows."""
+        return isinstance(self.arms, SparseArms)
+
+    @property
     def there(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
         """Which arms each row has, (n, most)."""
         return np.arange(self.arms.most) < self.arms.counts[:, np.newaxis]
 
     def features(self) -> Floats:
-        """Of all arms of all rows, (n, most, dim)."""
+        """Of all arms of all rows, (n, most, dim). Raises InvalidInput if they are sparse rows."""
         if self._features is None:
             set_validated(self, _features=self.arms.features())
         assert self._features is not None
@@ -185,7 +201,7 @@ class LoggedData:
 
     def blocks(self, size: int = BLOCK) -> Iterator["LoggedData"]:
         """All rows in order, in blocks of at most so many."""
-        size = rows_together(size, self.arms.most, self.dim)
+        size = rows_together(size, self.arms.most, 0 if self.sparse else self.dim)
         for start in range(0, len(self), size):
             yield self[start : start + size]
 
@@ -195,18 +211,15 @@ def rows_together(size: int, most: int, dim: int) -> int:
     return max(1, min(check_int("size", size, at_least=1), BLOCK_NUMBERS // max(1, most * (dim + 1))))
 
 
-def whole_numbers(name: str, values: ArrayLike) -> Ints:
-    """The values as int64 on one axis; an error if they are not whole."""
-    given = np.asarray(values)
-    numbers = checked(name, given, 1) if given.dtype.kind not in "iu" else given
-    if given.ndim != 1 or not (numbers == np.floor(numbers)).all():
-        raise InvalidInput(f"{name} must be whole numbers on one axis; got {given.dtype} of shape {given.shape}")
-    return np.ascontiguousarray(numbers, dtype=np.int64)
-
-
 def chosen_features(block: LoggedData) -> Floats:
-    """The features of the chosen arms, (m, dim)."""
+    """The features of the chosen arms, (m, dim), of a log whose rows are not sparse."""
     if isinstance(block.arms, FixedArms):
         return block.arms.arms[block.chosen]
     picked: Floats = block.features()[np.arange(len(block)), block.chosen]
     return picked
+
+
+def chosen_rows(block: LoggedData) -> SparseRows:
+    """The features of the chosen arms of a log with sparse rows."""
+    assert isinstance(block.arms, SparseArms)
+    return block.arms.chosen(block.chosen)

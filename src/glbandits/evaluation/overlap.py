@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.arm_features import RowArms
 from glbandits.evaluation.logged_data import Log
 
 SMALL = 0.01
@@ -73,7 +72,7 @@ def overlap_of(log: Log) -> Overlap:
             least = float(block.probabilities.min(where=possible, initial=1.0 if least is None else least))
             offered += int(block.arms.counts.sum())
             impossible += int(block.arms.counts.sum() - possible.sum())
-        if not isinstance(block.arms, RowArms):
+        if block.arms.same_arms:
             chosen = np.bincount(block.chosen, minlength=block.arms.most)
             counts = chosen if not len(counts) else counts + chosen
     propensities = np.concatenate(parts)

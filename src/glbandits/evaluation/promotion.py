@@ -150,8 +150,10 @@ def promotion(
     split = FIRST_SPLIT << index
     share = alpha / ((index + 1) * (index + 2)) / len(candidates)
     targets = {name: _frozen(one, LogPart(log, 0, split), log, seed) for name, one in candidates.items()}
-    sequences = {name: AnytimeIntervals(log.dim, link, bounds, least_propensity) for name in candidates}
-    model, rows, random = SequentialGlm(link, log.dim), split, UniformTarget()
+    sequences = {
+        name: AnytimeIntervals(log.dim, link, bounds, least_propensity, sparse=log.sparse) for name in candidates
+    }
+    model, rows, random = SequentialGlm(link, log.dim, sparse=log.sparse), split, UniformTarget()
     for block in LogPart(log, split, len(log)).blocks():
         predicted = model.predict_then_learn(block)
         for name, target in targets.items():

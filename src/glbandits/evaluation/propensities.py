@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 
 from glbandits.errors import InvalidInput, check_int
-from glbandits.evaluation.arm_features import CrossedArms, RowArms
+from glbandits.evaluation.arm_features import CrossedArms
 from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData
 from glbandits.evaluation.overlap import overlap_of
 from glbandits.evaluation.reward_models import fold_of
@@ -97,7 +97,7 @@ class _EstimatedLog:
 
     def __init__(self, log: Log, model: _Model) -> None:
         self._log, self._model = log, model
-        self.dim, self.arm_names, self.feature_map = log.dim, log.arm_names, log.feature_map
+        self.dim, self.arm_names, self.feature_map, self.sparse = log.dim, log.arm_names, log.feature_map, log.sparse
 
     def __len__(self) -> int:
         return len(self._log)
@@ -163,7 +163,12 @@ def _regressions(inputs: Floats, chosen: Ints, dealt: Ints, folds: int) -> _Regr
 def _check(block: LoggedData) -> None:
     if block.propensities is not None:
         raise InvalidInput("the log has propensities; to have them estimated all the same, read it without them")
-    if isinstance(block.arms, RowArms):
+    if block.sparse:
+        raise InvalidInput(
+            "propensities cannot be estimated from sparse rows. Read the log with sparse=False, or estimate them by a "
+            "model of your own and give them as a column"
+        )
+    if not block.arms.same_arms:
         raise InvalidInput(
             "propensities can be estimated only where all rows have the same arms; here they differ from row to row. "
             "Ask whoever keeps the log for them, or estimate them by a model of your own, and give them as a column. "

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from scipy.sparse import csr_array, issparse, vstack
 
 from glbandits.errors import InvalidInput, check_int
 from glbandits.evaluation.arm_features import FixedArms
 from glbandits.evaluation.glm_learner import GlmLearner
 from glbandits.evaluation.link_arrays import of_scores
-from glbandits.evaluation.logged_data import LoggedData, chosen_features
+from glbandits.evaluation.logged_data import LoggedData, chosen_features, chosen_rows
+from glbandits.evaluation.sparse_arms import SparseArms
+from glbandits.evaluation.sparse_glm import SparseGlm
 from glbandits.maths.links import Link, find_link
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats, Ints, set_validated
 
 STEP, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -65,6 +69,10 @@ def fold_of(units: Ints, folds: int) -> Ints:
 class GlmReward:
     """A generalized linear model that learns in one pass, in its own units and with an intercept: `Optimist`'s.
 
+    On a log with sparse rows the prior has one precision for each feature, without correlations. The coefficients are
+    fitted to the first rows, up to two million features that are set, by Newton's method; rows after them are learned
+    in one pass.
+
     Args:
         link: of the model.
         folds: how many models there are.
@@ -84,6 +92,27 @@ class GlmReward:
 
 
 class _Glms:
+    """Dense or sparse, as the first block is."""
+
+    def __init__(self, model: GlmReward, dim: int) -> None:
+        self._start = model, dim
+        self._fitted: _DenseGlms | _SparseGlms | None = None
+
+    def learn(self, block: LoggedData, folds: Ints) -> None:
+        if self._fitted is None:
+            self._fitted = (_SparseGlms if block.sparse else _DenseGlms)(*self._start)
+        self._fitted.learn(block, folds)
+
+    def finish(self) -> None:
+        assert self._fitted is not None
+        self._fitted.finish()
+
+    def expect(self, block: LoggedData, folds: Ints) -> Floats:
+        assert self._fitted is not None
+        return self._fitted.expect(block, folds)
+
+
+class _DenseGlms:
     def __init__(self, model: GlmReward, dim: int) -> None:
         self._link = find_link(model.link)
         self._learners = [GlmLearner(self._link, dim) for _ in range(model.folds)]
@@ -103,16 +132,37 @@ class _Glms:
         return _expected_rewards(block, self._thetas[folds], self._link)
 
 
+class _SparseGlms:
+    def __init__(self, model: GlmReward, dim: int) -> None:
+        self._models = [SparseGlm(find_link(model.link), dim) for _ in range(model.folds)]
+
+    def learn(self, block: LoggedData, folds: Ints) -> None:
+        for fold, model in enumerate(self._models):
+            model.learn(block[folds != fold])
+
+    def finish(self) -> None:
+        for model in self._models:
+            model.finish()
+
+    def expect(self, block: LoggedData, folds: Ints) -> Floats:
+        expected = np.empty((len(block), block.arms.most))
+        for fold, model in enumerate(self._models):
+            expected[folds == fold] = model.expect(block[folds == fold])
+        return expected
+
+
 class SequentialGlm:
     """The same model as `GlmReward`, without folds: it predicts rows, then learns them.
 
     Args:
         link: of the model.
         dim: features of an arm.
+        sparse: whether arms are sparse rows.
     """
 
-    def __init__(self, link: Link, dim: int) -> None:
-        self._link, self._learner, self._rows = link, GlmLearner(link, dim), 0
+    def __init__(self, link: Link, dim: int, *, sparse: bool = False) -> None:
+        self._model: _OneGlm | SparseGlm = SparseGlm(link, dim) if sparse else _OneGlm(link, dim)
+        self._rows = 0
 
     def predict_then_learn(self, block: LoggedData) -> Floats:
         """Return the expected reward of every arm, (rows, most), by models that had learned only rows before it."""
@@ -121,11 +171,24 @@ class SequentialGlm:
         while start < len(block):
             stop = start + min(MOST, max(FEWEST, self._rows // GROWTH))
             rows = block[start:stop]
-            predicted[start:stop] = _expected_rewards(rows, self._learner.theta[np.newaxis], self._link)
-            self._learner.learn(chosen_features(rows), rows.rewards)
+            predicted[start:stop] = self._model.expect(rows)
+            self._model.learn(rows)
             self._rows += len(rows)
             start = stop
         return predicted
+
+
+class _OneGlm:
+    """A `GlmLearner` for blocks."""
+
+    def __init__(self, link: Link, dim: int) -> None:
+        self._link, self._learner = link, GlmLearner(link, dim)
+
+    def learn(self, block: LoggedData) -> None:
+        self._learner.learn(chosen_features(block), block.rewards)
+
+    def expect(self, block: LoggedData) -> Floats:
+        return _expected_rewards(block, self._learner.theta[np.newaxis], self._link)
 
 
 def _expected_rewards(block: LoggedData, theta: Floats, link: Link) -> Floats:
@@ -144,7 +207,8 @@ def _expected_rewards(block: LoggedData, theta: Floats, link: Link) -> Floats:
 class SklearnReward:
     """Any regressor of scikit-learn, or a classifier whose classes are the rewards.
 
-    It is fitted on the features of the chosen arms, which are kept in memory for it.
+    It is fitted on the features of the chosen arms, which are kept in memory for it. Sparse rows are given to it as a
+    CSR array.
 
     Args:
         regressor: one that was not fitted yet; it is cloned for each fold.
@@ -180,28 +244,42 @@ def _check_counts(model: GlmReward | SklearnReward) -> None:
 @dataclass
 class _Regressors:
     model: SklearnReward
-    parts: list[tuple[Floats, Floats, Ints]] = field(default_factory=list)
+    parts: list[tuple[Any, Floats, Ints]] = field(default_factory=list)
 
     def learn(self, block: LoggedData, folds: Ints) -> None:
-        self.parts.append((chosen_features(block), block.rewards, folds))
+        X = _design(block, chosen_rows(block)) if block.sparse else chosen_features(block)
+        self.parts.append((X, block.rewards, folds))
 
     def finish(self) -> None:
         from sklearn.base import clone
 
-        X, y, folds = (np.concatenate(columns) for columns in zip(*self.parts, strict=True))
+        designs, rewards, folds_of = zip(*self.parts, strict=True)
+        X = vstack(designs, format="csr") if issparse(designs[0]) else np.concatenate(designs)
+        y, folds = np.concatenate(rewards), np.concatenate(folds_of)
         self.fitted = [
             clone(self.model.regressor).fit(X[folds != fold], y[folds != fold]) for fold in range(self.model.folds)
         ]
         self.parts.clear()
 
     def expect(self, block: LoggedData, folds: Ints) -> Floats:
-        features = block.features()
-        out = np.empty(features.shape[:2])
+        out = np.zeros((len(block), block.arms.most))
         for fold, fitted in enumerate(self.fitted):
             rows = folds == fold
             if rows.any():
-                X = features[rows].reshape(-1, block.dim)
+                X = _every_arm(block[rows])
                 classifies = hasattr(fitted, "predict_proba")
                 answers = fitted.predict_proba(X) @ fitted.classes_ if classifies else fitted.predict(X)
-                out[rows] = np.reshape(answers, (-1, block.arms.most))
+                out[rows[:, np.newaxis] & block.there] = np.ravel(answers)
         return out
+
+
+def _every_arm(block: LoggedData) -> Any:
+    """The features of all arms of all rows, one below the other: an array, or a CSR array."""
+    if isinstance(block.arms, SparseArms):
+        return _design(block, block.arms.every_arm())
+    return block.features()[block.there]
+
+
+def _design(block: LoggedData, rows: SparseRows) -> Any:
+    """Sparse rows as a CSR array."""
+    return csr_array((rows.values, rows.indices, rows.indptr), shape=(rows.row_count, block.dim))

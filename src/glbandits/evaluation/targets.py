@@ -13,6 +13,8 @@ from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.evaluation.arm_features import FixedArms, checked
 from glbandits.evaluation.logged_data import LoggedData
+from glbandits.evaluation.sparse_arms import SparseArms
+from glbandits.evaluation.sparse_loops import sparse_frozen_recipe
 from glbandits.features import FeatureMap, Features
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
@@ -20,6 +22,7 @@ from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR
 from glbandits.policy import Policy
 from glbandits.policy.compiled_calls import checked_arm, checked_bool, policy_functions
 from glbandits.records import Floats, Generator, Ints, set_validated
+from glbandits.sparse_policies import sparse_form
 
 TOLERANCE = 1e-6
 """How far the probabilities of a row may be from a sum of 1."""
@@ -101,23 +104,31 @@ class FrozenTarget:
     """
 
     def __init__(self, bandit: Bandit, seed: int = 0) -> None:
-        policy = bandit.policy
+        policy = sparse_form(bandit.policy, bandit.dim) if bandit.sparse else bandit.policy
         self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
+        self._sparse, recipe = bandit.sparse, sparse_frozen_recipe if bandit.sparse else frozen_recipe
         self._features = bandit.features
         self._rng = generator(check_int("seed", seed, at_least=0))
-        self._fill = entry_point(frozen_recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
+        self._fill = entry_point(recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
 
     def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
         if block.dim != self._dim:
             raise InvalidInput(f"the bandit was made for {self._dim} features; the log's arms have {block.dim}")
+        if block.sparse != self._sparse:
+            kinds = ("sparse", "dense") if self._sparse else ("dense", "sparse")
+            raise InvalidInput(
+                f"the bandit is {kinds[0]} and the arms of the log are {kinds[1]}. Read the log with "
+                f"sparse={self._sparse}, or make the bandit with sparse={block.sparse}"
+            )
         self._check_features(block.feature_map)
         out = np.zeros((len(block), block.arms.most))
         if isinstance(block.arms, FixedArms):
-            arms = block.arms.arms[np.newaxis]
-            exact = self._fill(self._state, self._settings, arms, block.arms.counts[:1], self._rng, out[:1])
+            fixed = block.arms.arms[np.newaxis]
+            exact = self._fill(self._state, self._settings, fixed, block.arms.counts[:1], self._rng, out[:1])
             if exact:
                 return np.repeat(out[:1], len(block), axis=0)
-        self._fill(self._state, self._settings, block.features(), block.arms.counts, self._rng, out)
+        arms = (block.arms.first_arms, *block.arms.arms) if isinstance(block.arms, SparseArms) else (block.features(),)
+        self._fill(self._state, self._settings, *arms, block.arms.counts, self._rng, out)
         return out
 
     def _check_features(self, of_log: Features | None) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.log_player import block_rows
-from glbandits.evaluation.logged_data import Log, chosen_features
+from glbandits.evaluation.logged_data import Log, chosen_features, chosen_rows
 from glbandits.policy import Policy
 
 
@@ -14,7 +14,8 @@ def train(
 ) -> Bandit:
     """A Bandit that has learned the rewards of all rows of a log, in their order, and goes on from there.
 
-    If the log was read from a table, the Bandit has its feature map, so that it takes rows of the same columns.
+    If the log was read from a table, the Bandit has its feature map, so that it takes rows of the same columns. If the
+    log has sparse rows, the Bandit is sparse.
 
     >>> from glbandits import Optimist
     >>> from glbandits.evaluation import Columns, read_table, train
@@ -31,9 +32,9 @@ def train(
     """
     if not isinstance(policy, Policy):
         raise InvalidInput(f"policy must be a policy, such as Optimist(); got {policy!r}")
-    bandit, done = Bandit(policy, log.dim, seed, features=log.feature_map), 0
+    bandit, done = Bandit(policy, log.dim, seed, sparse=log.sparse, features=log.feature_map), 0
     for block in log.blocks(block_rows([policy])):
-        bandit.learn_batch(chosen_features(block), block.rewards)
+        bandit.learn_batch(chosen_rows(block) if log.sparse else chosen_features(block), block.rewards)
         done += len(block)
         if progress is not None:
             progress(done, len(log))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glbandits.numba_support import jittable
-from glbandits.records import Floats, Ints
+from glbandits.records import Bools, Floats, Ints
 
 BITS, ENTRIES, WIDTH, HEADER = 0, 1, 2, 3
 EMPTY = -1.0
@@ -77,8 +77,10 @@ def insert_all(state: Floats, start: int, features: Ints, rows: Ints, initial: F
     `initial` has the numbers behind the index. The table must be the last part of the state.
     """
     bits, entries = int(state[start + BITS]), int(state[start + ENTRIES])
-    while 2 * (entries + features.shape[0]) > 1 << bits:
-        bits += 1
+    if 2 * (entries + features.shape[0]) > 1 << bits:
+        entries += missing_count(state, table_at(state, start), features)
+        while 2 * entries > 1 << bits:
+            bits += 1
     if bits > int(state[start + BITS]):
         state = resized(state, start, bits)
     table = table_at(state, start)
@@ -91,6 +93,15 @@ def insert_all(state: Floats, start: int, features: Ints, rows: Ints, initial: F
                 state[row + 1 + i] = initial[i]
         rows[k] = row
     return state
+
+
+@jittable
+def missing_count(state: Floats, table: Table, features: Ints) -> int:
+    """How many of these features are not in the table."""
+    count = 0
+    for feature in features:
+        count += 1 if find(state, table, feature) < 0 else 0
+    return count
 
 
 @jittable
@@ -121,6 +132,35 @@ def resized(state: Floats, start: int, bits: int) -> Floats:
             for i in range(old.width):
                 copy[target + i] = state[row + i]
     return copy
+
+
+def has_room(state: Floats, start: int, features: Ints, most_numbers: int) -> Bools:
+    """Which of these features can be inserted into a state of at most so many numbers: all, or those in the table."""
+    width = int(state[start + WIDTH])
+    room = largest_count(most_numbers - start, width) - int(state[start + ENTRIES])
+    if len(features) <= room:
+        return np.ones(len(features), dtype=bool)
+    there = are_present(state, start, features)
+    return there if np.count_nonzero(~there) > room else np.ones_like(there)
+
+
+def largest_count(most_numbers: int, width: int) -> int:
+    """The most entries that a table with rows of this width can have in so many numbers."""
+    rows = max(most_numbers - HEADER, 0) // width
+    return (1 << rows.bit_length()) // 4
+
+
+def are_present(state: Floats, start: int, features: Ints) -> Bools:
+    """Which of these features are in the table."""
+    table = table_at(state, start)
+    slots: Any = home_slot(features, table.shift)  # type: ignore[arg-type]  # it takes arrays too
+    present, wanted = np.zeros(len(features), dtype=bool), np.arange(len(features))
+    while wanted.size:
+        stored = state[table.rows + slots * table.width]
+        present[wanted] = stored == features[wanted]
+        further = (stored != EMPTY) & ~present[wanted]
+        slots, wanted = (slots[further] + 1) & table.mask, wanted[further]
+    return present
 
 
 def entries_of(state: Floats, start: int) -> Floats:

@@ -1,5 +1,6 @@
 """Arms in compressed sparse row form: what a sparse Bandit takes instead of a matrix."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -42,6 +43,13 @@ class SparseRows(NamedTuple):
         first, last = self.indptr.item(start), self.indptr.item(end)
         return SparseRows(self.indptr[start : end + 1] - first, self.indices[first:last], self.values[first:last])
 
+    def take(self, rows: Ints) -> "SparseRows":
+        """Copies of the rows with these indices, in this order."""
+        starts, sizes = self.indptr[rows], self.indptr[rows + 1] - self.indptr[rows]
+        indptr = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+        at = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], sizes)
+        return SparseRows(indptr, self.indices[at], self.values[at])
+
 
 @lru_cache(1024)
 def _pointers(size: int) -> Ints:
@@ -49,6 +57,13 @@ def _pointers(size: int) -> Ints:
     pointers = np.array([0, size])
     pointers.flags.writeable = False
     return pointers
+
+
+def joined_rows(parts: Sequence[SparseRows]) -> SparseRows:
+    """All rows of several parts, one below the other."""
+    sizes = np.concatenate([np.zeros(1, dtype=np.int64), *(np.diff(part.indptr) for part in parts)])
+    indices = np.concatenate([np.zeros(0, dtype=np.int64), *(part.indices for part in parts)])
+    return SparseRows(np.cumsum(sizes), indices, np.concatenate([np.zeros(0), *(part.values for part in parts)]))
 
 
 @jittable

@@ -10,6 +10,8 @@ from dataclasses import FrozenInstanceError, dataclass
 from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeAlias, dataclass_transform
 
+import numpy as np
+
 from glbandits.errors import InvalidInput
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index
@@ -19,7 +21,7 @@ from glbandits.policy.bonus_rule import BonusRule
 from glbandits.policy.coefficients import Coefficients
 from glbandits.policy.settings import AnyLink, packed_names, packed_settings, validate_settings
 from glbandits.policy.state_layout import StateLayout
-from glbandits.records import Floats, Generator, Ints
+from glbandits.records import Bools, Floats, Generator, Ints
 
 Grid: TypeAlias = Mapping[str, tuple[Any, ...]]
 """Values for some settings of a policy. An experiment runs every combination."""
@@ -180,6 +182,14 @@ class Policy:
         if theta is None or theta.size != dim:
             return None
         return Coefficients(theta.copy(), float(parts["intercept"][0]) if "intercept" in parts else 0.0)
+
+    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
+        """Whether a sparse form can learn each of these features with a state of at most `most_numbers`.
+
+        True for all features if there is room, else only for features that were learned already. A policy whose state
+        does not grow returns True for all.
+        """
+        return np.ones(len(features), dtype=bool)
 
     def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
         """The rule of the next decision if it can be written as a `BonusRule`, else None."""

@@ -22,7 +22,7 @@ from glbandits.serving.http.personalizer.config_schemas import (
     PolicySource,
 )
 from glbandits.serving.http.personalizer.iso8601 import as_time
-from glbandits.serving.runtime.learning_loop import CONFIGURATION
+from glbandits.serving.runtime.loop_documents import CONFIGURATION
 from glbandits.serving.storage.event_store import EventStore
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def evaluate_log(
 
 
 def _studied(store: EventStore, loop: str, span: tuple[int, int], policies: Sequence[PolicyContract]) -> "LogStudy":
-    from glbandits.evaluation import Columns, read_parquet  # of the extra [lab], which a server may lack
-    from glbandits.evaluation.targets import AlwaysTarget, UniformTarget
+    from glbandits.evaluation.targets import AlwaysTarget, UniformTarget  # of the extra [lab], which a server may lack
     from glbandits.experiments.log_study import Questions, study
+    from glbandits.service_logs.exported_log import open_export
 
     candidates: dict[str, Candidate] = {FIRST: AlwaysTarget(0), RANDOM: UniformTarget()}
     candidates |= {policy.name: _policy(policy) for policy in policies}
@@ -66,7 +66,7 @@ def _studied(store: EventStore, loop: str, span: tuple[int, int], policies: Sequ
         written = export_loop(store, loop, folder, span)
         if not written.rows:
             raise InvalidInput(f"no event between {as_time(span[0])} and {as_time(span[1])} has been learned yet")
-        log = read_parquet(folder, Columns(features="features"))
+        log = open_export(folder)
         return study(log, candidates, Questions(estimators=("ips", "snips")), source=loop)
 
 

@@ -34,7 +34,7 @@ from glbandits.serving.domain.optimisation import (
     check_optimisable,
 )
 from glbandits.serving.domain.request_map import encoder_of
-from glbandits.serving.runtime.learning_loop import CONFIGURATION
+from glbandits.serving.runtime.loop_documents import CONFIGURATION
 from glbandits.serving.runtime.loop_statistics import END_OF_TIME
 from glbandits.serving.runtime.relearning import latest_base, relearn
 from glbandits.serving.storage.event_store import EventStore
@@ -69,8 +69,8 @@ def _look(
     store: EventStore, loop_name: str, configuration: LoopConfig, candidates: Mapping[str, LoopConfig], gate: Gate
 ) -> tuple[Look, str | None]:
     """The look, and which candidate to promote."""
-    from glbandits.evaluation import Columns, read_parquet  # of the extra [lab], which a server may lack
-    from glbandits.evaluation.promotion import FIRST_SPLIT, promotion
+    from glbandits.evaluation.promotion import FIRST_SPLIT, promotion  # of the extra [lab], which a server may lack
+    from glbandits.service_logs.exported_log import open_export
 
     limits = configuration.reward_limits()
     assert limits is not None
@@ -81,7 +81,7 @@ def _look(
             sentence = f"Wait: of the first {2 * FIRST_SPLIT:,} decisions, {rows:,} have been learned."
             return Look(verdict=LookVerdict.WAIT, sentence=sentence, decisions=rows, gate=gate), None
         judged = promotion(
-            read_parquet(folder, Columns(features="features"), link=find_link(configuration.policy_settings().link)),
+            open_export(folder, find_link(configuration.policy_settings().link)),
             {name: candidate.policy_settings() for name, candidate in candidates.items()},
             alpha=ALPHA / ((gate.index + 1) * (gate.index + 2)),
             reward_range=limits,
@@ -123,7 +123,7 @@ def _gate(
 
 def _running(configuration: LoopConfig) -> list[Any]:
     """What must not change while the decisions of a gate are made."""
-    names = ("policy", "settings", "width", "exploration", "candidates")
+    names = ("policy", "settings", "width", "is_sparse", "exploration", "candidates")
     return [getattr(configuration, name) for name in names]
 
 

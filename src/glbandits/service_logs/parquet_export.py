@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 
 from glbandits.errors import InvalidInput
+from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats
+from glbandits.serving.domain.arm_rows import Arms, rows_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.reward_aggregates import baseline_of
 from glbandits.serving.storage.event_store import EventStore
@@ -20,8 +22,8 @@ from glbandits.serving.storage.event_store import EventStore
 if TYPE_CHECKING:
     import polars as pl
 
-FeaturesOf: TypeAlias = Callable[[Decision], Floats | None]
-"""The features of a decision's actions, (K, d); None to leave the decision out."""
+FeaturesOf: TypeAlias = Callable[[Decision], Arms | None]
+"""The features of a decision's actions, (K, d) or sparse rows; None to leave the decision out."""
 RewardOf: TypeAlias = Callable[[SettledDecision], float | None]
 """What a decision earned in the end; None to leave it out."""
 
@@ -50,6 +52,23 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     last_sequence: int = msgspec.field(name="last_number")
     """Of the last decision that was looked at; 0 if there was none."""
     files: list[ExportedFile]
+    sparse_width: int | None = None
+    """The number of features that exist, if the rows are sparse."""
+
+
+class ExportedRow(Protocol):
+    """A row of any export."""
+
+    @property
+    def sequence(self) -> int:
+        """Of the decision."""
+
+    @property
+    def features(self) -> Arms:
+        """The numbers of the row that take the most room."""
+
+
+Row = TypeVar("Row", bound=ExportedRow)
 
 
 class _Row(NamedTuple):
@@ -64,7 +83,7 @@ class _Row(NamedTuple):
     propensity: float
     reward: float
     probabilities: Floats
-    features: Floats
+    features: Arms
 
 
 def export_parquet(
@@ -75,6 +94,7 @@ def export_parquet(
     now: int,
     features_of: FeaturesOf,
     reward_of: RewardOf,
+    sparse_width: int | None = None,
 ) -> Manifest:
     """Write the decisions whose wait was over at `now`, a row each, to a new or empty folder.
 
@@ -83,7 +103,33 @@ def export_parquet(
     probability that it had, `probabilities` those of all of them, `actions` their ids. `mode` says who decided: where
     it is not Online the baseline was shown whatever was drawn, with probability 1. `at` is in microseconds since 1970.
     No file is ever seen half written.
+
+    With `sparse_width`, the number of features that exist, `features_of` returns sparse rows, and three columns take
+    the place of `features`: `feature_counts` has the number of features of each action, `feature_indices` and
+    `feature_values` those of all its actions, one action after the other. `open_export` reads both forms.
     """
+    return write_export(
+        store,
+        loop,
+        folder,
+        now=now,
+        make_rows=lambda decisions: _rows(decisions, features_of, reward_of),
+        frame_of=_frame,
+        sparse_width=sparse_width,
+    )
+
+
+def write_export(
+    store: EventStore,
+    loop: str,
+    folder: str | PathLike[str],
+    *,
+    now: int,
+    make_rows: Callable[[Iterable[SettledDecision]], Iterator[Row]],
+    frame_of: Callable[[list[Row]], "pl.DataFrame"],
+    sparse_width: int | None = None,
+) -> Manifest:
+    """Write rows of the decisions whose wait was over at `now` to files in a new or empty folder."""
     try:
         import polars  # noqa: F401
     except ModuleNotFoundError:
@@ -95,10 +141,17 @@ def export_parquet(
         raise InvalidInput(f"an export must go to a new or empty folder; {target} is none")
     target.mkdir(parents=True, exist_ok=True)
     seen = _Seen()
-    rows = _rows(seen.watch(_all_settled(store, loop, now)), features_of, reward_of)
-    files = [_write_rows(target, part) for part in _parts(rows)]
+    rows = make_rows(seen.watch(_all_settled(store, loop, now)))
+    files = [_write_rows(target, part[0].sequence, len(part), frame_of(part)) for part in _parts(rows)]
     written = sum(file.rows for file in files)
-    manifest = Manifest(loop=loop, rows=written, left_out=seen.count - written, last_sequence=seen.last, files=files)
+    manifest = Manifest(
+        loop=loop,
+        rows=written,
+        left_out=seen.count - written,
+        last_sequence=seen.last,
+        files=files,
+        sparse_width=sparse_width,
+    )
     content = msgspec.json.format(msgspec.json.encode(manifest))
     _put_in_place(target / MANIFEST, lambda path: path.write_bytes(content))
     return manifest
@@ -129,6 +182,9 @@ def _rows(decisions: Iterable[SettledDecision], features_of: FeaturesOf, reward_
         features = None if reward is None else features_of(each.decision)
         if reward is None or features is None:
             continue
+        if isinstance(features, SparseRows):
+            yield _row(each, features, reward)
+            continue
         width = width or features.shape[1]
         if features.shape[1] != width:
             raise InvalidInput(
@@ -138,13 +194,13 @@ def _rows(decisions: Iterable[SettledDecision], features_of: FeaturesOf, reward_
         yield _row(each, features, reward)
 
 
-def _parts(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
+def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """The rows of one file, and the next."""
-    part: list[_Row] = []
+    part: list[Row] = []
     size = 0
     for row in rows:
         part.append(row)
-        size += row.features.size
+        size += row.features.values.size if isinstance(row.features, SparseRows) else row.features.size
         if size >= NUMBERS_OF_FILE:
             yield part
             part, size = [], 0
@@ -152,7 +208,7 @@ def _parts(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
         yield part
 
 
-def _row(settled: SettledDecision, features: Floats, reward: float) -> _Row:
+def _row(settled: SettledDecision, features: Arms, reward: float) -> _Row:
     decision, baseline = settled.decision, baseline_of(settled.decision)
     # What could not be chosen is no arm of the row: another policy could not have chosen it either.
     allowed = [i for i in range(len(decision.actions)) if i not in decision.excluded or i == decision.shown]
@@ -169,7 +225,7 @@ def _row(settled: SettledDecision, features: Floats, reward: float) -> _Row:
         propensity=decision.probability,
         reward=reward,
         probabilities=_probabilities(decision)[allowed],
-        features=features[allowed],
+        features=rows_of(features, np.array(allowed)),
     )
 
 
@@ -180,11 +236,10 @@ def _probabilities(decision: Decision) -> Floats:
     return np.array([float(index == decision.shown) for index in range(len(decision.actions))])
 
 
-def _write_rows(folder: Path, rows: list[_Row]) -> ExportedFile:
-    frame = _frame(rows)
-    path = folder / f"decisions-{rows[0].sequence:015d}.parquet"
+def _write_rows(folder: Path, first: int, rows: int, frame: "pl.DataFrame") -> ExportedFile:
+    path = folder / f"decisions-{first:015d}.parquet"
     digest = _put_in_place(path, lambda beside: frame.write_parquet(beside, compression="zstd"))
-    return ExportedFile(path.name, len(rows), digest)
+    return ExportedFile(path.name, rows, digest)
 
 
 def _frame(rows: list[_Row]) -> "pl.DataFrame":
@@ -206,10 +261,21 @@ def _frame(rows: list[_Row]) -> "pl.DataFrame":
         },
         orient="row",
     )
+    sparse = [row.features for row in rows if isinstance(row.features, SparseRows)]
+    if sparse:
+        columns = {
+            "probabilities": [row.probabilities for row in rows],
+            "feature_counts": [np.diff(features.indptr) for features in sparse],
+            "feature_indices": [features.indices for features in sparse],
+            "feature_values": [features.values for features in sparse],
+        }
+        types = [pl.List(pl.Float64), pl.List(pl.Int64), pl.List(pl.Int64), pl.List(pl.Float64)]
+        made = zip(columns.items(), types, strict=True)
+        return plain.with_columns(pl.Series(name, arrays).cast(kind) for (name, arrays), kind in made)
     # By way of arrays: lists of lists of Python's numbers would take twenty times as long.
     arms = pl.DataFrame(
         {
-            "row": np.repeat(np.arange(len(rows)), [len(row.features) for row in rows]),
+            "row": np.repeat(np.arange(len(rows)), [len(row.probabilities) for row in rows]),
             "probabilities": np.concatenate([row.probabilities for row in rows]),
             "features": np.concatenate([row.features for row in rows]),
         }

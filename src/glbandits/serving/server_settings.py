@@ -55,6 +55,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are described by JSON.")] = 50
     max_dense_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are rows of numbers.")] = 1000
     max_features: Annotated[int, Meta(ge=1, description="Numbers of such a row.")] = 10_000
+    max_catalogue: Annotated[
+        int, Meta(ge=1, description="Arms of a loop's catalogue; 100,000 of 64 numbers take 160 MB of each process.")
+    ] = 100_000
     max_connections: Annotated[
         int, Meta(ge=1, description="Open connections of a process; more get 503 and are closed.")
     ] = 1000

@@ -3,18 +3,20 @@
 from typing import Any
 
 from glbandits.errors import InvalidInput
+from glbandits.maths.feature_table import has_room
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index, uniform
 from glbandits.policies.epsilon_greedy import EpsilonGreedy, epsilon
 from glbandits.policy import Coefficients, Policy
 from glbandits.policy_bases.sparse_diagonal import (
+    TABLE,
     best_by_mean,
     diagonal_coefficients,
     initial_state,
     is_valid_diagonal,
     learn_diagonal,
 )
-from glbandits.records import Floats, Generator, Ints
+from glbandits.records import Bools, Floats, Generator, Ints
 
 
 class SparseEpsilonGreedy(EpsilonGreedy, sparse=True):
@@ -43,6 +45,10 @@ class SparseEpsilonGreedy(EpsilonGreedy, sparse=True):
     def coefficients(self, state: Floats, dim: int) -> Coefficients:
         """The means of the features that were learned."""
         return diagonal_coefficients(state)
+
+    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
+        """Which of these features it can learn in a state of so many numbers."""
+        return has_room(state, TABLE, features, most_numbers)
 
     @staticmethod
     def choose(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.maths.feature_table import find, table_at
+from glbandits.maths.feature_table import find, has_room, table_at
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import COUNTER, KEY, STREAM, noise_at, skip_normals
 from glbandits.policies.laplace_ts import LaplaceTs
@@ -19,7 +19,7 @@ from glbandits.policy_bases.sparse_diagonal import (
     is_valid_diagonal,
     learn_diagonal,
 )
-from glbandits.records import Floats, Generator, Ints
+from glbandits.records import Bools, Floats, Generator, Ints
 
 
 class SparseLaplaceTs(LaplaceTs, sparse=True):
@@ -41,6 +41,10 @@ class SparseLaplaceTs(LaplaceTs, sparse=True):
     def coefficients(self, state: Floats, dim: int) -> Coefficients:
         """The means of the features that were learned."""
         return diagonal_coefficients(state)
+
+    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
+        """Which of these features it can learn in a state of so many numbers."""
+        return has_room(state, TABLE, features, most_numbers)
 
     @staticmethod
     def choose(

@@ -7,14 +7,14 @@ import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.maths.cholesky import forward, solve_factorised, update
-from glbandits.maths.feature_table import empty_table, entries_of, find, insert_all, is_valid_table, table_at
+from glbandits.maths.feature_table import empty_table, entries_of, find, has_room, insert_all, is_valid_table, table_at
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.maths.vectors import dot, point_mass, square_matrix
 from glbandits.numba_support import jittable
 from glbandits.policies.lin_ucb_disjoint import LinUcbDisjoint
 from glbandits.policy import Coefficients
-from glbandits.records import Floats, Generator, Ints
+from glbandits.records import Bools, Floats, Generator, Ints
 
 TABLE = 0
 """The state is the table. A row is the number of a block, its part of theta (c), and its factor (c x c)."""
@@ -43,6 +43,10 @@ class SparseLinUcbDisjoint(LinUcbDisjoint, sparse=True):
         c, entries = self.context_dim, entries_of(state, TABLE)
         indices = entries[:, :1].astype(np.int64) * c + np.arange(c)
         return Coefficients(entries[:, 1 : 1 + c].ravel(), indices=indices.ravel())
+
+    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
+        """Which of these features it can learn in a state of so many numbers."""
+        return has_room(state, TABLE, features // self.context_dim, most_numbers)
 
     @staticmethod
     def choose(

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.feature_table import entries_of
+from glbandits.maths.feature_table import entries_of, has_room
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.upper_envelope import uniform_probabilities
@@ -31,7 +31,7 @@ from glbandits.policy_bases.sparse_posterior import (
     sparse_score_moments,
 )
 from glbandits.policy_bases.sparse_prior import replace_sparse_prior
-from glbandits.records import Floats, Generator, Ints
+from glbandits.records import Bools, Floats, Generator, Ints
 
 
 class SparseOptimist(Optimist, sparse=True):
@@ -61,6 +61,10 @@ class SparseOptimist(Optimist, sparse=True):
         """The posterior means of the features that were learned, and of the intercept."""
         entries, intercept = entries_of(state, TABLE), float(state[INTERCEPT])
         return Coefficients(means(entries, intercept), intercept, entries[:, 0].astype(np.int64))
+
+    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
+        """Which of these features it can learn in a state of so many numbers."""
+        return has_room(state, TABLE, features, most_numbers)
 
     @staticmethod
     def choose(

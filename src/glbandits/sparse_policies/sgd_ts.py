@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.feature_table import empty_table, entries_of, is_valid_table
+from glbandits.maths.feature_table import empty_table, entries_of, has_room, is_valid_table, largest_count
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import COUNTER, KEY, STREAM, any_index, skip_normals, uniform
 from glbandits.maths.vectors import uniform_mass
@@ -15,7 +15,7 @@ from glbandits.policies.sgd_ts import BLOCK, CONVERGED, FITTED_RIDGE, POSITION, 
 from glbandits.policy import Coefficients, derived
 from glbandits.policy_bases.sgd_ts_theory import variance
 from glbandits.policy_bases.sparse_first_block import append_sparse_row, are_valid_rows, fit_stored_rows, row_starts
-from glbandits.records import Floats, Generator, Ints
+from glbandits.records import Bools, Floats, Generator, Ints
 from glbandits.sparse_policies.lazy_sgd import (
     END,
     FILLED,
@@ -80,6 +80,13 @@ class SparseSgdTs(SgdTs, sparse=True):
         entries = entries_of(state, TABLE)
         theta = entries[:, HAT] + (state[SCALE_SUM] * entries[:, U] - entries[:, C]) / state[BLOCK]
         return Coefficients(theta, indices=entries[:, 0].astype(np.int64))
+
+    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
+        """Which of these features it can learn in a state of so many numbers."""
+        if state[BLOCK] > 0.0:
+            return has_room(state, TABLE, features, most_numbers)
+        entries = state[FILLED] / 2.0 + len(features)  # at most, when the block is full
+        return np.full(len(features), entries <= largest_count(most_numbers - TABLE, ROW))
 
     @staticmethod
     def choose(

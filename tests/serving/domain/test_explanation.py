@@ -13,10 +13,12 @@ from glbandits.records import Floats
 from glbandits.serving.domain.action_selection import DENSE, JSON, arms_of, described_request
 from glbandits.serving.domain.events import Decision
 from glbandits.serving.domain.explanation import ActionExplanation, explain
+from glbandits.serving.domain.request_map import RequestHashing
 from tests.serving.domain.test_request_features import OBJECTS
 from tests.serving.makers import decision
 
 WIDTH = 16
+ENCODER = RequestHashing(Hashing(WIDTH))
 
 
 def model_of(policy: Policy, dim: int = WIDTH) -> Bandit:
@@ -47,8 +49,8 @@ def check_sums(made: Decision, explanations: list[ActionExplanation], limit: int
     """Contributions add up to the score, relative to the size of what was added."""
     assert tuple(explanation.id for explanation in explanations) == made.actions
     assert tuple(explanation.probability for explanation in explanations) == made.probabilities
-    every = explain(made, MODEL, Hashing(WIDTH), limit=10_000)
-    for explanation, whole, x in zip(explanations, every, arms_of(made, Hashing(WIDTH)), strict=True):
+    every = explain(made, MODEL, ENCODER, limit=10_000)
+    for explanation, whole, x in zip(explanations, every, np.asarray(arms_of(made, ENCODER)), strict=True):
         margin = 1e-9 * sum(abs(term.contribution) for term in whole.contributions)
         assert sum(term.contribution for term in explanation.contributions) == pytest.approx(
             explanation.score, rel=0, abs=margin
@@ -63,19 +65,19 @@ def check_sums(made: Decision, explanations: list[ActionExplanation], limit: int
 @given(OBJECTS, st.lists(OBJECTS, min_size=1, max_size=3), st.integers(1, 10))
 def test_contributions_of_json_features_add_up(shared: Any, actions: list[Any], limit: int) -> None:
     made = described(*msgspec.json.decode(json.dumps([shared, actions])))
-    check_sums(made, explain(made, MODEL, Hashing(WIDTH), limit), limit)
+    check_sums(made, explain(made, MODEL, ENCODER, limit), limit)
 
 
 @settings(deadline=None)
 @given(st.integers(0, 1000), st.integers(1, 5), st.integers(1, 20))
 def test_contributions_of_dense_features_add_up(seed: int, count: int, limit: int) -> None:
     made = dense(np.random.default_rng(seed).normal(size=(count, WIDTH)))
-    check_sums(made, explain(made, MODEL, Hashing(WIDTH), limit), limit)
+    check_sums(made, explain(made, MODEL, ENCODER, limit), limit)
 
 
 def test_each_feature_gets_its_value_times_its_coefficient() -> None:
     features = {feature.name: feature for feature in Hashing(WIDTH).named_features({"age": 31}, {"topic": "a"})}
-    (explanation,) = explain(described([{"age": 31}], [[{"topic": "a"}]]), MODEL, Hashing(WIDTH))
+    (explanation,) = explain(described([{"age": 31}], [[{"topic": "a"}]]), MODEL, ENCODER)
     terms = {term.feature: term for term in explanation.contributions}
     assert terms.keys() == {"constant", "age", "topic=a", "age * topic=a", "intercept"}
     assert terms["age"].value == terms["age * topic=a"].value == 31.0
@@ -88,7 +90,7 @@ def test_each_feature_gets_its_value_times_its_coefficient() -> None:
 def test_dense_features_are_named_by_index() -> None:
     x = np.zeros((1, WIDTH))
     x[0, 3] = 2.0
-    (explanation,) = explain(dense(x), MODEL, Hashing(WIDTH), limit=1)
+    (explanation,) = explain(dense(x), MODEL, ENCODER, limit=1)
     terms = {term.feature: term for term in explanation.contributions}
     assert terms.keys() == {"x[3]", "intercept", "other features (15)"}
     assert terms["x[3]"].contribution == pytest.approx(2.0 * LEARNED.theta[3])
@@ -97,29 +99,29 @@ def test_dense_features_are_named_by_index() -> None:
 
 
 def test_all_features_are_listed_if_few() -> None:
-    (explanation,) = explain(dense(np.ones((1, WIDTH))), MODEL, Hashing(WIDTH), limit=WIDTH)
+    (explanation,) = explain(dense(np.ones((1, WIDTH))), MODEL, ENCODER, limit=WIDTH)
     assert {term.feature for term in explanation.contributions} == {"intercept", *(f"x[{i}]" for i in range(WIDTH))}
 
 
 def test_explanation_of_a_large_request_stays_small() -> None:
     shared, actions = [{"text": "y" * 50_000, "x": [0.5] * 900}], [[{"topic": "z" * 50_000}]] * 20
-    explanations = explain(described(shared, actions), MODEL, Hashing(WIDTH), limit=20)
+    explanations = explain(described(shared, actions), MODEL, ENCODER, limit=20)
     assert len(msgspec.json.encode(explanations)) < 20 * 21 * 300
 
 
 def test_policy_without_coefficients_cannot_explain() -> None:
     with pytest.raises(InvalidInput, match="uniform has no single estimate of theta that could explain a score"):
-        explain(dense(np.ones((1, 3))), Bandit(Uniform(), dim=3), Hashing(3))
+        explain(dense(np.ones((1, 3))), Bandit(Uniform(), dim=3), RequestHashing(Hashing(3)))
 
 
 def test_model_with_other_features_cannot_explain() -> None:
     message = "decision 'e' does not have the 16 features of this model"
     with pytest.raises(InvalidInput, match=message):
-        explain(dense(np.ones((1, 3))), MODEL, Hashing(WIDTH))
+        explain(dense(np.ones((1, 3))), MODEL, ENCODER)
     with pytest.raises(InvalidInput, match=message):
-        explain(described([], [[]]), MODEL, Hashing(64))
+        explain(described([], [[]]), MODEL, RequestHashing(Hashing(64)))
 
 
 def test_limit_is_checked() -> None:
     with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got 0"):
-        explain(described([], [[]]), MODEL, Hashing(WIDTH), limit=0)
+        explain(described([], [[]]), MODEL, ENCODER, limit=0)

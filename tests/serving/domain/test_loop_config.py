@@ -15,12 +15,12 @@ def test_a_model_that_memory_cannot_hold_is_refused(policy: str, settings: dict[
     with pytest.raises(
         InvalidInput, match=f"a model of {policy} may have 40,000,000 numbers.*width of {width:,}. Take a smaller width"
     ):
-        LoopConfig(policy=policy, settings=settings, width=width)
+        LoopConfig(policy=policy, settings=settings, width=width, sparse=False)
 
 
 def test_the_default_policy_may_be_as_wide_as_a_loop_may_be() -> None:
-    assert LoopConfig(width=1_000_000).width == 1_000_000
-    assert LoopConfig(policy="lin-ucb", settings={}, width=5_000).width == 5_000
+    assert LoopConfig(width=1_000_000, sparse=False).width == 1_000_000
+    assert LoopConfig(policy="lin-ucb", settings={}, width=5_000, sparse=False).width == 5_000
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 31, 32, 33])
@@ -31,3 +31,36 @@ def test_the_size_of_a_model_is_that_of_its_state(width: int) -> None:
 
 def test_the_size_of_one_that_is_too_large_is_told_without_making_it() -> None:
     assert LARGEST_MODEL < model_size("lin-ucb", "{}", 1_000_000) < 4 * LARGEST_MODEL
+
+
+def test_loop_is_sparse_above_4096_unless_told() -> None:
+    assert not LoopConfig(width=4096).is_sparse
+    assert LoopConfig(width=4097).is_sparse
+    assert LoopConfig(width=2**24).is_sparse
+    assert LoopConfig(width=2, sparse=True).is_sparse
+    assert not LoopConfig(width=1_000_000, sparse=False).is_sparse
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"width": 2**24 + 1}, "width must be a whole number of at least 1 and at most 16777216; got 16777217"),
+    ({"width": 1_000_001, "sparse": False}, "width must be at most 1,000,000 with sparse=false; got 1,000,001. Leave"),
+    (
+        {"policy": "lin-ts", "settings": {}, "width": 4097},
+        "a loop is sparse above a width of 4,096, and lin-ts has no sparse form; those that have one are optimist, .*. "
+        "Change that, or take a width of at most 4,096",
+    ),
+    (
+        {"policy": "lin-ts", "settings": {}, "width": 8, "sparse": True},
+        "a loop is sparse with sparse=true, and lin-ts has no sparse form; .* or take sparse=false",
+    ),
+    ({"settings": {"half_life": "auto"}, "width": 5000}, 'half_life="auto" has no sparse form; give the half-life'),
+    ({"policy": "sgd-ts", "settings": {}, "width": 2**20}, "set block_length, such as"),
+    ({"policy": "lin-ucb-disjoint", "settings": {"context_dim": 2**20}, "width": 2**20}, "a sparse model may have"),
+    ({"policy": "lin-ucb-disjoint", "settings": {"context_dim": 3}, "width": 2**20}, "dim must be a multiple"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), WRONG)
+def test_sparse_loop_that_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        LoopConfig(**settings)

@@ -78,7 +78,20 @@ def test_default_candidates_are_variants_and_two_rivals() -> None:
 
 
 def test_wide_loops_have_no_quadratic_rivals() -> None:
-    assert list(default_candidates(LoopConfig(width=5_000))) == [
+    assert list(default_candidates(LoopConfig(width=5_000, sparse=False))) == [
         "optimist:half_life=10000",
         "optimist:half_life=100000",
     ]
+
+
+def test_sparse_loops_have_rivals_with_a_sparse_form() -> None:
+    configuration = LoopConfig(width=2**24, auto_optimisation=True, reward_range=(0.0, 1.0))
+    assert list(default_candidates(configuration)) == [
+        "optimist:half_life=10000",
+        "optimist:half_life=100000",
+        "sgd-ts:block_length=100",
+        "epsilon-greedy:fit=online",
+    ]
+    check_optimisable(configuration)
+    with pytest.raises(GlbanditsError, match="lin-ts has no sparse form"):
+        check_optimisable(msgspec.structs.replace(configuration, candidates=("lin-ts",)))

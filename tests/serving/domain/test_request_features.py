@@ -14,6 +14,7 @@ from glbandits.features import Hashing
 from glbandits.records import Floats
 from glbandits.serving.domain.action_selection import DENSE, JSON, arms_of, described_request
 from glbandits.serving.domain.events import DecisionRequest
+from glbandits.serving.domain.request_map import RequestHashing
 from glbandits.serving.http.personalizer.calls import decode
 from glbandits.serving.http.personalizer.schemas import RankRequest
 
@@ -33,7 +34,10 @@ ODD = [
 
 def vectors(request: bytes, encoding: str, actions: int, hashing: Hashing) -> Floats:
     names = tuple(str(index) for index in range(actions))
-    return arms_of(DecisionRequest(event_id="e", request=request, encoding=encoding, actions=names), hashing)
+    question = DecisionRequest(event_id="e", request=request, encoding=encoding, actions=names)
+    arms = arms_of(question, RequestHashing(hashing))
+    assert isinstance(arms, np.ndarray)
+    return arms
 
 
 def bits_of(text: str) -> bytes:

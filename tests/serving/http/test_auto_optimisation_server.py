@@ -15,7 +15,7 @@ import pytest
 
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.optimisation import OPTIMISATION
-from glbandits.serving.runtime.learning_loop import CONFIGURATION
+from glbandits.serving.runtime.loop_documents import CONFIGURATION
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.open_store import open_store
 from tests.service_logs.written_loop import ARMS, play, uniform_loop

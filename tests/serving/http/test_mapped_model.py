@@ -133,3 +133,23 @@ def test_the_printed_example_is_a_request_that_works(tmp_path: Path, path: Path)
         with ServedSite(folder, first_model=FirstModel.load(str(model))) as site:
             reply = site.ask("POST", "/personalizer/v1.0/rank", example_request(str(model)))
             assert reply.status_code in (200, 201), reply.text
+
+
+def test_arms_of_a_catalogue_are_decided_on_in_a_context_of_fields(site: ServedSite) -> None:
+    arms = [{"id": name, "features": {"offer": name}} for name in ("hat", "shoe")]
+    assert site.ask("PUT", "/v1/catalogue/arms", {"arms": arms}).status_code == 200
+    for age, best in ((20, "hat"), (70, "shoe")):
+        event_id = f"from the catalogue at {age}"
+        decided = site.ask("POST", "/v1/catalogue/decide", {"eventId": event_id, "context": {"age": age}}).json()
+        probability = 0.9 if decided["id"] == best else 0.1  # 0.2 of the decisions are random
+        assert decided["probability"] == pytest.approx(probability)
+        (slot,) = site.ask("GET", f"/v1/events/{event_id}/explanation").json()["slots"]
+        assert any("age" in term["feature"] for term in slot["actions"][0]["contributions"])
+    refused = site.ask("POST", "/v1/catalogue/decide", {}).json()["detail"]
+    assert refused == "context must be an object with the fields age; got None"
+    refused = site.ask("PUT", "/v1/catalogue/arms", {"arms": [{"id": "coat", "features": {}}]}).json()["detail"]
+    assert "coat" in refused
+    site.now += 10**12
+    assert site.service.loop("default").learn() == 2
+    assert site.service.loop("default").published.set_aside == 0
+    assert verify(site.service.store, "default").sound

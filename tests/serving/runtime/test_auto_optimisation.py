@@ -14,6 +14,7 @@ from glbandits.features import Hashing
 from glbandits.serving.domain.loop_config import DAY, LoopConfig
 from glbandits.serving.domain.model_snapshots import fresh_model
 from glbandits.serving.domain.optimisation import OPTIMISATION, Look, LookVerdict
+from glbandits.serving.domain.request_map import RequestHashing
 from glbandits.serving.domain.reward_aggregation import LearningOutcome
 from glbandits.serving.runtime.auto_optimisation import AutoOptimisation, OptimiseLog
 from glbandits.serving.runtime.relearning import relearn
@@ -86,7 +87,9 @@ def test_a_promoted_model_learns_what_came_meanwhile(world: World) -> None:
     assert world.loop.configuration == chosen
     assert world.looks()[-1].verdict is LookVerdict.PROMOTE
     model, expected = world.loop.published, fresh_model(chosen)
-    learned = list(relearn(store, "default", expected, Hashing(width=32), before.sequence, model.sequence))
+    learned = list(
+        relearn(store, "default", expected, RequestHashing(Hashing(width=32)), before.sequence, model.sequence)
+    )
     assert learned == [LearningOutcome.LEARNED] * 20
     assert np.array_equal(model.bandit.state, expected.state)
     assert model.epoch == before.epoch + 1

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.compilation import entry_point
-from glbandits.features import Hashing
 from glbandits.policy import settings_of
 from glbandits.serving.domain.action_selection import decide, draw, draw_recipe, seed_of, share_of
 from glbandits.serving.domain.events import (
@@ -24,8 +23,10 @@ from glbandits.serving.domain.events import (
     SettledDecision,
 )
 from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.request_map import RequestEncoder
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, aggregate, learn
-from glbandits.serving.runtime.learning_loop import BASE, Loop
+from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.loop_documents import BASE
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.storage import sqlite_log
 from glbandits.serving.storage.sqlite_store import SqliteStore
@@ -81,7 +82,7 @@ def test_a_loop_that_was_killed_at_its_birth_is_sound_and_can_be_born_again(
 ) -> None:
     store = SqliteStore(tmp_path / "events.sqlite")
     with monkeypatch.context() as patched:
-        patched.setattr("glbandits.serving.runtime.learning_loop.fresh_model", lambda _: sys.exit())
+        patched.setattr("glbandits.serving.runtime.loop_documents.fresh_model", lambda _: sys.exit())
         with pytest.raises(SystemExit):
             Loop("default", store, Clock())
     found = verify(store, "default")
@@ -124,10 +125,10 @@ def test_what_fails_in_the_middle_of_a_batch_is_not_learned_twice(
     def out_of_memory(_: object) -> None:
         raise MemoryError
 
-    def broken(learner: Bandit, settled: SettledDecision, hashing: Hashing) -> LearningOutcome:
+    def broken(learner: Bandit, settled: SettledDecision, encoder: RequestEncoder) -> LearningOutcome:
         if settled.decision.event_id == "event-7":
             raise MemoryError
-        return learn(learner, settled, hashing)
+        return learn(learner, settled, encoder)
 
     with monkeypatch.context() as patched:
         if failing == "learn":

@@ -10,7 +10,8 @@ from glbandits.serving.domain.action_selection import described_request
 from glbandits.serving.domain.events import Decision, DecisionRequest, Reward
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import Identity
-from glbandits.serving.runtime.learning_loop import IDENTITY, Loop
+from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.loop_documents import IDENTITY
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.sqlite_store import SqliteStore
 

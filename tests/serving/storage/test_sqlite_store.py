@@ -113,7 +113,7 @@ def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
     make(tmp_path / "events.db").close()
     with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="version 99 of the tables; this glbandits knows up to 3"):
+    with pytest.raises(StoreError, match="version 99 of the tables; this glbandits knows up to 4"):
         SqliteStore(tmp_path / "events.db")
 
 

@@ -12,8 +12,10 @@ from numba import types
 from glbandits.bandit import Bandit
 from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput
+from glbandits.maths.sparse_rows import as_sparse_rows
 from glbandits.numba_support import READ_INTS, READ_VECTOR, VECTOR, jittable
 from glbandits.records import Floats, Ints
+from glbandits.serving.domain.arm_rows import Arms, count_of, rows_of
 from glbandits.serving.domain.events import Decision, DecisionRequest
 from glbandits.serving.domain.request_map import RequestEncoder, RequestMap
 
@@ -44,11 +46,22 @@ def described_request(shared: Sequence[Any], actions: Sequence[Any]) -> bytes:
     return msgspec.json.encode(Described(list(shared), list(actions)))
 
 
-def arms_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> Floats:
-    """Return the features of the actions, (K, width)."""
+def width_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> float:
+    """Return the number of features of an action."""
+    return len(decision.request) / (8 * len(decision.actions)) if decision.encoding == DENSE else encoder.width
+
+
+def vectors_of(decision: Decision | DecisionRequest) -> Floats:
+    """Return the vectors of a dense request, (K, width)."""
+    return np.frombuffer(decision.request).reshape(len(decision.actions), -1)
+
+
+def arms_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> Arms:
+    """Return the features of the actions: a matrix (K, width), or sparse rows if the encoder is sparse."""
     encoding = decision.encoding
     if encoding == DENSE:
-        return np.frombuffer(decision.request).reshape(len(decision.actions), -1)
+        vectors = vectors_of(decision)
+        return as_sparse_rows(vectors, vectors.shape[1]) if encoder.sparse else vectors
     if encoding != JSON:
         raise InvalidInput(f"a request is kept as {JSON} or {DENSE}; got {encoding!r}. Upgrade glbandits to read it")
     # Always from the text in the log: what is decided with is what can be read again.
@@ -56,7 +69,7 @@ def arms_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> Fl
         described = _described(decision.request)
         return encoder.arms(described.shared, described.actions, decision.actions)
     texts = _texts(decision.request)
-    return encoder.vectors_of_texts(bytes(texts.shared), [bytes(text) for text in texts.actions], _read)
+    return encoder.arms(bytes(texts.shared), [bytes(text) for text in texts.actions], _read)
 
 
 class Choice(msgspec.Struct, frozen=True):
@@ -91,7 +104,7 @@ def allowed_indices(count: int, excluded: Sequence[int]) -> Ints:
     return allowed
 
 
-def decide(model: Bandit, arms: Floats, allowed: Ints, exploration: float, seed: int) -> Choice:
+def decide(model: Bandit, arms: Arms, allowed: Ints, exploration: float, seed: int) -> Choice:
     """Draw one of the allowed actions.
 
     With probability `exploration` each allowed action is equally likely, otherwise the model decides. Raises
@@ -99,13 +112,13 @@ def decide(model: Bandit, arms: Floats, allowed: Ints, exploration: float, seed:
     """
     # Of all actions first: the features of excluded actions are logged too, so the model must accept them.
     own = model.exact_probabilities(arms)
-    if len(allowed) < len(arms):
-        own = model.exact_probabilities(arms[allowed])
+    if len(allowed) < count_of(arms):
+        own = model.exact_probabilities(rows_of(arms, allowed))
     if own is None:
         raise InvalidInput(
             f"{model.policy.name} has no exact probabilities of actions, which a service must log. Use optimist."
         )
-    probabilities = np.zeros(len(arms))
+    probabilities = np.zeros(count_of(arms))
     chosen: int = entry_point(draw_recipe).call(own, allowed, exploration, share_of(seed), probabilities)
     return Choice(chosen, probabilities)
 

@@ -13,3 +13,7 @@ class QueueFull(GlbanditsError):
 
 class UnknownLoop(GlbanditsError):
     """There is no loop of this name."""
+
+
+class VersionConflict(GlbanditsError):
+    """Somebody else has made another version since the one that was named. Nothing has changed."""

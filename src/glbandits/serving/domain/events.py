@@ -10,6 +10,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from glbandits.serving.domain.catalogue_arms import CatalogueRecord
+
 
 class Mode(StrEnum):
     """Which action is shown, and whether its reward is learned."""
@@ -95,6 +97,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Seed of the draw."""
     reward_range: tuple[float, float] | None = None
     """The smallest and the largest reward that the store accepts; None for all that are finite."""
+    catalogue: CatalogueRecord | None = None
+    """Of a decision from the loop's catalogue. `actions` are then the baseline, if the request named one, and the arm
+    that was drawn; `probabilities` are theirs, and do not add up to 1."""
+
+    @property
+    def highest_probability(self) -> float:
+        """The probability of the most likely action."""
+        return max(self.probabilities) if self.catalogue is None else self.catalogue.highest
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):

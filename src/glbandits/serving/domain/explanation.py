@@ -16,12 +16,12 @@ import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, check_int
-from glbandits.features import Hashing
+from glbandits.maths.sparse_rows import as_sparse_rows
 from glbandits.policy import Coefficients
 from glbandits.records import Floats
-from glbandits.serving.domain.action_selection import JSON, Described, arms_of
+from glbandits.serving.domain.action_selection import JSON, Described, arms_of, vectors_of
 from glbandits.serving.domain.events import Decision
-from glbandits.serving.domain.request_map import RequestEncoder, RequestMap
+from glbandits.serving.domain.request_map import RequestEncoder, RequestHashing, RequestMap
 from glbandits.serving.domain.reward_aggregation import fits
 
 INTERCEPT = "intercept"
@@ -91,17 +91,17 @@ class _Terms(NamedTuple):
 def _terms(decision: Decision, coefficients: Coefficients, encoder: RequestEncoder) -> Iterator[_Terms]:
     if decision.encoding == JSON and isinstance(encoder, RequestMap):
         names = encoder.features.names
-        for x in arms_of(decision, encoder):
-            there = np.flatnonzero(x)
-            terms = x[there] * coefficients.at(there)
-            yield _Terms(x[there], terms, [names[index] for index in there.tolist()].__getitem__)
-    elif decision.encoding == JSON and isinstance(encoder, Hashing):
+        arms = as_sparse_rows(arms_of(decision, encoder), encoder.width)
+        for row in map(arms.row, range(arms.row_count)):
+            terms = row.values * coefficients.at(row.indices)
+            yield _Terms(row.values, terms, [names[index] for index in row.indices.tolist()].__getitem__)
+    elif decision.encoding == JSON and isinstance(encoder, RequestHashing):
         request = msgspec.json.decode(decision.request, type=Described)
-        for features in encoder.named_features_of_actions(request.shared, request.actions):
+        for features in encoder.hashing.named_features_of_actions(request.shared, request.actions):
             weights = features.signs * coefficients.at(features.indices)
             yield _Terms(features.values, features.values * weights, features.name)
     else:
-        for x in arms_of(decision, encoder):
+        for x in vectors_of(decision):
             yield _Terms(x, x * coefficients.at(np.arange(x.size)), "x[{}]".format)
 
 

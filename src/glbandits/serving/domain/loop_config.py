@@ -12,11 +12,18 @@ from glbandits.maths.links import find_link
 from glbandits.policies import POLICIES, Optimist, Policy
 from glbandits.policy import rebuild, settings_of
 from glbandits.serving.domain.events import Aggregation, Mode
+from glbandits.sparse_policies import sparse_form
 
 SECOND = 1_000_000
 """In microseconds, which is how times are kept."""
 LARGEST_MODEL = 40_000_000
 """Numbers of a model, 320 MB: it is copied for every one that is published, and kept in the store."""
+LARGEST_SPARSE_MODEL = 2**23 + 1000
+"""Numbers of a sparse model, 67 MB: room for 2**19 features of optimist, and for twice as many of epsilon-greedy.
+Clients may send ever new features, so a model that is as large learns no others."""
+DENSE_WIDTH, LARGEST_DENSE_WIDTH, LARGEST_WIDTH = 4096, 1_000_000, 2**24
+"""The largest width of a loop that is dense unless it says so, of any dense loop, and of a sparse one. Above the first
+a sparse model decides faster with every policy that has one."""
 HOUR, DAY = 60 * 60, 24 * 60 * 60
 """In seconds."""
 
@@ -44,6 +51,9 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Days that the log is kept; -1 forever."""
     width: int = 256
     """Numbers into which the features of an action are hashed; the features themselves for dense actions."""
+    sparse: bool | None = None
+    """Whether the model is sparse: time and memory then depend on the features that are set, not on the width, which
+    may be 16,777,216. None: if the width is above 4,096."""
     policy: str = "optimist"
     settings: dict[str, Any] = msgspec.field(default_factory=lambda: settings_of(Optimist(link="identity")))
     """Of the policy."""
@@ -64,11 +74,11 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         check_float("model_update", self.model_update, at_least=0, at_most=DAY)
         check_float("optimisation_frequency", self.optimisation_frequency, at_least=HOUR, at_most=366 * DAY)
         self._check_reward_range()
-        check_int("width", self.width, at_least=1, at_most=1_000_000)
+        check_int("width", self.width, at_least=1, at_most=LARGEST_WIDTH)
         if self.retention_days != -1:
             check_int("retention_days", self.retention_days, at_least=1, at_most=100_000)
-        self.policy_settings()
-        self._check_size()
+        policy = self.policy_settings()
+        self._check_sparse(policy) if self.is_sparse else self._check_size()
 
     def _check_reward_range(self) -> None:
         if self.reward_range is None:
@@ -79,7 +89,33 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         if not lowest <= self.default_reward <= highest:
             raise InvalidInput(f"default_reward must be in reward_range {self.reward_range}, got {self.default_reward}")
 
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the model is sparse."""
+        return self.width > DENSE_WIDTH if self.sparse is None else self.sparse
+
+    def _check_sparse(self, policy: Policy) -> None:
+        try:
+            size = sparse_form(policy, self.width).init(self.width).size
+        except InvalidInput as error:
+            why, mend = f"above a width of {DENSE_WIDTH:,}", f"a width of at most {DENSE_WIDTH:,}"
+            if self.sparse is not None:
+                why, mend = "with sparse=true", "sparse=false"
+            cause = str(error).rstrip(".")
+            raise InvalidInput(f"a loop is sparse {why}, and {cause}. Change that, or take {mend}") from None
+        except MemoryError:
+            size = LARGEST_SPARSE_MODEL + 1
+        if size > LARGEST_SPARSE_MODEL:
+            raise InvalidInput(
+                f"a sparse model may have {LARGEST_SPARSE_MODEL:,} numbers, and {self.policy} with these settings has "
+                "more before its first reward. Take optimist"
+            )
+
     def _check_size(self) -> None:
+        if self.width > LARGEST_DENSE_WIDTH:
+            raise InvalidInput(
+                f"width must be at most {LARGEST_DENSE_WIDTH:,} with sparse=false; got {self.width:,}. Leave sparse out"
+            )
         try:
             settings = msgspec.json.encode(self.settings).decode()
             fits = model_size(self.policy, settings, self.width) <= LARGEST_MODEL

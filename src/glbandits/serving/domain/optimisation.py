@@ -21,6 +21,8 @@ HALF_LIVES, EXPLORATION_FACTORS = (10_000, 100_000), (0.3, 3.0)
 RIVALS, LARGEST_RIVAL = ("optimist", "sgd-ts", "online-laplace"), 1_000_000
 """Of these, the first two other policies than the running one are tried by default. A rival whose model has more
 numbers is left out: it would take hours."""
+SPARSE_RIVALS = ("optimist", "sgd-ts:block_length=100", "epsilon-greedy:fit=online")
+"""The same of a sparse loop."""
 
 
 class LookVerdict(StrEnum):
@@ -114,9 +116,15 @@ def default_candidates(configuration: LoopConfig) -> dict[str, tuple[str, dict[s
     if settings.get("exploration") is not None:
         changed += [("exploration", factor * settings["exploration"]) for factor in EXPLORATION_FACTORS]
     variants = {f"{policy}:{name}={value}": (policy, settings | {name: value}) for name, value in changed}
-    rivals = {name: parse_arguments(name, link) for name in [name for name in RIVALS if name != policy][:2]}
-    small = {name: rival for name, rival in rivals.items() if _size(rival, configuration.width) <= LARGEST_RIVAL}
-    return variants | small
+    texts = SPARSE_RIVALS if configuration.is_sparse else RIVALS
+    rivals = {text: parse_arguments(text, link) for text in [text for text in texts if _name(text) != policy][:2]}
+    if not configuration.is_sparse:
+        rivals = {name: rival for name, rival in rivals.items() if _size(rival, configuration.width) <= LARGEST_RIVAL}
+    return variants | rivals
+
+
+def _name(text: str) -> str:
+    return text.partition(":")[0]
 
 
 def _size(policy: tuple[str, dict[str, Any]], width: int) -> int:

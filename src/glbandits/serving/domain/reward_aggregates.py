@@ -27,15 +27,18 @@ class Estimate(NamedTuple):
     error: float
 
 
-def baseline_of(decision: Decision) -> int:
+def baseline_of(decision: Decision) -> int | None:
     """Return the index of the action to show without a model: the one that a slot names, or the first allowed one.
 
-    In a mode that shows it, that is the shown one, whether or not the log has it.
+    In a mode that shows it, that is the shown one, whether or not the log has it. A decision from a catalogue has none
+    unless the request named it.
     """
     if decision.baseline is not None:
         return decision.baseline
     if decision.mode is not Mode.ONLINE:
         return decision.shown
+    if decision.catalogue is not None:
+        return None
     return next(index for index in range(len(decision.actions)) if index not in decision.excluded)
 
 
@@ -130,10 +133,9 @@ SUMS = tuple(each.name for each in fields(Tally) if each.name not in ("actions",
 def tally_of(settled: SettledDecision) -> Tally:
     """The tally of one decision that the model has learned, or passed over."""
     decision, baseline = settled.decision, baseline_of(settled.decision)
-    probabilities = decision.probabilities
     tally = Tally(
         decisions=1,
-        explored=probabilities[decision.chosen] < max(probabilities),
+        explored=decision.probabilities[decision.chosen] < decision.highest_probability,
         agreed=decision.chosen == baseline,
     )
     tally.actions[decision.actions[decision.shown]] = 1

@@ -9,8 +9,11 @@ import msgspec
 from glbandits.bandit import Bandit
 from glbandits.errors import MAX_ABS
 from glbandits.maths.links import find_link
-from glbandits.serving.domain.action_selection import arms_of
+from glbandits.maths.sparse_rows import SparseRows
+from glbandits.serving.domain.action_selection import arms_of, width_of
+from glbandits.serving.domain.arm_rows import row_of
 from glbandits.serving.domain.events import Aggregation, Decision, Mode, SettledDecision
+from glbandits.serving.domain.loop_config import LARGEST_SPARSE_MODEL
 from glbandits.serving.domain.request_map import RequestEncoder
 
 UNLEARNABLE = (ValueError, ArithmeticError, LookupError, msgspec.MsgspecError)
@@ -67,7 +70,8 @@ def reward_of(settled: SettledDecision) -> float | None:
 def learn(model: Bandit, settled: SettledDecision, encoder: RequestEncoder) -> LearningOutcome:
     """Let the model learn a decision. The same model and decision always have the same outcome.
 
-    A sum of rewards outside the range of the policy's link is learned as the nearest end of the range.
+    A sum of rewards outside the range of the policy's link is learned as the nearest end of the range. A sparse model
+    that is as large as it may be learns no features that are new to it.
     """
     try:
         reward = aggregated_reward(settled)
@@ -76,8 +80,10 @@ def learn(model: Bandit, settled: SettledDecision, encoder: RequestEncoder) -> L
         if not is_usable(reward):
             return LearningOutcome.SET_ASIDE
         link = find_link(model.policy.link)
-        arms = arms_of(settled.decision, encoder)
-        model.learn(arms[settled.decision.shown], min(max(reward, link.lowest_reward), link.highest_reward))
+        row = row_of(arms_of(settled.decision, encoder), settled.decision.shown)
+        if isinstance(row, SparseRows):
+            row = model.learnable(row, LARGEST_SPARSE_MODEL)
+        model.learn(row, min(max(reward, link.lowest_reward), link.highest_reward))
     except UNLEARNABLE:
         return LearningOutcome.SET_ASIDE
     return LearningOutcome.LEARNED
@@ -85,6 +91,4 @@ def learn(model: Bandit, settled: SettledDecision, encoder: RequestEncoder) -> L
 
 def fits(model: Bandit, decision: Decision, encoder: RequestEncoder) -> bool:
     """Whether a decision has as many features as the model. Decisions from before a change of the width have not."""
-    if decision.encoding == "dense":
-        return len(decision.request) == 8 * len(decision.actions) * model.dim
-    return encoder.width == model.dim
+    return width_of(decision, encoder) == model.dim

@@ -37,6 +37,8 @@ class Verdict(StrEnum):
     """The baseline was always shown, so there is nothing to compare."""
     UNLIMITED = "unlimited"
     """Rewards have no limits, which confidence sequences need. Set `reward_range`."""
+    NO_BASELINE = "no_baseline"
+    """Decisions from the catalogue named no baseline, so there is nothing to compare."""
     BLIND = "blind"
     """In too many decisions the baseline had probability 0: they say nothing of it."""
     BETTER = "better"
@@ -89,6 +91,8 @@ def judge_present(evidence: Evidence) -> Judgement:
 def _why_none(evidence: Evidence) -> Verdict:
     if evidence.unlimited:
         return Verdict.UNLIMITED
+    if evidence.without_baseline:
+        return Verdict.NO_BASELINE
     return Verdict.APPRENTICE if evidence.apprentice else Verdict.EARLY
 
 

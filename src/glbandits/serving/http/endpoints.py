@@ -17,11 +17,14 @@ from glbandits.serving.http.personalizer.calls import PREVIEW, STABLE, personali
 from glbandits.serving.http.personalizer.errors import personalizer_response
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1 import admin_handlers as admin
-from glbandits.serving.http.v1 import decision_handlers, reward_handlers
+from glbandits.serving.http.v1 import catalogue_handlers as catalogue
+from glbandits.serving.http.v1 import catalogue_schemas, decision_handlers, reward_handlers
 from glbandits.serving.http.v1 import schemas as v1
 
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
-LARGEST_MODEL = 64 * 1024 * 1024
+LARGEST_ARMS = 4 * 1024 * 1024
+"""Bytes of the arms of one request: 3,000 with 64 numbers. Decoding them delays decisions by some 50 ms."""
+LARGEST_MODEL = 68 * 1024 * 1024
 """Bytes of a model that is imported: 2,800 features with a full covariance."""
 
 FLOATS = (
@@ -35,12 +38,28 @@ PAGE = (
     Parameter("limit", "integer", f"Events of the page, {admin.PAGE} by default, at most {admin.LARGEST_PAGE}."),
     Parameter("before", "integer", "Only decisions with a smaller number."),
 )
+ARMS_PAGE = (
+    Parameter("limit", "integer", f"Arms of the page, {catalogue.PAGE} by default, at most {catalogue.LARGEST_PAGE}."),
+    Parameter("after", "integer", "The `after` of the page before."),
+)
 FEATURES = f"Features listed for each action, {admin.FEATURES} by default, at most {admin.MOST_FEATURES}."
 DECIDE = v1.DecideRequest | bytes
 LIMIT = (Parameter("limit", "integer", FEATURES),)
 SLOT = (Parameter("slot", "string", "Of a decision with several slots: which."),)
 WINDOW = (Parameter("window", "string", f"How far back to look: {', '.join(dashboard.WINDOWS)}; hour by default."),)
 
+ARMS, CATALOGUE_VERSION = "/v1/catalogue/arms", catalogue_schemas.CatalogueVersion
+CATALOGUE_ASKED, CATALOGUE_DECIDED = catalogue_schemas.CatalogueDecideRequest, catalogue_schemas.CatalogueDecided
+PUT_ARMS, CHANGE_ARMS = catalogue_schemas.ArmsRequest, catalogue_schemas.ArmsChange
+CATALOGUE = (
+    Endpoint("POST", "/v1/catalogue/decide", RANK, catalogue.decide, CATALOGUE_ASKED, CATALOGUE_DECIDED),
+    Endpoint("GET", "/v1/catalogue", READ, catalogue.status, None, catalogue_schemas.CatalogueStatus),
+    Endpoint("DELETE", "/v1/catalogue", ADMIN, catalogue.delete, None, CATALOGUE_VERSION),
+    Endpoint("GET", ARMS, READ, catalogue.arms, None, catalogue_schemas.ArmsPage, parameters=ARMS_PAGE),
+    Endpoint("GET", ARMS + "/{arm}", READ, catalogue.arm, None, catalogue_schemas.Arm),
+    Endpoint("PUT", ARMS, ADMIN, catalogue.put, PUT_ARMS, CATALOGUE_VERSION, max_body=LARGEST_ARMS),
+    Endpoint("PATCH", ARMS, ADMIN, catalogue.change, CHANGE_ARMS, CATALOGUE_VERSION, max_body=LARGEST_ARMS),
+)
 V1 = (
     Endpoint("POST", "/v1/decide", RANK, decision_handlers.decide, DECIDE, v1.Decided, parameters=FLOATS),
     Endpoint("POST", "/v1/reward", REWARD, reward_handlers.reward, v1.EventRewardRequest, v1.Rewarded),
@@ -52,6 +71,7 @@ V1 = (
     Endpoint("GET", "/v1/events", READ, admin.events, None, v1.Events, parameters=PAGE),
     Endpoint("GET", "/v1/events/{event}", READ, admin.event, None, v1.EventRecord, parameters=SLOT),
     Endpoint("GET", "/v1/events/{event}/explanation", READ, admin.explanation, None, v1.Explanation, parameters=LIMIT),
+    *CATALOGUE,
     Endpoint("GET", "/v1/model", READ, admin.model, None, bytes),
     Endpoint("GET", "/v1/status", READ, admin.status, None, v1.Status),
     Endpoint("GET", "/v1/statistics", READ, dashboard.statistics, None, Statistics, parameters=WINDOW),

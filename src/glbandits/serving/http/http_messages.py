@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
-from glbandits.serving.domain.errors import QueueFull, StoreError, UnknownLoop
+from glbandits.serving.domain.errors import QueueFull, StoreError, UnknownLoop, VersionConflict
 
 log = logging.getLogger(__name__)
 
@@ -76,6 +76,8 @@ def as_http_error(error: BaseException, request: Request) -> HttpError:
         return HttpError(400, "BadRequest", str(error))
     if isinstance(error, UnknownLoop):
         return HttpError(404, "UnknownLoop", str(error))
+    if isinstance(error, VersionConflict):
+        return HttpError(409, "VersionConflict", str(error))
     if isinstance(error, QueueFull):
         return HttpError(503, "QueueFull", str(error), RETRY_SOON)
     if isinstance(error, StoreError):  # the message may name files, so only the log has it

@@ -3,17 +3,16 @@
 import asyncio
 import logging
 import threading
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Protocol
 
-import numpy as np
-
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.action_selection import DENSE
+from glbandits.serving.domain.action_selection import allowed_indices, decide
+from glbandits.serving.domain.arm_rows import row_of
+from glbandits.serving.domain.catalogue_arms import CatalogueQuestion
 from glbandits.serving.domain.errors import StoreError
-from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.model_snapshots import FirstModel
+from glbandits.serving.domain.model_snapshots import FirstModel, arms_of_zeros
 from glbandits.serving.http.auth import Authenticator
 from glbandits.serving.http.http_messages import RETRY_SOON, HttpError
 from glbandits.serving.runtime.auto_optimisation import NO_OPTIMISER, AutoOptimisation, OptimiseLog
@@ -141,6 +140,8 @@ def warm_up(service: Service) -> None:
     """Decide and learn once without storing anything, so that the code of each loop is loaded or compiled."""
     for loop in service.loops.values():
         bandit = loop.published.bandit
-        features = np.zeros((2, bandit.dim)).tobytes()
-        loop.decide(DecisionRequest(event_id="", request=features, encoding=DENSE, actions=("a", "b")))
-        bandit.copy().learn(np.zeros(bandit.dim), 0.0)
+        arms = arms_of_zeros(bandit, 2)
+        decide(bandit, arms, allowed_indices(2, ()), loop.configuration.exploration, seed=0)
+        bandit.copy().learn(row_of(arms, 0), 0.0)
+        with suppress(InvalidInput):  # an empty catalogue, or one that needs a context
+            loop.catalogue.draw(bandit, CatalogueQuestion(), 0.0, seed=0)

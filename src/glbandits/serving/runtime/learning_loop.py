@@ -1,11 +1,10 @@
 """A loop: one stream of decisions, the model that makes them, and the learning from what came of them."""
 
 import logging
-import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -13,52 +12,26 @@ from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import Hashing
 from glbandits.maths.links import find_link
-from glbandits.serving.domain.action_selection import allowed_indices, arms_of, decide, seed_of
+from glbandits.serving.domain.action_selection import allowed_indices, arms_of, decide, seed_of, width_of
+from glbandits.serving.domain.catalogue_arms import CatalogueRequest
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
-from glbandits.serving.domain.model_snapshots import (
-    FirstModel,
-    Identity,
-    Snapshot,
-    check_exact,
-    decode_snapshot,
-    encode_snapshot,
-    fresh_model,
-)
+from glbandits.serving.domain.model_snapshots import FirstModel, Snapshot, check_exact, fresh_model
 from glbandits.serving.domain.optimisation import check_optimisable
-from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
+from glbandits.serving.domain.request_map import encoder_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
 from glbandits.serving.runtime.log_marks import LogMarks
+from glbandits.serving.runtime.loop_catalogue import LoopCatalogue
+from glbandits.serving.runtime.loop_documents import BASE, CONFIGURATION, LoopDocuments
 from glbandits.serving.runtime.loop_statistics import LoopStatistics
-from glbandits.serving.storage.event_store import Document, EventStore
+from glbandits.serving.runtime.published_model import Published
+from glbandits.serving.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
 
 BATCH = 1000
 """Decisions that are read from the store at a time to be learned."""
-IDENTITY, CONFIGURATION, BASE = "loop", "configuration", "base"
-"""Kinds of documents. A base is the model with which an epoch begins. The log is whole since the oldest base: when a
-part of it is deleted, a new epoch begins, and older bases go. What was decided before cannot be made again."""
-
-
-class Published(NamedTuple):
-    """A model as decisions see it. It never changes; another takes its place."""
-
-    epoch: int
-    sequence: int
-    bandit: Bandit
-    encoder: RequestEncoder
-    set_aside: int = 0
-    """Decisions that could not be learned, since the log was begun."""
-    evidence: Evidence = Evidence()
-    """Whether the loop is better than its baseline, from the decisions that the model has learned."""
-
-    def encoded(self) -> bytes:
-        """The body of its document, or of its entry among the models."""
-        return encode_snapshot(
-            Snapshot(self.epoch, self.sequence, self.bandit.to_bytes(), self.set_aside, self.evidence)
-        )
 
 
 class Loop:
@@ -87,55 +60,24 @@ class Loop:
     ) -> None:
         self.name, self._store, self._clock = name, store, clock
         self._marks = LogMarks(monotonic)
-        self._first_configuration, self._first_model = first_configuration or LoopConfig(), first_model
-        if first_model is not None:
-            self._first_configuration = first_model.configure(self._first_configuration)
+        self._documents = LoopDocuments(name, store, clock, first_configuration, first_model)
         self._lock, self._hashings = Lock(), dict[int, Hashing]()
-        self._versions: dict[str, int] = {}
         self._wait_since = 0
-        identity = self._document(IDENTITY, lambda: msgspec.json.encode(Identity(secrets.token_hex(16))))
-        self.salt = msgspec.json.decode(identity.body, type=Identity).salt
+        self.salt = self._documents.salt()
         self._adopt(self._read())
         self.learned_at: int | None = None
         """When the model last learned decisions; None since the start."""
         self.statistics = LoopStatistics(store, name, self.published.sequence)
-
-    def _document(self, kind: str, first: Callable[[], bytes]) -> Document:
-        """The newest version. If there is none, it is created; of several processes that try, one does."""
-        while (document := self._store.latest_document(self.name, kind)) is None:
-            self._store.save_documents(self.name, self._clock(), {kind: first()}, after={kind: 0})
-        return document
+        self.catalogue = LoopCatalogue(name, store, clock, lambda: self.published.bandit)
+        self.catalogue.refresh()
 
     def _read(self) -> Snapshot:
-        """Take the saved configuration, and return the saved model; remember their versions for `_commit`."""
-        configuration = self._document(CONFIGURATION, lambda: msgspec.json.encode(self._first_configuration))
-        self.configuration = msgspec.json.decode(configuration.body, type=LoopConfig)
-        if configuration.version != self._versions.get(CONFIGURATION):
-            since = self._when_the_wait_changed()
-            if since != self._wait_since:
-                self._marks.clear()
-            self._wait_since = since
-        base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, self._begin())))
-        self._versions = {CONFIGURATION: configuration.version, BASE: base.version}
-        snapshot, saved = decode_snapshot(base.body), self._store.latest_model(self.name)
-        latest = snapshot if saved is None else decode_snapshot(saved.body)
-        return latest if latest.epoch == snapshot.epoch else snapshot
-
-    def _begin(self) -> bytes:
-        """The model of a loop that is new in the store."""
-        first = self._first_model
-        if first is not None and first.configure(self.configuration) == self.configuration:
-            return first.content
-        return fresh_model(self.configuration).to_bytes()
-
-    def _when_the_wait_changed(self) -> int:
-        """To what it is now."""
-        since = 0
-        for document in reversed(self._store.documents(self.name, CONFIGURATION)):
-            if msgspec.json.decode(document.body, type=LoopConfig).reward_window != self.configuration.reward_window:
-                break
-            since = document.timestamp
-        return since
+        """Take the saved configuration, and return the saved model."""
+        self.configuration, since, snapshot = self._documents.read()
+        if since != self._wait_since:
+            self._marks.clear()
+        self._wait_since = since
+        return snapshot
 
     def _adopt(self, snapshot: Snapshot) -> None:
         bandit = Bandit.from_bytes(snapshot.bandit)
@@ -143,10 +85,7 @@ class Loop:
         self._saved_through = snapshot.sequence
 
     def _model(self, epoch: int, sequence: int, bandit: Bandit, set_aside: int, evidence: Evidence) -> Published:
-        encoder = encoder_of(bandit)
-        if isinstance(encoder, Hashing):  # the same one as long as the width is: it remembers what it has hashed
-            encoder = self._hashings.setdefault(bandit.dim, encoder)
-        return Published(epoch, sequence, bandit, encoder, set_aside, evidence)
+        return Published(epoch, sequence, bandit, encoder_of(bandit, self._hashings), set_aside, evidence)
 
     def refresh(self) -> None:
         """Go on with the configuration and the model that another process has kept, if they are newer."""
@@ -167,44 +106,84 @@ class Loop:
         """Choose an action. Nothing is kept yet: the decision holds only when the store has it."""
         configuration, model = self.configuration, self.published
         request, actions, excluded = question.request, question.actions, question.excluded
-        arms = arms_of(question, model.encoder)
-        if arms.shape[1] != model.bandit.dim:
+        width = width_of(question, model.encoder)
+        if width != model.bandit.dim:
             raise InvalidInput(
-                f"the loop takes {model.bandit.dim} features for each action; got {arms.shape[1]}. Send as many, or "
+                f"the loop takes {model.bandit.dim} features for each action; got {width:g}. Send as many, or "
                 "configure the loop for another width"
             )
+        arms = arms_of(question, model.encoder)
         allowed = allowed_indices(len(actions), excluded)
         event_id, slot = question.event_id, question.slot
         seed = seed_of(self.salt, event_id, slot)
         choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
-        probabilities = tuple(choice.probabilities.tolist())
-        mode, shown, probability = configuration.mode, choice.chosen, probabilities[choice.chosen]
-        if mode is not Mode.ONLINE:
-            shown, probability = int(allowed[0]) if question.baseline is None else question.baseline, 1.0
-        return Decision(
-            loop=self.name,
+        return self._decision(
+            (configuration, model),
             event_id=event_id,
             slot=slot,
-            timestamp=self._clock(),
             request=request,
             encoding=question.encoding,
             actions=actions,
             excluded=excluded,
             chosen=choice.chosen,
-            shown=shown,
+            shown=int(allowed[0]) if question.baseline is None else question.baseline,
             baseline=question.baseline,
-            probability=probability,
+            probabilities=tuple(choice.probabilities.tolist()),
+            deferred=question.deferred,
+            seed=seed,
+            reward_range=configuration.reward_range or question.reward_range,
+        )
+
+    def decide_from_catalogue(self, question: CatalogueRequest) -> Decision:
+        """Choose an arm of the catalogue. It takes milliseconds if there are many. Nothing is kept yet."""
+        configuration, model, baseline = self.configuration, self.published, question.question.baseline
+        if baseline is None and configuration.mode is not Mode.ONLINE:
+            raise InvalidInput(f"the mode {configuration.mode} shows the baseline; name an arm of the catalogue as it")
+        seed = seed_of(self.salt, question.event_id, "")
+        choice = self.catalogue.draw(model.bandit, question.question, configuration.exploration, seed)
+        return self._decision(
+            (configuration, model),
+            event_id=question.event_id,
+            request=choice.request,
+            encoding=choice.encoding,
+            actions=choice.actions,
+            chosen=choice.chosen,
+            shown=0,
+            baseline=None if baseline is None else 0,
+            probabilities=choice.probabilities,
+            deferred=question.deferred,
+            seed=seed,
+            reward_range=configuration.reward_range,
+            catalogue=choice.record,
+        )
+
+    def _decision(
+        self,
+        made_by: tuple[LoopConfig, Published],
+        *,
+        chosen: int,
+        shown: int,
+        probabilities: tuple[float, ...],
+        **more: Any,
+    ) -> Decision:
+        """A decision as it is logged. `shown` is the baseline, which modes other than Online show."""
+        configuration, model = made_by
+        online = configuration.mode is Mode.ONLINE
+        return Decision(
+            loop=self.name,
+            timestamp=self._clock(),
+            chosen=chosen,
+            shown=chosen if online else shown,
+            probability=probabilities[chosen] if online else 1.0,
             probabilities=probabilities,
             epoch=model.epoch,
             model=model.sequence,
-            mode=mode,
-            deferred=question.deferred,
+            mode=configuration.mode,
             reward_window=round(configuration.reward_wait * SECOND),
             default_reward=configuration.default_reward,
             aggregation=configuration.aggregation,
             exploration=configuration.exploration,
-            seed=seed,
-            reward_range=configuration.reward_range or question.reward_range,
+            **more,
         )
 
     def learn(self) -> int:
@@ -271,7 +250,7 @@ class Loop:
         self._saved_through = model.sequence
 
     def configure(self, configuration: LoopConfig) -> None:
-        """Replace the configuration. Another policy or width begins with a new model."""
+        """Replace the configuration. Another policy or width, or sparse instead of dense, begins a new model."""
         self.reconfigure(lambda _: configuration)
 
     def reconfigure(self, change: Callable[[LoopConfig], LoopConfig]) -> LoopConfig:
@@ -290,7 +269,8 @@ class Loop:
     def _model_for(self, configuration: LoopConfig) -> Bandit | None:
         """A new model; None if the present one can go on."""
         bandit = self.published.bandit
-        if bandit.policy == configuration.policy_settings() and bandit.dim == configuration.width:
+        same = bandit.dim == configuration.width and bandit.sparse == configuration.is_sparse
+        if same and bandit.policy == configuration.policy_settings():
             return None
         check_exact(configuration)
         return fresh_model(configuration, bandit.features)
@@ -329,11 +309,9 @@ class Loop:
 
         def check_fit() -> Bandit:
             present = self.published.bandit
-            if bandit.policy != present.policy or bandit.dim != present.dim:
-                raise InvalidInput(
-                    f"the loop runs {present.policy!r} of width {present.dim}; the model is {bandit.policy!r} of width "
-                    f"{bandit.dim}. Configure the loop for it first"
-                )
+            same = bandit.dim == present.dim and bandit.sparse == present.sparse
+            if not same or bandit.policy != present.policy:
+                raise InvalidInput(f"the loop runs {present}; the model is {bandit}. Configure the loop for it first")
             return bandit
 
         self._replace(check_fit)
@@ -376,7 +354,7 @@ class Loop:
         if configuration is not None:
             bodies[CONFIGURATION] = msgspec.json.encode(configuration)
         older = [BASE] if forgets else []
-        if not self._store.save_documents(self.name, self._clock(), bodies, after=self._versions, alone=older):
+        if not self._documents.save(bodies, alone=older):
             return False
         self.configuration = configuration or self.configuration
         if bandit is not None:
@@ -387,10 +365,11 @@ class Loop:
         """Delete decisions made before a time, with what came of them; or all. Returns how many.
 
         Of those before a time, decisions that the model has not learned stay. The model itself stays, as the base of a
-        new epoch: the log cannot give it again.
+        new epoch: the log cannot give it again. Arms that were retired before the time go too.
         """
         with self._lock:
             self._refresh()
+            self._store.prune_catalogue(self.name, self._clock(), before=before)
             while up_to := self._forgettable(before):
                 # First the epoch, then the deletion: wherever it ends, the log since the oldest epoch is whole.
                 if self._commit(self.published.bandit, learned_through=up_to, forgets=True, anew=before is None):

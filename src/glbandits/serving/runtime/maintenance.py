@@ -11,7 +11,7 @@ from glbandits.serving.runtime.service import Service
 
 log = logging.getLogger(__name__)
 
-TIDY_EVERY, KEYS_EVERY, FORGET_EVERY, OPTIMISE_EVERY = 0.5, 2.0, 3600.0, 2.0
+TIDY_EVERY, CATALOGUES_EVERY, KEYS_EVERY, FORGET_EVERY, OPTIMISE_EVERY = 0.5, 1.0, 2.0, 3600.0, 2.0
 """Seconds."""
 DAY = 24 * 60 * 60 * SECOND
 
@@ -33,6 +33,7 @@ class Maintenance:
         # One thread per task: a revoked key must be refused, and the WAL be checkpointed, while a long log is deleted.
         tasks: list[tuple[str, float, Callable[[], object]]] = [
             ("store maintenance", TIDY_EVERY, service.store.tidy),
+            ("reading catalogues", CATALOGUES_EVERY, partial(refresh_catalogues, service)),
             ("reading API keys", KEYS_EVERY, refresh_keys),
             ("deleting old events", FORGET_EVERY, partial(forget_old, service)),
             ("auto-optimisation", OPTIMISE_EVERY, optimise),
@@ -60,6 +61,12 @@ class Maintenance:
             except Exception as error:
                 self._failures.failed(name, error)
             pause = seconds
+
+
+def refresh_catalogues(service: Service) -> None:
+    """Go on with the newest version of each catalogue, which another process may have made."""
+    for loop in service.loops.values():
+        loop.catalogue.refresh()
 
 
 def forget_old(service: Service) -> int:

@@ -7,7 +7,8 @@ from glbandits.serving.domain.events import Decision, SettledDecision
 from glbandits.serving.domain.model_snapshots import Snapshot, decode_snapshot
 from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
-from glbandits.serving.runtime.learning_loop import BASE, BATCH
+from glbandits.serving.runtime.learning_loop import BATCH
+from glbandits.serving.runtime.loop_documents import BASE
 from glbandits.serving.runtime.loop_statistics import END_OF_TIME
 from glbandits.serving.storage.event_store import EventStore
 

@@ -13,7 +13,8 @@ from glbandits.serving.domain.model_snapshots import Identity, decode_snapshot
 from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
 from glbandits.serving.domain.reward_aggregates import baseline_of
 from glbandits.serving.domain.reward_aggregation import LearningOutcome
-from glbandits.serving.runtime.learning_loop import BASE, IDENTITY
+from glbandits.serving.runtime.catalogue_replay import CatalogueReplay
+from glbandits.serving.runtime.loop_documents import BASE, IDENTITY
 from glbandits.serving.runtime.relearning import relearn, settled_batches
 from glbandits.serving.storage.event_store import Document, EventStore, SavedModel
 
@@ -29,7 +30,8 @@ class Verified(msgspec.Struct, kw_only=True):
     decisions: int = 0
     """Decisions that were made again."""
     unchecked: int = 0
-    """Decisions of models that the log cannot give again, because a part of it was deleted."""
+    """Decisions of models or catalogues that cannot be had again, because a part of the log or retired arms were
+    deleted."""
     learned: int = 0
     """Decisions that were learned again."""
     set_aside: int = 0
@@ -71,7 +73,7 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
     salt = msgspec.json.decode(identity[0].body, type=Identity).salt
     models, whole = _Models(store, loop, bases, result), True
     for batch in settled_batches(store, loop, 0, last):
-        checked = [settled for settled in batch if settled.decision.epoch >= models.since] if whole else []
+        checked = [settled for settled in batch if models.can_decide(settled.decision)] if whole else []
         differences = [sentence for settled in checked if (sentence := _difference(settled, models, salt))]
         whole = whole and models.log_is_whole()
         if not whole:  # what they were made from may have been deleted
@@ -89,22 +91,26 @@ def verify(store: EventStore, loop: str, progress: Callable[[int], None] | None 
 def _difference(settled: SettledDecision, models: "_Models", salt: str) -> str:
     """A sentence that says what is not as it was; empty if all is."""
     decision, bandit = settled.decision, models.at(settled.decision.epoch, settled.decision.model)
-    difference = _difference_of(decision, bandit, models.encoder(bandit), salt)
+    seed = seed_of(salt, decision.event_id, decision.slot)
+    if seed != decision.seed:
+        difference = f"the seed is {seed}, and was {decision.seed}"
+    elif decision.catalogue is not None:
+        difference = models.catalogue.difference(decision, bandit)
+    else:
+        difference = _difference_of(decision, bandit, models.encoder(bandit))
     return f"decision {settled.sequence} ({decision.event_id}): {difference}" if difference else ""
 
 
-def _difference_of(decision: Decision, bandit: Bandit, encoder: RequestEncoder, salt: str) -> str:
-    seed = seed_of(salt, decision.event_id, decision.slot)
-    if seed != decision.seed:
-        return f"the seed is {seed}, and was {decision.seed}"
+def _difference_of(decision: Decision, bandit: Bandit, encoder: RequestEncoder) -> str:
     allowed = allowed_indices(len(decision.actions), decision.excluded)
-    choice = decide(bandit, arms_of(decision, encoder), allowed, decision.exploration, seed)
+    choice = decide(bandit, arms_of(decision, encoder), allowed, decision.exploration, decision.seed)
     if tuple(choice.probabilities.tolist()) != decision.probabilities:
         return f"the chances are {choice.probabilities.tolist()}, and were {list(decision.probabilities)}"
     if choice.chosen != decision.chosen:
         return f"action {choice.chosen} is drawn, and {decision.chosen} was"
     online = decision.mode is Mode.ONLINE
-    shown = choice.chosen if online else baseline_of(decision)
+    baseline = baseline_of(decision)
+    shown = choice.chosen if online or baseline is None else baseline
     chance = float(choice.probabilities[shown]) if online else 1.0
     if (shown, chance) != (decision.shown, decision.probability):
         return f"{shown} is shown with chance {chance}, and {decision.shown} was with {decision.probability}"
@@ -121,6 +127,7 @@ class _Models:
         self._hashings: dict[int, Hashing] = {}
         self.since = min(self._bases)
         """The oldest epoch since which the log is whole."""
+        self.catalogue = CatalogueReplay(store, loop)
         self._begin(self.since)
 
     def _begin(self, epoch: int) -> None:
@@ -131,10 +138,13 @@ class _Models:
         """Whether nothing was deleted of the log since the oldest epoch: its base would have gone before."""
         return self._store.documents(self._loop, BASE)[0].version == self._oldest
 
+    def can_decide(self, decision: Decision) -> bool:
+        """Whether the log and the store have all that the decision was made from."""
+        return decision.epoch >= self.since and self.catalogue.has(decision)
+
     def encoder(self, model: Bandit) -> RequestEncoder:
         """What makes features of requests; it remembers what it has hashed."""
-        encoder = encoder_of(model)
-        return self._hashings.setdefault(model.dim, encoder) if isinstance(encoder, Hashing) else encoder
+        return encoder_of(model, self._hashings)
 
     def at(self, epoch: int, sequence: int) -> Bandit:
         """The model that had learned the decisions up to this one."""

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from glbandits.errors import InvalidInput
+from glbandits.serving.domain.catalogue_arms import CatalogueRequest
 from glbandits.serving.domain.errors import StoreError, UnknownLoop
 from glbandits.serving.domain.events import (
     Activation,
@@ -89,6 +90,8 @@ class Service:
             name: Loop(name, store, clock, first_configuration=first_configuration, first_model=first_model)
             for name in loops
         }
+        self._turns = {name: asyncio.Semaphore(1) for name in loops}
+        """Held while an arm of a catalogue is chosen: more threads would only wait for each other."""
         self.learning_failures = self.degraded = 0
         self._failures = FailureLog(log)
         self._stop = threading.Event()
@@ -119,7 +122,16 @@ class Service:
 
         The same event asked again gets the same answer; the same event with another question is refused.
         """
-        decision = self.loop(loop).decide(request)
+        return await self._keep(self.loop(loop).decide(request))
+
+    async def decide_from_catalogue(self, loop: str, request: CatalogueRequest) -> DecisionResult:
+        """Choose an arm of the loop's catalogue in a thread, and keep the decision, as `decide` does."""
+        decide = self.loop(loop).decide_from_catalogue
+        async with self._turns[loop]:
+            decision = await asyncio.to_thread(decide, request)
+        return await self._keep(decision)
+
+    async def _keep(self, decision: Decision) -> DecisionResult:
         try:
             receipt = await self.writer.submit(decision, DECISION_TIMEOUT)
         except TimeoutError:
@@ -208,9 +220,16 @@ class Service:
         self.store.close()
 
 
+def _question(decision: Decision) -> object:
+    """What must be the same when an event is sent again. A catalogue may have changed meanwhile."""
+    if decision.catalogue is not None:
+        return decision.catalogue.question
+    return [getattr(decision, name) for name in QUESTION]
+
+
 def _same(first: Decision, again: Decision) -> Decision:
     """Return the first decision of an event. Raises InvalidInput if the request is not the same again."""
-    if any(getattr(first, name) != getattr(again, name) for name in QUESTION):
+    if _question(first) != _question(again):
         raise InvalidInput(f"event {again.event_id!r} was decided before, with other actions or features")
     if first.deferred != again.deferred:
         raise InvalidInput(

@@ -1,12 +1,11 @@
 """The base of event stores. Every store passes tests/serving/storage/test_event_store.py."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby, takewhile
 from operator import itemgetter
 from os import PathLike
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import msgspec
 
@@ -21,8 +20,8 @@ from glbandits.serving.domain.events import (
     Receipt,
     SettledDecision,
 )
+from glbandits.serving.storage.catalogue_store import CatalogueStore, Rows
 
-Rows: TypeAlias = Iterable[tuple[Any, ...]]
 MAX_SEQUENCE = 2**63 - 1
 SNAPSHOT_SPACING, MOST_SNAPSHOTS, SNAPSHOT_BYTES = 10_000, 32, 64 * 1024 * 1024
 """Sequence numbers between older models that `save_model` keeps, how many of them, and how large they are together."""
@@ -70,8 +69,8 @@ class LearnerLock(Protocol):
         """Release the lock."""
 
 
-class EventStore(ABC):
-    """The log of decisions, activations and rewards; documents; and models. Of any number of loops.
+class EventStore(CatalogueStore):
+    """The log of decisions, activations and rewards; documents; models; and catalogues. Of any number of loops.
 
     **Threads.** Every method may be called from any thread at any time. Writes happen one after another. Reads see
     what was written before they began, all of a transaction or nothing of it, and do not wait for writes.
@@ -88,18 +87,6 @@ class EventStore(ABC):
 
     The SQL in this class is that of PostgreSQL. `_execute` of a store translates it.
     """
-
-    @abstractmethod
-    def _reading(self) -> AbstractContextManager[Any]:
-        """A connection in a transaction that reads. All its statements see the same moment."""
-
-    @abstractmethod
-    def _changing(self, table: str, /) -> AbstractContextManager[Any]:
-        """A connection in a transaction that writes: all of it, or nothing. Others wait to write to the table."""
-
-    @abstractmethod
-    def _execute(self, connection: Any, statement: str, *parameters: object) -> Rows:
-        """Execute a statement of this class. The rows must be read before the transaction ends."""
 
     @abstractmethod
     def _entries(self, connection: Any, loop: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:

@@ -12,7 +12,8 @@ import msgspec
 
 from glbandits.serving.domain.event_rules import EventClassifier, Known, Mark, Name
 from glbandits.serving.domain.events import Activation, Event, Receipt, Reward
-from glbandits.serving.storage.event_store import Rows, encode_body
+from glbandits.serving.storage.catalogue_store import Rows
+from glbandits.serving.storage.event_store import encode_body
 from glbandits.serving.storage.postgres_schema import Connection, add_partition
 
 encode_json = msgspec.json.Encoder().encode

@@ -16,7 +16,8 @@ from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.event_rules import check_events
 from glbandits.serving.domain.events import Event, Receipt
 from glbandits.serving.storage import postgres_log, postgres_retention
-from glbandits.serving.storage.event_store import EventStore, Rows
+from glbandits.serving.storage.catalogue_store import Rows
+from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.postgres_connections import (
     ChangeListener,
     PostgresLearnerLock,

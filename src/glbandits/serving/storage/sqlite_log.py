@@ -13,7 +13,8 @@ import msgspec
 
 from glbandits.serving.domain.event_rules import EventClassifier, Known, Mark, Name
 from glbandits.serving.domain.events import Decision, Event, Receipt, Reward
-from glbandits.serving.storage.event_store import Rows, encode_body
+from glbandits.serving.storage.catalogue_store import Rows
+from glbandits.serving.storage.event_store import encode_body
 
 encode_json = msgspec.json.Encoder().encode
 decode_json = msgspec.json.Decoder().decode

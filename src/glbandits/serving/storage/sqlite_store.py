@@ -19,7 +19,8 @@ from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.event_rules import check_events, size_of
 from glbandits.serving.domain.events import Event, Receipt
 from glbandits.serving.storage import sqlite_log
-from glbandits.serving.storage.event_store import EventStore, Rows
+from glbandits.serving.storage.catalogue_store import Rows
+from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.learner_lock import FileLearnerLock
 from glbandits.serving.storage.sqlite_schema import prepare
 

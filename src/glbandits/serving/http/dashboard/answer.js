@@ -3,6 +3,7 @@
 const VERDICTS = {
   better: "Better than the baseline", worse: "Worse than the baseline", same: "No difference seen yet", early: "Too early to tell",
   silent: "No rewards come", blind: "It cannot be told", apprentice: "An apprentice", unlimited: "Reward limits are needed",
+  no_baseline: "A baseline is needed",
 };
 const LOOKS = { better: "good", worse: "bad" };
 const WINDOWS = { hour: "in the hour up to", day: "in the day up to", all: "up to" };
@@ -46,6 +47,7 @@ function sentence(figures, status) {
     return `The baseline is shown and has the reward ${estimate(figures.reward)}, ${over}. The model would have shown the same in ${percent(figures.agreed / figures.decisions)}.`;
   }
   if (verdict === "unlimited") return "Rewards of this loop have no limits, and a verdict needs them. Set rewardRange in its configuration, for example [0, 1]: decisions from then on are judged.";
+  if (verdict === "no_baseline") return "Decisions from the catalogue name no baseline, and a verdict needs one. Send the id of the arm that you would show without a model as baseline: decisions from then on are judged.";
   const baseline = figures.baseline === null ? "a baseline that was never shown" : `${estimate(figures.baseline)} of the baseline`;
   return `Reward ${estimate(figures.reward)} against ${baseline}, ${over}.`;
 }

@@ -78,7 +78,7 @@ function tellFacts(figures, status) {
     ["Exploration", percent(figures.explored / figures.decisions), "not the most likely action"],
     ["Baseline shown", percent(figures.baselineShown / figures.learned), `worth ${decisions(Math.round(figures.baselineWorth))}`],
     ["Reward delay", figures.delays ? duration(figures.delays.median) : "–", figures.delays ? `99 % within ${duration(figures.delays.p99)}` : "none yet"],
-    ["Model", status.modelVersion, `${status.policy}, ${status.width} wide`],
+    ["Model", status.modelVersion, `${status.policy}, ${status.width} wide${status.sparse ? ", sparse" : ""}`],
     ["Mode", status.mode, `rewards within ${duration(figures.wait)}`],
     ["Last update", learned, failing ? status.learningFailed ?? "the learner does not run" : learner.setAside ? `${learner.setAside} decisions set aside: cannot be learned` : `lag ${duration(learner.lag)}`, failing || learner.lag > 60 || learner.setAside > 0],
     ["Queue", count(status.queue), "events to be written", status.queue > 1000],

@@ -14,7 +14,8 @@ from glbandits.serving.http.personalizer.config_schemas import PolicyContract, S
 from glbandits.serving.http.personalizer.iso8601 import as_time, duration_text, parse_duration
 from glbandits.serving.http.personalizer.rank_handlers import REWARD_RANGE
 from glbandits.serving.http.site import Site
-from glbandits.serving.runtime.learning_loop import CONFIGURATION, Loop
+from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.loop_documents import CONFIGURATION
 
 log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from glbandits.serving.http.http_messages import HttpError, Request
 from glbandits.serving.http.personalizer.config_schemas import DateRange, LogsProperties, ModelProperties
 from glbandits.serving.http.personalizer.iso8601 import as_time
 from glbandits.serving.http.site import Site
-from glbandits.serving.runtime.learning_loop import BASE
+from glbandits.serving.runtime.loop_documents import BASE
 
 
 def put_model(site: Site, request: Request) -> None:

@@ -17,8 +17,15 @@ from glbandits.serving.domain.request_map import encoder_of
 from glbandits.serving.http.http_messages import BYTES_TYPE, Request, Response
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1 import schemas
-from glbandits.serving.http.v1.decision_handlers import model_version, parse_json, unknown_event, whole_number
-from glbandits.serving.runtime.learning_loop import Loop, Published
+from glbandits.serving.http.v1.decision_handlers import (
+    model_version,
+    page_limit,
+    parse_json,
+    unknown_event,
+    whole_number,
+)
+from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.published_model import Published
 from glbandits.serving.runtime.relearning import model_that_decided
 
 BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,6 +53,7 @@ def status(site: Site, request: Request) -> schemas.Status:
         loop=loop.name,
         policy=configuration.policy,
         width=configuration.width,
+        sparse=model.bandit.sparse,
         mode=configuration.mode,
         model_version=model_version(model.epoch, model.sequence),
         learned_to=model.sequence,
@@ -116,7 +124,7 @@ def events(site: Site, request: Request) -> schemas.Events:
     A page has fewer than the limit if they are large: neither memory nor decisions suffer by it.
     """
     loop, parameters = site.service.loop(request.loop_name), request.parameters()
-    limit = _limit(parameters, PAGE, LARGEST_PAGE)
+    limit = page_limit(parameters, PAGE, LARGEST_PAGE)
     before = whole_number(parameters["before"], "before") if "before" in parameters else None
     page, size = list[schemas.EventRecord](), 0
     while len(page) < limit and size < FULL_PAGE:
@@ -128,13 +136,6 @@ def events(site: Site, request: Request) -> schemas.Events:
         if before is None:
             break
     return schemas.Events(events=page, before=before)
-
-
-def _limit(parameters: dict[str, str], default: int, most: int) -> int:
-    limit = whole_number(parameters.get("limit", str(default)), "limit")
-    if not 1 <= limit <= most:
-        raise InvalidInput(f"limit must be 1 to {most}; got {limit}")
-    return limit
 
 
 async def model(site: Site, request: Request) -> Response:
@@ -179,7 +180,7 @@ async def explanation(site: Site, request: Request) -> Response:
 
 def _explanation(site: Site, request: Request) -> schemas.Explanation:
     """Explain all decisions of an event, each by the model that made it, or else by the published one."""
-    limit, store = _limit(request.parameters(), FEATURES, MOST_FEATURES), site.service.store
+    limit, store = page_limit(request.parameters(), FEATURES, MOST_FEATURES), site.service.store
     loop, event_id = site.service.loop(request.loop_name), request.values["event"]
     decisions = [logged.decision for logged in store.decisions_of(loop.name, event_id)]
     if not decisions:

@@ -167,3 +167,11 @@ def whole_number(text: str, name: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise InvalidInput(f"{name} must be a whole number; got {text[:40]!r}")
     return int(text)
+
+
+def page_limit(parameters: dict[str, str], default: int, most: int) -> int:
+    """The parameter `limit` of the query."""
+    limit = whole_number(parameters.get("limit", str(default)), "limit")
+    if not 1 <= limit <= most:
+        raise InvalidInput(f"limit must be 1 to {most}; got {limit}")
+    return limit

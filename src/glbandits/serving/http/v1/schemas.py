@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
+from glbandits.serving.domain.catalogue_arms import CatalogueRecord
 from glbandits.serving.domain.events import Aggregation, EventStatus, Mode
 from glbandits.serving.domain.explanation import Contribution
 from glbandits.serving.domain.loop_config import LoopConfig
@@ -156,6 +157,8 @@ class EventRecord(Wire, frozen=True, kw_only=True):
     """json or dense: what the features are."""
     features: Any
     """Of dense arms a list of numbers each; else the shared features and those of each action."""
+    catalogue: CatalogueRecord | None = None
+    """Of a decision from the catalogue; `actions` are then the baseline and the arm that was drawn."""
 
 
 class Events(Wire, frozen=True, kw_only=True):
@@ -234,6 +237,8 @@ class Status(Wire, frozen=True, kw_only=True):
     loop: str
     policy: str
     width: int
+    sparse: bool
+    """Whether the model is sparse."""
     mode: Mode
     model_version: str
     learned_to: int

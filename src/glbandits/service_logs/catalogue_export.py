@@ -1,0 +1,107 @@
+"""Export the decisions of a loop from its catalogue, with the propensity and the features of the shown arm."""
+
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from glbandits.maths.sparse_rows import SparseRows
+from glbandits.records import Floats
+from glbandits.service_logs.loop_export import LEARNED, earned
+from glbandits.service_logs.parquet_export import Manifest, write_export
+from glbandits.serving.domain.action_selection import DENSE, arms_of, vectors_of
+from glbandits.serving.domain.events import Decision, Mode, SettledDecision
+from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
+from glbandits.serving.runtime.relearning import latest_base
+from glbandits.serving.runtime.service import microseconds
+from glbandits.serving.storage.event_store import EventStore
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class _Row(NamedTuple):
+    sequence: int
+    event_id: str
+    timestamp: int
+    mode: str
+    model: int
+    catalogue: int
+    arms: int
+    arm: str
+    propensity: float
+    reward: float
+    baseline: str | None
+    baseline_probability: float | None
+    features: Floats
+
+
+def export_catalogue(store: EventStore, loop: str, folder: Path, modes: Collection[Mode] = LEARNED) -> Manifest:
+    """Write the decisions of a loop from its catalogue, a row each, to a new or empty folder.
+
+    `glbandits.evaluation.read_parquet(folder, Columns())` reads them as a log of arms that are known by name: `arm` is
+    the id of the shown one, `propensity` the probability that it had. `baseline` and `baseline_probability` are there
+    if the request named a baseline, `catalogue` is the version that was decided from, `arms` how many arms could be
+    chosen, and `features` are those of the shown arm alone. Another policy would have to see the features of the other
+    arms too, so what it would choose cannot be told from these rows.
+    """
+    base = latest_base(store, loop)
+    encoder = None if base is None else encoder_of(base)
+
+    def rows(decisions: Iterable[SettledDecision]) -> Iterator[_Row]:
+        for settled in decisions:
+            decision, reward = settled.decision, earned(settled)
+            features = None if decision.catalogue is None or encoder is None else _features(decision, encoder)
+            if decision.catalogue is None or decision.mode not in modes or reward is None or features is None:
+                continue
+            named = decision.baseline is not None
+            yield _Row(
+                sequence=settled.sequence,
+                event_id=decision.event_id,
+                timestamp=decision.timestamp,
+                mode=decision.mode.value,
+                model=decision.model,
+                catalogue=decision.catalogue.version,
+                arms=decision.catalogue.arms,
+                arm=decision.actions[decision.shown],
+                propensity=decision.probability,
+                reward=reward,
+                baseline=decision.actions[0] if named else None,
+                baseline_probability=_baseline_probability(settled) if named else None,
+                features=features,
+            )
+
+    return write_export(store, loop, folder, now=microseconds(), make_rows=rows, frame_of=_frame)
+
+
+def _features(decision: Decision, encoder: RequestEncoder) -> Floats | None:
+    """The features of the shown arm; None if the loop has a sparse model now, which makes others of its fields."""
+    arms = vectors_of(decision) if decision.encoding == DENSE else arms_of(decision, encoder)
+    return None if isinstance(arms, SparseRows) else np.asarray(arms[decision.shown])
+
+
+def _baseline_probability(settled: SettledDecision) -> float:
+    """The probability that the baseline had to be shown: 1 in modes that always show it."""
+    return settled.decision.probabilities[0] if settled.decision.mode is Mode.ONLINE else 1.0
+
+
+def _frame(rows: list[_Row]) -> "pl.DataFrame":
+    import polars as pl
+
+    schema = {
+        "number": pl.Int64,
+        "event_id": pl.String,
+        "at": pl.Int64,
+        "mode": pl.String,
+        "model": pl.Int64,
+        "catalogue": pl.Int64,
+        "arms": pl.Int64,
+        "arm": pl.String,
+        "propensity": pl.Float64,
+        "reward": pl.Float64,
+        "baseline": pl.String,
+        "baseline_probability": pl.Float64,
+    }
+    plain = pl.DataFrame([row[:-1] for row in rows], schema=schema, orient="row")
+    return plain.with_columns(pl.Series("features", [row.features for row in rows], dtype=pl.List(pl.Float64)))

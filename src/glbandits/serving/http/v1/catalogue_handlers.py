@@ -1,0 +1,133 @@
+"""Handlers of catalogues: arms that are sent once and referred to by id."""
+
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+
+from glbandits.errors import InvalidInput
+from glbandits.serving.domain.action_selection import DENSE, JSON
+from glbandits.serving.domain.catalogue_arms import CatalogueArm, CatalogueQuestion, CatalogueRequest, NewArm
+from glbandits.serving.domain.event_rules import new_event_id
+from glbandits.serving.http.http_messages import HttpError, Request
+from glbandits.serving.http.site import Site
+from glbandits.serving.http.v1 import catalogue_schemas as schemas
+from glbandits.serving.http.v1.decision_handlers import model_version, page_limit, parse_json, whole_number
+from glbandits.serving.runtime.loop_catalogue import LoopCatalogue
+from glbandits.serving.server_settings import Settings
+
+PAGE, LARGEST_PAGE = 100, 1000
+"""Arms of a page by default, and at most."""
+LARGEST_FIELDS = 16 * 1024
+"""Bytes of the named fields of an arm."""
+MEMORY_OF_ARM, MEMORY_OF_FEATURE = 800, 12.5
+"""Bytes that an arm takes, and each of its features: as float64, and as float32 with room for more arms."""
+
+_decide_request = msgspec.json.Decoder(schemas.CatalogueDecideRequest).decode
+_arms_request = msgspec.json.Decoder(schemas.ArmsRequest).decode
+_arms_change = msgspec.json.Decoder(schemas.ArmsChange).decode
+
+
+async def decide(site: Site, request: Request) -> schemas.CatalogueDecided:
+    """Choose an arm of the catalogue."""
+    sent = parse_json(_decide_request, request.body)
+    question = CatalogueQuestion(
+        only=None if sent.only is None else tuple(sent.only),
+        excluded=sent.excluded,
+        baseline=sent.baseline,
+        context=tuple(sent.context) if isinstance(sent.context, list) else sent.context,
+    )
+    asked = CatalogueRequest(event_id=sent.event_id or new_event_id(), question=question, deferred=sent.deferred)
+    decision, degraded = await site.service.decide_from_catalogue(request.loop_name, asked)
+    assert decision.catalogue is not None
+    return schemas.CatalogueDecided(
+        event_id=decision.event_id,
+        id=decision.actions[decision.shown],
+        probability=decision.probability,
+        catalogue_version=decision.catalogue.version,
+        model_version=model_version(decision.epoch, decision.model),
+        degraded=degraded,
+    )
+
+
+def status(site: Site, request: Request) -> schemas.CatalogueStatus:
+    """The version and the size of the catalogue."""
+    catalogue = _catalogue(site, request)
+    catalogue.refresh()
+    served = catalogue.served
+    memory = round(len(served) * (MEMORY_OF_ARM + MEMORY_OF_FEATURE * (served.dim or 0)))
+    return schemas.CatalogueStatus(
+        version=served.version, arms=len(served), encoding=served.encoding, features=served.dim, memory=memory
+    )
+
+
+def arms(site: Site, request: Request) -> schemas.ArmsPage:
+    """The arms of the catalogue that are not retired, page by page."""
+    loop, parameters = site.service.loop(request.loop_name), request.parameters()
+    limit = page_limit(parameters, PAGE, LARGEST_PAGE)
+    after = whole_number(parameters.get("after", "0"), "after")
+    version, page = site.service.store.live_arms(loop.name, after, limit)
+    following = page[-1].number if len(page) == limit else None
+    return schemas.ArmsPage(version=version, arms=[_shown(arm) for arm in page], after=following)
+
+
+def arm(site: Site, request: Request) -> schemas.Arm:
+    """An arm of the catalogue."""
+    loop, arm_id = site.service.loop(request.loop_name), request.values["arm"]
+    found = site.service.store.arms_of_ids(loop.name, [arm_id]).get(arm_id)
+    if found is None or found.retired:
+        raise HttpError(404, "UnknownArm", f"the catalogue has no arm {arm_id!r}; it was retired, or never added")
+    return _shown(found)
+
+
+def put(site: Site, request: Request) -> schemas.CatalogueVersion:
+    """Add arms to the catalogue, in place of those with the same ids: all of them or none."""
+    sent = parse_json(_arms_request, request.body)
+    new, settings = [_new_arm(each, site.settings) for each in sent.arms], site.settings
+    if len({each.id for each in new}) < len(new):
+        raise InvalidInput("ids must differ from each other; two arms have the same")
+    if len({each.encoding for each in new}) > 1:
+        raise InvalidInput("features must be numbers for all arms, or named fields for all arms; got both")
+    return _version(_catalogue(site, request).put(new, most=settings.max_catalogue, after=sent.after))
+
+
+def change(site: Site, request: Request) -> schemas.CatalogueVersion:
+    """Retire arms, and restore retired ones: all of them or none."""
+    sent = parse_json(_arms_change, request.body)
+    return _version(_catalogue(site, request).retire_and_restore(sent.retire, sent.restore, after=sent.after))
+
+
+def delete(site: Site, request: Request) -> schemas.CatalogueVersion:
+    """Delete all arms, also retired ones."""
+    return _version(_catalogue(site, request).delete())
+
+
+def _catalogue(site: Site, request: Request) -> LoopCatalogue:
+    return site.service.loop(request.loop_name).catalogue
+
+
+def _version(version: int) -> schemas.CatalogueVersion:
+    return schemas.CatalogueVersion(version=version)
+
+
+def _new_arm(sent: schemas.Arm, settings: Settings) -> NewArm:
+    if "\0" in sent.id:
+        raise InvalidInput(f"the id of an arm must be without NUL; got {sent.id!r}")
+    if isinstance(sent.features, dict):
+        fields = msgspec.json.encode(sent.features)
+        if len(fields) > LARGEST_FIELDS:
+            raise InvalidInput(f"the fields of an arm may have {LARGEST_FIELDS} bytes; {sent.id!r} has {len(fields)}")
+        return NewArm(sent.id, JSON, fields)
+    _check_length(sent.id, sent.features, settings)
+    return NewArm(sent.id, DENSE, np.array(sent.features, dtype=np.float64).tobytes())
+
+
+def _check_length(arm_id: str, features: Sequence[float], settings: Settings) -> None:
+    if not 1 <= len(features) <= settings.max_features:
+        raise InvalidInput(f"an arm must have 1 to {settings.max_features} features; {arm_id!r} has {len(features)}")
+
+
+def _shown(stored: CatalogueArm) -> schemas.Arm:
+    dense = stored.encoding == DENSE
+    features = np.frombuffer(stored.features).tolist() if dense else msgspec.json.decode(stored.features)
+    return schemas.Arm(id=stored.id, features=features)

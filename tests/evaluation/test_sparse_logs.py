@@ -1,0 +1,116 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glbandits import (
+    Bandit,
+    EpsilonGreedy,
+    InvalidInput,
+    LaplaceTs,
+    LinUcb,
+    LinUcbDisjoint,
+    Optimist,
+    Policy,
+    SgdTs,
+    Uniform,
+)
+from glbandits.evaluation import (
+    SklearnReward,
+    SparseArms,
+    Verdict,
+    evaluate,
+    play_log,
+    promotion,
+    train,
+)
+from tests.evaluation.sparse_data import DIM, dense_and_sparse
+
+pytestmark = pytest.mark.filterwarnings("ignore:the value of")
+DENSE_TWINS = [
+    pytest.param(Optimist(covariance="diagonal"), id="optimist"),
+    pytest.param(LaplaceTs(), id="laplace-ts"),
+    pytest.param(EpsilonGreedy(fit="online"), id="epsilon-greedy"),
+    pytest.param(SgdTs(block_length=20, draw="decision"), id="sgd-ts"),
+    pytest.param(LinUcbDisjoint(), id="lin-ucb-disjoint"),
+    pytest.param(Uniform(), id="uniform"),
+]
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plain Python: compiling a policy takes longer than all of these tests."""
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+
+
+@pytest.mark.parametrize(("learn", "exact"), [("matched", False), ("all", True)])
+@pytest.mark.parametrize("policy", DENSE_TWINS)
+def test_sparse_rows_give_the_curve_of_vectors(policy: Policy, learn: Any, exact: bool) -> None:
+    curves = [play_log(policy, log, seed=4, learn=learn, exact=exact) for log in dense_and_sparse(120)]
+    assert curves[1].kept == curves[0].kept > 20
+    np.testing.assert_allclose(curves[1].at_values, curves[0].at_values, rtol=1e-9)
+    np.testing.assert_allclose(curves[1].at_ips, curves[0].at_ips, rtol=1e-9)
+
+
+def test_it_is_a_sparse_bandit_driven_by_hand() -> None:
+    _, log = dense_and_sparse(120)
+    assert isinstance(log.arms, SparseArms)
+    bandit, agreed = Bandit(Optimist(), DIM, seed=4, sparse=True), 0
+    every, first = log.arms.every_arm(), 0
+    for count, arm, reward in zip(log.arms.counts, log.chosen, log.rewards, strict=True):
+        rows = every.rows(first, first + count)
+        agreed += bandit.choose(rows) == arm
+        bandit.learn(rows.row(arm), reward)
+        first += count
+    assert play_log(Optimist(), log, seed=4, learn="all").matched == agreed
+
+
+@pytest.mark.parametrize("target", ["uniform", "bandit"])
+def test_estimates_are_those_of_vectors(target: str) -> None:
+    estimates = []
+    for log, policy in zip(dense_and_sparse(150), (Optimist(covariance="diagonal"), Optimist()), strict=True):
+        wanted = train(log[:70], policy) if target == "bandit" else target
+        found = evaluate(log[70:], wanted, ("ips", "snips", "dr", "dm"))
+        assert found.headline is not None
+        estimates.append([*(each.value for each in found.estimates), *found.headline.value.interval])
+    np.testing.assert_allclose(estimates[1][:2], estimates[0][:2], rtol=1e-9)
+    # Both reward models are the mode of a posterior; the scales of their priors are found by other approximations.
+    np.testing.assert_allclose(estimates[1], estimates[0], atol=0.02)
+
+
+def test_sklearn_gets_sparse_rows_as_csr() -> None:
+    from sklearn.linear_model import LogisticRegression
+
+    model = SklearnReward(LogisticRegression())
+    values = [[each.value for each in evaluate(log, "uniform", ("dr", "dm"), model=model).estimates]
+              for log in dense_and_sparse(100)]  # fmt: skip
+    np.testing.assert_allclose(values[1], values[0], rtol=1e-6)
+
+
+def test_the_gate_reads_sparse_rows() -> None:
+    _, log = dense_and_sparse(1100)
+    said = promotion(log, {"uniform": "uniform"})
+    assert said.verdict is Verdict.WAIT
+    assert abs(said.gains["uniform"].value) < 0.1
+
+
+def test_policies_without_a_sparse_form_are_refused() -> None:
+    _, log = dense_and_sparse(20)
+    with pytest.raises(InvalidInput, match="lin-ucb has no sparse form; those that have one are"):
+        play_log(LinUcb(), log, seed=1)
+    with pytest.raises(InvalidInput, match="lin-ucb has no sparse form"):
+        train(log, LinUcb())
+
+
+def test_a_bandit_must_be_as_sparse_as_the_log() -> None:
+    dense, thin = dense_and_sparse(20)
+    with pytest.raises(InvalidInput, match="the bandit is dense and the arms of the log are sparse"):
+        evaluate(thin, Bandit(Optimist(), DIM))
+    with pytest.raises(InvalidInput, match="the bandit is sparse and the arms of the log are dense"):
+        evaluate(dense, Bandit(Optimist(), DIM, sparse=True))
+
+
+def test_what_needs_vectors_says_so() -> None:
+    _, log = dense_and_sparse(20)
+    with pytest.raises(InvalidInput, match="sparse rows of 6 features, and this needs arms as vectors"):
+        evaluate(log, lambda block: block.features().sum(axis=2))
