@@ -22,7 +22,7 @@ CONTEXT, OWN, INDICES = 5, 6, 7
 
 
 class Vocabulary:
-    """Names whose frequencies follow a power law, divided into groups of equal total frequency.
+    """Names with power law frequencies, divided into groups of equal total frequency.
 
     An arm has one name of each group, so the names of an arm are distinct.
     """
