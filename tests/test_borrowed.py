@@ -1,4 +1,4 @@
-"""`borrowed` makes views without an owner, so it is allowed on parameters of entry points only."""
+"""`borrowed` returns views without an owner, so only parameters of entry points may be borrowed."""
 
 import ast
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ SOURCE = Path(glbandits.__file__).parent
 
 
 def uses(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
-    """Every call of `borrowed`, with the innermost function around it."""
+    """Return every call of `borrowed`, with the innermost function around it."""
     owners: dict[ast.AST, ast.FunctionDef] = {}
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef):
@@ -22,7 +22,7 @@ def uses(tree: ast.Module) -> Iterator[tuple[ast.FunctionDef, ast.Call]]:
 
 
 def assigned_names(function: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None]]:
-    """Names that a function assigns, with the value where each has one of its own."""
+    """Return the names that a function assigns, with the value if it is a single one."""
     for node in ast.walk(function):
         if isinstance(node, ast.Assign):
             for target in node.targets:
@@ -61,7 +61,7 @@ def test_borrowed_is_called_on_parameters_of_entry_points_only() -> None:
     assert found == []
 
 
-def test_the_check_sees_a_local_array(tmp_path: Path) -> None:
+def test_check_rejects_a_local_array(tmp_path: Path) -> None:
     source = tmp_path / "bad.py"
     source.write_text(
         "def play_recipe():\n    def play(arms):\n        room = np.empty(3)\n        here = borrowed(room)\n"

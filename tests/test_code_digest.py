@@ -23,17 +23,17 @@ def copy_with(function: Any, **globals_: Any) -> Any:
     return FunctionType(function.__code__, function.__globals__ | globals_, function.__name__)
 
 
-def test_a_constant_in_a_called_function_changes_the_digest() -> None:
+def test_constant_in_a_called_function_changes_the_digest() -> None:
     other = copy_with(entry, double=copy_with(double, STEP=3.0))
     assert digest_of_code(entry).value != digest_of_code(other).value
     assert digest_of_code(entry).value == digest_of_code(copy_with(entry)).value
 
 
-def test_a_global_array_changes_the_digest() -> None:
+def test_global_array_changes_the_digest() -> None:
     assert digest_of_code(entry).value != digest_of_code(copy_with(entry, TABLE=np.arange(3.0) + 1)).value
 
 
-def test_a_closure_changes_the_digest() -> None:
+def test_closure_changes_the_digest() -> None:
     def made(scale: float) -> Any:
         return lambda x: x * scale
 
@@ -41,12 +41,12 @@ def test_a_closure_changes_the_digest() -> None:
     assert digest_of_code(made(1.0)).value == digest_of_code(made(1.0)).value
 
 
-def test_an_object_of_unknown_content_makes_the_digest_incomplete() -> None:
+def test_unknown_object_makes_the_digest_incomplete() -> None:
     assert digest_of_code(entry).is_complete
     assert not digest_of_code(copy_with(entry, TABLE=object())).is_complete
 
 
-def test_reached_functions_and_names_are_listed() -> None:
+def test_called_functions_and_names_are_listed() -> None:
     digest = digest_of_code(entry)
     assert [function.__name__ for function in digest.functions] == ["double"]
     assert {"double", "sqrt", "STEP"} <= digest.names

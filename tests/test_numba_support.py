@@ -1,4 +1,4 @@
-"""The compiled code on disk: found again, and never stale; bounds checks reach all code of users."""
+"""The cache of compiled code is used and never stale, and bounds checks cover all user code."""
 
 import os
 import shutil
@@ -37,13 +37,13 @@ def source(tmp_path: Path) -> Path:
     return tmp_path / "src"
 
 
-def test_second_process_loads_the_code_and_an_edit_in_reach_compiles_again(source: Path, tmp_path: Path) -> None:
+def test_machine_code_is_cached_until_called_code_changes(source: Path, tmp_path: Path) -> None:
     environment = {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "GLBANDITS_COMPILE": "now"}
     arm, hits = run(PROGRAM, **environment)
     assert hits == 0
     assert run(PROGRAM, **environment) == [arm, 1]
     for path, old, new, expected in (
-        ("policies/lin_ucb.py", "The arm with", "An arm with", [arm, 1]),  # Uniform does not reach it
+        ("policies/lin_ucb.py", "Return the arm with", "Return an arm with", [arm, 1]),  # Uniform does not call it
         ("maths/philox.py", "int(uniform(rng) * size)", "size - 1 - int(uniform(rng) * size)", [49 - arm, 0]),
     ):
         text = (source / "glbandits" / path).read_text()
@@ -52,7 +52,7 @@ def test_second_process_loads_the_code_and_an_edit_in_reach_compiles_again(sourc
         assert run(PROGRAM, **environment) == expected
 
 
-def test_cache_folder_that_cannot_be_written_to_is_no_obstacle(source: Path) -> None:
+def test_read_only_cache_folder_is_tolerated(source: Path) -> None:
     program = "import os; os.environ['NUMBA_CACHE_LOCATOR_CLASSES'] = 'IPythonCacheLocator'\n" + PROGRAM
     assert run(program, PYTHONPATH=str(source), GLBANDITS_COMPILE="now")[1] == 0
 

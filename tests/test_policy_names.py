@@ -18,7 +18,7 @@ from glbandits.policy_names import find_policy
     ],
     ids=["syntax", "import", "name"],
 )
-def test_broken_module_gets_one_clear_sentence(
+def test_broken_module_gives_a_clear_error(
     code: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "broken_policy_module.py").write_text(code)

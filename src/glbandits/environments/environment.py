@@ -29,7 +29,7 @@ class Environment(Protocol):
 
 @runtime_checkable
 class SparseEnvironment(Protocol):
-    """As `Environment`, with arms that are sparse rows. Policies play in their sparse form."""
+    """An `Environment` whose arms are sparse rows. Policies run in their sparse form."""
 
     @property
     def dim(self) -> int:
@@ -37,11 +37,11 @@ class SparseEnvironment(Protocol):
 
     @property
     def noise(self) -> Noise:
-        """How an expected reward becomes a reward."""
+        """The distribution of a reward, given its expectation."""
 
     @property
     def sparse(self) -> bool:
         """True."""
 
     def rounds(self, horizon: int, seed: int) -> Iterator[SparseRounds]:
-        """The rounds of one run, in pieces, as those of an `Environment`."""
+        """Yield the rounds of one run, in chunks, as `Environment.rounds`."""

@@ -1,4 +1,4 @@
-"""Hashed names: a problem with a few dozen features set, out of a million that exist."""
+"""A problem with hashed features: each arm has a few dozen of a million features."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,17 +14,17 @@ from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats, Ints
 
 CONTEXT_SHARE = 0.3
-"""The share of an arm's features, and of the names, that belong to the context."""
+"""The share of context features among the features of an arm, and among all names."""
 USUAL = 50
-"""Features of an arm up to which the power law needs no flattening."""
+"""The largest number of features per arm for which the power law is not flattened."""
 CONTEXT, OWN, INDICES = 5, 6, 7
-"""The streams that draw names of the context, names of arms, and the indices of names."""
+"""The random streams of context features, of arm features, and of the indices of names."""
 
 
 class Vocabulary:
-    """Names in groups of equal frequency, with a power law within and across them. An arm has one name of each group.
+    """Names with power law frequencies, divided into groups of equal total frequency.
 
-    So the names of an arm are distinct.
+    An arm has one name of each group, so the names of an arm are distinct.
     """
 
     def __init__(self, names: int, groups: int, offset: float) -> None:
@@ -35,27 +35,27 @@ class Vocabulary:
         self._low, self._size = bounds[:-1], np.diff(bounds)
 
     def draw(self, rng: np.random.Generator, *shape: int) -> Ints:
-        """Names of so many arms, (*shape, groups)."""
-        numbers = self._low + self._size * rng.random((*shape, len(self._low)))
-        return np.searchsorted(self._cumulated, numbers)
+        """Draw the names of an array of arms, (*shape, groups)."""
+        quantiles = self._low + self._size * rng.random((*shape, len(self._low)))
+        return np.searchsorted(self._cumulated, quantiles)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparseHashed:
-    """Clicks on arms with named features, whose frequencies follow a power law and whose names are hashed to d indices.
+    """Clicks on arms with named features, which are hashed to d indices.
 
-    A third of the features of an arm belong to the context, and are those of all arms of the round. The expected reward
-    is logistic with the intercept -1; each seed draws a new theta*. For one seed only the indices depend on d, so
-    regret can be compared across d. Policies play in their sparse form.
+    The frequencies of the names follow a power law. About a third of the features of an arm are context features, which
+    all arms of the round share. The expected reward is logistic with intercept -1. Each seed draws a new theta*. For a
+    given seed only the indices depend on d, so regret can be compared across d. Policies run in their sparse form.
 
     Args:
         dim: d.
         arms: K, the number of arms in a round.
-        nonzeros: features of an arm that are set.
-        names: features that occur, at most `dim`.
+        nonzeros: the number of nonzero features of an arm.
+        names: the number of features that occur, at most `dim`.
 
     >>> problem = SparseHashed(dim=2**22, arms=3, nonzeros=10)
-    >>> [piece.arms.row_count for piece in problem.rounds(horizon=4, seed=1)]
+    >>> [chunk.arms.row_count for chunk in problem.rounds(horizon=4, seed=1)]
     [12]
     """
 
@@ -76,7 +76,7 @@ class SparseHashed:
 
     @property
     def noise(self) -> Noise:
-        """Bernoulli."""
+        """Bernoulli: click or no click."""
         return NOISES["bernoulli"]
 
     def theta_star(self, seed: int) -> Floats:
@@ -85,21 +85,21 @@ class SparseHashed:
         return theta
 
     def indices(self, seed: int) -> Ints:
-        """The feature of each name, (names,): all are different."""
+        """The feature index of each name, (names,). All are different."""
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(INDICES, self.dim)))
         return rng.choice(self.dim, self.names, replace=False)
 
     def rounds(self, horizon: int, seed: int) -> Iterator[SparseRounds]:
-        """The rounds of one run, in pieces of at most 8 MB of features."""
+        """Yield the rounds of one run, in chunks of at most 8 MB of features."""
         theta, indices = self.theta_star(seed), self.indices(seed)
         first_own, shared = int(CONTEXT_SHARE * self.names), int(CONTEXT_SHARE * self.nonzeros)
-        offset = 10.0 * max(self.nonzeros / USUAL, 1.0) ** 2  # so that no name is more frequent than a group
+        offset = 10.0 * max(self.nonzeros / USUAL, 1.0) ** 2  # no name is more frequent than a group
         of_context = Vocabulary(first_own, shared, offset)
         of_arms = Vocabulary(self.names - first_own, self.nonzeros - shared, offset)
         contexts, own, noises = (_stream(seed, part) for part in (CONTEXT, OWN, NOISE))
-        longest = max(1, CHUNK_SIZE // (self.arms * self.nonzeros + ROUND_OVERHEAD))
-        for start in range(0, horizon, longest):
-            length = min(longest, horizon - start)
+        chunk_length = max(1, CHUNK_SIZE // (self.arms * self.nonzeros + ROUND_OVERHEAD))
+        for start in range(0, horizon, chunk_length):
+            length = min(chunk_length, horizon - start)
             repeated = np.repeat(of_context.draw(contexts, length, 1), self.arms, axis=1)
             names = np.concatenate([repeated, of_arms.draw(own, length, self.arms) + first_own], axis=2)
             expected = 1.0 / (1.0 + np.exp(1.0 - theta[names].sum(axis=2)))

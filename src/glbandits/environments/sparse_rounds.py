@@ -1,4 +1,4 @@
-"""SparseRounds: rounds whose arms are sparse rows."""
+"""`SparseRounds`, rounds whose arms are sparse rows."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,18 +12,18 @@ from glbandits.records import Floats, Ints, set_validated
 
 @dataclass(frozen=True)
 class SparseRounds:
-    """As `Rounds`, for arms with many features of which few are set."""
+    """The same as `Rounds`, for arms with many features of which few are nonzero."""
 
     arms: SparseRows
-    """All arms of the first round, then all of the second, and so on; SparseRows, or a matrix of scipy.sparse."""
+    """The arms of all rounds, concatenated; SparseRows or a matrix of scipy.sparse."""
     counts: Ints
-    """How many arms each round has, (rounds,)."""
+    """The number of arms of each round, (rounds,)."""
     expected: Floats
-    """Expected reward of each arm, (rounds, most arms)."""
+    """Expected reward of each arm, (rounds, max arms)."""
     noise: Floats
-    """What the environment's reward rule turns an expected reward into a reward with, (rounds,)."""
+    """The noise number of each round, (rounds,). `Noise.reward` computes the reward from it and the expected reward."""
     values: Floats
-    """What regret is counted with, (rounds, most arms): the expected reward, unless an environment says otherwise."""
+    """The value of each arm from which regret is computed, (rounds, max arms). Usually the same as `expected`."""
     dim: int
     """The number of features of an arm."""
 
@@ -54,11 +54,11 @@ class SparseRounds:
 
     @property
     def starts(self) -> Ints:
-        """Where the arms of each round begin, (rounds,)."""
+        """The row of the first arm of each round, (rounds,)."""
         return np.cumsum(self.counts) - self.counts
 
     def best(self) -> Floats:
         """The value of each round's best arm, (rounds,)."""
-        there = np.arange(self.expected.shape[1]) < self.counts[:, np.newaxis]
-        best: Floats = np.where(there, self.values, -np.inf).max(axis=1)
+        is_arm = np.arange(self.expected.shape[1]) < self.counts[:, np.newaxis]
+        best: Floats = np.where(is_arm, self.values, -np.inf).max(axis=1)
         return best

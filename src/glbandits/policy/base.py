@@ -184,9 +184,10 @@ class Policy:
         return Coefficients(theta.copy(), float(parts["intercept"][0]) if "intercept" in parts else 0.0)
 
     def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
-        """Which of these features a sparse form can learn so that its state has at most `most_numbers` numbers.
+        """Whether a sparse form has room for each feature in a state of at most `most_numbers`.
 
-        All of them, or only those that it has learned already. All for a policy whose state does not grow.
+        True for all features if there is room, else only for features that were learned already. A policy whose state
+        does not grow returns True for all.
         """
         return np.ones(len(features), dtype=bool)
 
