@@ -260,8 +260,8 @@ def test_rows_have_the_same_bits_in_plain_python(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("width", [1, 2, 1000, 2**11, 2**11 + 1, 2**22 + 5])
 def test_long_rows_are_the_vectors_bit_for_bit(width: int) -> None:
     """More than 1000 terms are sorted digit by digit."""
-    shared, actions = {"x": [0.1 * i for i in range(50)]}, [{"y": [0.3 / (i + 1) for i in range(80)]}, {"z": 1}]
-    hashing = Hashing(width)
+    actions: list[Any] = [{"y": [0.3 / (i + 1) for i in range(80)]}, {"z": 1}]
+    shared, hashing = {"x": [0.1 * i for i in range(50)]}, Hashing(width)
     assert dense(hashing.rows(shared, actions), width).tobytes() == hashing.vectors(shared, actions).tobytes()
 
 

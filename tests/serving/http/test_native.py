@@ -332,7 +332,7 @@ class TestLooking:
             ({"policy": "optimsit"}, "did you mean 'optimist'"),
             ({"settings": {"x": 1}}, "settings of optimist"),
             ([], "Expected `object`"),
-            ({"policy": "lin-ucb", "settings": {}, "width": 1_000_000}, "Take a smaller width"),
+            ({"policy": "lin-ucb", "settings": {}, "width": 1_000_000, "sparse": False}, "Take a smaller width"),
             (b'{"settings":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}", "nested too deep"),
         ],
     )
