@@ -17,11 +17,10 @@ import numpy as np
 from benchmarks.growth import print_growth
 from benchmarks.regret.vowpal import vowpal_module
 from glbandits import Bandit, EpsilonGreedy, LaplaceTs, Optimist, Policy, SgdTs, SparseRows
-from glbandits.records import Floats, Ints
+from glbandits.environments.sparse_hashed import CONTEXT_SHARE, Vocabulary
+from glbandits.records import Floats
 
 ARMS, NONZEROS, NAMES = 20, 50, 5000
-CONTEXT_SHARE = 0.3
-"""The share of an arm's features, and of the names, that belong to the context."""
 HORIZON = 100_000
 PIECE = 500
 """Rounds that are made at a time. Each learner plays a piece before the next one does."""
@@ -46,25 +45,6 @@ class Round(NamedTuple):
     arms: SparseRows
     expected: Floats
     noise: float
-
-
-class Vocabulary:
-    """Names in groups of equal frequency, with a power law within and across them. An arm has one name of each group.
-
-    So the names of an arm are distinct.
-    """
-
-    def __init__(self, names: int, groups: int, offset: float) -> None:
-        weights = 1.0 / (offset + np.arange(names)) ** 1.1
-        self._cumulated = np.cumsum(weights / weights.sum())
-        ends = np.searchsorted(self._cumulated, np.arange(1, groups + 1) / groups - 1e-12)
-        bounds = np.concatenate([[0.0], self._cumulated[np.maximum.accumulate(ends)]])
-        self._low, self._size = bounds[:-1], np.diff(bounds)
-
-    def draw(self, rng: np.random.Generator, *shape: int) -> Ints:
-        """Names of so many arms, (*shape, groups)."""
-        numbers = self._low + self._size * rng.random((*shape, len(self._low)))
-        return np.searchsorted(self._cumulated, numbers)
 
 
 class World:

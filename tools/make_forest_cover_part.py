@@ -6,10 +6,10 @@ COVTYPE is the whole UCI file (plain, gzip or xz). The next three are .npz files
 cluster, 0 to 31: by KMeans of the ten standardised quantities, of the 54 features, and of these with the cover type.
 OUT is src/glbandits/environments/forest_cover_part.npz.
 
-Kept are the centroids, every cluster's share of cover type 1 in the whole file, the whole file's mean and standard
-deviation, and MEMBERS random members of each cluster of scenario 2 (all, if it has fewer). As many of them are of
-type 1 as the cluster's share says, rounded, so that an arm pays what regret is counted with. The same files give the
-same part.
+The part contains the centroids, every cluster's share of cover type 1 in the complete file, the mean and standard
+deviation of the complete file, and MEMBERS random members of each cluster of scenario 2 (all, if it has fewer). Their
+share of cover type 1 is that of the cluster, rounded, so that the mean reward of an arm is the value that regret uses.
+The same files give the same part.
 """
 
 import argparse
@@ -59,11 +59,11 @@ def kept(every: Members, rng: np.random.Generator) -> list[Ints]:
     """Rows to keep of each cluster, in order: at random, but as many of type 1 as their share says."""
     rows = []
     for cluster in np.split(np.arange(len(every.patches)), np.cumsum(every.sizes)[:-1]):
-        pays = every.patches.take(cluster).pays()
+        rewards = every.patches.take(cluster).rewards()
         count = min(MEMBERS, len(cluster))
-        paying = round(pays.mean() * count)
-        ones = rng.choice(cluster[pays == 1], paying, replace=False)
-        rows.append(np.sort(np.append(ones, rng.choice(cluster[pays == 0], count - paying, replace=False))))
+        paying = round(rewards.mean() * count)
+        ones = rng.choice(cluster[rewards == 1], paying, replace=False)
+        rows.append(np.sort(np.append(ones, rng.choice(cluster[rewards == 0], count - paying, replace=False))))
     return rows
 
 

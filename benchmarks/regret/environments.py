@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from glbandits.environments import NOISES, Noise, Synthetic
-from glbandits.environments.synthetic import NOISE, PIECE, ROUND_OVERHEAD, THETA
+from glbandits.environments.synthetic import CHUNK_SIZE, NOISE, ROUND_OVERHEAD, THETA
 from glbandits.maths.links import find_link
 from glbandits.records import Floats, Rounds
 
@@ -157,7 +157,7 @@ def _stream(seed: int, part: int) -> np.random.Generator:
 
 def _lengths(horizon: int, arms: int, dim: int) -> list[int]:
     """Cut the horizon into pieces of at most 4 MB of features."""
-    longest = max(1, PIECE // (arms * (dim + 2) + ROUND_OVERHEAD))
+    longest = max(1, CHUNK_SIZE // (arms * (dim + 2) + ROUND_OVERHEAD))
     return [min(longest, horizon - longest * i) for i in range(math.ceil(horizon / longest))]
 
 

@@ -12,7 +12,7 @@ from benchmarks.regret.page import markdown
 from benchmarks.regret.problems import PROBLEMS
 from benchmarks.regret.run_problem import ALL_POLICIES, update
 from benchmarks.regret.storage import read_results
-from glbandits.errors import look_up
+from glbandits.errors import lookup
 
 FOLDER = Path("out/regret")
 
@@ -27,9 +27,9 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--out", type=Path, default=FOLDER, help="folder of the results")
     parser.add_argument("--page-only", action="store_true", help="run nothing; write the page from stored results")
     options = parser.parse_args(arguments)
-    problems = [look_up("problem", name, PROBLEMS) for name in options.problems] or list(PROBLEMS.values())
+    problems = [lookup("problem", name, PROBLEMS) for name in options.problems] or list(PROBLEMS.values())
     known = {name: name for name in ALL_POLICIES}
-    policies = [look_up("policy", name, known) for name in options.policies.split(",")] if options.policies else known
+    policies = [lookup("policy", name, known) for name in options.policies.split(",")] if options.policies else known
     policies = [name for name in policies if name not in options.without.split(",")]
     for problem in [] if options.page_only else problems:
         began = time.monotonic()

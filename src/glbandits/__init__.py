@@ -1,4 +1,6 @@
-"""Generalized linear bandits: learn online from partial feedback, at constant cost and memory per decision.
+"""Generalized linear bandits.
+
+Policies learn online from partial feedback. The default policy has constant cost and memory per decision.
 
 >>> import numpy as np
 >>> from glbandits import Bandit, Optimist
@@ -19,10 +21,13 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """Import on first use. NumPy, SciPy and Numba take a second, and `glb` prints its first line before that."""
+        """Import the public names on first use.
+
+        Importing NumPy, SciPy and Numba takes a second, and `glb` prints its first line before that.
+        """
         if name == "__all__" or not name.startswith("_"):
-            offered = import_module("glbandits.public_names")
-            globals().update({each: getattr(offered, each) for each in (*offered.__all__, "__all__")})
+            public = import_module("glbandits.public_names")
+            globals().update({each: getattr(public, each) for each in (*public.__all__, "__all__")})
             if name in globals():
                 return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

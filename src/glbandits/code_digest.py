@@ -1,4 +1,7 @@
-"""What compiled code is made of: a digest of every function and constant that an entry point reaches."""
+"""A digest of a function with all functions and constants that it uses.
+
+The digest is part of the name under which machine code is cached, so that an edit anywhere leads to a new compilation.
+"""
 
 import dis
 from collections.abc import Callable, Iterator
@@ -10,7 +13,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 PLAIN = (int, float, complex, str, bytes, bool, type(None), np.generic)
-"""Constants that are known by what they print."""
+"""Types of constants whose repr identifies the value."""
 
 
 class CodeDigest(NamedTuple):
@@ -18,30 +21,32 @@ class CodeDigest(NamedTuple):
 
     value: str
     is_complete: bool
-    """False if something was reached whose content is unknown: compiled code must then not be kept on disk."""
+    """False if the code uses an object that cannot be digested. Machine code must then not be cached on disk."""
     functions: tuple[FunctionType, ...]
-    """Every Python function that was reached, without the entry point."""
+    """Every Python function that the entry point calls, directly or indirectly."""
     names: frozenset[str]
-    """Every name of a global or an attribute that is read anywhere."""
+    """The name of every global and attribute that the code reads."""
 
 
 def digest_of_code(function: Callable[..., Any]) -> CodeDigest:
-    """Follow all names that the function and those it calls look up, and digest what they stand for.
+    """Digest a function with everything that it and the functions it calls refer to.
 
     >>> def half(x):
     ...     return x / 2
     >>> def entry(x):
     ...     return half(x) + 1
-    >>> [reached.__name__ for reached in digest_of_code(entry).functions]
+    >>> [called.__name__ for called in digest_of_code(entry).functions]
     ['half']
     """
     assert isinstance(function, FunctionType)
-    walk = _Walk()
+    walk = _CodeWalk()
     walk.function(function)
     return CodeDigest(walk.digest.hexdigest()[:16], walk.is_complete, tuple(walk.functions[1:]), frozenset(walk.names))
 
 
-class _Walk:
+class _CodeWalk:
+    """A recursive walk over functions and their constants, all of which it adds to one digest."""
+
     def __init__(self) -> None:
         self.digest = sha256()
         self.functions: list[FunctionType] = []
@@ -102,7 +107,7 @@ class _Walk:
 
 
 def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Names and values of the globals that a function loads; of a module, the attribute that is taken from it."""
+    """Yield name and value of each global, and of each module attribute, that a function reads."""
     codes = [function.__code__]
     while codes:
         code = codes.pop()
@@ -122,7 +127,7 @@ def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _belongs_to_a_library(value: Any) -> bool:
-    """Whether Numba brings its own version of this function, as for those of NumPy and the math module."""
+    """Whether Numba has its own version of this function, as for NumPy and math."""
     module = getattr(value, "__module__", None) or ""
     return not isinstance(value, PLAIN) and module.split(".")[0] in (
         "numpy",

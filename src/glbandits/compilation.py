@@ -5,7 +5,7 @@ may begin to decide at once with the plain form, while a background process fill
 over in the middle of a run (docs/decisions/0015-start-uncompiled.md).
 
 `GLBANDITS_COMPILE` chooses when: "background" (the default), "on-demand" (here, once the plain form has taken as long
-as compiling would), "now" (before the first call), or "never".
+as compiling would, or would take long), "now" (before the first call), or "never".
 """
 
 import atexit
@@ -65,7 +65,7 @@ class EntryPoint:
         self.call: Callable[..., Any] = self._plain
         mode = compile_mode()
         if mode == "now" or (mode != "never" and (self.recipe.check_bounds or is_cached(self.recipe))):
-            self.compiled()
+            self._machine_code()
 
     @property
     def is_compiled(self) -> bool:
@@ -80,9 +80,21 @@ class EntryPoint:
                 _background_compiler().submit(self)
 
     def compiled(self) -> Callable[..., Any]:
-        """The machine code; waits for it. The plain form where `GLBANDITS_COMPILE` is "never"."""
-        if compile_mode() == "never":
+        """The machine code; waits for it. The plain form where `GLBANDITS_COMPILE` is "never".
+
+        With "on-demand", calls with small arrays use the plain form until they have taken as long as compiling.
+        """
+        mode = compile_mode()
+        if mode == "never" or self.is_compiled:
             return self.call
+        return self._call_on_demand if mode == "on-demand" else self._machine_code()
+
+    def _call_on_demand(self, *arguments: Any) -> Any:
+        if max((value.size for value in arguments if isinstance(value, np.ndarray)), default=0) > LARGE:
+            self._machine_code()
+        return self.call(*arguments)
+
+    def _machine_code(self) -> Callable[..., Any]:
         if self._is_submitted:
             with _notice(self.recipe.name):
                 while not self._ready.wait(0.2) and is_compiling():
@@ -125,7 +137,7 @@ class EntryPoint:
         self.start()
         given = [_as_typed(value, kind) for value, kind in zip(arguments, self.recipe.signature.args, strict=True)]
         if self.recipe.work is not None and self.recipe.work(*given) > LONG and compile_mode() != "never":
-            return self.compiled()(*arguments)
+            return self._machine_code()(*arguments)
         began = time.perf_counter()
         saved = [(array, array.copy()) for array in given if isinstance(array, np.ndarray) and array.flags.writeable]
         try:
@@ -136,13 +148,15 @@ class EntryPoint:
                 array[...] = before
             if isinstance(error, GlbanditsError) or compile_mode() == "never":
                 raise
-            return self.compiled()(*arguments)
+            return self._machine_code()(*arguments)
         self._spent += time.perf_counter() - began
         if self._spent > WORTH_COMPILING and compile_mode() == "on-demand":
-            self.compiled()
+            self._machine_code()
         return int(result) if isinstance(result, np.integer) else result
 
 
+LARGE = 20_000
+"""Numbers of an array above which an entry point is compiled on demand."""
 LONG = 2e6
 """Elementary steps, about half a second in plain Python, above which a call waits for machine code."""
 

@@ -1,4 +1,7 @@
-"""The exception family. Every message says what was needed, what came, and how to mend it."""
+"""The exceptions of the package, and checks of single values that raise them.
+
+Every message names the requirement, the value received and what to do.
+"""
 
 import math
 from collections.abc import Mapping
@@ -8,30 +11,30 @@ from typing import Any, TypeVar
 
 Entry = TypeVar("Entry")
 
-LARGEST = 1e50
-"""The largest number that is taken as a setting, a feature or a reward: squares of sums of such still fit a float."""
+MAX_ABS = 1e50
+"""The largest absolute value of a setting, a feature or a reward. Squares of sums of such numbers do not overflow."""
 
 
 class GlbanditsError(Exception):
-    """Anything that glbandits refuses."""
+    """Base class of all errors that glbandits raises on purpose."""
 
 
 class InvalidInput(GlbanditsError, ValueError):
-    """A value that cannot be used. It was refused before anything changed."""
+    """A value that cannot be used. The check runs before any state changes."""
 
 
 class UnknownName(GlbanditsError, ValueError):
-    """A name that is not in the table it was looked up in."""
+    """A name that is not in the table of known names."""
 
 
 class ModelFileError(GlbanditsError, ValueError):
-    """A file that does not hold a model this version can continue."""
+    """A model file that this version cannot load."""
 
 
-def look_up(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
-    """The entry of this name; an error that names the nearest ones if there is none.
+def lookup(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
+    """Return the entry of this name. Raises UnknownName with the closest known names.
 
-    >>> look_up("policy", "SGD-st", {"sgd-ts": 1, "uniform": 2})
+    >>> lookup("policy", "SGD-st", {"sgd-ts": 1, "uniform": 2})
     Traceback (most recent call last):
     glbandits.errors.UnknownName: unknown policy 'SGD-st'; did you mean 'sgd-ts'? Known: sgd-ts, uniform
     """
@@ -42,16 +45,20 @@ def look_up(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
     raise UnknownName(f"unknown {kind} {name!r}{hint} Known: {', '.join(sorted(table))}")
 
 
-def number(
+def check_float(
     name: str,
     value: Any,
     *,
     above: float = -math.inf,
     at_least: float = -math.inf,
-    at_most: float = LARGEST,
+    at_most: float = MAX_ABS,
     words: tuple[str, ...] = (),
 ) -> float:
-    """The value as a float; an error if it is not a finite number in its range. The error also lists `words`."""
+    """Return the value as a float.
+
+    Raises InvalidInput if it is not a finite number in its range. The error message also offers `words`, which the
+    caller accepts instead of a number.
+    """
     try:
         checked = float(value) if not isinstance(value, bool) and isinstance(value, Real) else math.nan
     except OverflowError:
@@ -59,15 +66,15 @@ def number(
     if not (above < checked and at_least <= checked <= at_most):
         wanted = [f"above {above:g}"] if above > -math.inf else []
         wanted += [f"at least {at_least:g}"] if at_least > -math.inf else []
-        wanted += [f"at most {at_most:g}"] if at_most < LARGEST or checked > at_most else []
+        wanted += [f"at most {at_most:g}"] if at_most < MAX_ABS or checked > at_most else []
         bounds = f" {' and '.join(wanted)}" if wanted else ""
         bounds += "".join(f", or {word!r}" for word in words)
         raise InvalidInput(f"{name} must be a finite number{bounds}; got {repr(value)[:40]}")
     return checked
 
 
-def whole(name: str, value: Any, *, at_least: int, at_most: int = 2**62) -> int:
-    """The value as an int; an error if it is not a whole number in its range."""
+def check_int(name: str, value: Any, *, at_least: int, at_most: int = 2**62) -> int:
+    """Return the value as an int. Raises InvalidInput if it is not an integer in its range."""
     is_whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not (is_whole and at_least <= value <= at_most):
         wanted = f"of at least {at_least}" + (f" and at most {at_most}" if is_whole and value > at_most else "")

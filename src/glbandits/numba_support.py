@@ -1,12 +1,12 @@
-"""The one border between Python and compiled code.
+"""The interface to Numba: `@jittable` functions, and compilation of entry points.
 
-Everything that runs once per round is a plain Python function under `@jittable`. Called from Python it runs as plain
-Python, so that it can be read, stepped through and tested as it stands. Called from a function that went through
-`compile_cached`, Numba compiles it into that function. Both give the same numbers, because neither reorders a sum
+A function that runs once per round is a plain Python function under `@jittable`. Python calls it as plain Python, so
+it can be read, debugged and tested without a compiler. If an entry point that was compiled by `compile_cached` calls
+it, Numba compiles it into that entry point. Both give the same numbers, because neither reorders a sum
 (docs/decisions/0001-one-border.md).
 
-Functions that a user wrote are compiled with bounds checks, and so is every function of ours that they call: an index
-out of range raises an IndexError instead of corrupting memory (docs/decisions/0014-memory-safety.md).
+User-written functions are compiled with bounds checks, and so is every function of the package that they call. An index
+out of range then raises an IndexError instead of corrupting memory (docs/decisions/0014-memory-safety.md).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -45,9 +45,9 @@ _registered: WeakSet[FunctionType] = WeakSet()
 
 
 class _InheritedBoundsChecks(Mapping[str, Any]):
-    """Compiler options of a function that checks bounds if and only if its caller does.
+    """Compiler options that take `boundscheck` from the function that is being compiled.
 
-    Numba compiles a called function once for each set of flags of its caller, but does not hand on this flag itself.
+    Numba compiles a callee once for each set of flags of its callers, but does not pass this flag on by itself.
     """
 
     def __init__(self, options: Mapping[str, Any]) -> None:
@@ -67,7 +67,7 @@ class _InheritedBoundsChecks(Mapping[str, Any]):
 
 
 def jittable(function: Function) -> Function:
-    """Let compiled code call this plain function, which stays a plain function for Python."""
+    """Decorator: let compiled code call this function. For Python it stays a plain function."""
     if isinstance(function, FunctionType) and function not in _registered:
         register_jitable(error_model="numpy")(function)
         _, registered = builtin_registry.globals[-1]
@@ -83,17 +83,18 @@ def is_jittable(function: FunctionType) -> bool:
 
 
 def register_python(function: Function) -> Function:
-    """Mark a function that has its own compiled form, made by `numba.extending.overload`."""
+    """Decorator: mark a function whose compiled form is defined by `numba.extending.overload`."""
     _registered.add(cast(FunctionType, function))
     return function
 
 
 @register_python
 def borrowed(array: Array) -> Array:
-    """The same read-only array without reference counts: a slice then costs 10 ns in compiled code, not 30.
+    """Return the same read-only array as a borrowed reference, without reference counting.
 
-    Only entry points may call it, and only on their own parameters, which the Python caller keeps alive. A test reads
-    every call (tests/test_borrowed.py), and the compiler refuses arrays that can be written to, such as a state.
+    In compiled code a slice of it takes 10 ns instead of 30. Only entry points may call this function, and only on
+    their own parameters, which the Python caller keeps alive. tests/test_borrowed.py checks every call. The compiler
+    rejects writable arrays, such as a state.
     """
     return array
 
@@ -122,7 +123,10 @@ def _without_owner(_typing_context: Any, array: Any) -> Any:
 
 @register_python
 def fixed_tuple(values: Any, length: int) -> tuple[Any, ...]:
-    """The first `length` values as a tuple; in compiled code `length` must be a constant."""
+    """Return the first `length` values as a tuple.
+
+    In compiled code `length` must be a constant.
+    """
     return tuple(values[:length])
 
 
@@ -135,28 +139,31 @@ def _compiled_fixed_tuple(values: Any, length: int) -> Any:  # noqa: ARG001
 
 
 def check_reachable(function: FunctionType, owner: str) -> CodeDigest:
-    """The digest of all code that `function` reaches. Raises InvalidInput if one of them lacks `@jittable`."""
+    """Return the digest of all code that `function` calls, directly or indirectly.
+
+    Raises InvalidInput if a called function lacks `@jittable`. `owner` names the caller in the message.
+    """
     digest = digest_of_code(function)
-    for reached in digest.functions:
-        if not is_jittable(reached):
+    for called in digest.functions:
+        if not is_jittable(called):
             raise InvalidInput(
-                f"{owner} calls {reached.__qualname__}, which compiled code cannot call. Put @jittable "
-                f"(from glbandits.policy) above `def {reached.__name__}` in {reached.__module__}."
+                f"{owner} calls {called.__qualname__}, which compiled code cannot call. Put @jittable "
+                f"(from glbandits.policy) above `def {called.__name__}` in {called.__module__}."
             )
     return digest
 
 
 class EntryName(NamedTuple):
-    """What the machine code of an entry point is known by."""
+    """The name of an entry point in Numba's cache."""
 
     text: str
-    """Its name with the digest of all code that it reaches, so that an edit of any of it gives another name."""
+    """The name with a digest of all code that the entry point calls. An edit of any of that code changes the name."""
     is_complete: bool
-    """Whether the digest knows all of it; if not, the machine code is not kept on disk."""
+    """Whether the digest covers all of that code. If not, the machine code is not cached on disk."""
 
 
 def entry_name(function: Callable[..., Any], name: str, check_bounds: bool) -> EntryName:
-    """Name an entry point. Raises InvalidInput if it reaches a function without `@jittable`."""
+    """Name an entry point. Raises InvalidInput if it calls a function without `@jittable`."""
     assert isinstance(function, FunctionType)
     known = _names.get(function)
     if known is None:
@@ -164,7 +171,7 @@ def entry_name(function: Callable[..., Any], name: str, check_bounds: bool) -> E
         checked = ",checked" if check_bounds else ""
         known = EntryName(f"{function.__qualname__}[{name}]({digest.value}{checked})", digest.is_complete)
         _names[function] = known
-        function.__qualname__ = known.text  # by which Numba names the files of its cache
+        function.__qualname__ = known.text  # Numba names its cache files by it
     return known
 
 
@@ -172,7 +179,7 @@ _names: WeakKeyDictionary[FunctionType, EntryName] = WeakKeyDictionary()
 
 
 def cache_folder(function: Callable[..., Any]) -> Path | None:
-    """Where Numba keeps the machine code of an entry point; None if no folder can be written to."""
+    """The folder of Numba's cache for an entry point; None if no folder is writable."""
     try:
         path = numba.njit(cache=True)(function).stats.cache_path
     except RuntimeError:
@@ -183,11 +190,12 @@ def cache_folder(function: Callable[..., Any]) -> Path | None:
 def compile_cached(
     function: Function, *, signature: Any, name: str, nogil: bool = True, check_bounds: bool = False
 ) -> Function:
-    """Compile an entry point for exactly one signature, and keep the machine code on disk.
+    """Compile an entry point for exactly one signature, and cache the machine code on disk.
 
-    An argument of any other type raises a TypeError instead of compiling a second version, so that callers can try
-    first and convert only when they must. `nogil` lets other threads run meanwhile; taking the lock back costs 0.1
-    microseconds, so short calls keep it. Raises InvalidInput with Numba's text if the code cannot be compiled.
+    The compiled function raises TypeError for arguments of another type; it never compiles a second version. Callers
+    can therefore try first, and convert their arguments only after a TypeError. With `nogil` the function releases the
+    GIL. Reacquiring the GIL takes 0.1 microseconds, so short functions should keep it. Raises InvalidInput with Numba's
+    message if the code cannot be compiled.
     """
     is_cachable = entry_name(function, name, check_bounds).is_complete and cache_folder(function) is not None
     options: dict[str, Any] = {
@@ -199,18 +207,18 @@ def compile_cached(
     try:
         return cast(Function, numba.njit([signature], **options)(function))
     except NumbaError as error:
-        raise InvalidInput(f"{_sentence(str(error), name)}\n\nNumba says:\n{error}") from None
+        raise InvalidInput(f"{_compile_error(str(error), name)}\n\nNumba says:\n{error}") from None
 
 
-MESSAGE = "glbandits: "
-"""Marks our own sentences inside Numba's texts."""
+MARKER = "glbandits: "
+"""Prefix of our own messages inside Numba's error texts."""
 
 
-def _sentence(text: str, name: str) -> str:
-    """One sentence for a failed compilation: our own if Numba's text holds one, else what it complains about."""
+def _compile_error(text: str, name: str) -> str:
+    """Explain a failed compilation, by our own message if Numba's text contains one."""
     for line in text.splitlines():
-        if MESSAGE in line:
-            return line[line.index(MESSAGE) + len(MESSAGE) :]
+        if MARKER in line:
+            return line[line.index(MARKER) + len(MARKER) :]
     for marker in ("Use of unsupported NumPy function", "Unknown attribute", "Untyped global name", "is not supported"):
         for line in text.splitlines():
             if marker in line:
@@ -220,6 +228,6 @@ def _sentence(text: str, name: str) -> str:
                     "NumPy functions that Numba supports."
                 )
     return (
-        f"{name} cannot be compiled: Numba supports loops, arithmetic, the math module and a part of NumPy. The text "
-        "below names the line."
+        f"{name} cannot be compiled: Numba supports loops, arithmetic, the math module and a part of NumPy. The "
+        "message below names the line."
     )

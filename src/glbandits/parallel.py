@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from joblib import Parallel, cpu_count, delayed
 
-from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.errors import InvalidInput, check_int, lookup
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
@@ -52,7 +52,7 @@ def run_parallel(
 
 def check_engine(engine: str, jobs: int) -> None:
     """Refuse an unknown engine, one that is not installed, and a wrong number of processes."""
-    look_up("engine", engine, ENGINES)
+    lookup("engine", engine, ENGINES)
     workers(jobs)
     if engine == "ray":
         _import_ray()
@@ -60,7 +60,7 @@ def check_engine(engine: str, jobs: int) -> None:
 
 def workers(jobs: int) -> int:
     """Return the number of processes that `jobs` asks for."""
-    if whole("jobs", jobs, at_least=-1) == 0:
+    if check_int("jobs", jobs, at_least=-1) == 0:
         raise InvalidInput("jobs must be a number of processes, or -1 for one per core; got 0")
     return int(cpu_count()) if jobs == -1 else jobs
 

@@ -1,38 +1,39 @@
-"""Policies by name: those of the package, and a user's own."""
+"""Find policy classes by name: those of the package, and user-defined ones."""
 
 import sys
 from importlib import import_module
 from pathlib import Path
 
-from glbandits.errors import InvalidInput, UnknownName, look_up
+from glbandits.errors import InvalidInput, UnknownName, lookup
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy
 
 
 def find_policy(name: str) -> type[Policy]:
-    """The policy class of this name in the table, or a user's own that is written `module:Class`.
+    """Return the policy class of this name, or the user-defined class given as `module:Class`.
 
-    The module is looked for as by `import`, and in the current folder.
+    The module may be in the current folder or anywhere on Python's import path.
+    Raises UnknownName if there is no such policy, and InvalidInput if the module cannot be imported.
     """
     module_name, colon, class_name = str(name).partition(":")
     if not colon:
-        return look_up("policy", name, POLICIES)
+        return lookup("policy", name, POLICIES)
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
         kind = getattr(import_module(module_name), class_name, None)
     except ModuleNotFoundError as error:
         raise UnknownName(
-            f"there is no module {error.name!r}, which {name!r} names; run glb in the folder it is in."
+            f"there is no module {error.name!r}, needed for {name!r}; run glb in the folder of the module."
         ) from None
     except SyntaxError as error:
         raise InvalidInput(
-            f"{error.filename}, line {error.lineno}: {error.msg}; correct the module that {name!r} names"
+            f"{error.filename}, line {error.lineno}: {error.msg}; correct the module of {name!r}"
         ) from None
     except Exception as error:
         raise InvalidInput(
-            f"the module {module_name!r}, which {name!r} names, fails when it is imported: "
-            f"{type(error).__name__}: {error}. Run `python -c 'import {module_name}'` for the traceback"
+            f"importing the module {module_name!r} of {name!r} failed: {type(error).__name__}: {error}. "
+            f"Run `python -c 'import {module_name}'` for the traceback"
         ) from error
     if not (isinstance(kind, type) and issubclass(kind, Policy)):
         raise UnknownName(f"{name!r} must name a subclass of glbandits.Policy; {module_name}.{class_name} is {kind!r}.")

@@ -1,4 +1,7 @@
-"""Records that cross folders: frozen, and checked once, when they are made."""
+"""Array types and records that several packages share.
+
+Records are frozen and validated on creation.
+"""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,29 +19,29 @@ Generator: TypeAlias = NDArray[np.uint64]
 
 
 def set_validated(record: object, **values: Any) -> None:
-    """Replace fields of a frozen record by validated values, while it is being made."""
+    """Set fields of a frozen record. For use in its `__post_init__` only."""
     for name, value in values.items():
         object.__setattr__(record, name, value)
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """Consecutive rounds of a bandit problem, with all that is needed to score any way of playing them.
+    """Consecutive rounds of a bandit problem, with the expected reward of every arm.
 
-    The same noise is used whichever arm is pulled, so that two policies on the same rounds can be compared
+    The noise of a round is the same whichever arm is pulled. Two policies on the same rounds can therefore be compared
     pairwise (common random numbers).
     """
 
     arms: Floats
-    """Features, (rounds, most arms, dim). Where a round has fewer arms, the rest of its rows are unused."""
+    """Features, (rounds, max arms, dim). If a round has fewer arms, its last rows are padding."""
     counts: Ints
-    """How many arms each round has, (rounds,)."""
+    """The number of arms of each round, (rounds,)."""
     expected: Floats
-    """Expected reward of each arm, (rounds, most arms)."""
+    """Expected reward of each arm, (rounds, max arms)."""
     noise: Floats
-    """What the environment's reward rule turns an expected reward into a reward with, (rounds,)."""
+    """The noise number of each round, (rounds,). `Noise.reward` computes the reward from it and the expected reward."""
     values: Floats
-    """What regret is counted with, (rounds, most arms): the expected reward, unless an environment says otherwise."""
+    """The value of each arm from which regret is computed, (rounds, max arms). Usually the same as `expected`."""
 
     def __post_init__(self) -> None:
         kinds = {"arms": ("f8", 3), "counts": ("i8", 1), "expected": ("f8", 2), "noise": ("f8", 1), "values": ("f8", 2)}
@@ -67,6 +70,6 @@ class Rounds:
 
     def best(self) -> Floats:
         """The value of each round's best arm, (rounds,)."""
-        there = np.arange(self.expected.shape[1]) < self.counts[:, np.newaxis]
-        best: Floats = np.where(there, self.values, -np.inf).max(axis=1)
+        is_arm = np.arange(self.expected.shape[1]) < self.counts[:, np.newaxis]
+        best: Floats = np.where(is_arm, self.values, -np.inf).max(axis=1)
         return best

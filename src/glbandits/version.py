@@ -1,3 +1,3 @@
-"""The version of the package: files and results carry it."""
+"""The version of the package. Model files and results record it."""
 
 __version__ = "0.1.0"

@@ -8,6 +8,7 @@ import pytest
 
 from glbandits import Bandit, Optimist
 from tests.cli.in_process import glb
+from tests.evaluation.sparse_data import write_dsjson
 
 ROWS = 600
 NAMES = ("--arm", "item", "--reward", "click", "--propensity", "p")
@@ -43,6 +44,39 @@ def test_a_table_a_page_and_a_file(folder: Path) -> None:
     told = {one["policy"]: one for one in record["policies"]}["arm:new"]["estimates"]
     by_hand = table.filter(pl.col("item") == "new")["click"].mean()
     assert told[0]["value"] == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_a_dsjson_log_of_millions_of_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    write_dsjson(tmp_path / "log.dsjson", 60)
+    words = ("log.dsjson", "--link", "logistic", "--hash-width", str(2**24), "--estimator", "snips")
+    run = glb("evaluate", *words, "--policy", "optimist", "--policy", "uniform", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "optimist: learned 30 rows; evaluated on rows 31 to 60" in run.stdout
+    run = glb("train", *words[:5], "--policy", "optimist", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert Bandit.load(tmp_path / "model.safetensors").sparse
+    run = glb("evaluate", *words, "--policy", "lin-ucb", folder=tmp_path)
+    assert "lin-ucb has no sparse form; those that have one are optimist" in run.stderr
+
+
+def test_a_csv_with_a_million_words_is_trained_and_evaluated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    log = pl.read_parquet(folder / "log.parquet").head(60)
+    log.with_columns(search=pl.Series([f"shoe {row % 7}" for row in range(60)])).write_csv(folder / "log.csv")
+    words = ("log.csv", "--link", "logistic", "--context", "search")
+    kind = ("--kind", "search=text:1048576")
+    run = glb("train", *words, *kind, *NAMES[:4], folder=folder)
+    assert run.returncode == 0, run.stderr
+    bandit = Bandit.load(folder / "model.safetensors")
+    assert bandit.sparse
+    assert bandit.choose([{"item": name, "search": "shoe 3"} for name in ("old", "new")]) in (0, 1)
+    model = ("--policy", "uniform", "--model", "model.safetensors", "--estimator", "snips")
+    run = glb("evaluate", *words, *NAMES, *model, folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "model.safetensors: evaluated on all 60 rows" in run.stdout
+    run = glb("evaluate", *words, *NAMES, "--kind", "search=number:7", folder=folder)
+    assert "--kind takes a number of features for text and hashed" in run.stderr
 
 
 @pytest.mark.slow

@@ -7,23 +7,17 @@ from sklearn.datasets import load_wine
 from glbandits import InvalidInput, UnknownName
 from glbandits.environments import ClassificationTable, Environment
 from glbandits.environments import classification as module
-from glbandits.records import Rounds
+from tests.environments.rounds import all_rounds
 
 FEATURES = np.array([[1.0, 10.0], [2.0, 30.0], [3.0, 20.0], [6.0, 40.0]])
 LABELS = np.array([5, 2, 5, 9])
 SMALL = ClassificationTable(features=FEATURES, labels=LABELS)
 
 
-def whole(problem: ClassificationTable, horizon: int, seed: int) -> Rounds:
-    pieces = list(problem.rounds(horizon, seed))
-    names = ("arms", "counts", "expected", "noise", "values")
-    return Rounds(*(np.concatenate([getattr(p, name) for p in pieces]) for name in names))
-
-
-def test_each_class_shows_the_row_in_its_own_block_and_the_right_one_pays() -> None:
+def test_row_is_in_the_block_of_the_class_and_right_class_pays() -> None:
     assert isinstance(SMALL, Environment)
     assert (SMALL.classes, SMALL.block, SMALL.dim) == (3, 3, 9)
-    rounds = whole(SMALL, 200, seed=1)
+    rounds = all_rounds(SMALL, 200, seed=1)
     standard = (FEATURES - FEATURES.mean(axis=0)) / FEATURES.std(axis=0) / np.sqrt(2)
     for arms, expected in zip(rounds.arms, rounds.expected, strict=True):
         blocks = arms.reshape(3, 3, 3)
@@ -35,31 +29,31 @@ def test_each_class_shows_the_row_in_its_own_block_and_the_right_one_pays() -> N
     np.testing.assert_array_equal(rounds.values, rounds.expected)
 
 
-def test_every_row_comes_about_equally_often() -> None:
-    shares = whole(SMALL, 4000, seed=2).expected.mean(axis=0)
+def test_rows_are_drawn_uniformly() -> None:
+    shares = all_rounds(SMALL, 4000, seed=2).expected.mean(axis=0)
     np.testing.assert_allclose(shares, [0.25, 0.5, 0.25], atol=0.04)  # five standard errors
 
 
-def test_rewards_are_right_or_wrong_whatever_the_noise() -> None:
-    rounds = whole(SMALL, 300, seed=3)
+def test_rewards_do_not_depend_on_the_noise() -> None:
+    rounds = all_rounds(SMALL, 300, seed=3)
     for expected, noise in zip(rounds.expected, rounds.noise, strict=True):
         assert [SMALL.noise.reward(mean, noise) for mean in expected] == expected.tolist()
 
 
-def test_how_the_rounds_are_cut_does_not_change_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    uncut = whole(SMALL, 100, seed=4)
-    monkeypatch.setattr(module, "PIECE", 500)
-    cut = whole(SMALL, 130, seed=4)
+def test_chunk_size_does_not_change_the_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    uncut = all_rounds(SMALL, 100, seed=4)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 500)
+    cut = all_rounds(SMALL, 130, seed=4)
     for name in ("arms", "expected", "noise"):
         np.testing.assert_array_equal(getattr(uncut, name), getattr(cut, name)[:100])
 
 
-def test_a_column_that_never_changes_becomes_zeros() -> None:
+def test_constant_column_becomes_zeros() -> None:
     problem = ClassificationTable(features=[[7.0, 1.0], [7.0, 2.0]], labels=["a", "b"])
-    assert (whole(problem, 20, seed=1).arms.reshape(20, 2, 2, 3)[:, :, :, 0] == 0.0).all()
+    assert (all_rounds(problem, 20, seed=1).arms.reshape(20, 2, 2, 3)[:, :, :, 0] == 0.0).all()
 
 
-def test_tables_of_scikit_learn_come_by_name() -> None:
+def test_scikit_learn_tables_are_loaded_by_name() -> None:
     features, labels = load_wine(return_X_y=True)
     wine = ClassificationTable.bundled("wine")
     assert wine.fingerprint() == ClassificationTable(features=features, labels=labels).fingerprint()
@@ -69,19 +63,19 @@ def test_tables_of_scikit_learn_come_by_name() -> None:
         ClassificationTable.bundled("irs")
 
 
-def test_without_scikit_learn_an_error_says_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_scikit_learn_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn", None)
-    with pytest.raises(InvalidInput, match=r"comes with scikit-learn, which is in the extra \[lab\]"):
+    with pytest.raises(InvalidInput, match=r"needs scikit-learn. Run pip install 'glbandits\[lab\]'"):
         ClassificationTable.bundled("iris")
 
 
-def test_tables_that_differ_have_other_fingerprints() -> None:
+def test_different_tables_have_different_fingerprints() -> None:
     others = [
         ClassificationTable(features=FEATURES + 1.0, labels=LABELS),
         ClassificationTable(features=FEATURES, labels=LABELS[::-1]),
     ]
     assert len({problem.fingerprint() for problem in [SMALL, *others]}) == 3
-    # Names of classes are only names.
+    # Renaming the classes changes nothing.
     assert SMALL.fingerprint() == ClassificationTable(features=FEATURES, labels=["b", "a", "b", "c"]).fingerprint()
 
 
@@ -93,10 +87,10 @@ def test_tables_that_differ_have_other_fingerprints() -> None:
         ([["a"], ["b"]], [0, 1], "features must be numbers"),
         (np.empty((0, 3)), [], "features must be finite numbers"),
         ([[1.0], [2.0]], [0, 1, 1], r"one for each of the 2 rows; got int64 of shape \(3,\)"),
-        ([[1.0], [2.0]], [0.0, 1.0], "labels must be whole numbers or texts"),
+        ([[1.0], [2.0]], [0.0, 1.0], "labels must be integers or strings"),
         ([[1.0], [2.0]], [4, 4], "at least two classes"),
     ],
 )
-def test_wrong_tables_are_refused(features: object, labels: object, message: str) -> None:
+def test_invalid_tables_are_rejected(features: object, labels: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         ClassificationTable(features=features, labels=labels)  # type: ignore[arg-type]

@@ -16,27 +16,23 @@ from scipy import stats
 from glbandits import InvalidInput, Uniform, UnknownName
 from glbandits.environments import Environment, ForestCover
 from glbandits.environments import forest_cover as module
-from glbandits.records import Floats, Ints, Rounds
+from glbandits.records import Floats, Ints
 from glbandits.simulation import simulate
+from tests.environments.rounds import all_rounds
 
 EVERY = [(1, "clean"), (2, "clean"), (2, "as-published")]
 NAMES = ("arms", "counts", "expected", "noise", "values")
 
 
-def whole(problem: ForestCover, horizon: int, seed: int) -> Rounds:
-    pieces = list(problem.rounds(horizon, seed))
-    return Rounds(*(np.concatenate([getattr(p, name) for p in pieces]) for name in NAMES))
-
-
 @pytest.fixture(autouse=True)
 def _nothing_read_yet() -> Iterator[None]:
     yield
-    for function in (module._whole, module._patches, module._labels):
+    for function in (module._arms_of_file, module._patches, module._labels):
         function.cache_clear()
 
 
 def lines(members: int = 7, seed: int = 1) -> Ints:
-    """A file like the real one: 32 groups of so many patches each, far apart, in mixed order."""
+    """Write a file like the real one: 32 well-separated groups of patches, in mixed order."""
     rng = np.random.default_rng(seed)
     group = rng.permutation(np.repeat(np.arange(32), members))
     table = np.zeros((len(group), 55), dtype=np.int64)
@@ -69,29 +65,29 @@ def clusters(tmp_path: Path) -> Path:
     return path
 
 
-# The part that comes with the package
+# The sample in the package
 
 
 @pytest.mark.parametrize(
     ("scenario", "version", "highest", "lowest"),
     [(1, "clean", 0.57499, 0.00531), (2, "clean", 0.63407, 0.0), (2, "as-published", 0.77019, 0.0)],
 )
-def test_the_part_has_the_means_of_the_whole_file(scenario: int, version: str, highest: float, lowest: float) -> None:
+def test_sample_has_the_means_of_the_complete_file(scenario: int, version: str, highest: float, lowest: float) -> None:
     problem = ForestCover(scenario=scenario, version=version)
     means = problem.means()
     assert isinstance(problem, Environment)
     assert means.shape == (32,)
     assert (means.max(), means.min()) == (pytest.approx(highest, abs=5e-6), pytest.approx(lowest, abs=5e-6))
-    rounds = whole(problem, 3, seed=1)
+    rounds = all_rounds(problem, 3, seed=1)
     assert rounds.arms.shape == (3, 32, problem.dim) == (3, 32, 10 if scenario == 1 else 55)
     assert (rounds.counts == 32).all()
     np.testing.assert_array_equal(rounds.values, np.tile(means, (3, 1)))
 
 
-def test_scenario_1_shows_the_same_centroids_in_every_round_of_every_seed() -> None:
+def test_scenario_1_has_the_same_centroids_in_all_rounds() -> None:
     problem = ForestCover(scenario=1)
-    rounds = whole(problem, 5000, seed=1)
-    assert (rounds.arms == whole(problem, 1, seed=2).arms[0]).all()
+    rounds = all_rounds(problem, 5000, seed=1)
+    assert (rounds.arms == all_rounds(problem, 1, seed=2).arms[0]).all()
     np.testing.assert_array_equal(rounds.expected, rounds.values)
     lengths = np.linalg.norm(rounds.arms[0], axis=1)
     assert (lengths.min(), lengths.max()) == (pytest.approx(1.45, abs=0.01), pytest.approx(4.99, abs=0.01))
@@ -99,9 +95,9 @@ def test_scenario_1_shows_the_same_centroids_in_every_round_of_every_seed() -> N
 
 
 @pytest.mark.parametrize("version", ["clean", "as-published"])
-def test_scenario_2_pays_the_label_of_the_member_that_is_shown(version: str) -> None:
+def test_scenario_2_reward_is_the_label_of_the_member(version: str) -> None:
     problem = ForestCover(scenario=2, version=version)
-    rounds = whole(problem, 3000, seed=3)
+    rounds = all_rounds(problem, 3000, seed=3)
     quantities, binaries, last = rounds.arms[..., :10], rounds.arms[..., 10:54], rounds.arms[..., 54]
     assert np.isin(binaries, (0.0, 1.0)).all()
     assert (binaries[..., :4].sum(axis=2) == 1).all()
@@ -111,23 +107,23 @@ def test_scenario_2_pays_the_label_of_the_member_that_is_shown(version: str) -> 
         assert (last == 1.0).all()
     else:
         assert np.unique(last).tolist() == [1, 2, 3, 4, 5, 6, 7]
-        np.testing.assert_array_equal(rounds.expected, last == 1.0)  # this is what leaks
+        np.testing.assert_array_equal(rounds.expected, last == 1.0)  # the label leaks through this feature
     rewards = [problem.noise.reward(e, u) for e, u in zip(rounds.expected[:, 5], rounds.noise, strict=True)]
     np.testing.assert_array_equal(rewards, rounds.expected[:, 5])
-    # The members in the part pay the cluster's mean up to rounding; five standard errors of 3000 rounds on top.
+    # The members in the sample have the cluster's mean up to rounding; plus five standard errors of 3000 rounds.
     assert np.abs(rounds.expected.mean(axis=0) - problem.means()).max() < 0.5 / 300 + 5 * 0.5 / np.sqrt(3000)
 
 
 @pytest.mark.parametrize("version", ["clean", "as-published"])
-def test_the_part_holds_as_many_members_that_pay_as_the_clusters_mean_says(version: str) -> None:
-    part = module._part(version)
+def test_sample_has_the_cluster_share_of_rewarded_members(version: str) -> None:
+    part = module._arms_of_package(version)
     assert isinstance(part, module.Members)
     assert part.sizes.tolist() == [300] * 32
-    paying = part.patches.pays().reshape(32, 300).mean(axis=1)
+    paying = part.patches.rewards().reshape(32, 300).mean(axis=1)
     assert np.abs(paying - part.means).max() <= 0.5 / 300 + 1e-12
 
 
-def test_the_part_is_small_and_its_notice_is_there() -> None:
+def test_sample_is_small_and_has_its_notice() -> None:
     folder = files("glbandits.environments")
     assert len((folder / module.PART).read_bytes()) < 1_500_000
     notice = " ".join((folder / "forest_cover_notice.txt").read_text(encoding="utf-8").split())
@@ -137,7 +133,7 @@ def test_the_part_is_small_and_its_notice_is_there() -> None:
     )
 
 
-def test_regret_is_counted_with_the_clusters_mean() -> None:
+def test_regret_uses_the_cluster_means() -> None:
     problem = ForestCover(scenario=2)
     result = simulate(Uniform(), problem, horizon=300, seeds=2, jobs=1, compiled=False)
     means = problem.means()
@@ -148,38 +144,38 @@ def test_regret_is_counted_with_the_clusters_mean() -> None:
 # Rounds
 
 
-@pytest.mark.parametrize("piece", [1, 40_000, 10**6])
+@pytest.mark.parametrize("chunk_size", [1, 40_000, 10**6])
 @pytest.mark.parametrize(("scenario", "version"), EVERY)
-def test_how_the_rounds_are_cut_does_not_change_them(
-    scenario: int, version: str, piece: int, monkeypatch: pytest.MonkeyPatch
+def test_chunk_size_does_not_change_the_rounds(
+    scenario: int, version: str, chunk_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = ForestCover(scenario=scenario, version=version)
-    monkeypatch.setattr(module, "PIECE", 10**9)
-    uncut = whole(problem, 150, seed=4)
-    monkeypatch.setattr(module, "PIECE", piece)
-    assert (len(list(problem.rounds(150, seed=4))) > 1) == (piece < 10**6)
-    cut = whole(problem, 150, seed=4)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 10**9)
+    uncut = all_rounds(problem, 150, seed=4)
+    monkeypatch.setattr(module, "CHUNK_SIZE", chunk_size)
+    assert (len(list(problem.rounds(150, seed=4))) > 1) == (chunk_size < 10**6)
+    cut = all_rounds(problem, 150, seed=4)
     for name in NAMES:
         np.testing.assert_array_equal(getattr(uncut, name), getattr(cut, name))
 
 
 @pytest.mark.parametrize(("scenario", "version"), EVERY)
-def test_the_first_rounds_do_not_depend_on_the_horizon(scenario: int, version: str) -> None:
+def test_first_rounds_do_not_depend_on_the_horizon(scenario: int, version: str) -> None:
     problem = ForestCover(scenario=scenario, version=version)
-    few, many = whole(problem, 50, seed=1), whole(problem, 2500, seed=1)
+    few, many = all_rounds(problem, 50, seed=1), all_rounds(problem, 2500, seed=1)
     for name in NAMES:
         np.testing.assert_array_equal(getattr(few, name), getattr(many, name)[:50])
-    assert not (few.noise == whole(problem, 50, seed=2).noise).any()
+    assert not (few.noise == all_rounds(problem, 50, seed=2).noise).any()
 
 
 @pytest.mark.parametrize("scenario", [1, 2])
-def test_pieces_stay_small_however_long_the_run(scenario: int) -> None:
+def test_chunks_have_bounded_size(scenario: int) -> None:
     assert next(iter(ForestCover(scenario=scenario).rounds(10**7, 0))).arms.nbytes <= 4 * 2**20
 
 
-def test_every_member_is_shown_equally_often(covtype: Path, clusters: Path) -> None:
+def test_members_are_drawn_uniformly(covtype: Path, clusters: Path) -> None:
     table, labels = lines(), groups()
-    rounds = whole(ForestCover(scenario=2, version="as-published", data=covtype, clusters=clusters), 3500, seed=5)
+    rounds = all_rounds(ForestCover(scenario=2, version="as-published", data=covtype, clusters=clusters), 3500, seed=5)
     shown = rounds.arms[:, :, :10] * table[:, :10].std(axis=0) + table[:, :10].mean(axis=0)
     counts = []
     for arm in range(32):
@@ -189,7 +185,7 @@ def test_every_member_is_shown_equally_often(covtype: Path, clusters: Path) -> N
     assert stats.chisquare(np.ravel(counts), 500).pvalue > 1e-3
 
 
-# The whole file
+# The complete file
 
 
 @pytest.mark.parametrize(
@@ -202,7 +198,7 @@ def test_every_member_is_shown_equally_often(covtype: Path, clusters: Path) -> N
     ],
 )
 @pytest.mark.parametrize(("scenario", "version"), EVERY)
-def test_a_file_is_read_whatever_it_is_packed_with(
+def test_compressed_files_are_read(
     tmp_path: Path, clusters: Path, name: str, pack: Callable[[bytes], bytes], scenario: int, version: str
 ) -> None:
     table, labels = lines(), groups()
@@ -213,7 +209,7 @@ def test_a_file_is_read_whatever_it_is_packed_with(
     features = np.hstack(
         [stats.zscore(table[:, :10]), table[:, 10:54], table[:, 54:] if "as" in version else pays[:, None] ** 0]
     )
-    rounds = whole(problem, 20, seed=1)
+    rounds = all_rounds(problem, 20, seed=1)
     for arm in range(32):
         mine, paid = features[labels == arm], pays[labels == arm]
         if scenario == 1:
@@ -225,29 +221,27 @@ def test_a_file_is_read_whatever_it_is_packed_with(
 
 
 @pytest.mark.parametrize("ends", ["\r\n", "\n\n"])
-def test_line_ends_of_other_systems_and_empty_lines_do_not_matter(covtype: Path, clusters: Path, ends: str) -> None:
+def test_line_endings_and_empty_lines_do_not_matter(covtype: Path, clusters: Path, ends: str) -> None:
     before = ForestCover(scenario=2, data=covtype, clusters=clusters).fingerprint()
     covtype.write_bytes(text(lines()).replace("\n", ends).encode())
     assert ForestCover(scenario=2, data=covtype, clusters=clusters).fingerprint() == before
 
 
-def test_a_quantity_that_never_changes_is_0(covtype: Path, clusters: Path) -> None:
+def test_constant_quantity_becomes_zeros(covtype: Path, clusters: Path) -> None:
     table = lines()
     table[:, 3] = 50
     covtype.write_text(text(table))
-    assert (whole(ForestCover(data=covtype, clusters=clusters), 1, 0).arms[..., 3] == 0.0).all()
+    assert (all_rounds(ForestCover(data=covtype, clusters=clusters), 1, 0).arms[..., 3] == 0.0).all()
 
 
 @pytest.mark.parametrize(("scenario", "version"), EVERY)
-def test_kmeans_finds_the_clusters_if_none_are_given(
-    covtype: Path, tmp_path: Path, scenario: int, version: str
-) -> None:
+def test_kmeans_runs_without_a_clusters_file(covtype: Path, tmp_path: Path, scenario: int, version: str) -> None:
     pytest.importorskip("sklearn")
     problem = ForestCover(scenario=scenario, version=version, data=covtype)
     found = problem.labels()
     if scenario == 1:
         pairs = set(zip(found.tolist(), groups().tolist(), strict=True))
-        assert len(pairs) == 32  # the groups themselves, under other numbers
+        assert len(pairs) == 32  # the same groups, numbered differently
     np.savez_compressed(tmp_path / "found.npz", labels=found)
     again = ForestCover(scenario=scenario, version=version, data=covtype, clusters=tmp_path / "found.npz")
     assert again.fingerprint() == problem.fingerprint()
@@ -255,7 +249,7 @@ def test_kmeans_finds_the_clusters_if_none_are_given(
     np.testing.assert_array_equal(problem.labels(), found)
 
 
-def test_runs_in_threads_read_the_file_once(covtype: Path, clusters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_read_the_file_once(covtype: Path, clusters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read, original = [], module.read_patches
 
     def counted(path: str) -> module.Patches:
@@ -265,11 +259,11 @@ def test_runs_in_threads_read_the_file_once(covtype: Path, clusters: Path, monke
     monkeypatch.setattr(module, "read_patches", counted)
     problem = ForestCover(scenario=2, data=covtype, clusters=clusters)
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda seed: whole(problem, 5, seed), range(8)))
+        list(threads.map(lambda seed: all_rounds(problem, 5, seed), range(8)))
     assert read == [str(covtype)]
 
 
-def test_a_file_that_was_changed_is_read_again(covtype: Path, clusters: Path) -> None:
+def test_changed_file_is_read_again(covtype: Path, clusters: Path) -> None:
     problem = ForestCover(data=covtype, clusters=clusters)
     before = problem.fingerprint()
     table = lines()
@@ -278,10 +272,10 @@ def test_a_file_that_was_changed_is_read_again(covtype: Path, clusters: Path) ->
     assert problem.fingerprint() != before
 
 
-# Names
+# Fingerprints
 
 
-def test_a_fingerprint_tells_the_data_and_not_where_they_lie(covtype: Path, clusters: Path, tmp_path: Path) -> None:
+def test_fingerprint_depends_on_the_data_not_the_path(covtype: Path, clusters: Path, tmp_path: Path) -> None:
     def fingerprint(**settings: object) -> str:
         return ForestCover(**({"data": covtype, "clusters": clusters} | settings)).fingerprint()  # type: ignore[arg-type]
 
@@ -304,15 +298,15 @@ def test_a_fingerprint_tells_the_data_and_not_where_they_lie(covtype: Path, clus
     assert len({fingerprint(scenario=s, version=v).split("sha256:")[0] for s, v in EVERY}) == 3
 
 
-def test_the_fingerprint_of_the_part() -> None:
-    """To be changed together with the part, and with a line in the changelog: results before and after differ."""
+def test_fingerprint_of_the_sample() -> None:
+    """Change this together with the sample, and add a line to the changelog: results change too."""
     assert [ForestCover(scenario=s, version=v).fingerprint()[-64:][:12] for s, v in EVERY] == FINGERPRINTS
 
 
 FINGERPRINTS = ["c3662b4cc69d", "6d515cf037e8", "f74b87092252"]
 
 
-def test_it_prints_as_what_it_is_and_travels_to_other_processes(covtype: Path, clusters: Path) -> None:
+def test_repr_and_pickle(covtype: Path, clusters: Path) -> None:
     assert repr(ForestCover(scenario=2)) == "ForestCover(scenario=2, version='clean', data=None, clusters=None)"
     problem = ForestCover(scenario=2, data=covtype, clusters=clusters)
     assert problem == ForestCover(scenario=2, data=str(covtype), clusters=str(clusters))
@@ -320,10 +314,10 @@ def test_it_prints_as_what_it_is_and_travels_to_other_processes(covtype: Path, c
     assert pickle.loads(pickle.dumps(problem)) == problem
 
 
-# What is refused
+# Invalid input
 
 
-def test_wrong_settings_are_refused(covtype: Path, clusters: Path, tmp_path: Path) -> None:
+def test_invalid_settings_are_rejected(covtype: Path, clusters: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="scenario must be a whole number of at least 1 and at most 2; got 3"):
         ForestCover(scenario=3)
     with pytest.raises(UnknownName, match="unknown version 'published'; did you mean 'as-published'"):
@@ -354,43 +348,46 @@ GOOD = text(lines()).encode()
 
 
 def gzipped(content: bytes) -> bytes:
-    """Without the time, which would give the test another name in each process that collects it."""
+    """Compress without a time stamp, which would change the test ids between processes."""
     return gzip.compress(content, mtime=0)
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "must have a line of 55 whole numbers for each patch; it is empty"),
-        (b"\n\n", "must have a line of 55 whole numbers for each patch; it is empty"),
+        (b"", "must have a line of 55 integers for each patch; it is empty"),
+        (b"\n\n", "must have a line of 55 integers for each patch; it is empty"),
         (b"\n \n", "line 2: 55 columns are needed; got 1"),
         (gzipped(b""), "it is empty"),
         (lzma.compress(b""), "it is empty"),
-        (gzipped(GOOD)[:-2000], "Is the file whole?"),
-        (gzipped(GOOD)[:5], "Is the file whole?"),
-        (lzma.compress(GOOD)[:-2000], "Is the file whole?"),
-        (lzma.compress(GOOD)[:6], "Is the file whole?"),
-        (gzipped(GOOD)[:500] + b"\0" * 99 + gzipped(GOOD)[599:], "Is the file whole?"),
+        (gzipped(GOOD)[:-2000], "Is the file complete?"),
+        (gzipped(GOOD)[:5], "Is the file complete?"),
+        (lzma.compress(GOOD)[:-2000], "Is the file complete?"),
+        (lzma.compress(GOOD)[:6], "Is the file complete?"),
+        (gzipped(GOOD)[:500] + b"\0" * 99 + gzipped(GOOD)[599:], "Is the file complete?"),
         (GOOD.replace(b"\n", b",1\n"), "line 1: 55 columns are needed; got 56"),
         (GOOD + b"1,2,3\n", "line 225: 55 columns are needed; got 3"),
         (GOOD[:-21], "line 224: 55 columns are needed; got 45"),
         (b"\n" + with_cell(3, 2, "12") + b"\n4", "line 226: 55 columns are needed; got 1"),
-        (b"Elevation" + b",x" * 54 + b"\n" + GOOD, "line 1: column 1 must be a whole number .*; got 'Elevation'"),
-        (with_cell(5, 7, "2.5"), "line 5: column 7 must be a whole number .*; got '2.5'"),
-        (with_cell(224, 55, "nan"), "line 224: column 55 must be a whole number .*; got 'nan'"),
-        (with_cell(9, 1, ""), "line 9: column 1 must be a whole number .*; got ''"),
-        (with_cell(9, 1, "40000"), "line 9: column 1 must be a whole number of at most 32767; got '40000'"),
-        (with_cell(9, 1, "\xe9"), "line 9: column 1 must be a whole number"),
-        (with_cell(4, 12, "2"), "line 4: columns 11 to 14 must be one 1 and else 0, for the wilderness area; got "),
-        (with_cell(4, 54, "7"), "line 4: columns 15 to 54 must be one 1 and else 0, for the soil type; got "),
+        (b"Elevation" + b",x" * 54 + b"\n" + GOOD, "line 1: column 1 must be an integer .*; got 'Elevation'"),
+        (with_cell(5, 7, "2.5"), "line 5: column 7 must be an integer .*; got '2.5'"),
+        (with_cell(224, 55, "nan"), "line 224: column 55 must be an integer .*; got 'nan'"),
+        (with_cell(9, 1, ""), "line 9: column 1 must be an integer .*; got ''"),
+        (with_cell(9, 1, "40000"), "line 9: column 1 must be an integer of at most 32767; got '40000'"),
+        (with_cell(9, 1, "\xe9"), "line 9: column 1 must be an integer"),
+        (
+            with_cell(4, 12, "2"),
+            "line 4: columns 11 to 14 must be one 1 and otherwise 0, for the wilderness area; got ",
+        ),
+        (with_cell(4, 54, "7"), "line 4: columns 15 to 54 must be one 1 and otherwise 0, for the soil type; got "),
         (with_cell(4, 55, "8"), "line 4: column 55 must be a cover type from 1 to 7; got 8"),
         (with_cell(4, 55, "0"), "line 4: column 55 must be a cover type from 1 to 7; got 0"),
         (with_cell(4, 3, "1_0"), "could not convert string '1_0'"),
-        (gzipped(with_cell(1, 3, "1_0"))[:-99], "Is the file whole?"),
+        (gzipped(with_cell(1, 3, "1_0"))[:-99], "Is the file complete?"),
         (bytes(range(256)) * 9, "line 1: 55 columns are needed"),
     ],
 )
-def test_a_file_that_is_something_else_is_refused(covtype: Path, clusters: Path, content: bytes, message: str) -> None:
+def test_invalid_data_file_is_rejected(covtype: Path, clusters: Path, content: bytes, message: str) -> None:
     covtype.write_bytes(content)
     with pytest.raises(InvalidInput, match=message) as refused:
         ForestCover(data=covtype, clusters=clusters).means()
@@ -410,14 +407,14 @@ def saved(path: Path, **arrays: Floats | Ints) -> None:
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (lambda path: saved(path, labels=groups()[:-1]), r"224 whole numbers .* got int64 of shape \(223,\)"),
+        (lambda path: saved(path, labels=groups()[:-1]), r"224 integers .* got int64 of shape \(223,\)"),
         (
             lambda path: saved(path, labels=groups().astype(np.float64)),
             r"got float64 of shape \(224,\)",
         ),
         (lambda path: saved(path, labels=groups() + 1), "from 0 to 31; got 1 to 32"),
         (lambda path: saved(path, labels=groups() - 1), "from 0 to 31; got -1 to 30"),
-        (lambda path: saved(path, labels=np.where(groups() == 9, 3, groups())), r"leave none to clusters \[9\]"),
+        (lambda path: saved(path, labels=np.where(groups() == 9, 3, groups())), r"have none in clusters \[9\]"),
         (lambda path: saved(path, centers=np.zeros(3)), "it has no labels"),
         (lambda path: path.write_bytes(b""), "it cannot be read as one"),
         (lambda path: path.write_bytes(b"nothing of the sort"), "it cannot be read as one"),
@@ -426,7 +423,7 @@ def saved(path: Path, **arrays: Floats | Ints) -> None:
         (lambda path: np.savez(path, labels=np.array([{}])), "it cannot be read as one"),
     ],
 )
-def test_clusters_that_do_not_fit_are_refused(
+def test_invalid_clusters_file_is_rejected(
     covtype: Path, clusters: Path, write: Callable[[Path], object], message: str
 ) -> None:
     write(clusters)
@@ -435,28 +432,26 @@ def test_clusters_that_do_not_fit_are_refused(
     assert str(clusters) in str(refused.value)
 
 
-def test_too_few_patches_for_kmeans_are_refused(covtype: Path) -> None:
+def test_too_few_patches_for_kmeans_are_rejected(covtype: Path) -> None:
     pytest.importorskip("sklearn")
     covtype.write_text(text(lines()[:31]))
     with pytest.raises(InvalidInput, match=f"{covtype} must have at least 32 lines, one for each cluster; got 31"):
         ForestCover(data=covtype).means()
     covtype.write_text(text(np.repeat(lines()[:4], 10, axis=0)))
     with pytest.raises(
-        InvalidInput, match=f"each of the 32 clusters needs a member; labels by KMeans of {covtype} leave"
+        InvalidInput, match=f"each of the 32 clusters needs a member; labels by KMeans of {covtype} have none"
     ):
         ForestCover(data=covtype).means()
 
 
-def test_without_scikit_learn_it_says_what_to_do(
-    covtype: Path, clusters: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_scikit_learn_is_reported(covtype: Path, clusters: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(InvalidInput, match=r"needs scikit-learn, which is in the extra \[lab\].* or give clusters"):
+    with pytest.raises(InvalidInput, match=r"needs scikit-learn. Run pip install .*, or set clusters"):
         ForestCover(data=covtype).means()
     assert ForestCover(data=covtype, clusters=clusters).means().shape == (32,)
 
 
-# The real file, where there is one
+# The real file, if it is available
 
 
 @pytest.fixture(scope="module")
@@ -467,14 +462,14 @@ def real() -> Path:
     return Path(folder) / "forest_cover"
 
 
-def test_the_part_is_a_part_of_the_real_file(real: Path) -> None:
+def test_sample_is_a_subset_of_the_complete_file(real: Path) -> None:
     data = real / "covtype.data.xz"
     one = ForestCover(scenario=1, clusters=real / "clusters_scenario1.npz", data=data)
     assert one.fingerprint() == ForestCover(scenario=1).fingerprint()
     for version, name in (("clean", "clusters_scenario2"), ("as-published", "clusters_scenario2_with_label")):
         two = ForestCover(scenario=2, version=version, data=data, clusters=real / f"{name}.npz")
         np.testing.assert_array_equal(two.means(), ForestCover(scenario=2, version=version).means())
-        every, few = two._arms, module._part(version)
+        every, few = two._arms, module._arms_of_package(version)
         assert isinstance(every, module.Members)
         assert isinstance(few, module.Members)
         np.testing.assert_array_equal(few.centre, every.centre)
@@ -483,7 +478,7 @@ def test_the_part_is_a_part_of_the_real_file(real: Path) -> None:
         for arm in range(32):
             known = set(packed(every.patches.take(np.arange(ends[arm] - every.sizes[arm], ends[arm]))))
             assert known.issuperset(packed(few.patches.take(np.arange(few_ends[arm] - few.sizes[arm], few_ends[arm]))))
-        rounds = whole(two, 2000, seed=1)
+        rounds = all_rounds(two, 2000, seed=1)
         assert np.abs(rounds.expected.mean(axis=0) - two.means()).max() < 5 * 0.5 / np.sqrt(2000)
 
 

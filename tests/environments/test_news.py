@@ -20,8 +20,8 @@ from glbandits.environments import (
 )
 from glbandits.environments import news as module
 from glbandits.environments.simulated_news import FEWEST, MOST
-from glbandits.records import Rounds
 from glbandits.simulation import simulate
+from tests.environments.rounds import all_rounds
 
 USER = b"|user 2:0.1 3:0.2 4:0.3 5:0.2 6:0.2 1:1.000000 "
 A = b"|11 2:0.2 3:0.3 4:0.4 5:0.5 6:0.6 1:1.000000 "
@@ -34,7 +34,7 @@ LOG = b"\n".join(
         b"300 11 1 " + USER + A + B + C + OTHER,
         b"300 11 0 " + USER + A + B + C + OTHER,
         b"300 22 0 " + USER + A + B + C + OTHER,
-        b"300 33 1 " + USER + A + B + C + OTHER,  # displayed, but left out for its features
+        b"300 33 1 " + USER + A + B + C + OTHER,  # displayed, but left out because of its features
         b"600 33 1 " + USER + A + OTHER,  # so this timestamp has no arm
         b"900 22 1 " + USER + A + B,
         b"900 15 0 " + USER + B + C,  # another pool at the same time: the arms are those of both
@@ -45,12 +45,6 @@ LOG = b"\n".join(
 )
 
 
-def whole(problem: News, horizon: int, seed: int) -> Rounds:
-    pieces = list(problem.rounds(horizon, seed))
-    names = ("arms", "counts", "expected", "noise", "values")
-    return Rounds(*(np.concatenate([getattr(p, name) for p in pieces]) for name in names))
-
-
 @pytest.fixture
 def problem(tmp_path: Path) -> News:
     path = tmp_path / "log"
@@ -58,8 +52,8 @@ def problem(tmp_path: Path) -> News:
     return News(files=(path,))
 
 
-def test_rounds_by_hand(problem: News) -> None:
-    rounds = whole(problem, 2, seed=1)
+def test_rounds_match_a_manual_computation(problem: News) -> None:
+    rounds = all_rounds(problem, 2, seed=1)
     assert rounds.counts.tolist() == [2, 2]
     # At 300, 11 was clicked once in two displays and 22 never; 15 was not displayed. At 900, 15 was never clicked and
     # 22 twice in three. Arms in the order of ids, features in the order of theirs.
@@ -75,19 +69,19 @@ def test_rounds_by_hand(problem: News) -> None:
 
 
 def test_only_the_noise_depends_on_the_seed(problem: News) -> None:
-    one, again, other = (whole(problem, 2, seed) for seed in (1, 1, 2))
-    np.testing.assert_array_equal(one.noise, again.noise)
-    assert (one.noise != other.noise).all()
-    np.testing.assert_array_equal(one.arms, other.arms)
-    np.testing.assert_array_equal(one.noise[:1], whole(problem, 1, seed=1).noise)
+    first, again, second = (all_rounds(problem, 2, seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first.noise, again.noise)
+    assert (first.noise != second.noise).all()
+    np.testing.assert_array_equal(first.arms, second.arms)
+    np.testing.assert_array_equal(first.noise[:1], all_rounds(problem, 1, seed=1).noise)
 
 
-def test_more_rounds_than_there_are_cannot_be_had(problem: News) -> None:
+def test_horizon_beyond_the_files_is_rejected(problem: News) -> None:
     with pytest.raises(InvalidInput, match="horizon must be at most 2, the number of rounds in these files; got 3"):
         problem.rounds(3, seed=1)
 
 
-def test_a_log_without_arms_is_refused(tmp_path: Path) -> None:
+def test_log_without_arms_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"600 33 1 " + USER + OTHER)
     with pytest.raises(InvalidInput, match="at least one event that displays an article with features 1 to 6"):
         News(files=(tmp_path / "log",)).length()
@@ -96,14 +90,16 @@ def test_a_log_without_arms_is_refused(tmp_path: Path) -> None:
         News(files=(tmp_path / "log",))
 
 
-def test_a_cut_file_gives_no_rounds_at_all(tmp_path: Path) -> None:
+def test_truncated_file_gives_no_rounds(tmp_path: Path) -> None:
     (path,) = write_simulated_news(tmp_path, days=1, events_per_day=2880)
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(InvalidInput, match=r"20090501.gz must be a whole R6A file; it cannot be read after line \d+"):
+    with pytest.raises(
+        InvalidInput, match=r"20090501.gz must be a complete R6A file; it cannot be read after line \d+"
+    ):
         News(files=(path,)).length()
 
 
-def test_the_fingerprint_is_that_of_the_rounds_not_of_the_files(problem: News, tmp_path: Path) -> None:
+def test_fingerprint_depends_on_the_rounds_not_the_files(problem: News, tmp_path: Path) -> None:
     (tmp_path / "log.gz").write_bytes(gzip.compress(LOG + b"\nanother line that is no event"))
     assert News(files=(tmp_path / "log.gz",)).fingerprint() == problem.fingerprint()
     (tmp_path / "other").write_bytes(LOG.replace(b"300 22 0", b"300 22 1"))
@@ -111,7 +107,7 @@ def test_the_fingerprint_is_that_of_the_rounds_not_of_the_files(problem: News, t
     assert len(problem.fingerprint()) == 64
 
 
-def test_files_are_read_once_and_again_when_they_change(problem: News, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_read_again_only_if_they_change(problem: News, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = []
 
     def counted(files: Iterable[Path]) -> Iterator[Events]:
@@ -121,7 +117,7 @@ def test_files_are_read_once_and_again_when_they_change(problem: News, monkeypat
     monkeypatch.setattr(module, "read_events", counted)
     for news in (problem, problem, pickle.loads(pickle.dumps(problem))):
         assert news.length() == 2
-        whole(news, 2, seed=1)
+        all_rounds(news, 2, seed=1)
     assert len(reads) == 1
     path = Path(problem.files[0])
     path.write_bytes(LOG.replace(b"900", b"300"))
@@ -129,11 +125,11 @@ def test_files_are_read_once_and_again_when_they_change(problem: News, monkeypat
     assert problem.length() == 1
     assert len(reads) == 2
     path.unlink()
-    with pytest.raises(InvalidInput, match="files must be there as long as they are used; .*log: No such file"):
+    with pytest.raises(InvalidInput, match="files must exist as long as they are used; .*log: No such file"):
         problem.length()
 
 
-def test_files_make_one_log_in_the_order_of_time(problem: News, tmp_path: Path) -> None:
+def test_files_are_merged_in_time_order(problem: News, tmp_path: Path) -> None:
     lines = LOG.split(b"\n")
     paths = (tmp_path / "late", tmp_path / "early")
     for path, part in zip(paths, (lines[5:], lines[:5]), strict=True):
@@ -146,21 +142,21 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
     return write_simulated_news(tmp_path_factory.mktemp("news"), days=2, events_per_day=5760, seed=3)
 
 
-def test_rounds_are_those_of_a_plain_program(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_match_a_simple_implementation(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     clicks: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     features: dict[int, list[float]] = {}
     for path in simulated:
         for line in gzip.decompress(path.read_bytes()).decode().splitlines():
             head, *parts = (part.split() for part in line.split("|"))
             if not all(":" in part[-1] for part in parts):
-                continue  # cut in the middle
+                continue  # truncated in the middle
             articles = {part[0]: dict(field.split(":") for field in part[1:]) for part in parts[1:]}
             if len(head) == 3 and head[1] in articles and set(articles[head[1]]) == set("123456"):
                 clicks[int(head[0])][int(head[1])].append(int(head[2]))
                 features[int(head[1])] = [float(articles[head[1]][key]) for key in "123456"]
     problem = News(files=simulated)
-    monkeypatch.setattr(module, "PIECE", 20_000)
-    rounds = whole(problem, problem.length(), seed=0)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 20_000)
+    rounds = all_rounds(problem, problem.length(), seed=0)
     assert problem.timestamps().tolist() == sorted(clicks)
     for t, moment in enumerate(sorted(clicks)):
         arms = sorted(clicks[moment])
@@ -169,29 +165,29 @@ def test_rounds_are_those_of_a_plain_program(simulated: tuple[Path, ...], monkey
         np.testing.assert_allclose(rounds.expected[t, : len(arms)], [np.mean(clicks[moment][arm]) for arm in arms])
 
 
-def test_pieces_do_not_change_the_rounds(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunk_size_does_not_change_the_rounds(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     problem = News(files=simulated)
-    uncut = whole(problem, 500, seed=4)
-    monkeypatch.setattr(module, "PIECE", 3000)
+    uncut = all_rounds(problem, 500, seed=4)
+    monkeypatch.setattr(module, "CHUNK_SIZE", 3000)
     assert len(list(problem.rounds(500, seed=4))) > 10
     for name in ("arms", "counts", "expected", "noise"):
-        np.testing.assert_array_equal(getattr(uncut, name), getattr(whole(problem, 500, seed=4), name))
+        np.testing.assert_array_equal(getattr(uncut, name), getattr(all_rounds(problem, 500, seed=4), name))
 
 
-def test_policies_can_play_it(simulated: tuple[Path, ...]) -> None:
+def test_policies_run_on_news(simulated: tuple[Path, ...]) -> None:
     problem = News(files=simulated)
     result = simulate(Uniform(), problem, problem.length(), 20, jobs=2)
-    rounds = whole(problem, problem.length(), seed=0)
+    rounds = all_rounds(problem, problem.length(), seed=0)
     there = np.arange(rounds.expected.shape[1]) < rounds.counts[:, np.newaxis]
     means = rounds.expected.sum(axis=1) / there.sum(axis=1)
-    # What a run earns spreads by the square root of the summed variances in its rounds. Five standard errors of the
-    # mean of 20 runs: once in a million seed sets.
+    # The standard deviation of a run's reward is the square root of the sum of the variances of its rounds. The mean
+    # of 20 runs exceeds five standard errors in one of a million seed sets.
     spread = np.sqrt((np.where(there, rounds.expected - means[:, np.newaxis], 0.0) ** 2).sum(axis=1) / rounds.counts)
     margin = 5 * np.sqrt((spread**2).sum() / 20)
     assert result.final_regret.mean() == pytest.approx((rounds.best() - means).sum(), abs=margin)
 
 
-def test_simulated_files_look_like_real_ones(simulated: tuple[Path, ...]) -> None:
+def test_simulated_files_have_the_format_of_real_ones(simulated: tuple[Path, ...]) -> None:
     assert [path.name for path in simulated] == [f"ydata-fp-td-clicks-v1_0.200905{day}.gz" for day in ("01", "02")]
     counts, clicks, timestamps, listed = ReadCounts(), 0, set(), set()
     for batch in read_events(simulated):
@@ -205,21 +201,21 @@ def test_simulated_files_look_like_real_ones(simulated: tuple[Path, ...]) -> Non
             listed |= set(pool.ids.tolist())
     assert sorted(timestamps) == list(range(1241160900, 1241160900 + 2 * 86400, 300))
     assert counts.events == 2 * 5760
-    assert counts.lines == counts.events + 2 * 7  # six malformed lines a day, and the first, which says "simulated"
+    assert counts.lines == counts.events + 2 * 7  # six malformed lines per day, and the first line
     assert counts.articles_left_out > 0
-    assert len(listed) > 40  # they come and go
-    # Over 30 seeds the rate was 4.19 % on average and spread by 0.22 %: the margin is five of these.
+    assert len(listed) > 40  # articles arrive and leave
+    # Over 30 seeds the rate had mean 4.19 % and standard deviation 0.22 %; the margin is five of these.
     assert clicks / counts.events == pytest.approx(0.042, abs=0.011)
 
 
-def test_simulated_files_are_the_same_for_the_same_seed(simulated: tuple[Path, ...], tmp_path: Path) -> None:
+def test_simulated_files_are_reproducible(simulated: tuple[Path, ...], tmp_path: Path) -> None:
     again = write_simulated_news(tmp_path / "again", days=2, events_per_day=5760, seed=3)
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in simulated]
     (other,) = write_simulated_news(tmp_path / "other", days=1, events_per_day=5760, seed=4)
     assert other.read_bytes() != simulated[0].read_bytes()
 
 
-def test_simulated_files_say_so_wherever_they_go(simulated: tuple[Path, ...], problem: News, tmp_path: Path) -> None:
+def test_simulated_files_are_labelled(simulated: tuple[Path, ...], problem: News, tmp_path: Path) -> None:
     note = (simulated[0].parent / "SIMULATED.txt").read_text()
     assert note.startswith("These files are SIMULATED.")
     assert all(path.name in note for path in simulated)
@@ -230,7 +226,7 @@ def test_simulated_files_say_so_wherever_they_go(simulated: tuple[Path, ...], pr
     assert not is_simulated(problem.files[0])
 
 
-def test_simulated_files_never_replace_real_ones(problem: News, tmp_path: Path) -> None:
+def test_simulated_files_never_overwrite_real_ones(problem: News, tmp_path: Path) -> None:
     (first,) = write_simulated_news(tmp_path, days=1, events_per_day=288)
     write_simulated_news(tmp_path, days=1, events_per_day=576)
     real = first.read_bytes()

@@ -22,22 +22,22 @@ POOL = A + b" " + B
 GOOD = b"300 11 1 " + USER + POOL
 
 
-def whole(batches: Iterable[Events]) -> tuple[list[tuple[object, ...]], ReadCounts]:
-    """Every event as plain values, and the counts of all batches."""
+def all_events(batches: Iterable[Events]) -> tuple[list[tuple[object, ...]], ReadCounts]:
+    """Return every event as plain values, and the sum of the counts."""
     events: list[tuple[object, ...]] = []
     counts = ReadCounts()
     for batch in batches:
         counts += batch.counts
         columns = (batch.timestamps, batch.articles, batch.clicks, batch.displayed, batch.pool)
-        for timestamp, article, click, row, place in zip(*(column.tolist() for column in columns), strict=True):
-            pool = batch.pools[place]
+        for timestamp, article, click, row, pool_index in zip(*(column.tolist() for column in columns), strict=True):
+            pool = batch.pools[pool_index]
             parts = tuple(pool.ids.tolist()), tuple(pool.features.ravel().tolist()), tuple(pool.left_out.tolist())
             events.append((timestamp, article, click, row, *parts))
     return events, counts
 
 
 def slowly(text: bytes) -> list[tuple[object, ...]]:
-    """The same, by the definition: one line after the other, all in plain Python."""
+    """Return the same with `parse_line` for every line, in plain Python."""
     events: list[tuple[object, ...]] = []
     for line in text[:-1].split(b"\n"):
         read = r6a_events.parse_line(line)
@@ -54,7 +54,7 @@ def file_of(folder: Path, text: bytes, name: str = "log") -> Path:
 
 
 @pytest.mark.parametrize("name", ["log", "log.gz"])
-def test_two_events_by_hand(tmp_path: Path, name: str) -> None:
+def test_two_events_match_a_manual_computation(tmp_path: Path, name: str) -> None:
     text = GOOD + b"\n" + b"600 22 0 " + USER + B + b" " + OTHER + b"\n"
     (batch,) = read_events([file_of(tmp_path, text, name)])
     assert batch.timestamps.tolist() == [300, 600]
@@ -101,9 +101,9 @@ def test_two_events_by_hand(tmp_path: Path, name: str) -> None:
         (b"300 12 1 " + USER + POOL, "not_in_pool"),
     ],
 )
-def test_a_malformed_line_is_counted_and_left_out(tmp_path: Path, line: bytes, fault: str) -> None:
+def test_malformed_line_is_counted_and_skipped(tmp_path: Path, line: bytes, fault: str) -> None:
     text = b"\n".join([GOOD, line, GOOD, line, line, GOOD])
-    events, counts = whole(read_events([file_of(tmp_path, text)]))
+    events, counts = all_events(read_events([file_of(tmp_path, text)]))
     assert len(events) == 3
     assert counts == ReadCounts(lines=6, events=3, **{fault: 3})
 
@@ -112,29 +112,29 @@ def test_a_malformed_line_is_counted_and_left_out(tmp_path: Path, line: bytes, f
     "article",
     [OTHER, b"|33 2:1 3:1 4:1 5:1 6:1", b"|33 2:1 2:1 4:1 5:1 6:1 1:1", b"|33 12:1 3:1 4:1 5:1 6:1 1:1", b"|33"],
 )
-def test_an_article_with_other_features_is_left_out_but_its_event_is_not(tmp_path: Path, article: bytes) -> None:
+def test_article_with_other_features_is_left_out(tmp_path: Path, article: bytes) -> None:
     text = b"300 33 1 " + USER + A + b" " + article + b"\n300 11 0 " + USER + A + b" " + article
-    events, counts = whole(read_events([file_of(tmp_path, text)]))
+    events, counts = all_events(read_events([file_of(tmp_path, text)]))
     features = (1.0, 0.2, 0.3, 0.4, 0.5, 0.6)
     assert events == [(300, 33, 1, -1, (11,), features, (33,)), (300, 11, 0, 0, (11,), features, (33,))]
     assert counts.articles_left_out == 2
 
 
-def test_an_article_that_is_listed_twice_is_what_it_was_first(tmp_path: Path) -> None:
-    events, _ = whole(read_events([file_of(tmp_path, GOOD + b" " + B.replace(b"|22", b"|11"))]))
+def test_first_features_of_a_repeated_article_are_used(tmp_path: Path) -> None:
+    events, _ = all_events(read_events([file_of(tmp_path, GOOD + b" " + B.replace(b"|22", b"|11"))]))
     assert events[0][4:6] == ((11, 22), (1.0, 0.2, 0.3, 0.4, 0.5, 0.6, 1.0, 0.7, 0.1, 0.1, 0.1, 0.0))
 
 
-def test_files_that_are_not_r6a_are_refused_before_anything_is_read(tmp_path: Path) -> None:
+def test_files_that_are_not_r6a_are_rejected_at_once(tmp_path: Path) -> None:
     good = file_of(tmp_path, GOOD, "good")
     for text, message in ((b"", "log must be an R6A file; it is empty"), (b"a\nb", "Line 1: wrong number of fields")):
         for name in ("log", "log.gz"):
             with pytest.raises(InvalidInput, match=message.replace("log", name)):
                 read_events([good, file_of(tmp_path, text, name)])
-    with pytest.raises(InvalidInput, match="no line of its first 1000 is an event"):
+    with pytest.raises(InvalidInput, match="none of its first 1000 lines is an event"):
         read_events([file_of(tmp_path, b"?\n" * 1000 + GOOD)])
-    assert whole(read_events([file_of(tmp_path, b"?\n" * 999 + GOOD)]))[1].events == 1
-    with pytest.raises(InvalidInput, match="nowhere must be a whole R6A file; it cannot be read.*No such file"):
+    assert all_events(read_events([file_of(tmp_path, b"?\n" * 999 + GOOD)]))[1].events == 1
+    with pytest.raises(InvalidInput, match="nowhere must be a complete R6A file; it cannot be read.*No such file"):
         read_events([tmp_path / "nowhere"])
     with pytest.raises(InvalidInput, match="must be a list of paths; got one path"):
         read_events(str(good))
@@ -142,20 +142,22 @@ def test_files_that_are_not_r6a_are_refused_before_anything_is_read(tmp_path: Pa
         read_events([])
 
 
-def test_a_gzip_file_that_is_cut_short_or_damaged_is_refused_by_name_and_line(tmp_path: Path) -> None:
+def test_damaged_gzip_file_is_rejected_with_its_line(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     lines = [GOOD.replace(b"0.1 3:", b"%.6f 3:" % rng.random()) + b"\n" for _ in range(20_000)]
     path = file_of(tmp_path, b"".join(lines), "log.gz")
     zipped = path.read_bytes()
     for bad in (zipped[:-9], zipped[: len(zipped) // 2], zipped[:-8] + b"12345678", zipped + b"more"):
         path.write_bytes(bad)
-        with pytest.raises(InvalidInput, match=r"log.gz must be a whole R6A file; it cannot be read after line \d+: "):
-            whole(read_events([path]))
+        with pytest.raises(
+            InvalidInput, match=r"log.gz must be a complete R6A file; it cannot be read after line \d+: "
+        ):
+            all_events(read_events([path]))
     path.write_bytes(zipped[:60])
     with pytest.raises(InvalidInput, match="cannot be read.*ended before the end-of-stream"):
         read_events([path])
-    path.write_bytes(zipped + zipped)  # two files, one after the other, are a gzip file as well
-    assert whole(read_events([path]))[1].events == 40_000
+    path.write_bytes(zipped + zipped)  # concatenated gzip files are a valid gzip file
+    assert all_events(read_events([path]))[1].events == 40_000
 
 
 VALID = st.builds(
@@ -173,17 +175,17 @@ HEADS = st.lists(st.sampled_from(PIECES), max_size=9).map(lambda pieces: b"".joi
 
 @st.composite
 def broken(draw: st.DrawFn) -> bytes:
-    """A valid line in which some bytes were replaced."""
-    line, place = draw(VALID), draw(st.integers(0, 200))
-    return line[:place] + draw(JUNK) + line[place + draw(st.integers(0, 9)) :]
+    """Draw a valid line in which some bytes are replaced."""
+    line, position = draw(VALID), draw(st.integers(0, 200))
+    return line[:position] + draw(JUNK) + line[position + draw(st.integers(0, 9)) :]
 
 
 @given(st.lists(VALID | JUNK | HEADS | broken(), max_size=30))
 @settings(max_examples=200, deadline=None)
-def test_whatever_the_bytes_are_the_fast_reader_finds_what_the_slow_one_finds(lines: list[bytes]) -> None:
+def test_fast_reader_agrees_with_parse_line_on_any_bytes(lines: list[bytes]) -> None:
     text = b"".join(line + b"\n" for line in [GOOD, *lines])
     with tempfile.TemporaryDirectory() as folder:
-        events, counts = whole(read_events([file_of(Path(folder), text)]))
+        events, counts = all_events(read_events([file_of(Path(folder), text)]))
     assert events == slowly(text)
     faults = counts.wrong_fields + counts.not_a_number + counts.not_in_pool
     assert counts.lines == text.count(b"\n") == len(events) + faults
@@ -191,11 +193,11 @@ def test_whatever_the_bytes_are_the_fast_reader_finds_what_the_slow_one_finds(li
 
 @given(st.lists(VALID | JUNK | HEADS | broken(), max_size=12))
 @settings(max_examples=50, deadline=None)
-def test_compiled_and_plain_code_read_alike(lines: list[bytes]) -> None:
+def test_compiled_reader_equals_plain_reader(lines: list[bytes]) -> None:
     block = b"".join(line + b"\n" for line in [GOOD, *lines])
     compiled, plain = EventReader(), EventReader()
     plain._scan = r6a_events._scan
-    assert whole([compiled.events(block)]) == whole([plain.events(block)])
+    assert all_events([compiled.events(block)]) == all_events([plain.events(block)])
 
 
 NUMBERS = st.integers(0, 10**18 - 1)
@@ -224,7 +226,7 @@ def test_events_survive_writing_and_reading(
         ]
         lines.append(b"%d %d %d " % (timestamp, article, click) + USER + b" ".join(listed) + b"\n")
     with tempfile.TemporaryDirectory() as folder:
-        read, counts = whole(read_events([file_of(Path(folder), b"".join(lines), "log.gz" if zipped else "log")]))
+        read, counts = all_events(read_events([file_of(Path(folder), b"".join(lines), "log.gz" if zipped else "log")]))
     assert read == [
         (timestamp, article, click, [*pool].index(article), tuple(pool), sum(pool.values(), ()), ())
         for timestamp, article, click, pool in events
@@ -233,7 +235,7 @@ def test_events_survive_writing_and_reading(
 
 
 def many_pools() -> bytes:
-    """More pools than compiled code keeps, some of them too long for it, in no order."""
+    """Return text with more pools than compiled code stores, some of them too long for it, in random order."""
     rng = np.random.default_rng(1)
     pools = [b" ".join(A.replace(b"|11", b"|%d" % (11 + i)) for i in range(1, size)) for size in (2, 3, 130, 200)]
     pools += [A.replace(b"0.2", b"0.%d" % i) for i in range(30)]
@@ -244,22 +246,22 @@ def many_pools() -> bytes:
     return b"".join(lines)
 
 
-def test_how_the_text_is_cut_does_not_change_the_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_size_does_not_change_the_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = many_pools()
     path = file_of(tmp_path, text, "log.gz")
     expected = slowly(text)
     for chunk, block in ((2**18, 2**20), (100, 1), (4096, 20_000)):
         monkeypatch.setattr(module, "CHUNK", chunk)
         monkeypatch.setattr(module, "BLOCK", block)
-        events, counts = whole(read_events([path]))
+        events, counts = all_events(read_events([path]))
         assert events == expected
         assert (counts.lines, counts.events, counts.not_in_pool) == (1500, len(events), 1500 - len(events))
 
 
-def test_a_line_without_end_is_not_kept(tmp_path: Path) -> None:
+def test_endless_line_is_dropped(tmp_path: Path) -> None:
     text = GOOD + b"\n" + GOOD + b" " + B * 100_000 + b"\n" + GOOD + b"\n"
     assert len(text) > 4 * module.LONGEST_LINE
-    _, counts = whole(read_events([file_of(tmp_path, text)]))
+    _, counts = all_events(read_events([file_of(tmp_path, text)]))
     assert counts == ReadCounts(lines=3, events=2, wrong_fields=1)
 
 
@@ -283,6 +285,6 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     assert peak_of_reading(large) < 1.1 * peak_of_reading(small) < 16 * 2**20
 
 
-def test_a_pool_says_where_an_article_is() -> None:
+def test_pool_gives_the_row_of_an_article() -> None:
     pool = Pool(np.array([5, 7]), np.zeros((2, 6)), np.array([9]))
     assert (pool.row(7), pool.row(9), pool.row(8)) == (1, -1, None)

@@ -1,5 +1,7 @@
 """Logs of the same decisions with arms as vectors and as sparse rows."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -7,7 +9,7 @@ from scipy import sparse
 
 from glbandits import SparseRows
 from glbandits.evaluation import LoggedData, RowArms, SparseArms
-from glbandits.records import Floats
+from glbandits.records import Floats, Ints
 
 DIM = 6
 
@@ -38,3 +40,27 @@ def dense_and_sparse(rows: int, seed: int = 0) -> tuple[LoggedData, LoggedData]:
 def as_dense(rows: SparseRows, dim: int = DIM) -> Floats:
     made: Any = sparse.csr_array((rows.values, rows.indices, rows.indptr), shape=(rows.row_count, dim)).toarray()
     return np.asarray(made)
+
+
+def write_dsjson(path: Path, rows: int, seed: int = 0) -> Path:
+    """A log of three topics and two ages; sports pay for the young."""
+    rng, lines = np.random.default_rng(seed), []
+    for _ in range(rows):
+        young, arm, count = bool(rng.random() < 0.5), int(rng.integers(2)), int(rng.integers(2, 4))
+        reward = float(rng.random() < (0.8 if young == (arm == 1) else 0.2))
+        actions = [{"topic": topic} for topic in ("news", "sports", "art")[:count]]
+        order: Ints = np.roll(np.arange(1, count + 1), -arm)
+        line = {
+            "_label_cost": -reward,
+            "_label_probability": 1 / count,
+            "_label_Action": arm + 1,
+            "a": order.tolist(),
+            "p": [1 / count] * count,
+            "c": {
+                "age": "young" if young else "old",
+                "_multi": actions,
+            },
+        }
+        lines.append(json.dumps(line))
+    path.write_text("\n".join(lines))
+    return path

@@ -259,7 +259,7 @@ def test_wrong_input_is_refused_before_anything_is_played() -> None:
         play_log(Uniform(), replace(log, propensities=None), seed=1, progress=played.append)
     with pytest.raises(InvalidInput, match="log must have at least one row; got none"):
         play_log(Uniform(), log[:0], seed=1)
-    with pytest.raises(InvalidInput, match="policy must be settings such as"):
+    with pytest.raises(InvalidInput, match="policy must be an instance"):
         play_log(Uniform, log, seed=1)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="log must be LoggedData or another Log; got list"):
         play_log(Uniform(), [], seed=1)  # type: ignore[arg-type]

@@ -26,7 +26,9 @@ def test_rows_can_share_arms() -> None:
 
 def test_values_of_one_index_are_added() -> None:
     rows = SparseRows(np.array([0, 3, 3]), np.array([5, 2, 5]), np.array([1.0, 2.0, 3.0]))
-    np.testing.assert_array_equal(as_dense(SparseArms(rows, [2], dim=6).every_arm()), [[0, 0, 2, 0, 0, 4], [0] * 6])
+    np.testing.assert_array_equal(
+        as_dense(SparseArms(rows, np.array([2]), dim=6).every_arm()), [[0, 0, 2, 0, 0, 4], [0] * 6]
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,5 +48,5 @@ def test_wrong_counts_are_named(counts: Any, settings: Any, message: str) -> Non
 
 
 def test_sparse_rows_need_the_number_of_features() -> None:
-    with pytest.raises(InvalidInput, match="SparseRows do not tell the number of features"):
-        SparseArms(SparseRows(np.array([0, 1]), np.array([5]), np.ones(1)), [1])
+    with pytest.raises(InvalidInput, match="SparseArms needs dim, the number of features"):
+        SparseArms(SparseRows(np.array([0, 1]), np.array([5]), np.ones(1)), np.ones(1, dtype=int))

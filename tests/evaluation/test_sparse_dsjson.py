@@ -1,4 +1,3 @@
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +7,7 @@ import pytest
 from glbandits import Bandit, Optimist
 from glbandits.evaluation import DsjsonLog, SparseArms, evaluate, open_log, play_log, read_dsjson, train
 from glbandits.features import Hashing
-from glbandits.records import Ints
-from tests.evaluation.sparse_data import as_dense
+from tests.evaluation.sparse_data import as_dense, write_dsjson
 
 pytestmark = pytest.mark.filterwarnings("ignore:the value of")
 
@@ -18,30 +16,6 @@ pytestmark = pytest.mark.filterwarnings("ignore:the value of")
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain Python: compiling a policy takes longer than all of these tests."""
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
-
-
-def write_dsjson(path: Path, rows: int, seed: int = 0) -> Path:
-    """A log of three topics and two ages; sports pay for the young."""
-    rng, lines = np.random.default_rng(seed), []
-    for _ in range(rows):
-        young, arm, count = bool(rng.random() < 0.5), int(rng.integers(2)), int(rng.integers(2, 4))
-        reward = float(rng.random() < (0.8 if young == (arm == 1) else 0.2))
-        actions = [{"topic": topic} for topic in ("news", "sports", "art")[:count]]
-        order: Ints = np.roll(np.arange(1, count + 1), -arm)
-        line = {
-            "_label_cost": -reward,
-            "_label_probability": 1 / count,
-            "_label_Action": arm + 1,
-            "a": order.tolist(),
-            "p": [1 / count] * count,
-            "c": {
-                "age": "young" if young else "old",
-                "_multi": actions,
-            },
-        }
-        lines.append(json.dumps(line))
-    path.write_text("\n".join(lines))
-    return path
 
 
 @pytest.fixture(scope="module")

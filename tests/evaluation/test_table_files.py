@@ -9,7 +9,17 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.evaluation import Columns, CrossedArms, Log, TableLog, open_log, read_csv, read_parquet, read_table
+from glbandits.evaluation import (
+    Columns,
+    CrossedArms,
+    Log,
+    TableLog,
+    open_log,
+    read_csv,
+    read_parquet,
+    read_table,
+    tables,
+)
 from tests.evaluation.test_tables import LISTS, TABLE, same
 
 COLUMNS = Columns(context=("age", "land", "mobile"), per_arm=("near_{arm}",), cluster="user")
@@ -54,6 +64,17 @@ def test_parquet_in_blocks_is_the_table(tmp_path: Path, size: int) -> None:
     assert log.arm_names == tuple(f"item {arm}" for arm in range(12))
     together(log, size)
     together(log, size)
+
+
+def test_rows_stay_in_order_across_parts_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "BLOCK", 16)  # a part has 64 rows
+    frame = many(300)
+    frame[:130].write_parquet(tmp_path / "1.parquet", row_group_size=50)
+    frame[130:].with_columns(pl.col("reward").cast(pl.Float64)).write_parquet(tmp_path / "2.parquet")
+    log = read_parquet(tmp_path, CONTEXT, link="logistic")
+    same(log.read(), read_table(frame, CONTEXT))
+    together(log, 16)
+    together(log, 7)
 
 
 def test_a_folder_or_a_pattern_is_read_in_order_of_names(tmp_path: Path) -> None:

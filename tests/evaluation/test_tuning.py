@@ -177,9 +177,9 @@ def test_wrong_input_is_refused() -> None:
     with pytest.raises(InvalidInput, match="candidates must be at least two policies, or one with a grid"):
         tune([Uniform()], log)
     for no_settings in (Uniform, 3):
-        with pytest.raises(InvalidInput, match="policy must be settings such as"):
+        with pytest.raises(InvalidInput, match="policy must be an instance"):
             tune(no_settings, log)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="policy must be settings such as"):
+    with pytest.raises(InvalidInput, match="policy must be an instance"):
         tune([Uniform(), Uniform], log)  # type: ignore[list-item]
     with pytest.raises(InvalidInput, match="a grid varies the settings of one policy"):
         tune([Uniform(), Stubborn()], log, grid={"place": (1,)})

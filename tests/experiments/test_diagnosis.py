@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from glbandits import InvalidInput, TheoryConstants
 from glbandits.cli.app import app
-from glbandits.environments import Contexts, Synthetic
+from glbandits.environments import SampledContexts, Synthetic
 from glbandits.experiments.context_files import read_contexts
 from glbandits.experiments.diagnosis import (
     Diagnosis,
@@ -154,7 +154,7 @@ def test_the_worst_theta_is_no_better_than_any_other_tried() -> None:
 
 
 def test_contexts_are_drawn_from_the_sample_and_the_same_for_a_seed() -> None:
-    problem = Contexts(sample=DIVERSE, theta_norm=2.0)
+    problem = SampledContexts(sample=DIVERSE, theta_norm=2.0)
     (one,), (other,) = (list(problem.rounds(30, 5)) for _ in range(2))
     np.testing.assert_array_equal(one.arms, other.arms)
     np.testing.assert_array_equal(next(iter(problem.rounds(10, 5))).arms, one.arms[:10])
@@ -162,7 +162,7 @@ def test_contexts_are_drawn_from_the_sample_and_the_same_for_a_seed() -> None:
     assert np.linalg.norm(problem.theta_star(5)) == pytest.approx(2.0)
     means = 1 / (1 + np.exp(-one.arms @ problem.theta_star(5)))
     np.testing.assert_allclose(one.expected, means)
-    assert problem.fingerprint() != Contexts(sample=FIXED, theta_norm=2.0).fingerprint()
+    assert problem.fingerprint() != SampledContexts(sample=FIXED, theta_norm=2.0).fingerprint()
 
 
 def test_files_of_each_kind_are_read_alike(tmp_path: Path) -> None:

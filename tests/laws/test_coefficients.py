@@ -1,4 +1,4 @@
-"""Coefficients of every policy: the point estimate by which it scores arms."""
+"""Coefficients of every policy: the point estimate with which it scores arms."""
 
 from dataclasses import replace
 from typing import Any, Literal
@@ -13,9 +13,9 @@ from tests.laws.test_every_policy import VARIANTS, in_groups
 
 TRUTH = np.array([1.5, -1.0, 0.5])
 WITHOUT = {"supcb-glm", "uniform"}
-"""Policies that have no single estimate: an estimate for each stage, and none at all."""
+"""Policies without a single estimate: one has an estimate for each stage, one has none."""
 EXPLORATIONS = {"exploration", "exploration_a1", "exploration_a2"}
-"""Settings that are 0 in greedy play."""
+"""Settings that are 0 for greedy choices."""
 
 
 def greedy(policy: Any) -> Policy:
@@ -32,7 +32,7 @@ NO_EXPLORATION = {
 
 
 def learned(policy: Policy) -> Bandit:
-    """A bandit that has learned 200 rewards without noise."""
+    """Return a bandit that has learned 200 rewards without noise."""
     bandit, rng, mean = Bandit(policy, dim=3, seed=1), np.random.default_rng(1), find_link(policy.link).mean
     X = rng.uniform(-1, 1, (200, 3))
     bandit.learn_batch(X, [mean(float(x @ TRUTH)) for x in X])
@@ -46,7 +46,7 @@ def coefficients_of(bandit: Bandit) -> Coefficients:
 
 
 @pytest.mark.parametrize("policy", in_groups(WITH))
-def test_coefficients_rank_arms_as_the_truth_does(policy: Policy) -> None:
+def test_coefficients_rank_arms_like_theta_star(policy: Policy) -> None:
     coefficients = coefficients_of(learned(policy))
     assert coefficients.theta.shape == (3,)
     assert np.isfinite([*coefficients.theta, coefficients.intercept]).all()
@@ -55,7 +55,7 @@ def test_coefficients_rank_arms_as_the_truth_does(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("policy", in_groups(NO_EXPLORATION))
-def test_greedy_play_follows_the_coefficients(policy: Policy) -> None:
+def test_greedy_choices_follow_the_coefficients(policy: Policy) -> None:
     bandit, rng = learned(policy), np.random.default_rng(2)
     theta = coefficients_of(bandit).theta
     for _ in range(50):
@@ -72,7 +72,7 @@ def test_coefficients_are_a_copy(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(WITHOUT))
-def test_policies_without_a_single_estimate_have_none(name: str) -> None:
+def test_policies_without_a_point_estimate_have_none(name: str) -> None:
     assert Bandit(POLICIES[name](), dim=3).coefficients() is None
 
 

@@ -1,4 +1,4 @@
-"""What every policy promises. A new one is tested by adding it to POLICIES."""
+"""Properties that every policy must have. A new policy is tested once it is in POLICIES."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -29,17 +29,19 @@ from glbandits.environments import Synthetic
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.policy import rebuild, settings_of
-from glbandits.policy.checked import policy_functions
+from glbandits.policy.compiled_calls import policy_functions
 from glbandits.records import Floats
 from glbandits.simulation import simulate
 from glbandits.simulation.loop import play_entry
 
 HORIZON = 100
+TRIALS = 4000
+"""Draws for an estimated probability."""
 PROBLEM = Synthetic(dim=3, arms=9, fewest_arms=1)
 
 
 def short(kind: Any, **settings: Any) -> Policy:
-    """A policy that is past its warm-up well within the horizon; settings that it does not have are left out."""
+    """Create a policy with a short warm-up. Settings that the policy does not have are ignored."""
     wanted = {"link": "logistic", "block_length": 20, "warm_up": 20} | settings
     policy: Policy = kind(**{name: value for name, value in wanted.items() if name in settings_of(kind())})
     return policy
@@ -69,7 +71,7 @@ VARIANTS = {
 
 
 def allows(policy: Any, link: str) -> bool:
-    """Whether a policy takes this link at all."""
+    """Whether a policy accepts this link."""
     try:
         return bool(replace(policy, link=link).link == link)
     except InvalidInput:
@@ -77,7 +79,7 @@ def allows(policy: Any, link: str) -> bool:
 
 
 def in_groups(variants: dict[str, Policy]) -> list[Any]:
-    """All variants of a policy go to one process, which compiles it once."""
+    """Put all variants of a policy into one xdist group, so that one process compiles the policy once."""
     return [
         pytest.param(policy, id=name, marks=pytest.mark.xdist_group(policy.name)) for name, policy in variants.items()
     ]
@@ -89,7 +91,7 @@ every_policy = pytest.mark.parametrize("policy", in_groups(VARIANTS))
 def drive(
     bandit: Bandit, seed: int, save_at: int | None = None, folder: Path | None = None
 ) -> tuple[list[int], Bandit]:
-    """Play the problem through the online API."""
+    """Run the problem through the online API."""
     choices: list[int] = []
     for piece in PROBLEM.rounds(HORIZON, seed):
         for t in range(len(piece)):
@@ -104,7 +106,7 @@ def drive(
 
 
 def exercised(policy: Policy, rounds: int = 60) -> Bandit:
-    """A bandit that has learned something."""
+    """Return a bandit that has learned some rewards."""
     bandit, rng = Bandit(policy, dim=3, seed=5), np.random.default_rng(5)
     for _ in range(rounds):
         arms = rng.uniform(-0.6, 0.6, (6, 3))
@@ -113,8 +115,9 @@ def exercised(policy: Policy, rounds: int = 60) -> Bandit:
     return bandit
 
 
+@pytest.mark.usefixtures("compiled_now")
 @every_policy
-def test_compiled_uncompiled_and_driven_by_hand_make_the_same_choices(policy: Policy) -> None:
+def test_compiled_and_plain_runs_make_the_same_choices(policy: Policy) -> None:
     compiled = simulate(policy, PROBLEM, HORIZON, [11, 12], jobs=2)
     uncompiled = simulate(policy, PROBLEM, HORIZON, [11, 12], jobs=1, compiled=False)
     assert compiled.choices is not None
@@ -128,7 +131,7 @@ def test_compiled_uncompiled_and_driven_by_hand_make_the_same_choices(policy: Po
 
 @every_policy
 @pytest.mark.parametrize("save_at", [0, 19, 67])
-def test_saved_and_loaded_it_goes_on_bit_for_bit(policy: Policy, save_at: int, tmp_path: Path) -> None:
+def test_loaded_bandit_continues_identically(policy: Policy, save_at: int, tmp_path: Path) -> None:
     straight, undisturbed = drive(Bandit(policy, dim=3, seed=21), 21)
     broken, loaded = drive(Bandit(policy, dim=3, seed=21), 21, save_at=save_at, folder=tmp_path)
     assert straight == broken
@@ -136,35 +139,35 @@ def test_saved_and_loaded_it_goes_on_bit_for_bit(policy: Policy, save_at: int, t
 
 
 @every_policy
-def test_learning_a_batch_is_learning_row_by_row(policy: Policy) -> None:
+def test_learning_a_batch_equals_learning_row_by_row(policy: Policy) -> None:
     rng = np.random.default_rng(1)
     X, y = rng.uniform(-0.5, 0.5, (53, 3)), rng.integers(0, 2, 53).astype(float)
-    one, other = Bandit(policy, dim=3, seed=4), Bandit(policy, dim=3, seed=4)
+    first, second = Bandit(policy, dim=3, seed=4), Bandit(policy, dim=3, seed=4)
     for x, reward in zip(X, y, strict=True):
-        one.learn(x, reward)
-    other.learn_batch(X, y)
-    np.testing.assert_array_equal(one.state, other.state)
+        first.learn(x, reward)
+    second.learn_batch(X, y)
+    np.testing.assert_array_equal(first.state, second.state)
 
 
 @every_policy
 @pytest.mark.parametrize("rounds", [10, 60])
-def test_probabilities_are_those_of_the_rule_that_draws(policy: Policy, rounds: int) -> None:
+def test_probabilities_match_frequencies_of_choices(policy: Policy, rounds: int) -> None:
     bandit, draws = exercised(policy, rounds), 2000
     arms = np.random.default_rng(8).uniform(-0.6, 0.6, (5, 3))
-    stated = bandit.probabilities(arms, draws=20_000)
+    stated = bandit.probabilities(arms, draws=TRIALS)
     assert stated.sum() == pytest.approx(1.0, abs=1e-12)
     seen = np.bincount([bandit.choose(arms) for _ in range(draws)], minlength=5) / draws
-    # Five standard errors for each arm, those of the trial draws included if there were any: 5 arms and 80 cases
-    # leave it once in 5,000 seed sets. Probabilities next to 0 and 1 get the standard error of one trial in so many.
+    # Five standard errors for each arm, including those of estimated probabilities: 5 arms and 80 cases exceed that in
+    # one of 5,000 seed sets. Probabilities close to 0 and 1 get the standard error of one success.
     functions = LinkFunctions(*(getattr(find_link(policy.link), part) for part in LinkFunctions._fields))
     _, _, probabilities, unpack, _ = policy_functions(policy.implementation(3))
     exact = probabilities(bandit.state, unpack(policy.packed_settings(3)), arms, functions, np.empty(5))
-    p = stated if exact else (20_000 * stated + 1) / 20_002
-    margin = 5 * np.sqrt(p * (1 - p) * (1 / draws + (0 if exact else 1 / 20_000)))
+    p = stated if exact else (TRIALS * stated + 1) / (TRIALS + 2)
+    margin = 5 * np.sqrt(p * (1 - p) * (1 / draws + (0 if exact else 1 / TRIALS)))
     assert (np.abs(seen - stated) <= margin + 1e-12).all(), (stated, seen)
 
 
-def test_estimated_probabilities_do_not_share_their_errors() -> None:
+def test_estimated_probabilities_have_independent_errors() -> None:
     bandit = exercised(VARIANTS["sgd-ts decision"])
     arms = np.random.default_rng(8).uniform(-0.6, 0.6, (5, 3))
     estimates = []
@@ -173,17 +176,17 @@ def test_estimated_probabilities_do_not_share_their_errors() -> None:
         bandit.choose(arms)
     p = np.mean(estimates, axis=0)
     spread = np.std(estimates, axis=0)[p > 0.1]
-    # Of 50 independent estimates the standard deviation is known to 10 %; half of it would be five such errors.
+    # The standard deviation of 50 independent estimates has a relative error of 10 %; half of it is five such errors.
     assert (spread > 0.5 * np.sqrt(p * (1 - p) / 1000)[p > 0.1]).all()
 
 
 @every_policy
-def test_asking_for_probabilities_changes_no_decision(policy: Policy) -> None:
-    one, other = exercised(policy), exercised(policy)
+def test_computing_probabilities_changes_no_decision(policy: Policy) -> None:
+    first, second = exercised(policy), exercised(policy)
     arms = np.random.default_rng(9).uniform(-0.6, 0.6, (5, 3))
-    one.probabilities(arms, draws=100)
-    assert [one.choose(arms) for _ in range(20)] == [other.choose(arms) for _ in range(20)]
-    np.testing.assert_array_equal(one.state, other.state)
+    first.probabilities(arms, draws=100)
+    assert [first.choose(arms) for _ in range(20)] == [second.choose(arms) for _ in range(20)]
+    np.testing.assert_array_equal(first.state, second.state)
 
 
 @every_policy
@@ -218,9 +221,7 @@ def test_hard_problems_leave_a_finite_state(policy: Policy, rewards: Floats, arm
 
 @every_policy
 @pytest.mark.parametrize("size", [1e-6, 1e3, 1e6])
-def test_features_of_any_size_leave_a_finite_state_that_can_be_saved(
-    policy: Policy, size: float, tmp_path: Path
-) -> None:
+def test_features_of_any_size_leave_a_valid_state(policy: Policy, size: float, tmp_path: Path) -> None:
     bandit, rng = Bandit(policy, dim=3, seed=3), np.random.default_rng(3)
     fixed = size * rng.uniform(-1, 1, (4, 3))
     for t in range(60):
@@ -242,12 +243,12 @@ def test_separable_data_leaves_a_finite_state(policy: Policy) -> None:
 
 
 @every_policy
-def test_settings_survive_the_way_to_plain_values_and_back(policy: Policy) -> None:
+def test_settings_survive_conversion_to_plain_values(policy: Policy) -> None:
     assert rebuild(type(policy), settings_of(policy)) == policy
 
 
 @every_policy
-def test_the_state_stops_growing(policy: Policy) -> None:
+def test_state_stops_growing_with_fixed_arms(policy: Policy) -> None:
     problem = Synthetic(dim=3, arms=9, fewest_arms=1, fixed_arms=policy.keeps_history)
     play = play_entry(policy.implementation(3), find_link(policy.link), problem.noise, compiled=True)
     state, rng, sizes = policy.init(3), generator(1), []
@@ -256,13 +257,13 @@ def test_the_state_stops_growing(policy: Policy) -> None:
         rounds = (piece.arms, piece.counts, piece.expected, piece.values, piece.best(), piece.noise)
         state = play(state, policy.packed_settings(3), rng, *rounds, 0.0, choices, regret)
         sizes.append(state.size)
-    # With history a fixed set of arms adds a row for each arm, in each set of rewards that a policy keeps apart.
+    # A policy that stores observations stores each of the fixed arms once, in each of its separate sets of rewards.
     assert sizes[-1] == sizes[0]
     assert sizes[-1] <= (2 if policy.keeps_history else 1) * exercised(policy, rounds=60).state.size
 
 
 def with_link(policy: Any, link: str) -> Policy:
-    """The policy with another link; the test is over if it takes none but its own, and says so."""
+    """Return the policy with another link. Skips the test if the policy rejects the link."""
     if not allows(policy, link):
         with pytest.raises(InvalidInput, match=f"got <{link} link>"):
             replace(policy, link=link)
@@ -279,11 +280,11 @@ policies_with_links = pytest.mark.parametrize(
 
 @other_links
 @policies_with_links
-def test_unscaled_features_and_counts_leave_a_finite_state_under_every_link(policy: Any, link: str) -> None:
-    other, found = with_link(policy, link), find_link(link)
-    functions = LinkFunctions(found.mean, found.slope, found.antiderivative)
-    _, learn, _, unpack, _ = policy_functions(other.implementation(3))
-    state, settings = other.init(3), unpack(other.packed_settings(3))
+def test_large_features_leave_a_finite_state_under_all_links(policy: Any, link: str) -> None:
+    policy, link_object = with_link(policy, link), find_link(link)
+    functions = LinkFunctions(link_object.mean, link_object.slope, link_object.antiderivative)
+    _, learn, _, unpack, _ = policy_functions(policy.implementation(3))
+    state, settings = policy.init(3), unpack(policy.packed_settings(3))
     rng, draws = np.random.default_rng(3), generator(3)
     with np.errstate(all="ignore"):
         for reward in rng.integers(0, 2 if link == "probit" else 9, 40):
@@ -294,7 +295,7 @@ def test_unscaled_features_and_counts_leave_a_finite_state_under_every_link(poli
 @pytest.mark.slow  # tests/maths/test_links.py compares the functions of every link, compiled and not
 @other_links
 @policies_with_links
-def test_every_link_plays_the_same_compiled_and_not(policy: Any, link: str) -> None:
+def test_compiled_runs_equal_plain_runs_under_all_links(policy: Any, link: str) -> None:
     other, problem = with_link(policy, link), Synthetic(dim=3, arms=5, link=link)
     compiled, plain = (simulate(other, problem, 120, [1], compiled=compiled).choices for compiled in (True, False))
     assert compiled is not None
@@ -303,7 +304,7 @@ def test_every_link_plays_the_same_compiled_and_not(policy: Any, link: str) -> N
 
 
 @every_policy
-def test_a_state_that_cannot_be_is_told(policy: Policy) -> None:
+def test_impossible_state_is_invalid(policy: Policy) -> None:
     for rounds in (5, 60):
         state = exercised(policy, rounds).state
         assert policy.is_valid_state(state, 3)
@@ -318,7 +319,7 @@ def test_a_state_that_cannot_be_is_told(policy: Policy) -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_its_grid_holds_settings_that_it_takes(name: str) -> None:
+def test_grid_has_valid_settings(name: str) -> None:
     kind: Any = POLICIES[name]
     for setting, values in POLICIES[name].grid.items():
         for value in values:
@@ -326,6 +327,6 @@ def test_its_grid_holds_settings_that_it_takes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_its_theory_has_a_page(name: str) -> None:
+def test_policy_has_a_theory_page(name: str) -> None:
     page = Path(__file__).parents[2] / "docs/theory" / f"{POLICIES[name].info.page or name}.md"
-    assert "policies/" in page.read_text(encoding="utf-8")  # and says where the code is
+    assert "policies/" in page.read_text(encoding="utf-8")  # the page must name the file of the code

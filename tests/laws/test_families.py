@@ -1,4 +1,4 @@
-"""Policies that must agree with each other where their methods do."""
+"""Policies that must make the same choices as another policy in special cases."""
 
 from typing import Any
 
@@ -49,7 +49,7 @@ def choices(policy: Policy, problem: Synthetic, horizon: int = 150) -> Any:
     ],
     ids=lambda policy: policy.name,
 )
-def test_with_the_identity_link_general_methods_are_their_linear_twins(general: Policy, linear: Policy) -> None:
+def test_identity_link_gives_the_linear_policy(general: Policy, linear: Policy) -> None:
     np.testing.assert_array_equal(choices(general, LINEAR), choices(linear, LINEAR))
 
 
@@ -67,8 +67,8 @@ def test_with_the_identity_link_general_methods_are_their_linear_twins(general: 
     ],
     ids=lambda policy: policy.name,
 )
-def test_without_exploration_they_are_greedy(explorer: Policy) -> None:
-    # They use up random numbers at different rates in the warm-up, so all learn the same rewards here.
+def test_zero_exploration_equals_greedy(explorer: Policy) -> None:
+    # Their warm-ups consume different amounts of random numbers, so here all learn the same rewards.
     bandits = [Bandit(explorer, dim=3, seed=1), Bandit(Greedy(warm_up=12, ridge=1.0), dim=3, seed=1)]
     rng = np.random.default_rng(4)
     for t in range(60):
@@ -81,7 +81,7 @@ def test_without_exploration_they_are_greedy(explorer: Policy) -> None:
 
 
 @pytest.mark.parametrize("rule", ["ucb", "ts", "fp"])
-def test_online_laplace_without_exploration_follows_its_mean(rule: Any) -> None:
+def test_online_laplace_without_exploration_uses_its_mean(rule: Any) -> None:
     bandit, rng = Bandit(OnlineLaplace(rule=rule, exploration=0.0), dim=3, seed=1), np.random.default_rng(4)
     for _ in range(40):
         bandit.learn(rng.uniform(-0.5, 0.5, 3), float(rng.random() < 0.5))
@@ -89,7 +89,7 @@ def test_online_laplace_without_exploration_follows_its_mean(rule: Any) -> None:
         assert bandit.choose(arms) == int(np.argmax(arms @ bandit.state[:3]))
 
 
-def test_with_one_feature_at_a_time_the_diagonal_is_the_whole() -> None:
+def test_diagonal_posterior_is_exact_for_one_hot_features() -> None:
     full, diagonal = Bandit(OnlineLaplace(), dim=3, seed=1), Bandit(LaplaceTs(), dim=3, seed=1)
     rng = np.random.default_rng(4)
     for _ in range(60):
@@ -100,7 +100,7 @@ def test_with_one_feature_at_a_time_the_diagonal_is_the_whole() -> None:
     np.testing.assert_allclose(np.square(np.diag(full.state[3:].reshape(3, 3))), diagonal.state[3:], rtol=1e-10)
 
 
-def test_linear_methods_are_batch_ridge_regression() -> None:
+def test_linear_policies_equal_batch_ridge_regression() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(500, 4)), rng.normal(size=500)
     bandit = Bandit(LinUcb(prior_precision=2.0), dim=4, seed=1)
@@ -111,7 +111,7 @@ def test_linear_methods_are_batch_ridge_regression() -> None:
     np.testing.assert_allclose(R.T @ R, V, rtol=1e-12)
 
 
-def test_online_laplace_comes_close_to_the_batch_fit() -> None:
+def test_online_laplace_is_close_to_the_batch_fit() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (4000, 3))
     y = (rng.random(4000) < 1 / (1 + np.exp(-X @ [1.0, -0.5, 0.2]))).astype(float)
@@ -122,7 +122,7 @@ def test_online_laplace_comes_close_to_the_batch_fit() -> None:
 
 
 @pytest.mark.slow
-def test_a_million_rounds_in_fifty_dimensions_do_not_drift() -> None:
+def test_million_rewards_in_fifty_dimensions_do_not_drift() -> None:
     rng, dim = np.random.default_rng(0), 50
     bandit = Bandit(LinUcb(), dim=dim, seed=1)
     V, b = np.eye(dim), np.zeros(dim)

@@ -1,4 +1,4 @@
-"""Widths that theory proves: theta* stays inside, as often as they promise and in every round."""
+"""Confidence sets of the theories: they must contain theta* in all rounds, with their probability."""
 
 import math
 from typing import Any, TypeAlias
@@ -17,11 +17,11 @@ RUNS, ROUNDS, FAILURE = 40, 150, 0.05
 
 
 Ellipsoid: TypeAlias = tuple[Floats, Floats, float]
-"""Centre, factor and radius."""
+"""Centre, Cholesky factor and radius."""
 
 
 def unpacked(policy: Policy, dim: int) -> Any:
-    """The settings as compiled code reads them."""
+    """Return the settings as compiled code reads them."""
     return unpacker(type(policy))(policy.packed_settings(dim))
 
 
@@ -60,7 +60,7 @@ def ofuglb_ellipsoid(policy: Policy, state: Floats) -> Ellipsoid:
     ids=lambda value: getattr(value, "name", ""),
 )
 @pytest.mark.usefixtures("compiled_now")
-def test_theta_star_stays_in_the_set(policy: Any, ellipsoid: Any) -> None:
+def test_theta_star_is_in_the_confidence_set(policy: Any, ellipsoid: Any) -> None:
     problem, left = (
         Synthetic(dim=3, arms=5, theta_norm=1.0, link=policy.link if policy.link == "identity" else "logistic"),
         0,
@@ -75,12 +75,12 @@ def test_theta_star_stays_in_the_set(policy: Any, ellipsoid: Any) -> None:
                 centre, R, radius = ellipsoid(policy, bandit.state)
                 outside |= bool(np.linalg.norm(R @ (theta_star - centre)) > radius)
         left += outside
-    # A set with failure 0.05 may lose theta* in two runs of 40. All of these are wider than they need be, by far: the
-    # largest distance seen is 0.7 of the radius (lin-ucb), 0.5 (glb-omd) or less. The formulas are tested below.
+    # A set with failure 0.05 may miss theta* in two of 40 runs. All of these sets are much wider than necessary: the
+    # largest observed distance is 0.7 of the radius (lin-ucb), 0.5 (glb-omd) or less. The formulas are tested below.
     assert left == 0
 
 
-def test_widths_are_as_their_pages_write_them() -> None:
+def test_widths_match_the_formulas_of_their_pages() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.uniform(-0.5, 0.5, (40, 3)), rng.integers(0, 2, 40).astype(float)
     S, delta, d, t = 2.0, 0.05, 3, 40
@@ -100,7 +100,7 @@ def test_widths_are_as_their_pages_write_them() -> None:
     assert ofuglb_e.width(bandit.state, unpacked(ofu, d), d) == pytest.approx(
         math.sqrt(2 * (1 + R * S) * (1 + beta)), rel=1e-6
     )
-    with pytest.raises(InvalidInput, match="is for noise of at most 1; got noise=3"):
+    with pytest.raises(InvalidInput, match="needs noise of at most 1; got noise=3"):
         OfuglbE(exploration=None, link="identity", noise=3.0)
     eco = Ecolog(exploration=None, bound=S)
     bandit = Bandit(eco, dim=d, seed=1)
@@ -110,12 +110,12 @@ def test_widths_are_as_their_pages_write_them() -> None:
 
 
 @pytest.mark.parametrize("build", [OfuglbE, GlbOmd, GlmUcb, Gloc, UcbGlm])
-def test_a_bound_at_which_slopes_vanish_is_refused(build: Any) -> None:
+def test_bound_with_vanishing_slopes_is_rejected(build: Any) -> None:
     with pytest.raises(InvalidInput, match="Choose a smaller bound"):
         Bandit(build(link="probit", bound=60.0, exploration=None, **({"horizon": 9} if build is UcbGlm else {})), dim=2)
 
 
-def test_where_a_set_is_not_an_ellipsoid_the_width_is_as_written() -> None:
+def test_other_widths_match_the_formulas_of_their_pages() -> None:
     rng, dim = np.random.default_rng(0), 3
     X, y = rng.uniform(-0.5, 0.5, (40, dim)), rng.integers(0, 2, 40).astype(float)
     kappa = math.exp(-2) / (1 + math.exp(-2)) ** 2

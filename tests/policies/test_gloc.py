@@ -14,7 +14,7 @@ from glbandits.simulation import simulate
 from glbandits.simulation.loop import play_entry
 
 
-def test_two_rounds_by_hand() -> None:
+def test_two_rounds_match_a_manual_computation() -> None:
     # Identity link, d = 1, eta = 1/2, S = 1, lambda = 1.
     bandit = Bandit(Gloc(link="identity", step=0.5, exploration=0.0), dim=1, seed=1)
     # z = 0, g = 0 - 1 = -1; A = 1 + 4 = 5, A^-1 x = 0.4; theta = 0 + 0.5 * 0.4 = 0.2; theta_hat = 0.
@@ -26,12 +26,12 @@ def test_two_rounds_by_hand() -> None:
     bandit.learn([1.0], 8.0)
     state = bandit.state
     np.testing.assert_allclose([theta_of(state, 1)[0], theta_hat_of(state, 1)[0]], [0.85, 0.2 / 6], atol=1e-14)
-    # x = 1, y = 100: theta would be far out; the ball holds it at S = 1.
+    # x = 1, y = 100: the step leaves the ball, and the projection gives theta = S = 1.
     bandit.learn([1.0], 100.0)
     assert theta_of(bandit.state, 1)[0] == pytest.approx(1.0, rel=1e-12)
 
 
-def test_the_theory_radius_term_by_term() -> None:
+def test_theory_radius_matches_its_formula() -> None:
     policy = Gloc(exploration=None, step=None, bound=2.0, prior_precision=0.5, noise=0.5, failure=0.1)
     bandit, rng = Bandit(policy, dim=2, seed=1), np.random.default_rng(1)
     X, y = rng.uniform(-1, 1, (40, 2)), rng.integers(0, 2, 40).astype(float)
@@ -58,7 +58,7 @@ def test_the_theory_radius_term_by_term() -> None:
     )
 
 
-def test_wrong_settings_are_refused() -> None:
+def test_invalid_settings_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="failure must be a finite number above 0 and at most 1; got 2"):
         Gloc(failure=2)
     with pytest.raises(InvalidInput, match="exploration must be a finite number at least 0"):
@@ -66,7 +66,7 @@ def test_wrong_settings_are_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", [Gloc, GlocTs])
-def test_runs_with_projections_are_the_same_compiled_and_not(kind: type[Gloc] | type[GlocTs]) -> None:
+def test_compiled_runs_with_projections_equal_plain_runs(kind: type[Gloc] | type[GlocTs]) -> None:
     policy = kind(step=10.0, bound=0.3)
     problem = Synthetic(dim=7, arms=5, theta_norm=3.0)
     compiled, plain = (simulate(policy, problem, 60, 3, compiled=flag, jobs=1) for flag in (True, False))
@@ -75,7 +75,7 @@ def test_runs_with_projections_are_the_same_compiled_and_not(kind: type[Gloc] | 
 
 
 def _states(policy: Gloc | GlocTs, problem: Synthetic, compiled: bool) -> Floats:
-    """The state after 60 rounds."""
+    """Return the state after 60 rounds."""
     piece = next(problem.rounds(60, 1))
     play = play_entry(policy.implementation(7), find_link(policy.link), problem.noise, compiled)
     room = np.empty(60, dtype=np.int64), np.empty(60)

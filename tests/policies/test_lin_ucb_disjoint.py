@@ -4,7 +4,7 @@ import pytest
 from glbandits import Bandit, InvalidInput, LinUcb, LinUcbDisjoint, disjoint_arms
 
 
-def test_it_is_lin_ucb_on_features_that_do_not_overlap() -> None:
+def test_equals_lin_ucb_on_disjoint_features() -> None:
     rng = np.random.default_rng(0)
     truth = rng.normal(size=(4, 3))
     disjoint, shared = (
@@ -37,7 +37,7 @@ def test_each_block_is_the_ridge_regression_of_its_arm() -> None:
         np.testing.assert_allclose(bandit.state[2 * a : 2 * a + 2], np.linalg.solve(V, X[mine].T @ y[mine]), atol=1e-12)
 
 
-def test_features_that_are_no_blocks_are_refused() -> None:
+def test_features_that_are_not_blocks_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="must be a multiple of context_dim=3, a block for each arm; got 7"):
         Bandit(LinUcbDisjoint(context_dim=3), dim=7)
     with pytest.raises(InvalidInput, match=r"contexts must have shape \(K, d\), a row for each arm; got \(3,\)"):

@@ -13,7 +13,7 @@ from glbandits.environments.noise import NOISES, Noise
 from glbandits.maths.feature_blocks import LARGEST_BLOCK
 from glbandits.maths.links import LINKS, find_link
 from glbandits.maths.philox import generator
-from glbandits.policies.optimist import LARGEST_BONUS, LEAST_BONUS, ROUNDS_AHEAD, best_with_bonus, bonus
+from glbandits.policies.optimist import LARGEST_BONUS, LEAST_BONUS, ROUNDS_AHEAD, argmax_with_bonus, bonus
 from glbandits.policy import unpacker
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,
@@ -45,7 +45,7 @@ POLICIES = {
 
 
 def exercised(policy: Policy, rounds: int, dim: int = 3, seed: int = 5) -> Bandit:
-    """A bandit that has learned so many logistic rewards of its own choices."""
+    """Return a bandit that has learned this number of logistic rewards of its own choices."""
     bandit, rng = Bandit(policy, dim=dim, seed=seed), np.random.default_rng(seed)
     theta = rng.normal(size=dim)
     for _ in range(rounds):
@@ -110,7 +110,7 @@ def test_frequencies_of_choices_match_the_probabilities(policy: Optimist) -> Non
 
 
 def arms_that_compete(bandit: Bandit, policy: Optimist) -> Floats:
-    """Of random sets of five similar arms, the one that shares the probability most evenly."""
+    """Return the random set of five similar arms whose probabilities are most even."""
     rng = np.random.default_rng(8)
     sets = [rng.uniform(-1, 1, 3) + 0.3 * rng.uniform(-1, 1, (5, 3)) for _ in range(300)]
     return max(sets, key=lambda arms: float(np.sort(expected_probabilities(policy, bandit.state, arms))[-3]))
@@ -131,7 +131,7 @@ def test_floor_gives_every_arm_a_probability() -> None:
     np.testing.assert_allclose(exercised(Optimist(floor=1.0), rounds=50).probabilities(arms), 1 / 3, atol=1e-15)
 
 
-def test_first_of_equal_arms_is_played() -> None:
+def test_first_of_equal_arms_is_chosen() -> None:
     bandit = exercised(Optimist(), rounds=30)
     arms = np.random.default_rng(9).uniform(-1, 1, (4, 3))[[0, 1, 0, 2, 3, 2, 1]]
     first = [0, 1, 3, 4]
@@ -145,17 +145,17 @@ def test_first_of_equal_arms_is_played() -> None:
     "arms", [np.eye(5), np.array(list(itertools.product([0.0, 1.0], repeat=3)))], ids=["one-hot", "yes and no"]
 )
 @pytest.mark.parametrize("reward", [0.0, 0.7])
-def test_no_arm_of_probability_zero_is_played_after_rounding(arms: Floats, reward: float) -> None:
+def test_rounding_never_chooses_an_arm_of_probability_zero(arms: Floats, reward: float) -> None:
     for seed in range(20):
         bandit = Bandit(Optimist(link="identity"), dim=arms.shape[1], seed=seed)
         for _ in range(40):
             probabilities = bandit.probabilities(arms)
             assert all(probabilities[bandit.choose(arms)] > 0.0 for _ in range(20))
-            bandit.learn(arms[bandit.choose(arms)], reward)  # levels of like arms are equal, and widths nearly
+            bandit.learn(arms[bandit.choose(arms)], reward)  # similar arms have equal means and almost equal variances
 
 
 def test_variances_that_differ_by_rounding_give_consistent_choices() -> None:
-    # Products of neighbouring floats with the size of the noise may be equal, so they must not be compared.
+    # Products of adjacent floats with sigma may be equal, so the code must not compare such products.
     policy, rng, arms, link = Optimist(link="identity"), np.random.default_rng(3), np.eye(2), find_link("identity")
     kind, functions_of_link = policy.implementation(2), functions(link)
     settings, probabilities = unpacker(kind)(policy.packed_settings(2)), np.empty(2)
@@ -191,18 +191,18 @@ def test_skipping_arms_that_cannot_win_changes_no_choice(K: int, scale: float) -
         for _ in range(30):
             levels, variances = rng.normal(size=K), rng.exponential(size=K) * 10.0 ** rng.uniform(-4, 1, K)
             expected = levels + scale * np.array([bonus(variance, known) for variance in variances])
-            assert best_with_bonus(levels, variances, known, scale) == np.argmax(expected)
+            assert argmax_with_bonus(levels, variances, known, scale) == np.argmax(expected)
 
 
 def test_first_of_equal_lines_wins_the_choice() -> None:
     levels, variances = np.repeat([0.1, 0.3, 0.2], 3), np.repeat([0.5, 0.2, 0.4], 3)
     for scale in (0.0, 0.1, 1.0, 10.0):
-        assert best_with_bonus(levels, variances, 100.0, scale) % 3 == 0
-    assert best_with_bonus(np.zeros(4), np.zeros(4), 100.0, 1.0) == 0
-    assert best_with_bonus(np.zeros(2), np.array([-1e-20, 0.0]), 100.0, 1.0) == 0
+        assert argmax_with_bonus(levels, variances, 100.0, scale) % 3 == 0
+    assert argmax_with_bonus(np.zeros(4), np.zeros(4), 100.0, 1.0) == 0
+    assert argmax_with_bonus(np.zeros(2), np.array([-1e-20, 0.0]), 100.0, 1.0) == 0
 
 
-def test_bonus_falls_with_what_is_known() -> None:
+def test_bonus_falls_as_variance_falls() -> None:
     variances = np.geomspace(1e-8, 1e2, 50)
     deviations = np.array([bonus(variance, 50.0) for variance in variances]) / np.sqrt(variances)
     assert (np.diff(deviations) > 0.0).all()
@@ -210,7 +210,7 @@ def test_bonus_falls_with_what_is_known() -> None:
 
 
 def finds_the_best(policy: Policy, seed: int) -> bool:
-    """Whether the last of four arms is played in most of the last 100 rounds."""
+    """Whether the last of four arms is chosen in most of the last 100 rounds."""
     means, arms, rng = (0.7, 0.7, 0.7, 0.9), np.eye(4), np.random.default_rng([seed, 9])
     bandit, best_arm_count = Bandit(policy, dim=4, seed=seed), 0
     for t in range(1000):
@@ -222,14 +222,14 @@ def finds_the_best(policy: Policy, seed: int) -> bool:
 
 @pytest.mark.usefixtures("compiled_now")
 def test_finds_the_best_fixed_arm_more_often_than_greedy() -> None:
-    # Over 200 other seeds it found the best arm in every run, and greedy in 25 %. Even at 1 % of misses, fewer than 18
-    # of 20 are seen once in 1000 seed sets; more than 12 once in 20,000.
+    # With 200 other seeds optimist found the best arm in every run, and greedy in 25 %. Even with 1 % of misses, fewer
+    # than 18 of 20 would be seen in one of 1000 seed sets. Greedy finds it in more than 12 in one of 20,000.
     assert sum(finds_the_best(Optimist(), seed) for seed in range(20)) >= 18
     assert sum(finds_the_best(Greedy(), seed) for seed in range(20)) <= 12
 
 
 class FixedRounds:
-    """Rounds that are given as arrays, and Bernoulli rewards; each seed has its own noise."""
+    """Fixed rounds with Bernoulli rewards. Each seed has its own noise."""
 
     def __init__(self, arms: Floats, expected: Floats) -> None:
         self.arms, self.expected = arms, expected
@@ -254,7 +254,7 @@ class FixedRounds:
 
 
 def stuck_runs(policy: Policy, seeds: range) -> int:
-    """Runs in which the best of ten arms is played in fewer than half of the last 500 of 3000 rounds."""
+    """Count the runs in which the best of ten arms is chosen in less than half of the last 500 of 3000 rounds."""
     horizon, means = 3000, np.array([0.3, *[0.2] * 9])
     problem = FixedRounds(np.tile(np.eye(10), (horizon, 1, 1)), np.tile(means, (horizon, 1)))
     result = simulate(policy, problem, horizon, seeds, jobs=1, points=1)
@@ -263,7 +263,7 @@ def stuck_runs(policy: Policy, seeds: range) -> int:
 
 
 def test_few_runs_get_stuck_with_a_worse_arm() -> None:
-    # Over 600 other seeds 5 runs (0.8 %) got stuck: more than 3 of 40 are seen once in 3000 seed sets.
+    # With 600 other seeds 5 runs (0.8 %) got stuck, so more than 3 of 40 happen in one of 3000 seed sets.
     assert stuck_runs(Optimist(), range(40)) <= 3
 
 
@@ -332,7 +332,7 @@ def test_model_of_many_features_can_be_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_covariance_does_not_drift() -> None:
-    # 20,000 steps of rank one against one inverse, with features of sizes from 1 to 1/1000.
+    # Compares 20,000 rank-one updates with one inversion, for features of sizes from 1 to 1/1000.
     dim, rounds, rng = 20, 20_000, np.random.default_rng(6)
     X = rng.normal(size=(rounds, dim)) * np.geomspace(1.0, 1e-3, dim)
     y = 5.0 + X @ rng.normal(size=dim) + rng.normal(size=rounds)
@@ -360,22 +360,22 @@ def test_covariance_does_not_drift() -> None:
         ({"floor": math.nan}, "floor must be a finite number"),
     ],
 )
-def test_invalid_setting_is_refused(settings: dict[str, object], message: str) -> None:
+def test_invalid_setting_is_rejected(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         Optimist(**settings)  # type: ignore[arg-type]
 
 
-def test_rank_is_no_setting() -> None:
+def test_rank_is_not_a_setting() -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'rank'"):
         Optimist(rank=2)  # type: ignore[call-arg]
 
 
-def test_unknown_link_is_refused() -> None:
+def test_unknown_link_is_rejected() -> None:
     with pytest.raises(UnknownName, match="unknown link 'logit'"):
         Optimist(link="logit")
 
 
-def test_state_that_exceeds_the_memory_limit_is_refused() -> None:
+def test_state_above_the_memory_limit_is_rejected() -> None:
     dim = 200_000_000
     with pytest.raises(InvalidInput, match=rf"the state would hold .* numbers for dim = {dim}; .*Use fewer features"):
         Bandit(Optimist(), dim=dim)

@@ -1,4 +1,4 @@
-"""Policies that perturb their estimate: what they draw has the law that their papers give it."""
+"""Policies that perturb their estimate: theta must have the distribution that their papers state."""
 
 import math
 from typing import Any
@@ -19,7 +19,7 @@ DRAWS = 4000
 
 
 def draws(policy: Any, count: int = DRAWS) -> Floats:
-    """Theta after the last of the rewards, again and again; each draw is from all of them."""
+    """Return independent draws of theta, each computed from all rewards."""
     bandit = Bandit(policy, dim=2, seed=1)
     bandit.learn_batch(X[:-1], Y[:-1])
     state, thetas = bandit.state, np.empty((count, 2))
@@ -31,7 +31,7 @@ def draws(policy: Any, count: int = DRAWS) -> Floats:
 
 
 def assert_normal(thetas: Floats, mean: Floats, covariance: Floats, independent: float = 1.0) -> None:
-    """Means to five standard errors, covariances to five of sqrt(2/n) in units of the spreads."""
+    """Check the mean to five standard errors, and the covariance to five times sqrt(2/n), relatively."""
     spread, n = np.sqrt(np.diag(covariance)), len(thetas) * independent
     assert (np.abs(thetas.mean(axis=0) - mean) < 5 * spread / math.sqrt(n)).all()
     scale = np.outer(spread, spread)
@@ -47,7 +47,7 @@ def test_glm_fpl_draws_the_ridge_estimate_of_noisy_rewards() -> None:
     assert_normal(draws(GlmFpl(link="identity", exploration=0.4)), THETA_HAT, 0.16 * smoother @ smoother.T)
 
 
-def test_rows_that_came_twice_are_perturbed_as_two() -> None:
+def test_repeated_rows_get_the_noise_of_all_their_rewards() -> None:
     once, twice = (np.empty((3000, 1)) for _ in range(2))
     for thetas, rows in ((once, [[1.0], [1.0 + 1e-12]]), (twice, [[1.0], [1.0]])):
         bandit = Bandit(Evill(link="identity"), dim=1, seed=3)
@@ -63,8 +63,8 @@ def test_rows_that_came_twice_are_perturbed_as_two() -> None:
 
 
 def test_langevin_steps_reach_the_posterior_of_a_linear_model() -> None:
-    # With a step h the walk's variance is above the posterior's by 1/(1 - h c/2) in a direction of curvature c; here
-    # h c is below 0.02. 400 steps forget all but exp(-400 h c), with h c at least 0.005: a draw is worth one in four.
+    # With step size h the variance exceeds that of the posterior by 1/(1 - h c/2) in a direction of curvature c; here
+    # h c < 0.02. After 400 steps the correlation is exp(-400 h c) with h c >= 0.005, so four draws count as one.
     thetas = draws(LmcTs(link="identity", exploration=0.4, steps=400, step=0.02), 1500)
     assert_normal(thetas, THETA_HAT, 0.16 * V_INVERSE, independent=0.25)
 
@@ -72,21 +72,21 @@ def test_langevin_steps_reach_the_posterior_of_a_linear_model() -> None:
 @pytest.mark.parametrize(
     "policy", [LmcTs(exploration=0.0, steps=2000), PgTs(exploration=0.0, sweeps=200), Evill(exploration=0.0)]
 )
-def test_without_noise_they_are_greedy(policy: Any) -> None:
+def test_perturbed_policies_without_noise_are_greedy(policy: Any) -> None:
     rewards = (Y > 0).astype(float)
     thetas = []
-    for one in (policy, Greedy(ridge=1.0), GlmFpl(exploration=0.0)):
-        bandit = Bandit(one, dim=2, seed=1)
+    for each in (policy, Greedy(ridge=1.0), GlmFpl(exploration=0.0)):
+        bandit = Bandit(each, dim=2, seed=1)
         bandit.learn_batch(X, rewards)
         thetas.append(bandit.state[1:3])
-    # PG-TS without noise still draws its weights: theta moves round the estimate by some tenths of its standard error.
+    # PG-TS without normal noise still draws omega, so theta varies by some tenths of its standard error.
     np.testing.assert_allclose(thetas[0], thetas[1], atol=0.3 if policy.name == "pg-ts" else 1e-6)
     np.testing.assert_allclose(thetas[2], thetas[1], atol=1e-9)
 
 
 @pytest.mark.parametrize("sweeps", [1, 5])
 def test_pg_ts_has_the_exact_logistic_posterior(sweeps: int) -> None:
-    rewards = np.array([1.0, 1.0, 1.0, 0.0, 1.0, 0.3])  # a reward between 0 and 1 counts as so much of each
+    rewards = np.array([1.0, 1.0, 1.0, 0.0, 1.0, 0.3])  # fractional rewards are allowed
     features = np.array([1.0, 2.0, -0.5, 1.0, 0.7, 1.5])
     bandit = Bandit(PgTs(sweeps=sweeps, ridge=0.5), dim=1, seed=4)
     bandit.learn_batch(features[:, np.newaxis], rewards)
@@ -98,27 +98,27 @@ def test_pg_ts_has_the_exact_logistic_posterior(sweeps: int) -> None:
     mean = (grid * density).sum()
     variance = ((grid - mean) ** 2 * density).sum()
     chain = np.empty(6000)
-    for i in range(len(chain)):  # rewards of a zero vector say nothing, and move the chain on
+    for i in range(len(chain)):  # rewards of a zero vector carry no information, but advance the chain
         bandit.learn([0.0], 0.0)
         chain[i] = bandit.state[1]
-    # Neighbours in the chain are correlated; a tenth of it, taken as independent, is on the safe side: five errors.
+    # Successive draws are correlated. Five standard errors, counting a tenth of the draws as independent, are safe.
     assert abs(chain.mean() - mean) < 5 * math.sqrt(variance / 600)
     assert abs(chain.var() / variance - 1) < 5 * math.sqrt(3 / 600)
 
 
-def test_what_they_cannot_do_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="logistic link only; got <probit link>"):
+def test_unsupported_links_and_settings_are_rejected() -> None:
+    with pytest.raises(InvalidInput, match="supports only the logistic link; got <probit link>"):
         PgTs(link="probit")
-    with pytest.raises(InvalidInput, match="slope is bounded, for a step that is safe; got <log link>"):
+    with pytest.raises(InvalidInput, match="bounded slope, because its step size depends on that; got <log link>"):
         LmcTs(link="log")
-    with pytest.raises(InvalidInput, match="theory's width, which needs a horizon"):
+    with pytest.raises(InvalidInput, match="width from the theory, which needs a horizon"):
         GlmFpl(exploration=None)
     with pytest.raises(InvalidInput, match="ridge must be a finite number above 0"):
         Evill(ridge=0.0)
 
 
-def test_the_theory_scales() -> None:
-    kappa = math.exp(-2) / (1 + math.exp(-2)) ** 2  # the least slope within 1 of ||theta|| <= 1
+def test_theory_scales_match_their_formulas() -> None:
+    kappa = math.exp(-2) / (1 + math.exp(-2)) ** 2  # the smallest slope within 1 of ||theta|| <= 1
     c1 = 0.5 / kappa * math.sqrt(1.5 * math.log(1 + 2000 / 3) + math.log(20))
     assert GlmFpl(exploration=None, horizon=1000).scale(3) == pytest.approx(0.25 * c1)
     assert Evill(exploration=None, horizon=1000).scale(3) == pytest.approx(0.5 * c1)

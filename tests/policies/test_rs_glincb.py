@@ -9,7 +9,7 @@ from glbandits.maths.observation_history import history
 from glbandits.policies.rs_glincb import H_of, H_played_of, V_of, history_at, theta_of, theta_warm_of
 
 
-def test_it_switches_when_the_determinant_has_doubled_and_not_before() -> None:
+def test_switches_only_when_the_determinant_has_doubled() -> None:
     bandit, rng, switches = Bandit(RsGlincb(), dim=3, seed=1), np.random.default_rng(0), 0
     theta, played = np.zeros(3), H_played_of(bandit.state, 3)
     for _ in range(800):
@@ -26,11 +26,11 @@ def test_it_switches_when_the_determinant_has_doubled_and_not_before() -> None:
         else:
             np.testing.assert_array_equal(new_theta, theta)
         theta, played = new_theta, new_played
-    grown = log_determinant(played) / math.log(2)  # from the identity: doubled so often, at the least so often switched
+    grown = log_determinant(played) / math.log(2)  # doublings since the initial identity matrix
     assert 8 <= switches <= grown + 1
 
 
-def test_the_warm_up_set_is_what_no_arm_had_shown() -> None:
+def test_warm_up_set_contains_new_directions() -> None:
     bandit, rng = Bandit(RsGlincb(threshold=0.3), dim=2, seed=1), np.random.default_rng(0)
     V_now, warm = np.eye(2), 0
     for _ in range(60):
@@ -47,7 +47,7 @@ def test_the_warm_up_set_is_what_no_arm_had_shown() -> None:
     assert theta_warm_of(bandit.state, 2).any()
 
 
-def test_the_paper_s_constants() -> None:
+def test_constants_match_the_paper() -> None:
     policy = RsGlincb(exploration=None, horizon=1000, failure=0.1, bound=2.0)
     constants = [policy.c(4), policy.b(4), policy.largest_known(4), policy.precision(4)]
     log, kappa = 4 * math.log(10_000), (1 + math.exp(2)) ** 2 / math.exp(2)

@@ -23,15 +23,15 @@ def part(bandit: Bandit, part_of: Callable[[Floats, int], Floats]) -> Floats:
 
 
 def theta_ts_of(state: Floats, dim: int) -> Floats:
-    return sgd_ts.held_draw(state, dim, 0)
+    return sgd_ts.block_draw(state, dim, 0)
 
 
-def test_three_blocks_by_hand() -> None:
-    # Identity link, d = 2, tau = 2, eta = 1/2, radius 2, no exploration: every number below is worked out by hand.
+def test_three_blocks_match_a_manual_computation() -> None:
+    # Identity link, d = 2, tau = 2, eta = 1/2, radius 2, no exploration. The numbers below were computed by hand.
     bandit = Bandit(
         SgdTs(link="identity", block_length=2, step=0.5, exploration_a1=0.0, exploration_a2=0.0), dim=2, seed=1
     )
-    # Block 1, the random one: theta_hat solves x'theta = y for x = (1, 0) and (1, 1), y = 1 and 3.
+    # Block 1, with random arms: theta_hat solves x'theta = y for x = (1, 0) and (1, 1), y = 1 and 3.
     bandit.learn([1.0, 0.0], 1.0)
     bandit.learn([1.0, 1.0], 3.0)
     for part_of in (sgd_ts.theta_hat_of, sgd_ts.theta_tilde_of, sgd_ts.theta_bar_of, theta_ts_of):
@@ -45,7 +45,7 @@ def test_three_blocks_by_hand() -> None:
     np.testing.assert_allclose(part(bandit, sgd_ts.theta_bar_of), [1.125, 1.75], atol=1e-12)
     np.testing.assert_allclose(part(bandit, theta_ts_of), [1.125, 1.75], atol=1e-12)
     # Block 3, at theta_tilde_2: errors 1.25 - 13.25 = -12 at (1, 0), 3 - 3 = 0 at (0, 2). Gradient (-12, 0); step
-    # (1/2)/3: (3.25, 1.5), at (2.25, -0.5) from theta_hat; the ball pulls that back to length 2.
+    # (1/2)/3: (3.25, 1.5), at (2.25, -0.5) from theta_hat; the projection scales that to norm 2.
     bandit.learn([1.0, 0.0], 13.25)
     bandit.learn([0.0, 2.0], 3.0)
     shrink = 2.0 / math.hypot(2.25, 0.5)
@@ -58,7 +58,7 @@ def test_three_blocks_by_hand() -> None:
     assert bandit.choose([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]) == 2
 
 
-def test_a_plain_numpy_version_makes_the_same_choices() -> None:
+def test_numpy_implementation_makes_the_same_choices() -> None:
     policy, problem, horizon, seed = SgdTs(horizon=600, exploration_a1=0.3), Synthetic(dim=4, arms=12), 600, 3
     rng = generator(seed)
 
@@ -80,9 +80,9 @@ def test_a_plain_numpy_version_makes_the_same_choices() -> None:
 
 
 def test_regret_on_the_papers_simulation() -> None:
-    # Settings named by the paper's grid: C = 10, eta = 1, a1 = a2 = 0.01. Over 3000 other seeds the mean regret was
-    # 55.95 with a standard deviation of 28 a run. The mean of 400 runs has a standard error of 1.4: a right program
-    # leaves +-6 about once in 50,000 seed sets.
+    # Settings from the paper's grid: C = 10, eta = 1, a1 = a2 = 0.01. Over 3000 other seeds the mean regret was 55.95
+    # with a standard deviation of 28 per run. The mean of 400 runs has a standard error of 1.4, so a correct program
+    # exceeds +-6 in about one of 50,000 seed sets.
     policy = SgdTs(block_factor=10, step=1.0, exploration_a1=0.01, exploration_a2=0.01, horizon=1000)
     result = simulate(policy, Synthetic(dim=6, arms=100), 1000, range(10_000, 10_400))
     assert result.final_regret.mean() == pytest.approx(56, abs=6)
@@ -106,14 +106,14 @@ def test_blocks_count_rewards() -> None:
     bandit = Bandit(SgdTs(block_length=10), dim=2, seed=1)
     arms = np.eye(2)
     for _ in range(50):
-        bandit.choose(arms)  # decisions whose rewards are still under way
+        bandit.choose(arms)  # decisions whose rewards are delayed
     for n in range(1, 36):
         bandit.learn(arms[n % 2], float(n % 3 == 0))
         assert bandit.state[sgd_ts.BLOCK] == n // 10
         assert bandit.state[sgd_ts.POSITION] == n % 10
 
 
-def test_the_draw_is_held_for_a_block_and_varies_as_it_should() -> None:
+def test_draw_is_constant_in_a_block_with_the_right_variance() -> None:
     # theta_TS - theta_bar over many first blocks: variance (2 a1^2 + 2 a2^2) / j.
     policy, x = SgdTs(block_length=3, exploration_a1=0.3, exploration_a2=0.4, step=1e-9), np.array([1.0, -0.5])
     gaps: list[list[Floats]] = [[], [], []]
@@ -128,18 +128,18 @@ def test_the_draw_is_held_for_a_block_and_varies_as_it_should() -> None:
             np.testing.assert_array_equal(part(bandit, theta_ts_of), before)
             bandit.learn_batch([x, x], [1.0, 0.0])
     for j, gap in enumerate(gaps):
-        block = 2 * j + 1  # two blocks are closed in every turn of the loop above
+        block = 2 * j + 1  # each iteration of the loop above completes two blocks
         # 1600 squares: the estimate has a relative standard error of sqrt(2/1600) = 3.5 %; 5 of these is 18 %.
         assert np.mean(np.square(gap)) == pytest.approx(0.5 / block, rel=0.18)
 
 
 def test_only_the_sum_of_squares_of_a1_and_a2_matters() -> None:
     problem = Synthetic(dim=3, arms=8)
-    one, other = (
+    first, second = (
         simulate(SgdTs(block_length=9, exploration_a1=a1, exploration_a2=a2), problem, 300, 2).choices
         for a1, a2 in ((0.2, 0.7), (0.7, 0.2))
     )
-    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(first, second)
 
 
 def test_theta_tilde_never_leaves_the_ball() -> None:
@@ -151,7 +151,7 @@ def test_theta_tilde_never_leaves_the_ball() -> None:
         assert away <= 0.5 + 1e-12
 
 
-def test_separable_first_block_is_fitted_with_a_ridge_and_says_so() -> None:
+def test_separable_first_block_is_fitted_with_a_ridge() -> None:
     bandit = Bandit(SgdTs(block_length=4), dim=2, seed=1)
     for x in ([1.0, 0.2], [0.7, -0.2], [0.4, 0.9], [0.1, -0.9]):
         bandit.learn(x, 0.0)
@@ -187,42 +187,42 @@ def test_theory_settings_reach_the_compiled_code() -> None:
         ({"theory": {}}, r"theory must be TheoryConstants\(...\); got {}"),
     ],
 )
-def test_wrong_settings_are_refused(settings: dict[str, object], message: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         SgdTs(**settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", [None, [], 3])
-def test_names_must_be_text(wrong: object) -> None:
+def test_link_name_must_be_a_string(wrong: object) -> None:
     with pytest.raises(UnknownName, match="unknown link"):
         SgdTs(link=wrong)  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="unknown draw"):
         SgdTs(draw=wrong)  # type: ignore[arg-type]
 
 
-def test_an_unknown_rule_names_the_nearest() -> None:
+def test_unknown_draw_suggests_the_closest_name() -> None:
     with pytest.raises(UnknownName, match="unknown draw 'blocks'; did you mean 'block'"):
         SgdTs(draw="blocks")  # type: ignore[arg-type]
 
 
 def test_theory_and_practical_settings_do_not_mix() -> None:
     constants = TheoryConstants(noise=0.5, c1=0.2, c3=0.1, sigma_0=0.5, lambda_f=0.2, horizon=10**6)
-    with pytest.raises(InvalidInput, match="got step=0.5 beside it"):
+    with pytest.raises(InvalidInput, match="got step=0.5 as well"):
         SgdTs(theory=constants, step=0.5)
 
 
-def test_a_first_block_that_cannot_fit_in_memory_is_refused() -> None:
+def test_first_block_above_the_memory_limit_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="at most 500,000,000 are allowed. Use fewer features"):
         Bandit(SgdTs(), dim=100_000)
 
 
-def test_it_is_a_policy() -> None:
+def test_sgd_ts_is_a_policy() -> None:
     policy: Policy = SgdTs()
     assert isinstance(policy, Policy)
 
 
 @pytest.mark.parametrize(("word", "value"), [("BLOCK", -1.0), ("BLOCK", 1.5), ("POSITION", -1.0), ("POSITION", 20.0)])
-def test_counts_that_would_lead_out_of_bounds_are_told(word: str, value: float) -> None:
+def test_state_with_impossible_counts_is_invalid(word: str, value: float) -> None:
     policy = SgdTs(block_length=20)
     bandit = Bandit(policy, dim=3, seed=1)
     bandit.learn_batch(np.eye(3).repeat(10, axis=0), np.resize([0.0, 1.0], 30))
@@ -231,7 +231,7 @@ def test_counts_that_would_lead_out_of_bounds_are_told(word: str, value: float) 
     assert not policy.is_valid_state(state, 3)
 
 
-def test_settings_become_plain_numbers_that_files_can_hold(tmp_path: Path) -> None:
+def test_settings_become_built_in_numbers(tmp_path: Path) -> None:
     policy = SgdTs(step=np.float32(0.5), block_length=np.int64(5), floor=Fraction(1, 4))  # type: ignore[arg-type]
     Bandit(policy, dim=2, seed=1).save(tmp_path / "model")
     assert Bandit.load(tmp_path / "model").policy == SgdTs(step=0.5, block_length=5, floor=0.25)
@@ -244,7 +244,7 @@ def test_collinear_features_of_any_size_are_fitted(scale: float, link: str) -> N
     bandits = [Bandit(policy, dim=dim, seed=1) for policy, dim in zip(policies, (2, 1), strict=True)]
     signs, rewards = np.resize([1.0, -1.0], 40), np.resize([1.0, 0.0, 1.0], 40)
     bandits[0].learn_batch(scale * np.outer(signs, [0.6, 0.8]), rewards)
-    bandits[1].learn_batch(scale * np.outer(signs, [1.0]), rewards)  # the same problem along its only direction
+    bandits[1].learn_batch(scale * np.outer(signs, [1.0]), rewards)  # the same problem in one dimension
     assert bandits[0].state[sgd_ts.CONVERGED] == 1
     assert bandits[0].state[sgd_ts.FITTED_RIDGE] == RIDGE_WITHOUT_MLE
     plane, line = (part(bandit, sgd_ts.theta_hat_of) for bandit in bandits)

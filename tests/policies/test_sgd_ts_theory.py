@@ -7,7 +7,7 @@ from glbandits import InvalidInput, TheoryConstants
 CONSTANTS = TheoryConstants(noise=0.5, c1=0.2, c3=0.1, sigma_0=0.5, lambda_f=0.2, horizon=10**6)
 
 
-def test_every_formula_by_hand() -> None:
+def test_theory_constants_match_a_manual_computation() -> None:
     # d = 3, log T = 13.815510558: alpha = 13.8155 / 0.2 = 69.07755279.
     assert CONSTANTS.alpha(3) == pytest.approx(69.07755279, rel=1e-9)
     # tau_1 = ((sqrt 3 + sqrt 27.631021116) / 0.25)^2 + 32 * 0.25 * (3 + 27.631021116) / (0.04 * 0.25)
@@ -25,7 +25,7 @@ def test_every_formula_by_hand() -> None:
     )
 
 
-def test_the_bound_of_theorem_1_term_by_term() -> None:
+def test_regret_bound_matches_theorem_1() -> None:
     T, tau, alpha, J = 10**6, 25287, 69.07755278982137, 39
     g1, g2 = CONSTANTS.g1(J, 3), CONSTANTS.g2(J, 3)
     u = math.sqrt(2 * math.log(20 * tau * T**2))
@@ -37,7 +37,7 @@ def test_the_bound_of_theorem_1_term_by_term() -> None:
     )
 
 
-def test_on_the_papers_simulation_the_block_is_longer_than_the_horizon() -> None:
+def test_theory_block_exceeds_the_horizon_of_the_simulation() -> None:
     # d = 6, sigma_0^2 = 1/18, ||theta*|| <= 1 so c1 = mu'(2) = 0.105; the second term of tau_1 alone is 2.6e5.
     paper = TheoryConstants(noise=0.5, c1=0.105, c3=0.0177, sigma_0=math.sqrt(1 / 18), lambda_f=0.02, horizon=1000)
     assert paper.block_length(6) > 260_000

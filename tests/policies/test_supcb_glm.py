@@ -28,7 +28,7 @@ def estimate(X: Floats, y: Floats) -> Floats:
 
 
 class Box:
-    """The box of the paper, with sets of rounds, as slowly as it reads."""
+    """A literal implementation of the paper's algorithm, with explicit sets of rounds."""
 
     def __init__(self, dim: int) -> None:
         self.X, self.y = np.empty((0, dim)), np.empty(0)
@@ -54,9 +54,9 @@ class Box:
                 return int(left[np.argmax(w)])
             if (w <= T**-0.5).all():
                 return int(left[np.argmax(m)])
-            kept = m >= m.max() - 2 * 2.0**-s
-            assert kept[np.argmax(m)]
-            left = left[kept]
+            is_kept = m >= m.max() - 2 * 2.0**-s
+            assert is_kept[np.argmax(m)]
+            left = left[is_kept]
         raise AssertionError("the last stage is finer than 1/sqrt T, so it decides")
 
     def learn(self, x: Floats, reward: float) -> None:
@@ -68,7 +68,7 @@ class Box:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_it_plays_as_the_box_does(seed: int) -> None:
+def test_choices_match_a_second_implementation(seed: int) -> None:
     problem = Synthetic(dim=3, arms=6)
     bandit, box, stages = Bandit(POLICY, dim=3, seed=seed), Box(3), set()
     for piece in problem.rounds(160, seed):
@@ -80,16 +80,16 @@ def test_it_plays_as_the_box_does(seed: int) -> None:
             bandit.learn(arms[arm], reward)
             box.learn(arms[arm], reward)
     rows = history(bandit.state, history_at(3, POLICY.stages(3)), 4)
-    for s in range(1, POLICY.stages(3) + 1):  # the sets are the same: disjoint, and with F and Psi_0 all rounds
+    for s in range(1, POLICY.stages(3) + 1):  # the sets must be the same
         assert rows.counts[rows.features[:, 3] == s].sum() == len(box.psi[s])
         stages |= {s} if box.psi[s] else set()
     assert sum(len(rounds) for rounds in box.psi.values()) + TAU == 160
-    assert len(stages) >= 3  # else this test would show little
+    assert len(stages) >= 3  # otherwise the test would cover too little
 
 
-def test_the_theory_width() -> None:
+def test_theory_width_matches_its_formula() -> None:
     policy = SupCbGlm(exploration=None, arms=50, horizon=1000, failure=0.1)
     kappa = math.exp(-2) / (1 + math.exp(-2)) ** 2
     assert policy.scale(3) == pytest.approx(1.5 / kappa * math.sqrt(2 * math.log(1000 * 50 / 0.1)))
-    with pytest.raises(InvalidInput, match="needs arms, the most arms in a round"):
+    with pytest.raises(InvalidInput, match="needs arms, the largest number of arms"):
         SupCbGlm(exploration=None)

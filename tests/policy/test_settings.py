@@ -22,7 +22,7 @@ from glbandits.records import Floats, Generator
 
 
 class Example(Policy):
-    """A policy with a setting of each kind."""
+    """A policy with a setting of each type."""
 
     name: ClassVar[str] = "example"
 
@@ -69,12 +69,12 @@ class Example(Policy):
         ({"loud": 1}, r"loud must be bool\(...\); got 1"),
     ],
 )
-def test_value_out_of_bounds_is_refused_by_name(settings: dict[str, Any], message: str) -> None:
+def test_value_out_of_bounds_is_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         Example(**settings)
 
 
-def test_unknown_word_and_unknown_link_are_refused() -> None:
+def test_unknown_choice_and_unknown_link_are_rejected() -> None:
     with pytest.raises(UnknownName, match="unknown mode 'max'"):
         Example(mode="max")  # type: ignore[arg-type]
     with pytest.raises(UnknownName, match="unknown link 'logit'"):
@@ -88,7 +88,7 @@ def test_setting_may_be_a_number_a_word_or_none() -> None:
     assert math.isnan(pause.packed("auto"))
 
 
-def test_numpy_numbers_become_plain_ones() -> None:
+def test_numpy_numbers_become_built_in_ones() -> None:
     policy = Example(step=np.float64(3.0), skipped=np.int64(2))  # type: ignore[arg-type]
     assert type(policy.step) is float
     assert type(policy.skipped) is int
@@ -114,7 +114,7 @@ def test_settings_are_frozen_equal_and_hashable() -> None:
         Example().step = 2.0  # type: ignore[misc]
 
 
-def test_a_setting_of_another_type_is_refused() -> None:
+def test_setting_of_an_unsupported_type_is_rejected() -> None:
     class Odd(Policy):
         weights: tuple[float, ...] = ()
 
@@ -144,7 +144,7 @@ def test_every_setting_is_documented(name: str) -> None:
     assert missing == [], f"the docstring of {kind.__name__} or of its bases says nothing about {missing}"
 
 
-def test_words_have_the_index_that_compiled_code_compares_with() -> None:
+def test_choices_have_the_index_that_compiled_code_expects() -> None:
     from glbandits.policies import online_laplace
 
     kind: Any = POLICIES["online-laplace"]

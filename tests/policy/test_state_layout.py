@@ -70,7 +70,7 @@ def test_layout_can_begin_with_the_parts_of_another() -> None:
     np.testing.assert_array_equal(state[:31], base.allocate(3, R=4.0, P=9.0)[:31])
 
 
-def test_declarations_out_of_order_are_refused() -> None:
+def test_declarations_out_of_order_are_rejected() -> None:
     layout = StateLayout()
     layout.vector("theta")
     with pytest.raises(InvalidInput, match="declare the scalar 'late' before vectors"):
@@ -80,7 +80,7 @@ def test_declarations_out_of_order_are_refused() -> None:
         layout.vector("late")
 
 
-def test_state_too_large_for_memory_is_refused() -> None:
+def test_state_above_the_memory_limit_is_rejected() -> None:
     layout = StateLayout()
     layout.matrix("P")
     with pytest.raises(InvalidInput, match="the state would hold 1,000,000,000,000 numbers for dim = 1000000"):

@@ -1,4 +1,4 @@
-"""Learn and read the posterior of `Optimist` uncompiled, and a reference for it with the whole matrix in NumPy."""
+"""Helpers to learn and read the posterior of `Optimist`, and a reference implementation with a full matrix."""
 
 import math
 
@@ -30,7 +30,7 @@ def functions(link: Link) -> LinkFunctions:
 
 
 def learned(link: str, X: Floats, y: Floats, *, half_life: float | None = None) -> Floats:
-    """The state of an Optimist that has learned these rewards, uncompiled."""
+    """Return the state of an Optimist that has learned these rewards, without compiled code."""
     policy, dim = Optimist(link=link, half_life=half_life), X.shape[1]
     kind = policy.implementation(dim)
     learn, settings = kind.learn, unpacker(kind)(policy.packed_settings(dim))
@@ -65,7 +65,7 @@ def with_ones(X: Floats) -> Floats:
 
 
 class WholePosterior:
-    """The steps of the module docstring with one precision matrix of all features and the intercept; no half-life."""
+    """The posterior with one precision matrix of all features and the intercept, without a half-life."""
 
     def __init__(self, link: str, dim: int) -> None:
         self.link, self.dim = find_link(link), dim
@@ -89,7 +89,7 @@ class WholePosterior:
         if len(self.X) == self.next:
             self.replace_prior()
         v = np.append(x, 1.0)
-        direction = np.einsum("ij,j->i", self.P, v)  # a product by BLAS waits for threads
+        direction = np.einsum("ij,j->i", self.P, v)  # BLAS would start threads
         score, variance = float(v @ self.mean), float(v @ direction)
 
         def excess(z: float) -> float:
@@ -106,7 +106,7 @@ class WholePosterior:
         self.expected += slope * leverage
 
     def replace_prior(self) -> None:
-        """Put the prior into the units of the features, at the scale with the largest evidence."""
+        """Replace the prior by one in the units of the features, with the scale of the largest evidence."""
         count, noise = len(self.X), assumed_noise(self.link)
         observed, expected = self.observed + noise, self.expected + noise
         size = observed / expected if observed > 0.0 and expected > 0.0 else 1.0

@@ -8,7 +8,7 @@ from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.cli.policy_text import parse_policy
 from glbandits.maths.links import LINKS, LinkFunctions
 from glbandits.maths.philox import generator
-from glbandits.policy.checked import policy_functions
+from glbandits.policy.compiled_calls import policy_functions
 from glbandits.policy_bases.half_life_selection import (
     ACTIVE,
     CHANGES,
@@ -55,7 +55,7 @@ def test_change_of_theta_replaces_the_main_copy() -> None:
     assert bandit.state[REWARDS] == 1200
 
 
-def test_active_copy_takes_the_decisions_and_is_shown() -> None:
+def test_active_copy_decides_and_gives_the_coefficients() -> None:
     bandit, arms = Bandit(Optimist(half_life="auto"), dim=2), np.array([[1.0, -1.0], [-1.0, 1.0], [0.5, 0.5]])
     bandit.learn_batch(*rewards_of(np.array([1.0, -1.0]), 60, seed=3))
     policy = Optimist(half_life="auto")
@@ -87,7 +87,7 @@ def test_copy_may_grow() -> None:
     ("offset", "value"),
     [(ACTIVE, COPIES), (ACTIVE, -1.0), (CHANGES, 0.5), (EVIDENCE + 1, -1.0), (FIRST, 1e9), (FIRST, 3)],
 )
-def test_impossible_state_is_refused(offset: int, value: float) -> None:
+def test_impossible_state_is_invalid(offset: int, value: float) -> None:
     policy = Optimist(half_life="auto")
     state = policy.init(3)
     assert policy.is_valid_state(state, 3)

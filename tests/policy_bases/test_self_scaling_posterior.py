@@ -1,4 +1,4 @@
-"""The posterior of `Optimist`, uncompiled: the tests in tests/laws require the same numbers of compiled code."""
+"""The posterior of `Optimist`, without compiled code: tests/laws checks that compiled code gives the same numbers."""
 
 import itertools
 import math
@@ -59,7 +59,7 @@ from tests.policy_bases.posterior_parts import (
 
 
 def compiled_learner(policy: Optimist, dim: int) -> Callable[..., Floats]:
-    """Learn a batch by compiled code; a Bandit would compile more."""
+    """Learn a batch with compiled code. A Bandit would compile more functions."""
     recipe = entry_point(learn_batch_recipe, policy.implementation(dim), find_link(policy.link))
     function: Callable[..., Floats] = recipe.compiled()
     return function
@@ -77,12 +77,12 @@ def linear_problem(rounds: int, dim: int, seed: int, deviation: float = 0.5) -> 
 
 
 def prior_matrix(state: Floats, dim: int, link: str) -> Floats:
-    """The prior precisions of theta and the intercept that the state has now."""
+    """Return the current prior precisions of theta and the intercept."""
     return np.diag(np.append(prior_of(state, dim), 1.0 / intercept_variance(find_link(link))))
 
 
 def assert_is_ridge(state: Floats, X: Floats, y: Floats, weights: Floats) -> None:
-    """The mean and the covariance of weighted linear regression under the prior that the state has now."""
+    """Return mean and covariance of weighted linear regression under the current prior of the state."""
     dim, V = X.shape[1], with_ones(X)
     H = prior_matrix(state, dim, "identity") + (weights[:, np.newaxis] * V).T @ V
     P = np.linalg.inv(H)
@@ -92,7 +92,7 @@ def assert_is_ridge(state: Floats, X: Floats, y: Floats, weights: Floats) -> Non
 
 
 def rescalings(rounds: int, half_life: float) -> list[int]:
-    """The rewards that are learned under a prior of their own: the 1st, 2nd, 4th ..., and one in half_life / 8."""
+    """Return the rewards at which the prior is replaced: the 1st, 2nd, 4th ..., and every half_life / 8."""
     rewards, following = [], 1.0
     for n in range(1, rounds + 1):
         if n >= following:
@@ -118,7 +118,7 @@ def test_half_life_gives_regression_with_halving_weights(half_life: float) -> No
 
 
 @pytest.mark.parametrize("link", ["identity", "logistic", "log", "probit"])
-def test_every_step_matches_the_whole_matrix(link: str) -> None:
+def test_every_step_matches_the_full_matrix(link: str) -> None:
     rng, dim = np.random.default_rng(21), 4
     X = rng.normal(size=(150, dim)) * [0.3, 1.0, 5.0, 1.0]
     X[:, 3] *= rng.random(150) < 0.3
@@ -196,7 +196,7 @@ def test_intercept_alone_is_exact_across_blocks() -> None:
 def test_prior_follows_the_features_at_the_last_rescaling(rounds: int) -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(rounds, 4)) * [0.1, 1.0, 1.5, 400.0]
-    X[1:] *= rng.random((rounds - 1, 4)) < 0.6  # many features are 0, but none was never seen
+    X[1:] *= rng.random((rounds - 1, 4)) < 0.6  # many features are 0, but each is seen at least once
     seen = X[: 2 ** int(math.log2(rounds))]
     state = learned("logistic", X, np.resize([0.0, 1.0], rounds))
     np.testing.assert_allclose(prior_of(state, 4), state[PRIOR_SCALE] * unit_prior(seen), rtol=1e-12)
@@ -206,7 +206,7 @@ def test_prior_follows_the_features_at_the_last_rescaling(rounds: int) -> None:
 def test_share_of_each_feature_in_the_prior_is_limited(units: list[float]) -> None:
     X = np.random.default_rng(4).normal(size=(64, 5)) * units
     state = learned("logistic", X, np.zeros(64))
-    variances = (X**2).mean(axis=0) / prior_of(state, 5)  # what each feature brings to the score of an arm
+    variances = (X**2).mean(axis=0) / prior_of(state, 5)  # the share of each feature in the prior variance of a score
     assert variances.sum() * state[PRIOR_SCALE] == pytest.approx(1.0, rel=1e-12)
     assert variances.max() <= LARGEST_SHARE**2 * variances.min() * (1 + 1e-12)
 
@@ -218,7 +218,7 @@ def log_density(X: Floats, y: Floats, prior: Floats, noise: float) -> float:
 
 
 def test_scale_has_the_largest_evidence() -> None:
-    rounds = 2 ** math.ceil(math.log2(EVIDENCE_FROM))  # the first rescaling that asks for the evidence
+    rounds = 2 ** math.ceil(math.log2(EVIDENCE_FROM))  # the first replacement that uses the evidence
     chosen = set()
     for seed, strength in enumerate(np.repeat(np.geomspace(0.02, 30.0, 12), 2)):
         X, theta, _ = linear_problem(rounds, 5, seed)
@@ -240,14 +240,14 @@ def test_scale_is_not_changed_by_few_rewards(link: str) -> None:
 
 
 class Played(NamedTuple):
-    """The choices of a run, and the state after it."""
+    """The choices of a run, and its final state."""
 
     choices: list[int]
     state: Floats
 
 
 def play(link: str, arms: Floats, scores: Floats, noise: Floats, reward_unit: float = 1.0) -> Played:
-    """Play Optimist by hand: rewards are 0 and 1 under the logistic link, else in this unit."""
+    """Run Optimist. Rewards are 0 and 1 under the logistic link, otherwise in this unit."""
     policy, known, rng, dim = Optimist(link=link), functions(find_link(link)), generator(7), arms.shape[2]
     kind = policy.implementation(dim)
     settings = unpacker(kind)(policy.packed_settings(dim))
@@ -273,14 +273,14 @@ def moving_arms(rounds: int = 300, offset: float = 0.0) -> tuple[Floats, Floats,
 )
 def test_unit_of_the_features_changes_no_choice(link: str, offset: float, unit: float) -> None:
     arms, scores, noise = moving_arms(offset=offset)
-    one, other = play(link, arms, scores, noise), play(link, unit * arms, scores, noise)
-    assert one.choices == other.choices
-    np.testing.assert_allclose(unit * mean_of(other.state, 3), mean_of(one.state, 3), rtol=1e-8)
+    first, second = play(link, arms, scores, noise), play(link, unit * arms, scores, noise)
+    assert first.choices == second.choices
+    np.testing.assert_allclose(unit * mean_of(second.state, 3), mean_of(first.state, 3), rtol=1e-8)
 
 
 @pytest.mark.parametrize("units", [[2.0**-10, 1.0, 2.0**15], [2.0**-30, 2.0**-31, 2.0**30]])
 def test_units_of_single_features_hardly_matter(units: list[float]) -> None:
-    # The prior cannot tell a unit from a size below LARGEST_SHARE, so choices may differ, but not the learned scores.
+    # The prior treats ratios below LARGEST_SHARE as sizes, not units, so choices may differ. Learned scores may not.
     arms, scores, noise = moving_arms(600)
     theta = mean_of(play("identity", arms * units, scores, noise).state, 3) * units
     # Standard errors are about 0.07.
@@ -291,9 +291,9 @@ def test_units_of_single_features_hardly_matter(units: list[float]) -> None:
 @pytest.mark.parametrize("unit", [2.0**-20, 2.0**7])
 def test_unit_of_linear_rewards_changes_no_choice(unit: float, offset: float) -> None:
     arms, scores, noise = moving_arms(offset=offset)
-    one, other = play("identity", arms, scores, noise), play("identity", arms, scores, noise, unit)
-    assert one.choices == other.choices
-    assert other.state[PRIOR_SCALE] == one.state[PRIOR_SCALE]
+    first, second = play("identity", arms, scores, noise), play("identity", arms, scores, noise, unit)
+    assert first.choices == second.choices
+    assert second.state[PRIOR_SCALE] == first.state[PRIOR_SCALE]
 
 
 def test_offset_of_linear_rewards_is_learned() -> None:
@@ -340,7 +340,7 @@ def test_bounded_rewards_start_with_assumed_noise() -> None:
     assert [assumed_noise(find_link(link)) for link in ("logistic", "identity", "log")] == [4.0, 0.0, 0.0]
     assert assumed_noise(find_link("probit")) == pytest.approx(16 / math.sqrt(2 * math.pi))
     assert dispersion(Optimist().init(2), 4.0) == dispersion(Optimist().init(2), 0.0) == 1.0
-    # Noise of 4 limits the effect of a first surprise: one unlikely reward does not show that rewards are noisy.
+    # Assumed noise of 4 limits the effect of one unlikely reward on the dispersion.
     state = learned("logistic", np.ones((4, 1)), np.array([1.0, 1.0, 1.0, 0.0]))
     assert abs(dispersion(state, 4.0) - 1.0) < 0.35 < abs(dispersion(state, 0.0) - 1.0)
 
@@ -376,7 +376,7 @@ def test_half_life_follows_a_theta_that_changes_sign() -> None:
     signs = np.where(np.arange(600) < 400, 1.0, -1.0)
     y = np.random.default_rng(12).random(600) < expit(signs * (X @ theta))
     fading, keeping = (mean_of(learned("logistic", X, y, half_life=h), 2) for h in (50.0, None))
-    # theta'theta is 4. 200 rewards after the turn nearly all weight is theirs; without fading they are a third.
+    # theta'theta is 4. 200 rewards after the change have nearly all the weight; without a half-life a third.
     assert fading @ theta < -1.0 < keeping @ theta
 
 

@@ -8,6 +8,7 @@ The digest must not change when freed memory is overwritten (glibc.malloc.pertur
 
 import os
 import sys
+import warnings
 from hashlib import sha256
 from typing import Any
 
@@ -17,8 +18,11 @@ from glbandits import POLICIES, Bandit, Catalogue, SparseRows
 from glbandits.bandit import catalogue_decisions
 from glbandits.bandit.sparse_entries import play_recipe
 from glbandits.compilation import entry_point
-from glbandits.environments import Synthetic
+from glbandits.environments import SparseHashed, Synthetic
+from glbandits.evaluation import LoggedData, SparseArms
+from glbandits.evaluation.log_player import Rules, play_together
 from glbandits.evaluation.progressive_loop import all_recipe, matched_recipe
+from glbandits.evaluation.targets import FrozenTarget
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policy import Policy
@@ -34,6 +38,9 @@ EXTRA = {
     "sgd-ts": ({"draw": "candidates", "candidates": 5},),
 }
 """Settings that lead to other code, besides the defaults."""
+EVERY_LOOP = ("uniform", "optimist", "sgd-ts", "ucb-glm")
+"""Policies that play through every compiled loop. The loops do not depend on the policy, and compiling one of them for
+all policies takes minutes. Every policy plays through `choose`, `learn`, `probabilities` and a simulation."""
 SPARSE: dict[str, tuple[dict[str, Any], ...]] = {
     "optimist": ({}, {"half_life": 3.0}),
     "sgd-ts": ({}, {"draw": "candidates", "candidates": 5}, {"draw": "decision", "step": 50.0, "block_length": 7}),
@@ -67,12 +74,15 @@ def play(policy: Policy, dim: int, arms: int, digest: Any) -> None:
         if policy.name == "optimist" and dim > 128 and t % 3 == 1:
             offered = offered * (rng.random(offered.shape) < 0.1)  # other blocks of features in every round
         arm = bandit.choose(offered)
-        digest.update(bandit.probabilities(offered, draws=5).tobytes() + bytes([arm % 256]))
+        digest.update(bytes([arm % 256]))
+        if policy.name in EVERY_LOOP or type(policy).probabilities is not Policy.probabilities:
+            digest.update(bandit.probabilities(offered, draws=5).tobytes())
         bandit.learn(offered[arm], float(rng.random() < 0.5))
-    few = pool[:4]  # of 300 features, a reward takes some policies a second with bounds checks
-    bandit.learn_batch(few, rng.integers(0, 2, len(few)))
+    if policy.name in EVERY_LOOP:
+        few = pool[:4]  # of 300 features, a reward takes some policies a second with bounds checks
+        bandit.learn_batch(few, rng.integers(0, 2, len(few)))
+        play_catalogue(bandit, pool, digest)
     digest.update(bandit.state.tobytes())
-    play_catalogue(bandit, pool, digest)
 
 
 def play_catalogue(bandit: Bandit, pool: Floats, digest: Any) -> None:
@@ -101,6 +111,28 @@ def play_sparse(policy: Policy, dim: int, arms: int, digest: Any) -> None:
     rounds, rewards = np.arange(0, 40 * arms + 1, arms), rng.integers(0, 2, 40 * arms).astype(float)
     choices, start = np.empty(40, dtype=np.int64), (form.init(dim), form.packed_settings(dim))
     digest.update(play_rounds(*start, rounds, *together, rewards, generator(1), choices).tobytes() + choices.tobytes())
+    play_sparse_log(
+        bandit,
+        LoggedData(
+            chosen=np.arange(40) % arms,
+            rewards=rewards[:40],
+            propensities=np.full(40, 1 / arms),
+            arms=SparseArms(together, np.full(40, arms), dim),
+        ),
+        digest,
+    )
+
+
+def play_sparse_log(bandit: Bandit, log: LoggedData, digest: Any) -> None:
+    """Both forms of progressive replay of a log with sparse rows, and its evaluation; then a simulation."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for way in (Rules(learn="matched"), Rules(learn="all", exact=True)):
+            [[curve]] = play_together([bandit.policy], log, [1], way)
+            digest.update(curve.at_ips.tobytes())
+    digest.update(FrozenTarget(bandit).probabilities(log, 0).tobytes())
+    problem = SparseHashed(dim=3 * 2**20, arms=3, nonzeros=6, names=200)
+    digest.update(simulate(bandit.policy, problem, horizon=30, seeds=[1], jobs=1).regret.tobytes())
 
 
 def sparse_rows(rng: np.random.Generator, count: int, dim: int) -> SparseRows:
@@ -112,10 +144,17 @@ def sparse_rows(rng: np.random.Generator, count: int, dim: int) -> SparseRows:
 
 
 def play_logs(policy: Policy, dim: int, arms: int, digest: Any) -> None:
-    """Simulation, replay of events, and both forms of progressive replay of a log."""
+    """Simulation, and the loops over logs."""
     problem = Synthetic(dim=dim, arms=arms, fewest_arms=1, link=policy.link)
     result = simulate(policy, problem, horizon=30, seeds=2, jobs=1)
     digest.update(result.regret.tobytes())
+    if policy.name in EVERY_LOOP:
+        play_log_loops(policy, problem, digest)
+
+
+def play_log_loops(policy: Policy, problem: Synthetic, digest: Any) -> None:
+    """Replay of events, and both forms of progressive replay of a log."""
+    dim = problem.dim
     piece: Rounds = next(iter(problem.rounds(30, seed=1)))
     rows, keys = len(piece), (policy.implementation(dim), find_link(policy.link))
     chosen = np.array([t % count for t, count in enumerate(piece.counts)])
@@ -154,5 +193,5 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("GLBANDITS_COMPILE", "now")
+    os.environ["GLBANDITS_COMPILE"] = "now"  # the tests around this process may have set another mode
     main(sys.argv[1:])

@@ -106,8 +106,8 @@ def test_a_policy_that_cannot_take_the_rewards_is_refused() -> None:
         ({"seeds": True}, "seeds must be a whole number"),
         ({"points": 0}, "points must be a whole number of at least 1"),
         ({"jobs": 0}, "jobs must be a number of runs at once, or -1"),
-        ({"policy": "uniform"}, "policy must be settings such as"),
-        ({"policy": Uniform}, "policy must be settings such as"),
+        ({"policy": "uniform"}, "policy must be an instance"),
+        ({"policy": Uniform}, "policy must be an instance"),
         ({"environment": None}, "environment must be a problem such as Synthetic"),
     ],
 )
@@ -141,9 +141,9 @@ def some_rounds(length: int, dim: int = 2) -> Rounds:
     ("pieces", "message"),
     [
         ([some_rounds(5)], "rounds must yield 10 rounds; got 5"),
-        ([some_rounds(5), some_rounds(6)], r"got arms of shape \(6, 3, 2\) after 5 rounds"),
-        ([some_rounds(5), some_rounds(0), some_rounds(5)], r"got arms of shape \(0, 3, 2\)"),
-        ([some_rounds(10, dim=3)], r"rounds of 2 features.*got arms of shape \(10, 3, 3\)"),
+        ([some_rounds(5), some_rounds(6)], "got 6 rounds of 2 features after 5 rounds"),
+        ([some_rounds(5), some_rounds(0), some_rounds(5)], "got 0 rounds of 2 features after 5 rounds"),
+        ([some_rounds(10, dim=3)], "rounds of 2 features.*got 10 rounds of 3 features"),
     ],
     ids=["too few", "too many", "an empty piece", "another dimension"],
 )

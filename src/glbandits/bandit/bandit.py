@@ -17,14 +17,14 @@ from glbandits.bandit.input_checks import as_floats, checked_reward
 from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
 from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.rows import Rows, dim_of, encoded_row, encoded_rows
-from glbandits.errors import LARGEST, InvalidInput, whole
+from glbandits.errors import MAX_ABS, InvalidInput, check_int
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import COUNTER, KEY, generator
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policy import Coefficients, Policy
-from glbandits.policy.checked import InvalidArm, index_errors_named, out_of_range
-from glbandits.policy.first_use import check_is_policy, check_policy
+from glbandits.policy.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
+from glbandits.policy.policy_checks import check_is_policy, check_policy
 from glbandits.records import Floats
 from glbandits.sparse_policies import sparse_form
 
@@ -74,7 +74,7 @@ class Bandit:
         dim = dim_of(dim, feature_map)
         form = sparse_form(check_is_policy(policy), dim) if sparse else policy
         check_policy(form, dim)
-        seed = secrets.randbits(62) if seed is None else whole("seed", seed, at_least=0)
+        seed = secrets.randbits(62) if seed is None else check_int("seed", seed, at_least=0)
         self._set(ParsedModel(policy, form, dim, form.init(dim), generator(seed), feature_map))
 
     def _set(self, model: ParsedModel) -> None:
@@ -116,7 +116,7 @@ class Bandit:
         except InvalidArm:
             raise
         except IndexError as error:
-            raise out_of_range(self.policy, "choose") from error
+            raise index_out_of_range(self.policy, "choose") from error
         except Exception:  # an array of another type, or one that cannot be used; nothing has changed yet
             checked = self._arms(arms)
             arm = self._choose.call(self._state, self._settings, self.dim, checked, self._rng)
@@ -132,7 +132,7 @@ class Bandit:
             x, reward = self._features_of_one(x), checked_reward(self._link, reward)
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except IndexError as error:
-            raise out_of_range(self.policy, "learn") from error
+            raise index_out_of_range(self.policy, "learn") from error
         if new_state is not None:
             self._state = new_state
 
@@ -158,13 +158,13 @@ class Bandit:
         if y.ndim != 1:
             raise InvalidInput(f"rewards must have shape (n,), one for each row of features; got {y.shape}")
         X = self._inputs.rows(encoded_rows(self.features, features, sparse=self.sparse), y.size)
-        for reward in y[(y < self._link.lowest_reward) | (y > self._link.highest_reward) | ~(np.abs(y) <= LARGEST)]:
+        for reward in y[(y < self._link.lowest_reward) | (y > self._link.highest_reward) | ~(np.abs(y) <= MAX_ABS)]:
             checked_reward(self._link, reward)
         batch = self._inputs.batch()
         batch.start()
         before = (self._state.copy(), self._rng.copy())
         try:
-            with index_errors_named(self.policy, "learn"):
+            with convert_index_errors(self.policy, "learn"):
                 self._learn_rows(batch, X, y)
         except BaseException:
             self._state, self._rng = before
@@ -192,7 +192,7 @@ class Bandit:
         picked gets 1 / (K (draws + 1)).
         """
         checked = self._arms(arms)
-        draws = whole("draws", draws, at_least=1)
+        draws = check_int("draws", draws, at_least=1)
         exact = self._exact_probabilities(checked)
         return self._estimated_probabilities(checked, draws) if exact is None else exact
 
@@ -250,7 +250,7 @@ class Bandit:
             return exact
         allowed, decisions = allowed_rows(catalogue, only, excluded), self._decisions(catalogue)
         arms, probabilities = decisions.arms(allowed, context), np.zeros(len(catalogue))
-        draws = whole("draws", draws, at_least=1)
+        draws = check_int("draws", draws, at_least=1)
         probabilities[... if allowed is None else allowed] = self._estimated_probabilities(arms, draws)
         return probabilities
 

@@ -14,7 +14,7 @@ from glbandits.compilation import entry_point
 from glbandits.errors import InvalidInput
 from glbandits.maths.philox import any_index, uniform
 from glbandits.policy import BonusRule
-from glbandits.policy.checked import index_errors_named
+from glbandits.policy.compiled_calls import convert_index_errors
 from glbandits.records import Floats, Generator, Ints
 
 WORTH_BOUNDS, LARGEST_DIM = 1e6, 128
@@ -42,7 +42,7 @@ class CatalogueDecisions:
         arms = self.arms(rows, context)
         # A policy without a rule needs the entry point for very many arms; both entry points give the same bits.
         recipe = choose_stored_recipe if rule is None else choose_recipe
-        with index_errors_named(self._policy, "choose"):
+        with convert_index_errors(self._policy, "choose"):
             index = entry_point(recipe, *self._key).call(state, settings, self._dim, arms, rng)
         return index if rows is None else int(rows[index])
 

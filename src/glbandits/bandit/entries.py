@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 
 from glbandits.compilation import EntryPoint, Recipe, entry_point
-from glbandits.errors import LARGEST, InvalidInput
+from glbandits.errors import MAX_ABS, InvalidInput
 from glbandits.maths.arm_panels import Singles, bound_scores, scan_panels
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.vectors import uniform_mass
@@ -28,7 +28,7 @@ from glbandits.numba_support import (
     jittable,
 )
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_arm, policy_functions, state_array, truth
+from glbandits.policy.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 from glbandits.records import Floats, Generator, Ints
 
 
@@ -37,7 +37,7 @@ def usable(values: Floats) -> bool:
     """Whether every number is finite and not absurdly large."""
     fine = True
     for value in values.flat:
-        fine &= bool(abs(value) <= LARGEST)
+        fine &= bool(abs(value) <= MAX_ABS)
     return fine
 
 
@@ -95,10 +95,10 @@ def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
     lowest, highest = link.lowest_reward, link.highest_reward
 
     def learn(state: Floats, settings: Floats, dim: int, x: Floats, reward: float, rng: Generator) -> Floats | None:
-        if x.shape[0] != dim or not usable(x) or not lowest <= reward <= highest or not abs(reward) <= LARGEST:
+        if x.shape[0] != dim or not usable(x) or not lowest <= reward <= highest or not abs(reward) <= MAX_ABS:
             raise InvalidInput
         functions = LinkFunctions(mean, slope, antiderivative)
-        learned = state_array(policy_learn(state, unpack(settings), x, reward, rng, functions))
+        learned = checked_state(policy_learn(state, unpack(settings), x, reward, rng, functions))
         # Handing an array back to Python costs as much as learning a reward.
         return None if learned.ctypes.data == state.ctypes.data and learned.shape == state.shape else learned
 
@@ -123,7 +123,7 @@ def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         features = borrowed(features)
         for row in range(rewards.shape[0]):
-            state = state_array(policy_learn(state, named, features[row], rewards[row], rng, functions))
+            state = checked_state(policy_learn(state, named, features[row], rewards[row], rng, functions))
         return state
 
     signature = VECTOR(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, READ_VECTOR, GENERATOR)
@@ -137,7 +137,7 @@ def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
 
     def probabilities(state: Floats, settings: Floats, _dim: int, arms: Floats, out: Floats) -> bool:
         functions = LinkFunctions(mean, slope, antiderivative)
-        return truth(policy_probabilities(state, unpack(settings), borrowed(arms), functions, out))
+        return checked_bool(policy_probabilities(state, unpack(settings), borrowed(arms), functions, out))
 
     signature = types.boolean(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, VECTOR)
     return policy_recipe(probabilities, signature, policy, link, nogil=False, work=_work_of_choosing)
@@ -163,7 +163,7 @@ def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
         return counts
 
     signature = VECTOR(VECTOR, READ_VECTOR, types.int64, READ_MATRIX, GENERATOR, types.int64)
-    return policy_recipe(frequencies, signature, policy, link, more=", frequencies", work=_always_long)
+    return policy_recipe(frequencies, signature, policy, link, more=", frequencies", work=_work_of_drawing)
 
 
 def arms_check_recipe() -> Recipe:
@@ -228,6 +228,10 @@ def bound_scores_recipe() -> Recipe:
 
 def _work_of_choosing(state: Floats, _settings: Floats, dim: int, arms: Floats, *_rest: Any) -> float:
     return float(arms.shape[0] * min(state.size, dim * dim))
+
+
+def _work_of_drawing(state: Floats, settings: Floats, dim: int, arms: Floats, _rng: Generator, draws: int) -> float:
+    return draws * (200.0 + _work_of_choosing(state, settings, dim, arms))
 
 
 def _work_of_learning(state: Floats, _settings: Floats, dim: int, *_rest: Any) -> float:

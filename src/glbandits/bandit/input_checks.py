@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.errors import LARGEST, InvalidInput
+from glbandits.errors import MAX_ABS, InvalidInput
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats
@@ -27,12 +27,12 @@ def as_floats(name: str, values: Any) -> Floats:
 
 def check_usable(name: str, values: Floats) -> None:
     """Raise InvalidInput unless every number is finite and not absurdly large."""
-    bad = ~(np.abs(values) <= LARGEST)
+    bad = ~(np.abs(values) <= MAX_ABS)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         position = f" at {list(where)}" if where else ""
         raise InvalidInput(
-            f"{name} must hold finite numbers no larger than {LARGEST:g}; got {values[where]}{position}. "
+            f"{name} must hold finite numbers no larger than {MAX_ABS:g}; got {values[where]}{position}. "
             "Fill in or drop missing values first"
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 from safetensors import SafetensorError, deserialize
 from safetensors.numpy import load, save
 
-from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, look_up
+from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, lookup
 from glbandits.features import Features, feature_map_of
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy, rebuild, settings_of
@@ -150,7 +150,7 @@ def _policy(path: str, header: Header, given: Policy | None) -> Policy:
             )
         return given
     try:
-        return rebuild(look_up("policy", header.policy, POLICIES), header.settings)
+        return rebuild(lookup("policy", header.policy, POLICIES), header.settings)
     except (GlbanditsError, TypeError) as error:
         raise ModelFileError(
             f"{path} was saved with what is not known here ({error}). For a policy or a link of your own, pass it: "

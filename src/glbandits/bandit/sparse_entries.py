@@ -10,13 +10,13 @@ from numba import types
 
 from glbandits.bandit.entries import policy_recipe
 from glbandits.compilation import Recipe
-from glbandits.errors import LARGEST, InvalidInput
+from glbandits.errors import MAX_ABS, InvalidInput
 from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.sparse_rows import are_usable_rows, nonzero_part
 from glbandits.maths.vectors import uniform_mass
 from glbandits.numba_support import GENERATOR, OPTIONAL_VECTOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_arm, policy_functions, state_array, truth
+from glbandits.policy.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 from glbandits.records import Floats, Generator, Ints
 
 ROWS = READ_INTS, READ_INTS, READ_VECTOR
@@ -59,11 +59,11 @@ def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
     ) -> Floats | None:
         if indptr.shape[0] != 2 or not are_usable_rows(indptr, indices, values, dim):
             raise InvalidInput
-        if not lowest <= reward <= highest or not abs(reward) <= LARGEST:
+        if not lowest <= reward <= highest or not abs(reward) <= MAX_ABS:
             raise InvalidInput
         functions = LinkFunctions(mean, slope, antiderivative)
         features, numbers = nonzero_part(indices, values, 0, indices.shape[0])
-        learned = state_array(policy_learn(state, unpack(settings), features, numbers, reward, rng, functions))
+        learned = checked_state(policy_learn(state, unpack(settings), features, numbers, reward, rng, functions))
         return None if learned.ctypes.data == state.ctypes.data and learned.shape == state.shape else learned
 
     signature = OPTIONAL_VECTOR(VECTOR, READ_VECTOR, types.int64, *ROWS, types.float64, GENERATOR)
@@ -89,12 +89,12 @@ def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
         if indptr.shape[0] != rewards.shape[0] + 1 or not are_usable_rows(indptr, indices, values, dim):
             raise InvalidInput
         for reward in rewards:
-            if not lowest <= reward <= highest or not abs(reward) <= LARGEST:
+            if not lowest <= reward <= highest or not abs(reward) <= MAX_ABS:
                 raise InvalidInput
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         for row in range(rewards.shape[0]):
             features, numbers = nonzero_part(indices, values, indptr[row], indptr[row + 1])
-            state = state_array(policy_learn(state, named, features, numbers, rewards[row], rng, functions))
+            state = checked_state(policy_learn(state, named, features, numbers, rewards[row], rng, functions))
         return state
 
     signature = VECTOR(VECTOR, READ_VECTOR, types.int64, *ROWS, READ_VECTOR, GENERATOR)
@@ -111,7 +111,7 @@ def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
     ) -> bool:
         functions = LinkFunctions(mean, slope, antiderivative)
         rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
-        return truth(policy_probabilities(state, unpack(settings), rows, features, numbers, functions, out))
+        return checked_bool(policy_probabilities(state, unpack(settings), rows, features, numbers, functions, out))
 
     signature = types.boolean(VECTOR, READ_VECTOR, types.int64, *ROWS, VECTOR)
     return policy_recipe(probabilities, signature, policy, link, more=", sparse", nogil=False)
@@ -177,7 +177,7 @@ def play_recipe(policy: type[Policy], link: Link) -> Recipe:
             arm = checked_arm(arm, last - first, name)
             row = first + arm
             x, y = nonzero_part(indices, values, indptr[row], indptr[row + 1])
-            state = state_array(policy_learn(state, named, x, y, rewards[row], rng, functions))
+            state = checked_state(policy_learn(state, named, x, y, rewards[row], rng, functions))
             choices[t] = arm
         return state
 

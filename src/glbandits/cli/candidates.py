@@ -5,7 +5,7 @@ from pathlib import Path
 
 from glbandits.bandit import Bandit
 from glbandits.cli.policy_text import parse_policy
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.evaluation.log_features import LogOptions
 from glbandits.evaluation.targets import AlwaysTarget, UniformTarget
 from glbandits.experiments.log_study import Candidate
@@ -36,9 +36,11 @@ def named_candidates(
 
 
 def features_of_models(models: Sequence[Path]) -> LogOptions:
-    """The feature map of the first saved model that has one, with which the log must be read."""
-    maps = [bandit.features for bandit in map(Bandit.load, models) if isinstance(bandit.features, FeatureMap)]
-    return LogOptions(features=maps[0]) if maps else LogOptions()
+    """The feature map of the first saved model that has one, with which the log must be read, as sparsely."""
+    for bandit in map(Bandit.load, models):
+        if isinstance(bandit.features, FeatureMap):
+            return LogOptions(features=bandit.features, sparse=bandit.sparse)
+    return LogOptions()
 
 
 def _candidate(text: str, arm_names: tuple[str, ...] | None, link: str | Link, horizon: int) -> Candidate:
@@ -48,5 +50,5 @@ def _candidate(text: str, arm_names: tuple[str, ...] | None, link: str | Link, h
         if arm_names is None:
             raise InvalidInput(f"{text} needs a log with the same arms in every row; this one's differ")
         places = {name: place for place, name in enumerate(arm_names)}
-        return AlwaysTarget(look_up("arm", text.removeprefix(ARM), places))
+        return AlwaysTarget(lookup("arm", text.removeprefix(ARM), places))
     return parse_policy(text, link=link, horizon=horizon)

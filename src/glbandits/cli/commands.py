@@ -32,6 +32,7 @@ COMMANDS = {
     "replay": Entry("replay", "replay_command", "serve"),
     "serve": Entry("serve", "serve_command", "serve"),
     "simulate": Entry("simulate", "simulate_command", "lab"),
+    "slates": Entry("slates", "slates_command", "lab"),
     "train": Entry("train", "train_command", "lab"),
     "tune": Entry("tune", "tune_command", "lab"),
 }

@@ -13,7 +13,7 @@ from glbandits.bandit import compile_policy
 from glbandits.cli.policy_text import parse_policy
 from glbandits.cli.progress import work_bar
 from glbandits.compilation import compile_now
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.features.crosses import cross_recipe, cross_rows_recipe
 from glbandits.maths.confidence_sequence import add_recipe
 from glbandits.maths.links import LINKS, find_link
@@ -59,6 +59,6 @@ def _for_links(name: str, links: list[str]) -> Iterator[Policy]:
         yield policy
         return
     for link in links:
-        look_up("link", link, LINKS)
+        lookup("link", link, LINKS)
         with suppress(InvalidInput):
             yield replace(policy, link=link)

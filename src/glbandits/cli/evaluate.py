@@ -39,7 +39,7 @@ from glbandits.cli.log_options import (
 )
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.cli.run_experiment import command_line
-from glbandits.errors import look_up
+from glbandits.errors import lookup
 from glbandits.evaluation import ESTIMATORS, Verdict
 from glbandits.experiments.evaluation_report import write_evaluation
 from glbandits.experiments.log_study import Gate, LogStudy, Questions, study
@@ -112,14 +112,14 @@ def evaluate_command(
     """
     check_engine(engine, jobs)
     for name in estimator:
-        look_up("estimator", name, ESTIMATORS)
+        lookup("estimator", name, ESTIMATORS)
     questions = Questions(
         estimators=tuple(estimator),
         select=select,
         train=train,
         level=level,
         reward_range=reward_range(rewards),
-        learn=look_up("way to learn", learn, WAYS),
+        learn=lookup("way to learn", learn, WAYS),
         gate=Gate(alpha=alpha, margin=margin, exploration=exploration) if promote_if_better else None,
         seed=seed,
     )

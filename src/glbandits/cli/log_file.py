@@ -15,7 +15,7 @@ from typing import Any
 
 import polars as pl
 
-from glbandits.errors import InvalidInput, look_up, number
+from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation import (
     Columns,
     Log,
@@ -29,10 +29,11 @@ from glbandits.evaluation import (
 from glbandits.evaluation.columns import NAME_THEM, check_present
 from glbandits.evaluation.layouts import ONE_FOR_EACH, OTHER_PROBABILITIES, PROBABILITY_FOR_EACH
 from glbandits.evaluation.log_features import LogOptions
+from glbandits.evaluation.open_bandit import is_open_bandit
 from glbandits.evaluation.table_rows import NOT_KNOWN
 from glbandits.evaluation.tables import read_arm_table
-from glbandits.features import Hashing
-from glbandits.features.column_kind import MISSING
+from glbandits.features import Hashed, Hashing, Text
+from glbandits.features.column_kind import MISSING, ColumnKind
 
 IN_OPTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -59,6 +60,10 @@ IN_OPTIONS: Mapping[str, str] = MappingProxyType(
 
 KINDS = re.compile(r"kinds=\{'(.+?)': '(\w+)'\}")
 """How errors write the kind of a column."""
+UNNAMED = Columns(propensity=None, probabilities=None)
+"""What `glb train` says if the user names no column: it needs no propensities."""
+HASHED: Mapping[str, Callable[[int], ColumnKind]] = MappingProxyType({"text": Text, "hashed": Hashed})
+"""Kinds whose number of features can be told."""
 STORES = frozenset({".sqlite", ".db"})
 """Endings of the store of a server."""
 
@@ -84,10 +89,16 @@ class LogFile:
         """The address as a path."""
         return Path(self.address)
 
+    @property
+    def knows_columns(self) -> bool:
+        """Whether the file is of a format that knows its columns, and no propensity was asked for."""
+        named = self.path.suffix == ".dsjson" or is_open_bandit(self.path)
+        return named and self.columns == UNNAMED
+
     def said(self) -> dict[str, Any]:
         """The settings of a reader that the user did not leave as they were."""
         said: dict[str, Any] = {**self.options} if self.link is None else {**self.options, "link": self.link}
-        if self.columns != Columns():
+        if self.columns != (UNNAMED if self.knows_columns else Columns()):
             said["columns"] = self.columns
         if self.arm_table is not None:
             said["arm_table"] = read_arm_table(self.arm_table)
@@ -132,7 +143,7 @@ def _read_store(file: LogFile) -> Log:
         written = export_loop(store, file.loop, folder)
     if not written.rows:
         raise InvalidInput(f"no decision of loop {file.loop!r} in {file.address} has been waited for long enough yet")
-    return open_export(folder, file.link or "identity")
+    return open_export(folder, file.link or "identity", cluster=file.columns.cluster)
 
 
 def _read_sparse_export(file: LogFile) -> Log:
@@ -193,15 +204,17 @@ def feature_options(
 
     >>> feature_options(["price=number"], None, "country:topic,age:topic", False)
     {'kinds': {'price': 'number'}, 'crosses': [('country', 'topic'), ('age', 'topic')]}
+    >>> feature_options(["search=text:1048576"], None, None, False)
+    {'kinds': {'search': Text(size=1048576)}}
     """
     options: LogOptions = {}
     for text in kinds:
         name, _, kind = text.rpartition("=")
         if not name:
             raise InvalidInput(f"--kind is written column=kind, such as price=number; got {text!r}")
-        options["kinds"] = {**options.get("kinds", {}), name: kind}
+        options["kinds"] = {**options.get("kinds", {}), name: _kind(kind)}
     if missing is not None:
-        options["missing"] = look_up("way to treat missing values", missing, MISSING)
+        options["missing"] = lookup("way to treat missing values", missing, MISSING)
     if crosses is not None:
         options["crosses"] = "all" if crosses == "all" else _pairs(crosses)
     if per_arm_block:
@@ -209,6 +222,16 @@ def feature_options(
     if sparse is not None:
         options["sparse"] = sparse
     return options
+
+
+def _kind(text: str) -> str | ColumnKind:
+    """A kind by its name; of hashed ones maybe with the number of features, such as text:1048576."""
+    name, colon, size = text.partition(":")
+    if not colon:
+        return text
+    if name not in HASHED or not size.isdecimal():
+        raise InvalidInput(f"--kind takes a number of features for text and hashed, such as text:1048576; got {text!r}")
+    return HASHED[name](int(size))
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
@@ -236,7 +259,7 @@ def reward_range(text: str | None) -> tuple[float, float] | None:
     if text is None:
         return None
     try:
-        low, high = (number("--reward-range", float(part)) for part in text.split(","))
+        low, high = (check_float("--reward-range", float(part)) for part in text.split(","))
     except ValueError:
         raise InvalidInput(f"--reward-range is written lowest,highest, such as -1,1; got {text!r}") from None
     if not low < high:

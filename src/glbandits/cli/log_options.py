@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from glbandits.cli.log_file import FORMATS, LogFile, column_names, said_as_options, with_estimated_propensities
-from glbandits.errors import look_up
+from glbandits.errors import lookup
 from glbandits.evaluation import Columns, Log
 from glbandits.evaluation.learning_curve import Learn
 from glbandits.evaluation.log_features import LogOptions
@@ -47,7 +47,10 @@ EstimateOption: TypeAlias = Annotated[
 ]
 KindOption: TypeAlias = Annotated[
     list[str],
-    typer.Option(help="The kind of a column, if it should not be guessed: price=number. Repeat for other columns."),
+    typer.Option(
+        help="The kind of a column, if it should not be guessed: price=number. Repeat for other columns. "
+        "Text and hashed columns may have a number of features: search=text:1048576."
+    ),
 ]
 MissingOption: TypeAlias = Annotated[
     str | None, typer.Option(help="Missing values: indicator (a feature says so), impute (the mean), or error.")
@@ -91,10 +94,10 @@ def opened_log(
     link: str | None,
     estimate_propensities: bool,
     options: LogOptions,
-    hash_width: int | None,
+    hash_width: int | None = None,
 ) -> tuple[Log, list[str]]:
     """Open the log that the options describe. Returns it, and notes that a reader must see."""
-    read = look_up("format", file_format, FORMATS)
+    read = lookup("format", file_format, FORMATS)
     columns = Columns(
         arm=arm,
         reward=reward,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy, rebuild
 from glbandits.policy_names import find_policy
@@ -22,7 +22,7 @@ def parse_policy(text: str, **defaults: Any) -> Policy:
     known = {field.name: field for field in fields(kind)}
     settings = _settings(name, listed)
     for key in settings:
-        look_up(f"setting of {name}", key, known)
+        lookup(f"setting of {name}", key, known)
     if "theory" not in settings:  # which brings a horizon of its own
         settings = {key: value for key, value in defaults.items() if key in known} | settings
     return rebuild(kind, settings)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.experiments.protocols import PROTOCOLS
 from glbandits.experiments.report.tables import EXTRA_NOTE, conclusion_table
 from glbandits.experiments.result_store import ResultStore
@@ -28,7 +28,7 @@ CANCELLED = r"\d+ tasks (have been successfully executed|which were still being 
 
 def protocol_names(asked: str) -> list[str]:
     """One of them, or both."""
-    look_up("protocol", asked, dict.fromkeys((*PROTOCOLS, BOTH)))
+    lookup("protocol", asked, dict.fromkeys((*PROTOCOLS, BOTH)))
     return list(PROTOCOLS) if asked == BOTH else [asked]
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from glbandits.cli.policy_text import parse_policy
 from glbandits.cli.progress import work_bar
 from glbandits.environments import Synthetic
-from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.experiments import FORMATS, Comparison, compare, draw_regret
 
 
@@ -41,8 +41,8 @@ def simulate_command(
     Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], new for every seed. All policies face the same
     rounds under the same seed. A policy that can use the horizon is told it, as in the paper.
     """
-    whole("--seeds", seeds, at_least=1)
-    write = look_up("format", file_format, FORMATS)
+    check_int("--seeds", seeds, at_least=1)
+    write = lookup("format", file_format, FORMATS)
     problem = Synthetic(dim=dim, arms=arms, fixed_arms=fixed_arms, theta_norm=theta_norm, link=link, rewards=rewards)
     played = {text: parse_policy(text, horizon=horizon, link=link) for text in policy}
     if len(played) < len(policy):

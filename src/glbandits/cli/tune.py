@@ -41,7 +41,7 @@ from glbandits.cli.log_options import (
 from glbandits.cli.policy_text import parse_grid, parse_policy
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.cli.run_experiment import command_line
-from glbandits.errors import look_up, number
+from glbandits.errors import check_float, lookup
 from glbandits.evaluation import tune
 from glbandits.evaluation.tuning import Played, Tuned
 from glbandits.experiments.evaluation_report.numbers import between, shown
@@ -93,7 +93,7 @@ def tune_command(
     second part, which had no say in the choice.
     """
     check_engine(engine, jobs)
-    way, level = look_up("way to learn", learn, WAYS), number("level", level, above=0, at_most=1 - 1e-9)
+    way, level = lookup("way to learn", learn, WAYS), check_float("level", level, above=0, at_most=1 - 1e-9)
     values = parse_grid(grid)
     console = Console(emoji=False)
     opened, notes = opened_log(

@@ -1,4 +1,4 @@
-"""A table of labelled rows as a bandit: guess the class of a row, and be told only whether the guess was right."""
+"""A classification table as a bandit: the reward is 1 if the chosen class is right."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,33 +9,35 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from glbandits.environments.noise import NOISES, Noise
-from glbandits.environments.synthetic import PIECE, ROUND_OVERHEAD
-from glbandits.errors import LARGEST, InvalidInput, look_up
+from glbandits.environments.synthetic import CHUNK_SIZE, ROUND_OVERHEAD
+from glbandits.errors import MAX_ABS, InvalidInput, lookup
 from glbandits.records import Floats, Ints, Rounds
 
 BUNDLED = {"iris": "load_iris", "wine": "load_wine", "breast-cancer": "load_breast_cancer", "digits": "load_digits"}
-"""The tables that come with scikit-learn, by the function that loads each."""
+"""The tables of scikit-learn, and the functions that load them."""
 
-# The parts of a run are drawn from streams of their own.
+# Random streams.
 ROWS, NOISE = 0, 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassificationTable:
-    """Each round shows one row of a table, drawn with replacement; each class is an arm, and the right one pays 1.
+    """Each round is a random row of a table, and each class is an arm. The right class pays 1.
 
-    What an arm shows is the row in the arm's own block, and zeros in the blocks of the others, so that every class has
-    weights of its own. Columns are standardised over the table and divided by the root of their number, so that a row
-    is about 1 long however many columns there are, and a constant 1 comes last in the block.
+    Rows are drawn with replacement. The features of an arm are blocks, one for each class: the arm's own block contains
+    the row, and the other blocks are zero. So every class has its own weights. The columns of the table are
+    standardised and divided by the square root of their number, so that a row has a norm of about 1. The last feature
+    of a block is the constant 1.
 
-    Real rows, and rewards that follow no link: nothing here was made to suit a policy. Regret counts wrong guesses.
+    The data are real and the rewards follow no link, so the problem favours no policy by construction. Regret counts
+    wrong predictions.
 
     Args:
         features: numbers, (rows, columns).
-        labels: the class of each row, (rows,): whole numbers or texts. Arms are in their sorted order.
+        labels: the class of each row, (rows,), as integers or strings. Arms are the classes in sorted order.
 
     >>> problem = ClassificationTable(features=[[1.0, 5.0], [2.0, 5.5], [3.0, 4.0]], labels=["cat", "dog", "cat"])
-    >>> [piece.arms.shape for piece in problem.rounds(horizon=8, seed=1)]
+    >>> [chunk.arms.shape for chunk in problem.rounds(horizon=8, seed=1)]
     [(8, 2, 6)]
     """
 
@@ -48,52 +50,52 @@ class ClassificationTable:
 
     @classmethod
     def bundled(cls, name: str) -> "ClassificationTable":
-        """A table that comes with scikit-learn: "iris", "wine", "breast-cancer" or "digits"."""
-        loader = look_up("table", name, BUNDLED)
+        """Load a table of scikit-learn: "iris", "wine", "breast-cancer" or "digits"."""
+        loader = lookup("table", name, BUNDLED)
         try:
             from sklearn import datasets
         except ModuleNotFoundError:
             raise InvalidInput(
-                f"the table {name!r} comes with scikit-learn, which is in the extra [lab]: "
-                "pip install 'glbandits[lab]', or give features and labels of your own"
+                f"the table {name!r} needs scikit-learn. Run pip install 'glbandits[lab]', or pass your own features "
+                "and labels."
             ) from None
         features, labels = getattr(datasets, loader)(return_X_y=True)
         return cls(features=features, labels=labels)
 
     @property
     def dim(self) -> int:
-        """Classes times the length of a block."""
+        """The number of classes times the length of a block."""
         return self.classes * self.block
 
     @property
     def classes(self) -> int:
-        """The number of arms."""
-        return int(self._right.max()) + 1
+        """The number of classes, which is the number of arms."""
+        return int(self._class_indices.max()) + 1
 
     @property
     def block(self) -> int:
-        """The features of a class: the columns, and a constant."""
+        """The length of a block: the number of columns, plus one for the constant."""
         return int(self._rows.shape[1]) + 1
 
     @property
     def noise(self) -> Noise:
-        """Bernoulli, of chances that are 0 or 1: a guess is right or wrong, and luck has no part in it."""
+        """Bernoulli noise. The probabilities are 0 or 1, so rewards are not random."""
         return NOISES["bernoulli"]
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
-        """The rounds of one run, in pieces of at most 4 MB of features."""
+        """Yield the rounds of one run, in chunks of at most 4 MB of features."""
         rows, noises = (
-            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,))) for part in (ROWS, NOISE)
+            np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(stream,))) for stream in (ROWS, NOISE)
         )
-        shown, right, classes, block = self._shown, self._right, self.classes, self.block
+        blocks, labels, classes, block = self._blocks, self._class_indices, self.classes, self.block
         each = np.arange(classes)
-        longest = max(1, PIECE // (classes * (self.dim + 2) + ROUND_OVERHEAD))
-        for start in range(0, horizon, longest):
-            length = min(longest, horizon - start)
-            drawn = rows.integers(0, len(shown), length)
+        chunk_length = max(1, CHUNK_SIZE // (classes * (self.dim + 2) + ROUND_OVERHEAD))
+        for start in range(0, horizon, chunk_length):
+            length = min(chunk_length, horizon - start)
+            sampled = rows.integers(0, len(blocks), length)
             arms = np.zeros((length, classes, classes, block))
-            arms[:, each, each] = shown[drawn, np.newaxis]
-            expected = (right[drawn, np.newaxis] == each).astype(np.float64)
+            arms[:, each, each] = blocks[sampled, np.newaxis]
+            expected = (labels[sampled, np.newaxis] == each).astype(np.float64)
             yield Rounds(
                 arms=arms.reshape(length, classes, classes * block),
                 counts=np.full(length, classes),
@@ -103,39 +105,39 @@ class ClassificationTable:
             )
 
     def fingerprint(self) -> str:
-        """The table by its size and its hash."""
+        """A text with the size and a hash of the table."""
         return f"ClassificationTable({self._rows.shape}, {self.classes} classes, {self._digest})"
 
     @cached_property
     def _digest(self) -> str:
-        return sha256(self._rows.tobytes() + self._right.tobytes()).hexdigest()[:16]
+        return sha256(self._rows.tobytes() + self._class_indices.tobytes()).hexdigest()[:16]
 
     @property
     def _rows(self) -> Floats:
         return np.asarray(self.features, dtype=np.float64)
 
     @cached_property
-    def _right(self) -> Ints:
-        """The place of each row's class among the classes."""
+    def _class_indices(self) -> Ints:
+        """The index of each row's class."""
         return np.unique(np.asarray(self.labels), return_inverse=True)[1].astype(np.int64)
 
     @cached_property
-    def _shown(self) -> Floats:
-        """A block for each row. A column that never changes says nothing, and becomes zeros."""
+    def _blocks(self) -> Floats:
+        """The block of features of each row. Constant columns become zeros."""
         centred = self._rows - self._rows.mean(axis=0)
-        changes = np.ptp(self._rows, axis=0) > 0.0  # the deviation of equal numbers may be rounding
-        standard = np.where(changes, centred / np.where(changes, centred.std(axis=0), 1.0), 0.0)
+        varies = np.ptp(self._rows, axis=0) > 0.0  # std() of equal numbers may be a rounding error
+        standard = np.where(varies, centred / np.where(varies, centred.std(axis=0), 1.0), 0.0)
         return np.column_stack([standard / np.sqrt(standard.shape[1]), np.ones(len(standard))])
 
 
 def _checked_features(features: ArrayLike) -> Floats:
     try:
-        rows = np.array(features, dtype=np.float64, order="C")  # a copy: the caller's may change
+        rows = np.array(features, dtype=np.float64, order="C")  # a copy, because the caller may change theirs
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"features must be numbers, (rows, columns): {error}") from None
-    if rows.ndim != 2 or not rows.size or not (np.abs(rows) <= LARGEST).all():
+    if rows.ndim != 2 or not rows.size or not (np.abs(rows) <= MAX_ABS).all():
         raise InvalidInput(
-            f"features must be finite numbers of at most {LARGEST:g}, (rows, columns); got shape {rows.shape}"
+            f"features must be finite numbers of at most {MAX_ABS:g}, (rows, columns); got shape {rows.shape}"
         )
     return rows
 
@@ -144,9 +146,9 @@ def _checked_labels(labels: ArrayLike, rows: int) -> ArrayLike:
     classes = np.array(labels)
     if classes.shape != (rows,) or classes.dtype.kind not in "iubU":
         raise InvalidInput(
-            f"labels must be whole numbers or texts, one for each of the {rows} rows; got {classes.dtype} of shape "
+            f"labels must be integers or strings, one for each of the {rows} rows; got {classes.dtype} of shape "
             f"{classes.shape}"
         )
     if len(np.unique(classes)) < 2:
-        raise InvalidInput(f"labels must name at least two classes, or there is nothing to choose; got {classes[0]!r}")
+        raise InvalidInput(f"labels must contain at least two classes; got only {classes[0]!r}")
     return classes

@@ -1,15 +1,35 @@
-"""The contract of an environment."""
+"""`Environment`, the protocol of a bandit problem."""
 
 from collections.abc import Iterator
 from typing import Protocol, runtime_checkable
 
 from glbandits.environments.noise import Noise
+from glbandits.environments.sparse_rounds import SparseRounds
 from glbandits.records import Rounds
 
 
 @runtime_checkable
 class Environment(Protocol):
-    """A problem that can be played again: the same seed gives the same rounds, whoever plays them."""
+    """A reproducible bandit problem: the same seed gives the same rounds for every policy."""
+
+    @property
+    def dim(self) -> int:
+        """The number of features of an arm."""
+
+    @property
+    def noise(self) -> Noise:
+        """The distribution of a reward, given its expectation."""
+
+    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
+        """Yield the rounds of one run, in chunks of bounded size.
+
+        The size of the chunks must not change the rounds. The first T rounds must not depend on the horizon.
+        """
+
+
+@runtime_checkable
+class SparseEnvironment(Protocol):
+    """As `Environment`, with arms that are sparse rows. Policies play in their sparse form."""
 
     @property
     def dim(self) -> int:
@@ -19,8 +39,9 @@ class Environment(Protocol):
     def noise(self) -> Noise:
         """How an expected reward becomes a reward."""
 
-    def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
-        """The rounds of one run, in pieces small enough that the horizon does not fill the memory.
+    @property
+    def sparse(self) -> bool:
+        """True."""
 
-        How they are cut must not change them, and the first T rounds must not depend on the horizon.
-        """
+    def rounds(self, horizon: int, seed: int) -> Iterator[SparseRounds]:
+        """The rounds of one run, in pieces, as those of an `Environment`."""

@@ -1,4 +1,7 @@
-"""Forest cover: an arm is a cluster of patches of real forest, and a patch of spruce and fir pays 1."""
+"""The forest cover problems of the SGD-TS paper, from the UCI Covertype data.
+
+An arm is a cluster of forest patches. The reward is 1 if a patch has the cover type spruce/fir.
+"""
 
 import gzip
 import lzma
@@ -20,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glbandits.environments.noise import NOISES, Noise
-from glbandits.environments.synthetic import PIECE, ROUND_OVERHEAD
-from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.environments.synthetic import CHUNK_SIZE, ROUND_OVERHEAD
+from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.records import Floats, Ints, Rounds
 
 Shorts: TypeAlias = NDArray[np.int16]
@@ -29,42 +32,44 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 ARMS = 32
 SPRUCE_FIR = 1
-"""The cover type that pays."""
+"""The cover type with reward 1."""
 QUANTITIES, WILDERNESSES, SOILS, COVERS = 10, 4, 40, 7
-"""Columns of numbers, of wilderness areas and of soil types (one of each is 1), and cover types in the last column."""
+"""The number of quantitative columns, of one-hot columns for wilderness area and soil type, and of cover types."""
 COLUMNS = QUANTITIES + WILDERNESSES + SOILS + 1
 VERSIONS = {"clean": "54 features and a constant", "as-published": "54 features and the cover type"}
 PART = "forest_cover_part.npz"
-"""The part that comes with the package; tools/make_forest_cover_part.py makes it."""
+"""The sample of the data in the package. tools/make_forest_cover_part.py creates it."""
 
-DAMAGE = (EOFError, OSError, lzma.LZMAError, zlib.error)
-"""What reading a packed file raises if a part of it is missing or changed."""
+READ_ERRORS = (EOFError, OSError, lzma.LZMAError, zlib.error)
+"""Errors of reading a compressed file that is truncated or damaged."""
 LOADING = Lock()
-"""Runs in threads wait here for the first of them to read the file."""
+"""Only one thread loads the data; the others wait."""
 
-# The parts of a run are drawn from streams of their own.
+# Random streams.
 MEMBERS, NOISE = 0, 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForestCover:
-    """The paper's forest cover problems: 32 clusters of patches are the arms, a patch of cover type 1 pays 1.
+    """The arms are 32 clusters of forest patches, and the reward is 1 for cover type 1.
 
-    Scenario 1: an arm is the centroid of its cluster, the same in every round (d = 10), and pays 1 with a chance of the
-    cluster's share of type 1. Scenario 2: an arm shows a random member of its cluster in each round (d = 55), and pays
-    that member's own label; regret is still counted with the cluster's share.
+    Scenario 1 (d = 10): the features of an arm are the centroid of its cluster, the same in every round. The expected
+    reward is the share of cover type 1 in the cluster.
 
-    The ten quantities are standardised, the 44 binary features are not, and no norm is scaled.
+    Scenario 2 (d = 55): in each round an arm has the features of a random member of its cluster. The reward is the
+    label of that member. Regret is still computed from the cluster's share of cover type 1.
+
+    The ten quantitative features are standardised. The 44 binary features are not. No norm is scaled.
 
     Args:
         scenario: 1 or 2.
-        version: what scenario 2 shows beside the 54 features: "clean" a constant, "as-published" the cover type itself,
-            which the reward is made of. Scenario 1 is the same in both.
-        data: the whole UCI file, plain, gzip or xz. None takes the part that comes with the package.
-        clusters: an .npz file whose `labels` are the cluster, 0 to 31, of each line of data. None runs KMeans.
+        version: the last feature in scenario 2, after the 54 features of the data. "clean": a constant. "as-published":
+            the cover type, from which the reward is computed. Scenario 1 is the same in both versions.
+        data: the complete UCI file, plain, gzip or xz. None uses the sample in the package.
+        clusters: an .npz file whose array `labels` is the cluster, 0 to 31, of each line of data. None runs KMeans.
 
     >>> problem = ForestCover(scenario=2)
-    >>> [piece.arms.shape for piece in problem.rounds(horizon=8, seed=1)]
+    >>> [chunk.arms.shape for chunk in problem.rounds(horizon=8, seed=1)]
     [(8, 32, 55)]
     """
 
@@ -74,14 +79,14 @@ class ForestCover:
     clusters: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        whole("scenario", self.scenario, at_least=1, at_most=2)
-        look_up("version", self.version, VERSIONS)
+        check_int("scenario", self.scenario, at_least=1, at_most=2)
+        lookup("version", self.version, VERSIONS)
         if self.data is None and self.clusters is not None:
-            raise InvalidInput(f"clusters needs data, the file whose lines it labels; got {self.clusters!r} alone")
+            raise InvalidInput(f"clusters needs data, the file whose lines it labels; got only {self.clusters!r}")
         for name in ("data", "clusters"):
             path = getattr(self, name)
             if path is not None:
-                object.__setattr__(self, name, _file(name, path).path)
+                object.__setattr__(self, name, _file_version(name, path).path)
 
     @property
     def dim(self) -> int:
@@ -90,17 +95,20 @@ class ForestCover:
 
     @property
     def noise(self) -> Noise:
-        """Bernoulli: where the expected reward is a label, the reward is that label."""
+        """Bernoulli.
+
+        In scenario 2 the expected reward is a label, 0 or 1, so the reward is that label.
+        """
         return NOISES["bernoulli"]
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
-        """The rounds of one run, in pieces of at most 4 MB of features."""
+        """Yield the rounds of one run, in chunks of at most 4 MB of features."""
         arms, noise = self._arms, self.noise
-        picks, noises = (self._stream(seed, part) for part in (MEMBERS, NOISE))
-        longest = max(1, PIECE // (ARMS * (self.dim + 2) + ROUND_OVERHEAD))
-        for start in range(0, horizon, longest):
-            length = min(longest, horizon - start)
-            features, expected = arms.show(length, picks)
+        members, noises = (self._stream(seed, part) for part in (MEMBERS, NOISE))
+        chunk_length = max(1, CHUNK_SIZE // (ARMS * (self.dim + 2) + ROUND_OVERHEAD))
+        for start in range(0, horizon, chunk_length):
+            length = min(chunk_length, horizon - start)
+            features, expected = arms.sample(length, members)
             yield Rounds(
                 arms=features,
                 counts=np.full(length, ARMS),
@@ -110,18 +118,21 @@ class ForestCover:
             )
 
     def means(self) -> Floats:
-        """What regret is counted with: the share of cover type 1 in each cluster."""
+        """The share of cover type 1 in each cluster, from which regret is computed."""
         return self._arms.means.copy()
 
     def labels(self) -> Ints:
-        """The cluster of each line of data. Save them for `clusters`, or KMeans runs again in every process."""
+        """The cluster of each line of data.
+
+        Save the labels to a file for `clusters`; without it, every process runs KMeans again.
+        """
         if self.data is None:
-            raise InvalidInput("labels needs data, the whole file: of the part in the package the clusters are fixed")
+            raise InvalidInput("labels needs data, the complete file; the sample in the package has fixed clusters")
         with LOADING:
             return _labels(*self._sources(self.data)).copy()
 
     def fingerprint(self) -> str:
-        """The problem and a hash of the data that it really uses, wherever they were read from."""
+        """A text with the settings and a hash of the data, independent of the file's path."""
         name = f"ForestCover(scenario=1, {ARMS} arms)"
         if self.scenario == 2:
             name = f"ForestCover(scenario=2, version={self.version!r}, {ARMS} arms)"
@@ -131,21 +142,23 @@ class ForestCover:
         return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(part,)))
 
     @property
-    def _shown(self) -> str | None:
+    def _scenario_2_version(self) -> str | None:
         return None if self.scenario == 1 else self.version
 
-    def _sources(self, data: str | os.PathLike[str]) -> tuple[str | None, "File", "File | None"]:
-        clusters = None if self.clusters is None else _file("clusters", self.clusters)
-        return self._shown, _file("data", data), clusters
+    def _sources(self, data: str | os.PathLike[str]) -> tuple[str | None, "FileVersion", "FileVersion | None"]:
+        clusters = None if self.clusters is None else _file_version("clusters", self.clusters)
+        return self._scenario_2_version, _file_version("data", data), clusters
 
     @property
     def _arms(self) -> "Centroids | Members":
         with LOADING:
-            return _part(self._shown) if self.data is None else _whole(*self._sources(self.data))
+            if self.data is None:
+                return _arms_of_package(self._scenario_2_version)
+            return _arms_of_file(*self._sources(self.data))
 
 
-class File(NamedTuple):
-    """A file as it is now: once changed, it is another one, and is read again."""
+class FileVersion(NamedTuple):
+    """A version of a file, as a cache key: a file that has changed is read again."""
 
     path: str
     changed: int
@@ -154,14 +167,17 @@ class File(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Patches:
-    """Lines of the file, packed: each patch has one wilderness area and one soil type."""
+    """Lines of the file.
+
+    The one-hot columns for wilderness area and soil type are stored as indices.
+    """
 
     quantities: Shorts
-    """As in the file, (patches, 10)."""
+    """The quantitative columns as in the file, (patches, 10)."""
     wilderness: Bytes
-    """0 to 3, (patches,)."""
+    """The wilderness area, 0 to 3, (patches,)."""
     soil: Bytes
-    """0 to 39, (patches,)."""
+    """The soil type, 0 to 39, (patches,)."""
     cover: Bytes
     """The cover type, 1 to 7, (patches,)."""
 
@@ -169,89 +185,92 @@ class Patches:
         return len(self.cover)
 
     def take(self, rows: Ints) -> "Patches":
-        """These rows, in this order."""
+        """Return these rows, in this order."""
         return Patches(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
-    def pays(self) -> Floats:
-        """The 0/1 label of each patch."""
+    def rewards(self) -> Floats:
+        """The reward of each patch: 1 for spruce/fir, else 0."""
         return np.where(self.cover == SPRUCE_FIR, 1.0, 0.0)
 
     def scale(self) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of the quantities. Sums of whole numbers are the same on every machine."""
-        numbers, count = self.quantities.astype(np.int64), len(self)
-        sums, squares = numbers.sum(axis=0).tolist(), (numbers * numbers).sum(axis=0).tolist()
+        """Mean and standard deviation of the quantities, or 1 for a deviation of 0.
+
+        Computed from sums of integers, so that the result is the same on every machine.
+        """
+        integers, count = self.quantities.astype(np.int64), len(self)
+        sums, squares = integers.sum(axis=0).tolist(), (integers * integers).sum(axis=0).tolist()
         spread = [math.sqrt(count * square - s * s) / count for s, square in zip(sums, squares, strict=True)]
-        return np.array([s / count for s in sums]), np.array([one or 1.0 for one in spread])
+        return np.array([s / count for s in sums]), np.array([deviation or 1.0 for deviation in spread])
 
     def features(self, centre: Floats, spread: Floats, version: str | None) -> Floats:
-        """What an arm shows of each patch: the standardised quantities alone, or all of this version of scenario 2."""
-        shown = np.zeros((len(self), QUANTITIES if version is None else COLUMNS))
-        shown[:, :QUANTITIES] = (self.quantities - centre) / spread
+        """The features of each patch in a version of scenario 2; in scenario 1 if it is None."""
+        features = np.zeros((len(self), QUANTITIES if version is None else COLUMNS))
+        features[:, :QUANTITIES] = (self.quantities - centre) / spread
         if version is not None:
             rows = np.arange(len(self))
-            shown[rows, QUANTITIES + self.wilderness.astype(np.int64)] = 1.0
-            shown[rows, QUANTITIES + WILDERNESSES + self.soil.astype(np.int64)] = 1.0
-            shown[:, -1] = self.cover if version == "as-published" else 1.0
-        return shown
+            features[rows, QUANTITIES + self.wilderness.astype(np.int64)] = 1.0
+            features[rows, QUANTITIES + WILDERNESSES + self.soil.astype(np.int64)] = 1.0
+            features[:, -1] = self.cover if version == "as-published" else 1.0
+        return features
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Centroids:
-    """Scenario 1: the arms are the means of their clusters' members."""
+    """The arms of scenario 1: cluster centroids."""
 
     features: Floats
     means: Floats
 
-    def show(self, rounds: int, _: np.random.Generator) -> tuple[Floats, Floats]:
-        """Features and expected rewards of the arms in so many rounds."""
+    def sample(self, rounds: int, _: np.random.Generator) -> tuple[Floats, Floats]:
+        """Return features and expected rewards of the arms in this number of rounds."""
         return np.tile(self.features, (rounds, 1, 1)), np.tile(self.means, (rounds, 1))
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that is here."""
+        """A hash of features and means."""
         return _digest(self.features, self.means)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Members:
-    """Scenario 2: each arm shows a random member of its cluster."""
+    """The arms of scenario 2: random members of clusters."""
 
     version: str
     patches: Patches
-    """Cluster by cluster."""
+    """The members, sorted by cluster."""
     sizes: Ints
-    """How many of the patches each cluster has."""
+    """The number of patches in each cluster."""
     means: Floats
-    """Over all members, also those that are not here."""
+    """The share of cover type 1 among all members of each cluster, including members that are not in `patches`."""
     centre: Floats
     spread: Floats
 
-    def show(self, rounds: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
-        """Features and expected rewards of the arms in so many rounds."""
+    def sample(self, rounds: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+        """Return features and expected rewards of the arms in this number of rounds."""
         starts = np.cumsum(self.sizes) - self.sizes
-        seen = self.patches.take((starts + rng.integers(0, self.sizes, (rounds, ARMS))).ravel())
-        features = seen.features(self.centre, self.spread, self.version)
-        return features.reshape(rounds, ARMS, COLUMNS), seen.pays().reshape(rounds, ARMS)
+        patches = self.patches.take((starts + rng.integers(0, self.sizes, (rounds, ARMS))).ravel())
+        features = patches.features(self.centre, self.spread, self.version)
+        return features.reshape(rounds, ARMS, COLUMNS), patches.rewards().reshape(rounds, ARMS)
 
     @cached_property
     def digest(self) -> str:
-        """A hash of all that is here."""
+        """A hash of patches, sizes, means and scale."""
         patches = (getattr(self.patches, field.name) for field in fields(Patches))
         return _digest(*patches, self.sizes, self.means, self.centre, self.spread)
 
 
 def read_patches(path: str) -> Patches:
-    """Read the UCI file: 55 whole numbers with commas on each line, in a plain file, gzip or xz."""
+    """Read the UCI file: 55 comma-separated integers per line; plain, gzip or xz."""
     try:
         with _text(path) as lines, warnings.catch_warnings():
             warnings.filterwarnings("ignore", "loadtxt: input contained no data", UserWarning)
             table = np.loadtxt(lines, np.int16, comments=None, delimiter=",", ndmin=2)
-    except DAMAGE as damage:
-        raise InvalidInput(f"cannot read {path}: {damage}. Is the file whole?") from None
-    except ValueError as wrong:
-        raise InvalidInput(_first_fault(path) or f"cannot read {path}: {wrong}") from None
+    except READ_ERRORS as error:
+        raise InvalidInput(f"cannot read {path}: {error}. Is the file complete?") from None
+    except ValueError as error:
+        raise InvalidInput(_first_fault(path) or f"cannot read {path}: {error}") from None
     if not table.size:
-        raise InvalidInput(f"{path} must have a line of {COLUMNS} whole numbers for each patch; it is empty")
+        raise InvalidInput(f"{path} must have a line of {COLUMNS} integers for each patch; it is empty")
     if table.shape[1] != COLUMNS:
         raise InvalidInput(_first_fault(path) or f"{path} must have {COLUMNS} columns; got {table.shape[1]}")
     areas, soils = table[:, QUANTITIES : QUANTITIES + WILDERNESSES], table[:, QUANTITIES + WILDERNESSES : -1]
@@ -268,24 +287,24 @@ def read_patches(path: str) -> Patches:
 
 
 def read_labels(path: str, patches: int) -> Ints:
-    """Read the cluster of each patch from `labels` in an .npz file."""
-    needed = f"{path} must be an .npz file with labels, {patches} whole numbers from 0 to {ARMS - 1}"
+    """Read the cluster of each patch from the array `labels` in an .npz file."""
+    requirement = f"{path} must be an .npz file with labels, {patches} integers from 0 to {ARMS - 1}"
     try:
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as arrays:
             labels = arrays["labels"]
     except KeyError:
-        raise InvalidInput(f"{needed}; it has no labels") from None
-    except (OSError, EOFError, ValueError, TypeError, AttributeError, BadZipFile, zlib.error) as wrong:
-        raise InvalidInput(f"{needed}; it cannot be read as one ({wrong})") from None
+        raise InvalidInput(f"{requirement}; it has no labels") from None
+    except (OSError, EOFError, ValueError, TypeError, AttributeError, BadZipFile, zlib.error) as error:
+        raise InvalidInput(f"{requirement}; it cannot be read as one ({error})") from None
     if labels.shape != (patches,) or labels.dtype.kind not in "iu":
-        raise InvalidInput(f"{needed}, one for each line of data; got {labels.dtype} of shape {labels.shape}")
+        raise InvalidInput(f"{requirement}, one for each line of data; got {labels.dtype} of shape {labels.shape}")
     if labels.min() < 0 or labels.max() >= ARMS:
-        raise InvalidInput(f"{needed}; got {labels.min()} to {labels.max()}")
-    return _with_members(labels, f"labels in {path}")
+        raise InvalidInput(f"{requirement}; got {labels.min()} to {labels.max()}")
+    return _check_clusters(labels, f"labels in {path}")
 
 
 def centroids(patches: Patches, labels: Ints) -> Centroids:
-    """The arms of scenario 1."""
+    """Return the arms of scenario 1."""
     order, sizes = _by_cluster(labels)
     starts = np.cumsum(sizes) - sizes
     centre, spread = patches.scale()
@@ -294,7 +313,7 @@ def centroids(patches: Patches, labels: Ints) -> Centroids:
 
 
 def members(patches: Patches, labels: Ints, version: str) -> Members:
-    """The arms of scenario 2."""
+    """Return the arms of scenario 2."""
     order, sizes = _by_cluster(labels)
     centre, spread = patches.scale()
     means = _means(patches, labels)
@@ -302,7 +321,7 @@ def members(patches: Patches, labels: Ints, version: str) -> Members:
 
 
 def _means(patches: Patches, labels: Ints) -> Floats:
-    return np.bincount(labels, patches.pays(), ARMS) / np.bincount(labels, minlength=ARMS)
+    return np.bincount(labels, patches.rewards(), ARMS) / np.bincount(labels, minlength=ARMS)
 
 
 def _by_cluster(labels: Ints) -> tuple[Ints, Ints]:
@@ -310,8 +329,8 @@ def _by_cluster(labels: Ints) -> tuple[Ints, Ints]:
 
 
 @cache
-def _part(version: str | None) -> Centroids | Members:
-    """From the package. No version: scenario 1."""
+def _arms_of_package(version: str | None) -> Centroids | Members:
+    """Load the arms from the package: of scenario 1 if version is None, else of scenario 2."""
     with as_file(files("glbandits.environments") / PART) as path, np.load(path, allow_pickle=False) as part:
         if version is None:
             return Centroids(features=part["centroids"], means=part["centroids.means"])
@@ -326,66 +345,69 @@ def _part(version: str | None) -> Centroids | Members:
 
 
 @cache
-def _whole(version: str | None, data: File, clusters: File | None) -> Centroids | Members:
-    """From the user's file. No version: scenario 1."""
+def _arms_of_file(version: str | None, data: FileVersion, clusters: FileVersion | None) -> Centroids | Members:
+    """Load the arms from a user's file: of scenario 1 if version is None, else of scenario 2."""
     patches, labels = _patches(data), _labels(version, data, clusters)
     return centroids(patches, labels) if version is None else members(patches, labels, version)
 
 
 @cache
-def _patches(data: File) -> Patches:
+def _patches(data: FileVersion) -> Patches:
     return read_patches(data.path)
 
 
 @cache
-def _labels(version: str | None, data: File, clusters: File | None) -> Ints:
+def _labels(version: str | None, data: FileVersion, clusters: FileVersion | None) -> Ints:
     patches = _patches(data)
     return _kmeans(patches, version, data.path) if clusters is None else read_labels(clusters.path, len(patches))
 
 
 def _kmeans(patches: Patches, version: str | None, path: str) -> Ints:
-    """Cluster the features that arms show. On one thread: with more, the order of sums and so the labels may change."""
+    """Cluster the patches by their features.
+
+    Uses one thread. With more threads, the order of sums and therefore the labels might change.
+    """
     try:
         from sklearn.cluster import KMeans
         from sklearn.exceptions import ConvergenceWarning
         from threadpoolctl import threadpool_limits
     except ModuleNotFoundError:
         raise InvalidInput(
-            "clusters=None runs KMeans and needs scikit-learn, which is in the extra [lab]: "
-            "pip install 'glbandits[lab]', or give clusters, an .npz file with labels"
+            "clusters=None runs KMeans and needs scikit-learn. Run pip install 'glbandits[lab]', or set clusters to an "
+            ".npz file with labels."
         ) from None
     if len(patches) < ARMS:
         raise InvalidInput(f"{path} must have at least {ARMS} lines, one for each cluster; got {len(patches)}")
     features = patches.features(*patches.scale(), version)
     with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # it tells of empty clusters, and so do we
-        found = KMeans(n_clusters=ARMS, random_state=1, n_init=10).fit_predict(features)
-    return _with_members(found, f"labels by KMeans of {path}")
+        warnings.simplefilter("ignore", ConvergenceWarning)  # it warns of empty clusters; _check_clusters raises
+        labels = KMeans(n_clusters=ARMS, random_state=1, n_init=10).fit_predict(features)
+    return _check_clusters(labels, f"labels by KMeans of {path}")
 
 
-def _with_members(labels: NDArray[np.integer], source: str) -> Ints:
-    """The labels, if they leave no cluster empty."""
+def _check_clusters(labels: NDArray[np.integer], source: str) -> Ints:
+    """Return the labels. Raises InvalidInput if a cluster is empty."""
     empty = np.flatnonzero(np.bincount(labels, minlength=ARMS) == 0).tolist()
     if empty:
-        raise InvalidInput(f"each of the {ARMS} clusters needs a member; {source} leave none to clusters {empty}")
+        raise InvalidInput(f"each of the {ARMS} clusters needs a member; {source} have none in clusters {empty}")
     return labels.astype(np.int64)
 
 
-def _file(name: str, path: str | os.PathLike[str]) -> File:
+def _file_version(name: str, path: str | os.PathLike[str]) -> FileVersion:
     if not isinstance(path, str | os.PathLike):
         raise InvalidInput(f"{name} must be the path of a file; got {repr(path)[:40]}")
     plain = os.fspath(path)
     if not Path(plain).is_file():
         raise InvalidInput(f"{name} must be a file; there is none at {plain}")
     state = Path(plain).stat()
-    return File(plain, state.st_mtime_ns, state.st_size)
+    return FileVersion(plain, state.st_mtime_ns, state.st_size)
 
 
 def _text(path: str) -> TextIO:
-    """The lines of a file, whatever it is packed with."""
+    """Open a plain, gzip or xz file as text."""
     with Path(path).open("rb") as file:
         start = file.read(6)
-    # What is no text becomes a sign that is no number, and is refused with its line.
+    # Bytes that are not text become replacement characters, which the parser rejects with the line number.
     if start.startswith(b"\x1f\x8b"):
         return gzip.open(path, "rt", encoding="ascii", errors="replace")
     if start == b"\xfd7zXZ\x00":
@@ -394,15 +416,18 @@ def _text(path: str) -> TextIO:
 
 
 def _first_fault(path: str) -> str | None:
-    """Where the file first goes wrong, and how. Slow, and called only for a file that is refused."""
+    """Describe the first invalid line of a file.
+
+    Slow, so it is called only for files that are rejected.
+    """
     try:
         with _text(path) as lines:
             for number, line in enumerate(lines, start=1):
                 fault = _fault(line) if line.strip("\r\n") else None
                 if fault is not None:
                     return f"{path}, line {number}: {fault}"
-    except DAMAGE as damage:
-        return f"cannot read {path}: {damage}. Is the file whole?"
+    except READ_ERRORS as error:
+        return f"cannot read {path}: {error}. Is the file complete?"
     return None
 
 
@@ -415,13 +440,13 @@ def _fault(line: str) -> str | None:
         try:
             row.append(int(np.int16(int(cell))))
         except (ValueError, OverflowError):
-            return f"column {column} must be a whole number of at most 32767; got {cell.strip()[:40]!r}"
+            return f"column {column} must be an integer of at most 32767; got {cell.strip()[:40]!r}"
     for what, first, last in (
         ("wilderness area", QUANTITIES, QUANTITIES + WILDERNESSES),
         ("soil type", QUANTITIES + WILDERNESSES, COLUMNS - 1),
     ):
         if sorted(row[first:last]) != [0] * (last - first - 1) + [1]:
-            return f"columns {first + 1} to {last} must be one 1 and else 0, for the {what}; got {row[first:last]}"
+            return f"columns {first + 1} to {last} must be one 1 and otherwise 0, for the {what}; got {row[first:last]}"
     if not 1 <= row[-1] <= COVERS:
         return f"column {COLUMNS} must be a cover type from 1 to {COVERS}; got {row[-1]}"
     return None

@@ -1,7 +1,7 @@
-"""Noise: from the expected reward of the arm that was pulled to the reward that is seen.
+"""Noise: the distribution of a reward, given its expectation.
 
-A round has one noise number, drawn before anyone plays. The reward grows with the expected reward for a given
-number, so policies that face the same rounds are compared on common random numbers.
+Each round has one noise number, which is drawn before a policy runs. The reward is a nondecreasing function of the
+expected reward for a given noise number. Policies on the same rounds are therefore compared with common random numbers.
 """
 
 import math
@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.errors import number
+from glbandits.errors import check_float
 from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Noise:
-    """A family of rewards with a given mean."""
+    """A family of reward distributions, indexed by the mean."""
 
     name: str
     draw: Callable[[np.random.Generator, int], Floats]
-    """The noise numbers of so many rounds."""
+    """draw(rng, rounds) returns the noise numbers of this number of rounds."""
     reward: Callable[[float, float], float]
-    """The reward, given its expectation and the round's noise number. Compiled into the simulation."""
+    """reward(expected, noise) returns the reward. It is compiled into the simulation."""
     lowest_mean: float = -math.inf
     highest_mean: float = math.inf
     lowest_reward: float = -math.inf
@@ -34,7 +34,7 @@ class Noise:
         jittable(self.reward)
 
     def __reduce__(self) -> tuple[Callable[..., "Noise"], tuple[dict[str, Any]]]:
-        """Pickled for worker processes: built again there, so that its reward is known to the compiler."""
+        """Pickle the fields, so that `__post_init__` registers `reward` again in a worker process."""
         return _unpickled, ({field.name: getattr(self, field.name) for field in fields(self)},)
 
     def __repr__(self) -> str:
@@ -42,7 +42,7 @@ class Noise:
 
     @property
     def built_in(self) -> bool:
-        """Whether its code comes with the package."""
+        """Whether `reward` is a function of this package, not a user's."""
         return any(self.reward is noise.reward for noise in NOISES.values())
 
 
@@ -59,19 +59,22 @@ def _additive_reward(expected: float, noise: float) -> float:
 
 
 def _poisson_reward(expected: float, noise: float) -> float:
-    """Inversion: the first count whose distribution function exceeds the noise. For means below 700."""
-    count, chance = 0.0, math.exp(-expected)
-    reached = chance
-    while reached <= noise and chance > 0.0:
+    """Invert the Poisson distribution function at `noise`, which is uniform.
+
+    For means below 700.
+    """
+    count, probability = 0.0, math.exp(-expected)
+    cumulative = probability
+    while cumulative <= noise and probability > 0.0:
         count += 1.0
-        chance *= expected / count
-        reached += chance
+        probability *= expected / count
+        cumulative += probability
     return count
 
 
 def gaussian(deviation: float = 0.5) -> Noise:
-    """Normal rewards with this standard deviation."""
-    deviation = number("deviation", deviation, at_least=0)
+    """Return the noise of normal rewards with this standard deviation."""
+    deviation = check_float("deviation", deviation, at_least=0)
     return Noise(
         name="gaussian",
         draw=lambda rng, rounds: rng.normal(0.0, deviation, rounds),

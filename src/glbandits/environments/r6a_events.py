@@ -1,9 +1,9 @@
-"""Lines of Yahoo! R6A click logs as events.
+"""Parser of Yahoo! R6A click logs: lines become events.
 
 A line is one event: `TIMESTAMP DISPLAYED CLICK |user 2:v ... 1:v |ARTICLE 2:v ... 1:v |ARTICLE ...`. The list of
-articles, the pool, is the same text on many lines in a row. So it is parsed once and then only compared: compiled
-code reads the few bytes before it and skips over it, and hands every line that it does not know to plain Python.
-The user's features are not read.
+articles is called the pool. Many consecutive lines have the same pool, so a pool is parsed once, by plain Python.
+Compiled code then parses the few bytes before the pool and compares the pool with the known ones. It returns to plain
+Python at the first line that it cannot parse in this way. The user's features are not read.
 """
 
 from collections import Counter
@@ -18,20 +18,20 @@ from numba import types
 from numpy.typing import NDArray
 
 from glbandits.compilation import Recipe, entry_point
-from glbandits.errors import LARGEST
+from glbandits.errors import MAX_ABS
 from glbandits.numba_support import borrowed, jittable
 from glbandits.records import Floats, Ints
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Article: TypeAlias = tuple[int, tuple[float, ...] | None]
-"""The id of an article and its features, or None if it has others than 1 to 6."""
+"""The id of an article and its features; None instead of the features if their ids are not exactly 1 to 6."""
 
 DIM = 6
-"""The features of an article that can be used: those with the ids 1 to 6."""
+"""The number of features that are read: those with the ids 1 to 6."""
 MOST_DIGITS = 18
-"""Whole numbers of so many digits fit 64 bits."""
+"""Integers with this number of digits fit into 64 bits."""
 
-# Pools of one block that compiled code knows by heart, and how long they may be. The rest is left to Python.
+# Limits of the pools that compiled code can compare: their number per block, bytes and articles.
 SLOTS, SLOT_BYTES, SLOT_ARTICLES = 16, 8192, 128
 
 NEWLINE, SPACE, BAR, ZERO, NINE = (int(byte) for byte in b"\n |09")
@@ -44,7 +44,7 @@ TIMESTAMP, ARTICLE, CLICK, DISPLAYED, POOL = range(5)
 
 
 class Fault(StrEnum):
-    """Why a line is no event."""
+    """The reason why a line is malformed."""
 
     WRONG_FIELDS = "wrong number of fields"
     NOT_A_NUMBER = "not a number"
@@ -53,37 +53,37 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """The articles that an event could have displayed, in the order of the file."""
+    """The articles that an event could display, in the order of the file."""
 
     ids: Ints
     """Articles with exactly the features 1 to 6, (articles,)."""
     features: Floats
-    """Their features, (articles, 6), by id: column 0 is feature 1, the constant."""
+    """Their features, (articles, 6), in the order of ids: column 0 is feature 1, the constant."""
     left_out: Ints
-    """Articles with other features."""
+    """The ids of articles with other features."""
 
     def row(self, article: int) -> int | None:
-        """Where an article is in `ids`; -1 if it was left out, None if it is not in the pool."""
-        places = np.flatnonzero(self.ids == article)
-        if len(places):
-            return int(places[0])
+        """The index of an article in `ids`; -1 if it was left out, None if it is not in the pool."""
+        rows = np.flatnonzero(self.ids == article)
+        if len(rows):
+            return int(rows[0])
         return -1 if article in self.left_out else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadCounts:
-    """What was read, and what was left out. They add up."""
+    """Numbers of lines, events and skipped items. Counts of several batches can be added."""
 
     lines: int = 0
     events: int = 0
     wrong_fields: int = 0
     """Lines without the three fields of an event, a user, and articles with features."""
     not_a_number: int = 0
-    """Lines with a number that is none, an id that is no whole number, or a click that is not 0 or 1."""
+    """Lines with an invalid number, an id that is not an integer, or a click that is not 0 or 1."""
     not_in_pool: int = 0
-    """Lines that display an article which they do not list."""
+    """Lines that display an article which is not in their pool."""
     articles_left_out: int = 0
-    """Articles with other features than 1 to 6, once for each event that lists them. The event itself is kept."""
+    """Articles with features other than 1 to 6, counted once for each event that lists them. These events count."""
 
     def __add__(self, other: "ReadCounts") -> "ReadCounts":
         return ReadCounts(
@@ -93,7 +93,7 @@ class ReadCounts:
 
 @dataclass(frozen=True, eq=False)
 class Events:
-    """Consecutive events, and what was left out on the way. There may be none."""
+    """A batch of consecutive events, possibly empty, with counts of the skipped lines."""
 
     timestamps: Ints
     articles: Ints
@@ -101,7 +101,7 @@ class Events:
     clicks: Ints
     """1 or 0."""
     displayed: Ints
-    """The row of that article in its pool; -1 if it was left out for its features."""
+    """The row of that article in its pool; -1 if the article was left out because of its features."""
     pool: Ints
     """The index in `pools` of each event's pool."""
     pools: tuple[Pool, ...]
@@ -112,7 +112,7 @@ class Events:
 
 
 class Line(NamedTuple):
-    """An event, and its pool as text and as a record."""
+    """A parsed line: an event, and the text and the record of its pool."""
 
     timestamp: int
     article: int
@@ -123,14 +123,17 @@ class Line(NamedTuple):
 
 
 def parse_line(line: bytes) -> Line | Fault:
-    """One line, read slowly: this says what an event is. Compiled code only repeats what was said here."""
+    """Parse one line.
+
+    This function defines what an event is; compiled code must agree with it.
+    """
     parts = line.split(b"|", 2)
     numbers = parts[0].split()
     if len(parts) != 3 or len(numbers) != 3 or not (parts[1] + b" ").startswith(b"user "):
         return Fault.WRONG_FIELDS
-    if not (_is_whole(numbers[0]) and _is_whole(numbers[1]) and numbers[2] in (b"0", b"1")):
+    if not (_is_integer(numbers[0]) and _is_integer(numbers[1]) and numbers[2] in (b"0", b"1")):
         return Fault.NOT_A_NUMBER
-    pool = _known_pool(parts[2]) if len(parts[2]) <= SLOT_BYTES else _parse_pool(parts[2], _parse_article)
+    pool = _cached_pool(parts[2]) if len(parts[2]) <= SLOT_BYTES else _parse_pool(parts[2], _parse_article)
     if isinstance(pool, Fault):
         return pool
     timestamp, article, click = map(int, numbers)
@@ -139,8 +142,8 @@ def parse_line(line: bytes) -> Line | Fault:
 
 
 @lru_cache(maxsize=4 * SLOTS)
-def _known_pool(text: bytes) -> Pool | Fault:
-    return _parse_pool(text, _known_article)
+def _cached_pool(text: bytes) -> Pool | Fault:
+    return _parse_pool(text, _cached_article)
 
 
 def _parse_pool(text: bytes, parse: Callable[[bytes], Article | Fault]) -> Pool | Fault:
@@ -168,7 +171,7 @@ def _parse_article(text: bytes) -> Article | Fault:
     if not name or any(len(pair) != 2 for pair in pairs):
         return Fault.WRONG_FIELDS
     keys = [key for key, _ in pairs]
-    if not all(map(_is_whole, [name, *keys])):
+    if not all(map(_is_integer, [name, *keys])):
         return Fault.NOT_A_NUMBER
     if sorted(keys) != KEYS:
         return int(name), None
@@ -176,20 +179,23 @@ def _parse_article(text: bytes) -> Article | Fault:
         values = tuple(float(value) for _, value in sorted(pairs))
     except ValueError:
         return Fault.NOT_A_NUMBER
-    if b"_" in text or not all(abs(value) <= LARGEST for value in values):  # Python takes 1_000 for a number
+    if b"_" in text or not all(abs(value) <= MAX_ABS for value in values):  # float() accepts 1_000
         return Fault.NOT_A_NUMBER
     return int(name), values
 
 
-_known_article = lru_cache(maxsize=64 * SLOTS)(_parse_article)
+_cached_article = lru_cache(maxsize=64 * SLOTS)(_parse_article)
 
 
-def _is_whole(field: bytes) -> bool:
+def _is_integer(field: bytes) -> bool:
     return field.isdigit() and len(field) <= MOST_DIGITS
 
 
 class EventReader:
-    """The pools of a block, as compiled code compares them."""
+    """Converts blocks of text to events.
+
+    Has buffers for the pools that compiled code compares.
+    """
 
     def __init__(self) -> None:
         self._texts = np.zeros((SLOTS, SLOT_BYTES), dtype=np.uint8)
@@ -201,33 +207,33 @@ class EventReader:
         self._scan = entry_point(scan_recipe).compiled()
 
     def events(self, block: bytes) -> Events:
-        """The events of whole lines."""
+        """Return the events of a block of complete lines."""
         pools: list[Pool] = []
-        places: dict[bytes, int] = {}
+        pool_indices: dict[bytes, int] = {}
         faults: Counter[Fault] = Counter()
         self._lengths[:] = 0
-        here = done = 0
+        position = done = 0
         text = np.frombuffer(block, dtype=np.uint8)
         if self._out.shape[1] < len(block) // SHORTEST_EVENT:
             self._out = np.empty((5, len(block) // SHORTEST_EVENT), dtype=np.int64)
         out = self._out
         while True:
-            here, done = self._scan(
-                text, here, self._texts, self._lengths, self._ids, self._rows, self._articles, out, done
+            position, done = self._scan(
+                text, position, self._texts, self._lengths, self._ids, self._rows, self._articles, out, done
             )
-            if here == len(block):
+            if position == len(block):
                 break
-            end = block.index(b"\n", here)
-            line = parse_line(block[here:end])
-            here = end + 1
+            end = block.index(b"\n", position)
+            line = parse_line(block[position:end])
+            position = end + 1
             if isinstance(line, Fault):
                 faults[line] += 1
                 continue
-            place = places.setdefault(line.text, len(pools))
-            if place == len(pools):
+            pool_index = pool_indices.setdefault(line.text, len(pools))
+            if pool_index == len(pools):
                 pools.append(line.pool)
-                self._learn(place, line)
-            out[:, done] = line.timestamp, line.article, line.click, line.row, place
+                self._store_pool(pool_index, line)
+            out[:, done] = line.timestamp, line.article, line.click, line.row, pool_index
             done += 1
         out = out[:, :done].copy()
         listed = np.bincount(out[POOL], minlength=len(pools))
@@ -249,21 +255,25 @@ class EventReader:
             counts=counts,
         )
 
-    def _learn(self, place: int, line: Line) -> None:
+    def _store_pool(self, slot: int, line: Line) -> None:
+        """Let compiled code know a pool, if it is within the limits."""
         ids = np.concatenate([line.pool.ids, line.pool.left_out])
-        if place >= SLOTS or not 0 < len(line.text) <= SLOT_BYTES or len(ids) > SLOT_ARTICLES:
+        if slot >= SLOTS or not 0 < len(line.text) <= SLOT_BYTES or len(ids) > SLOT_ARTICLES:
             return
-        self._texts[place, : len(line.text)] = np.frombuffer(line.text, dtype=np.uint8)
-        self._ids[place, : len(ids)] = ids
-        self._rows[place, : len(ids)] = -1
-        self._rows[place, : len(line.pool.ids)] = np.arange(len(line.pool.ids))
-        self._articles[place] = len(ids)
-        self._lengths[place] = len(line.text)
+        self._texts[slot, : len(line.text)] = np.frombuffer(line.text, dtype=np.uint8)
+        self._ids[slot, : len(ids)] = ids
+        self._rows[slot, : len(ids)] = -1
+        self._rows[slot, : len(line.pool.ids)] = np.arange(len(line.pool.ids))
+        self._articles[slot] = len(ids)
+        self._lengths[slot] = len(line.text)
 
 
 @jittable
-def _whole_at(block: Bytes, start: int) -> tuple[int, int]:
-    """The whole number that begins here and where it ends; at its start if there is none that fits."""
+def _parse_int(block: Bytes, start: int) -> tuple[int, int]:
+    """Return the integer that begins at `start` and its end; (0, start) if there is none.
+
+    The end is `start` too if the integer has more than MOST_DIGITS digits.
+    """
     value, at = 0, start
     while ZERO <= block[at] <= NINE and at - start <= MOST_DIGITS:
         value = 10 * value + int(block[at]) - ZERO
@@ -273,7 +283,10 @@ def _whole_at(block: Bytes, start: int) -> tuple[int, int]:
 
 @jittable
 def _equal(left: Bytes, right: Bytes) -> bool:
-    """Whether two texts of the same length are the same. Without an early end it takes 32 bytes at a time."""
+    """Whether two texts of the same length are equal.
+
+    Without an early exit, the loop can be vectorised.
+    """
     same = True
     for i in range(left.shape[0]):
         same &= left[i] == right[i]
@@ -282,9 +295,12 @@ def _equal(left: Bytes, right: Bytes) -> bool:
 
 @jittable
 def _pool_at(block: Bytes, start: int, texts: Bytes, lengths: Ints, guess: int) -> int:
-    """The slot whose text fills the rest of this line, or -1. The guess is tried first."""
-    for turn in range(SLOTS):
-        slot = (guess + turn) % SLOTS
+    """The slot of the pool that is the rest of this line; -1 if it is not known.
+
+    Tries `guess` first.
+    """
+    for attempt in range(SLOTS):
+        slot = (guess + attempt) % SLOTS
         end = start + lengths[slot]
         if (
             start < end < block.shape[0]
@@ -297,7 +313,10 @@ def _pool_at(block: Bytes, start: int, texts: Bytes, lengths: Ints, guess: int) 
 
 @jittable
 def _user_end(block: Bytes, start: int) -> int:
-    """Where the pool begins, if a user begins here; else -1. A block ends with a newline, which no user has."""
+    """The offset of the pool if a user begins at `start`, else -1.
+
+    Every block ends with a newline.
+    """
     at = start
     for byte in USER:
         if block[at] != byte:
@@ -319,25 +338,28 @@ def _scan(
     out: Ints,
     done: int,
 ) -> tuple[int, int]:
-    """Read events as long as their pools are known; say where the first other line begins, and how many are done."""
-    block, here, slot = borrowed(block), start, 0
-    while here < block.shape[0]:
-        timestamp, at = _whole_at(block, here)
-        if at == here or block[at] != SPACE:
+    """Parse events as long as their pools are known.
+
+    Returns the offset of the first line that was not parsed, and the total number of events.
+    """
+    block, position, slot = borrowed(block), start, 0
+    while position < block.shape[0]:
+        timestamp, at = _parse_int(block, position)
+        if at == position or block[at] != SPACE:
             break
-        article, end = _whole_at(block, at + 1)
+        article, end = _parse_int(block, at + 1)
         if end == at + 1 or block[end] != SPACE:
             break
-        click, at = _whole_at(block, end + 1)
+        click, at = _parse_int(block, end + 1)
         if at != end + 2 or click > 1 or block[at] != SPACE:
             break
         pool_start = _user_end(block, at + 1)
         if pool_start < 0:
             break
-        found = _pool_at(block, pool_start, texts, lengths, slot)
-        if found < 0:
+        known = _pool_at(block, pool_start, texts, lengths, slot)
+        if known < 0:
             break
-        slot, row = found, -2
+        slot, row = known, -2
         for k in range(articles[slot]):
             if ids[slot, k] == article:
                 row = rows[slot, k]
@@ -347,12 +369,12 @@ def _scan(
         out[TIMESTAMP, done], out[ARTICLE, done], out[CLICK, done] = timestamp, article, click
         out[DISPLAYED, done], out[POOL, done] = row, slot
         done += 1
-        here = pool_start + lengths[slot] + 1
-    return here, done
+        position = pool_start + lengths[slot] + 1
+    return position, done
 
 
 def scan_recipe() -> Recipe:
-    """The function `_scan`, compiled."""
+    """Describe how to compile `_scan`."""
     text, texts = types.Array(types.uint8, 1, "C", readonly=True), types.uint8[:, ::1]
     one, two, number = types.int64[::1], types.int64[:, ::1], types.int64
     signature = types.UniTuple(number, 2)(text, number, texts, one, two, two, one, two, number)  # type: ignore[no-untyped-call]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeAlias, TypeVar, runtime_ch
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from glbandits.errors import LARGEST, InvalidInput
+from glbandits.errors import MAX_ABS, InvalidInput
 from glbandits.features.combination import Combination, Part
 from glbandits.records import Floats, Ints, set_validated
 
@@ -203,7 +203,7 @@ def checked(name: str, values: ArrayLike, axes: int) -> Floats:
         raise InvalidInput(f"{name} must hold numbers; NumPy could not make an array of them: {error}") from None
     if array.ndim != axes:
         raise InvalidInput(f"{name} must have {axes} axes; got shape {array.shape}")
-    bad = ~(np.abs(array) <= LARGEST)
+    bad = ~(np.abs(array) <= MAX_ABS)
     if bad.any():
         where = [int(i) for i in np.argwhere(bad)[0]]
         raise InvalidInput(

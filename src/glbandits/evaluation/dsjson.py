@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glbandits.errors import LARGEST, InvalidInput, number, whole
+from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int
 from glbandits.evaluation.arm_features import ArmFeatures, RowArms
-from glbandits.evaluation.logged_data import BLOCK, BLOCK_NUMBERS, LARGEST_DENSE, LoggedData, rows_together
+from glbandits.evaluation.logged_data import BLOCK, LARGEST_DENSE, SPARSE_NUMBERS, LoggedData, rows_together
 from glbandits.evaluation.logging_probabilities import ROUNDING
 from glbandits.evaluation.sparse_arms import SparseArms
 from glbandits.features import Hashing
@@ -81,7 +81,7 @@ class DsjsonLog:
             decisions.append(decision)
             features.append(arms)
             numbers += 2 * arms.indices.size if self.sparse else 0
-            if len(decisions) == size or numbers > BLOCK_NUMBERS:
+            if len(decisions) == size or numbers > SPARSE_NUMBERS:
                 yield self._logged(decisions, features)
                 decisions, features, numbers = [], [], 0
         if decisions:
@@ -212,18 +212,18 @@ def _decision(event: dict[str, Any]) -> _Decision:
     if "_slots" in context or "_outcomes" in event:
         raise InvalidInput("it holds a decision for several slots; only one slot is read")
     ranked = _first(event, "a", "_label_Action")
-    chosen = whole("the chosen action, the first of a,", ranked, at_least=1, at_most=len(actions))
+    chosen = check_int("the chosen action, the first of a,", ranked, at_least=1, at_most=len(actions))
     first_of_p = _first(event, "p", "_label_probability")
-    propensity = number("the propensity, the first of p,", first_of_p, above=0.0, at_most=1.0)
+    propensity = check_float("the propensity, the first of p,", first_of_p, above=0.0, at_most=1.0)
     _check_ranking(event, len(actions), chosen, propensity)
     return _Decision(
         shared={name: value for name, value in context.items() if name != "_multi"},
         actions=actions,
         chosen=chosen - 1,
-        reward=0.0 - number("_label_cost", event.get("_label_cost"), at_least=-LARGEST),  # a minus makes -0.0 of 0
+        reward=0.0 - check_float("_label_cost", event.get("_label_cost"), at_least=-MAX_ABS),  # a minus makes -0.0 of 0
         propensity=propensity,
         probabilities=_probabilities(event, len(actions)),
-        dropped=number("pdrop", event.get("pdrop", 0.0), at_least=0, at_most=1),
+        dropped=check_float("pdrop", event.get("pdrop", 0.0), at_least=0, at_most=1),
     )
 
 
@@ -232,7 +232,7 @@ def _check_ranking(event: dict[str, Any], actions: int, chosen: int, propensity:
     label, labelled = event.get("_label_Action"), event.get("_label_probability")
     if label is not None and chosen != label:
         raise InvalidInput(f"the chosen action must be the first of a, {chosen}; _label_Action says {label}")
-    if labelled is not None and not abs(propensity - number("_label_probability", labelled)) <= SAME:
+    if labelled is not None and not abs(propensity - check_float("_label_probability", labelled)) <= SAME:
         raise InvalidInput(f"the propensity must be the first of p, {propensity}; _label_probability says {labelled}")
     ranked, probabilities = event.get("a"), event.get("p")
     if isinstance(ranked, list) and len(ranked) > actions:
@@ -248,8 +248,8 @@ def _probabilities(event: dict[str, Any], actions: int) -> list[float] | None:
     ranked, listed = event.get("a"), event.get("p")
     if not isinstance(ranked, list) or not isinstance(listed, list) or len(ranked) != actions:
         return None
-    places = [whole("an action of a", place, at_least=1, at_most=actions) - 1 for place in ranked]
-    given = [number("a probability of p", probability, at_least=0, at_most=1) for probability in listed]
+    places = [check_int("an action of a", place, at_least=1, at_most=actions) - 1 for place in ranked]
+    given = [check_float("a probability of p", probability, at_least=0, at_most=1) for probability in listed]
     if len(set(places)) < actions:
         raise InvalidInput(f"a must rank each of the {actions} actions once; got {ranked}")
     if not abs(sum(given) - 1.0) <= ROUNDING:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.evaluation.embeddings import AnyEmbeddings
 from glbandits.evaluation.estimator import Estimator
 from glbandits.evaluation.evaluate import evaluate
@@ -101,7 +101,7 @@ def select_estimator(
     >>> selection.chosen, selection.errors["ips"].mean > 2 * selection.errors["snips"].mean
     ('snips', True)
     """
-    splits = whole("splits", splits, at_least=2)
+    splits = check_int("splits", splits, at_least=2)
     names = [one if isinstance(one, str) else one.name for one in candidates]
     if not names or len(set(names)) < len(names):
         raise InvalidInput(
@@ -118,7 +118,7 @@ def select_estimator(
         seed=seed,
         progress=progress,
     )
-    judge = look_up("validator", validator, {one.name: one for one in evaluation.estimates if not one.estimator.biased})
+    judge = lookup("validator", validator, {one.name: one for one in evaluation.estimates if not one.estimator.biased})
     if judge.moments.groups < FEW_GROUPS:
         raise InvalidInput(
             f"cross-validation needs at least {FEW_GROUPS} independent groups of rows; the log has "

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from glbandits.errors import number
+from glbandits.errors import check_float
 from glbandits.evaluation.estimator import Estimator, Mean, Ratio, Rows, Usual, ratio
 from glbandits.evaluation.moments import Moments
 from glbandits.records import Floats, set_validated
@@ -60,7 +60,7 @@ class ClippedIps(Mean):
     limit: float = 10.0
 
     def __post_init__(self) -> None:
-        set_validated(self, limit=number("limit", self.limit, above=0))
+        set_validated(self, limit=check_float("limit", self.limit, above=0))
 
     def terms(self, rows: Rows) -> Floats:  # noqa: D102
         return (np.minimum(rows.weights, self.limit) * rows.rewards)[:, np.newaxis]
@@ -168,7 +168,7 @@ class SwitchDr(Shrunk):
 
     def __post_init__(self) -> None:
         if self.threshold is not None:
-            set_validated(self, threshold=number("threshold", self.threshold, at_least=0))
+            set_validated(self, threshold=check_float("threshold", self.threshold, at_least=0))
 
     def settings(self) -> Floats:  # noqa: D102
         return np.array(GRID if self.threshold is None else [self.threshold])
@@ -193,7 +193,7 @@ class DrOptimisticShrinkage(Shrunk):
 
     def __post_init__(self) -> None:
         if self.strength is not None:
-            set_validated(self, strength=number("strength", self.strength, at_least=0))
+            set_validated(self, strength=check_float("strength", self.strength, at_least=0))
 
     def settings(self) -> Floats:  # noqa: D102
         return np.square(GRID) if self.strength is None else np.array([self.strength])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, look_up, number, whole
+from glbandits.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.anytime import AnytimeIntervals, why_none
 from glbandits.evaluation.arm_features import FixedArms
 from glbandits.evaluation.embeddings import AnyEmbeddings, Embeddings, as_embeddings
@@ -79,8 +79,8 @@ def evaluate(
     named = [estimators] if isinstance(estimators, str) else list(estimators)
     if not named:
         raise InvalidInput(f"name at least one estimator: {', '.join(ESTIMATORS)}")
-    chosen = [look_up("estimator", one, ESTIMATORS)() if isinstance(one, str) else one for one in named]
-    level, seed = number("level", level, above=0, at_most=1 - 1e-9), whole("seed", seed, at_least=0)
+    chosen = [lookup("estimator", one, ESTIMATORS)() if isinstance(one, str) else one for one in named]
+    level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
     head = _first_rows(log)
     play, size = as_target(target, log.arm_names), _block_rows(head)
     if isinstance(play, GivenTarget) and len(play.given) != len(log):
@@ -91,7 +91,7 @@ def evaluate(
     passes = 2 if any(one.needs_model for one in chosen) else 1
     report = _Progress(progress, passes * len(log))
     fitted = _fit(log, model or GlmReward(link=head.link), size, report) if passes == 2 else None
-    least = None if least_propensity is None else number("least_propensity", least_propensity, above=0, at_most=1)
+    least = None if least_propensity is None else check_float("least_propensity", least_propensity, above=0, at_most=1)
     anytime = why_none(head, bounds) or AnytimeIntervals(log.dim, link, bounds, least, sparse=log.sparse)
     headline = HeadlineSums(anytime, bounds)
     work = _Pass(chosen, head, play, fitted, headline, bounds, np.random.default_rng(seed), marginal)
@@ -127,7 +127,7 @@ def _block_rows(head: LoggedData) -> int:
 def _reward_bounds(given: tuple[float, float] | None) -> tuple[float, float] | None:
     if given is None:
         return None
-    lowest, highest = (number("reward_range", bound) for bound in given)
+    lowest, highest = (check_float("reward_range", bound) for bound in given)
     if not lowest < highest:
         raise InvalidInput(f"reward_range must be the lowest and then the highest reward; got {given}")
     return lowest, highest

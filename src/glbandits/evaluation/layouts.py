@@ -10,8 +10,10 @@ import polars as pl
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.columns import ARM, Columns, check_present, columns_of
 from glbandits.evaluation.log_features import LogOptions, MapRequest, features_of
+from glbandits.evaluation.logged_data import LARGEST_DENSE
 from glbandits.evaluation.series import column_values, is_number, is_text, wrong
 from glbandits.features import FeatureMap, Features
+from glbandits.features.combination import Entries
 from glbandits.features.natural_order import natural_order
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats
@@ -40,6 +42,8 @@ class Layout:
     """What makes features of the columns."""
     has_arm_table: bool
     """Whether arm_table named the arms, and not the rows."""
+    sparse: bool
+    """Whether arms are sparse rows."""
 
     @property
     def dim(self) -> int:
@@ -56,6 +60,12 @@ class Layout:
         """Of each named arm, (K, q)."""
         assert isinstance(self.features, FeatureMap)
         return self.features.arm.encode(self.arm_values, len(self.arm_names))
+
+    @cached_property
+    def arm_entries(self) -> Entries:
+        """The features of each named arm that are not 0."""
+        assert isinstance(self.features, FeatureMap)
+        return self.features.arm.encode_sparse(self.arm_values, len(self.arm_names))
 
     @property
     def wanted(self) -> list[str]:
@@ -168,6 +178,8 @@ def look_at(
     if columns.probability_of_arm is not None:
         check_present(columns_of(columns.probability_of_arm, names), schema.names(), mend=PROBABILITY_FOR_EACH)
     request = MapRequest(columns, names, arms, found.get("width"), found["rows"])
+    given = options.get("sparse")
+    features = features_of(table, request, _without_sparse(options))
     return Layout(
         columns=columns,
         link=link,
@@ -175,9 +187,16 @@ def look_at(
         most=found.get("most") or len(names),
         arm_names=names,
         arm_values={**arms, columns.arm: list(names)},
-        features=features_of(table, request, options),
+        features=features,
         has_arm_table=arm_table is not None,
+        sparse=features.dim > LARGEST_DENSE if given is None else bool(given),
     )
+
+
+def _without_sparse(options: LogOptions) -> LogOptions:
+    rest = options.copy()
+    rest.pop("sparse", None)
+    return rest
 
 
 def _first_look(table: pl.LazyFrame, columns: Columns, *, named: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.evaluation.columns import Columns
 from glbandits.evaluation.series import column_values
 from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
@@ -78,7 +78,7 @@ def _learned(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -> F
         _check_arms(request)
         arm = {columns.arm: closed_category(columns.arm, request.arm_names)}
         block = columns.arm if options.get("per_arm_block", crosses == "all") else None
-    missing = look_up("way to treat missing values", options.get("missing", "indicator"), MISSING)
+    missing = lookup("way to treat missing values", options.get("missing", "indicator"), MISSING)
     kinds = dict(options.get("kinds", {}))
     unknown = [name for name in kinds if name not in values]
     if unknown:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glbandits.compilation import entry_point
-from glbandits.errors import InvalidInput, look_up, number, whole
+from glbandits.errors import InvalidInput, check_float, check_int, lookup
 from glbandits.evaluation.arm_features import FixedArms
 from glbandits.evaluation.learning_curve import Learn, LearningCurve, WeightedSums
 from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData, chosen_features
@@ -18,8 +18,8 @@ from glbandits.evaluation.sparse_loops import sparse_all_recipe, sparse_matched_
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.philox import generator
 from glbandits.policies import Policy
-from glbandits.policy.checked import index_errors_named
-from glbandits.policy.first_use import check_is_policy, check_policy
+from glbandits.policy.compiled_calls import convert_index_errors
+from glbandits.policy.policy_checks import check_is_policy, check_policy
 from glbandits.records import Floats, Ints
 from glbandits.sparse_policies import sparse_form
 
@@ -45,10 +45,10 @@ class Rules:
     points: int = 1
 
     def __post_init__(self) -> None:
-        look_up("way to learn", self.learn, dict.fromkeys(("matched", "all")))
-        whole("points", self.points, at_least=1)
+        lookup("way to learn", self.learn, dict.fromkeys(("matched", "all")))
+        check_int("points", self.points, at_least=1)
         if self.least_propensity is not None:
-            number("least_propensity", self.least_propensity, above=0, at_most=1)
+            check_float("least_propensity", self.least_propensity, above=0, at_most=1)
             if self.learn == "all":
                 raise InvalidInput('least_propensity belongs to learn="matched"; learn="all" leaves no row out')
         if self.exact and self.learn == "matched":
@@ -87,7 +87,7 @@ def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
     """The smallest propensity of a log that all of these policies can learn from, and the number of its rows."""
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or another Log; got {type(log).__name__}")
-    whole("the number of features of the log", log.dim, at_least=1)
+    check_int("the number of features of the log", log.dim, at_least=1)
     for policy in policies:
         check_policy(sparse_form(check_is_policy(policy), log.dim) if log.sparse else policy, log.dim)
     learners = {find_link(policy.link): policy.name for policy in policies}
@@ -214,7 +214,7 @@ class LogPlayer:
     def play(self, rows: Rows) -> None:
         """The next rows."""
         least = self._rules.least_propensity
-        with index_errors_named(self._policy, "the log"):
+        with convert_index_errors(self._policy, "the log"):
             weights = self._all(rows) if least is None else self._kept(rows, least)
         self._sums.add(weights, rows.rewards, rows.clusters)
 

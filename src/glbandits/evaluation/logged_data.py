@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.evaluation.arm_features import ArmFeatures, FixedArms, Rows, checked, part_of, whole_numbers
 from glbandits.evaluation.logging_probabilities import check_probabilities
 from glbandits.evaluation.sparse_arms import SparseArms
@@ -22,6 +22,8 @@ LARGEST_DENSE = 4096
 BLOCK_NUMBERS = 2**25
 """Features and probabilities that are looked at together, at most: 270 MB. Blocks of rows with many
 arms or features are shorter."""
+SPARSE_NUMBERS = 2**23
+"""Indices and values of sparse rows that are looked at together, about: 67 MB, and as much to join them."""
 
 
 @runtime_checkable
@@ -206,7 +208,7 @@ class LoggedData:
 
 def rows_together(size: int, most: int, dim: int) -> int:
     """The rows of a block: so many, or fewer if their features and probabilities were more than `BLOCK_NUMBERS`."""
-    return max(1, min(whole("size", size, at_least=1), BLOCK_NUMBERS // max(1, most * (dim + 1))))
+    return max(1, min(check_int("size", size, at_least=1), BLOCK_NUMBERS // max(1, most * (dim + 1))))
 
 
 def chosen_features(block: LoggedData) -> Floats:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.evaluation.columns import ARM, Columns, check_present
 from glbandits.evaluation.table_files import scan_csv
 from glbandits.evaluation.tables import TableLog
@@ -53,7 +53,7 @@ def read_open_bandit(
     check_present([*columns.single, "position"], names, rows.name, mend=mend)
     check_present(["item_id"], arms.columns, items.name, mend=mend)
     if position is not None:
-        table = table.filter(pl.col("position") == whole("position", position, at_least=1, at_most=POSITIONS))
+        table = table.filter(pl.col("position") == check_int("position", position, at_least=1, at_most=POSITIONS))
     if not any(name.startswith(AFFINITY.removesuffix(ARM)) for name in names):
         columns = replace(columns, per_arm=())
     features = arms.select("item_id", "^item_feature_.*$")

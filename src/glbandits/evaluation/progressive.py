@@ -17,7 +17,7 @@ The rows of the log are offered to the policy in their order. There are two ways
 import warnings
 from collections.abc import Callable
 
-from glbandits.errors import whole
+from glbandits.errors import check_int
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_player import Rules, play_together
 from glbandits.evaluation.logged_data import Log
@@ -74,7 +74,7 @@ def play_log(
     (1000, 509, 0.5, 0.02)
     """
     rules = Rules(learn=learn, exact=exact, least_propensity=least_propensity, points=points)
-    seed = whole("seed", seed, at_least=0)
+    seed = check_int("seed", seed, at_least=0)
     [[curve]] = play_together([policy], log, [seed], rules, progress)
     warn_if_few(curve, stacklevel=3)
     return curve

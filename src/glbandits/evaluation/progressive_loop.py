@@ -9,7 +9,7 @@ from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.philox import uniform
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_arm, policy_functions, state_array, truth
+from glbandits.policy.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 from glbandits.records import Floats, Generator, Ints
 
 
@@ -45,7 +45,7 @@ def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
             agrees = checked_arm(choose(state, named, offered, rng, functions), count, name) == arm
             stays = agrees and (keep[row] >= 1.0 or uniform(keeping) < keep[row])
             if stays:
-                state = state_array(learn(state, named, arms[here, arm], rewards[row], rng, functions))
+                state = checked_state(learn(state, named, arms[here, arm], rewards[row], rng, functions))
             matched[row] = agrees
             kept[row] = stays
         return state
@@ -83,11 +83,11 @@ def all_recipe(policy: type[Policy], link: Link) -> Recipe:
         for row in range(chosen.shape[0]):
             here, arm, count = row * apart, chosen[row], counts[row]
             offered = arms[here, :count]
-            if exact and truth(probabilities(state, named, offered, functions, every[:count])):
+            if exact and checked_bool(probabilities(state, named, offered, functions, every[:count])):
                 given[row] = every[arm]
             else:
                 given[row] = checked_arm(choose(state, named, offered, rng, functions), count, name) == arm
-            state = state_array(learn(state, named, arms[here, arm], rewards[row], rng, functions))
+            state = checked_state(learn(state, named, arms[here, arm], rewards[row], rng, functions))
         return state
 
     signature = VECTOR(

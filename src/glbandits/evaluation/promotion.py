@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from glbandits.errors import InvalidInput, number, whole
+from glbandits.errors import InvalidInput, check_float, check_int
 from glbandits.evaluation.anytime import AnytimeInterval, AnytimeIntervals, why_none
 from glbandits.evaluation.log_part import LogPart
 from glbandits.evaluation.logged_data import Log
@@ -125,9 +125,9 @@ def promotion(
     """
     if not candidates:
         raise InvalidInput("candidates is empty. Name at least one candidate.")
-    alpha = number("alpha", alpha, at_least=1e-9, at_most=0.5)
-    margin, seed = number("margin", margin, at_least=0), whole("seed", seed, at_least=0)
-    exploration = number("exploration", exploration, at_least=0, at_most=1)
+    alpha = check_float("alpha", alpha, at_least=1e-9, at_most=0.5)
+    margin, seed = check_float("margin", margin, at_least=0), check_int("seed", seed, at_least=0)
+    exploration = check_float("exploration", exploration, at_least=0, at_most=1)
     head = next(iter(log.blocks(1)), None)
     if head is None or head.propensities is None:
         raise InvalidInput("the log has no propensities, or no rows. Log the probability of each chosen arm.")

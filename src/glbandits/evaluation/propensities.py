@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, overload
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.evaluation.arm_features import CrossedArms
 from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData
 from glbandits.evaluation.overlap import overlap_of
@@ -44,7 +44,7 @@ def estimate_propensities(log: Log, *, folds: int = 5, most_rows: int = 200_000)
         folds: as many models are learned.
         most_rows: a model learns from at most so many rows, evenly taken.
     """
-    folds, most_rows = whole("folds", folds, at_least=2), whole("most_rows", most_rows, at_least=1)
+    folds, most_rows = check_int("folds", folds, at_least=2), check_int("most_rows", most_rows, at_least=1)
     model = _learned(log, folds, most_rows)
     estimated = _completed(log, model, 0) if isinstance(log, LoggedData) else _EstimatedLog(log, model)
     said = [

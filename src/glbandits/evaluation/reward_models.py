@@ -10,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy.sparse import csr_array, issparse, vstack
 
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.evaluation.arm_features import FixedArms
 from glbandits.evaluation.glm_learner import GlmLearner
 from glbandits.evaluation.link_arrays import of_scores
@@ -70,8 +70,8 @@ class GlmReward:
     """A generalized linear model that learns in one pass, in its own units and with an intercept: `Optimist`'s.
 
     On a log with sparse rows the prior has one precision for each feature, without correlations. The coefficients are
-    fitted to the first rows, up to two million features that are set, by L-BFGS; rows after them are learned in one
-    pass.
+    fitted to the first rows, up to two million features that are set, by Newton's method; rows after them are learned
+    in one pass.
 
     Args:
         link: of the model.
@@ -235,8 +235,8 @@ class SklearnReward:
 
 def _check_counts(model: GlmReward | SklearnReward) -> None:
     folds, most_rows = (
-        whole("folds", model.folds, at_least=2, at_most=100),
-        whole("most_rows", model.most_rows, at_least=2),
+        check_int("folds", model.folds, at_least=2, at_most=100),
+        check_int("most_rows", model.most_rows, at_least=2),
     )
     set_validated(model, folds=folds, most_rows=most_rows)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import polars as pl
 
-from glbandits.errors import LARGEST, InvalidInput
+from glbandits.errors import MAX_ABS, InvalidInput
 from glbandits.features.category_kinds import as_category
 from glbandits.features.column_kind import MISSING_TEXTS
 from glbandits.records import Floats, Ints
@@ -75,7 +75,7 @@ def numbers(series: pl.Series, where: Where = 0) -> Floats:
         raise InvalidInput(f"column {series.name!r} must hold numbers; got {series.dtype}")
     text = series.cast(pl.String) if is_text(series.dtype) else series
     values: Floats = np.ascontiguousarray(text.cast(pl.Float64, strict=False).to_numpy(), dtype=np.float64)
-    bad = ~(np.abs(values) <= LARGEST)
+    bad = ~(np.abs(values) <= MAX_ABS)
     if bad.any():
         row = int(np.argmax(bad))
         is_given = isinstance(series[row], str) and series[row].strip() not in MISSING_TEXTS

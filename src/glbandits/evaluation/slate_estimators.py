@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from glbandits.errors import InvalidInput, look_up, number
+from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimator import ratio
 from glbandits.evaluation.intervals import UNKNOWN, Interval
 from glbandits.evaluation.logged_data import Log
@@ -77,7 +77,7 @@ class SlateEvaluation:
     level: float
 
     def __getitem__(self, name: str) -> SlateEstimate:
-        return look_up("estimate", name, {one.name: one for one in self.estimates})
+        return lookup("estimate", name, {one.name: one for one in self.estimates})
 
     def __str__(self) -> str:
         lines = [
@@ -118,7 +118,7 @@ def evaluate_slates(
     >>> {name: result[name].value for name in ("slate-ips", "iips", "pi")}
     {'slate-ips': 1.0, 'iips': 1.5, 'pi': 1.0}
     """
-    level = number("level", level, above=0, at_most=1 - 1e-9)
+    level = check_float("level", level, above=0, at_most=1 - 1e-9)
     if not isinstance(log, SlateLog | Log):
         raise InvalidInput(f"log must be a SlateLog or a log of decisions; got {type(log).__name__}")
     slates, wanted = (log, target) if isinstance(log, SlateLog) else slates_of_decisions(log, target)
@@ -126,7 +126,7 @@ def evaluate_slates(
     names = (OF_SLATES if whole else tuple(SLATE_ESTIMATORS)) if estimators is None else estimators
     estimates = []
     for name in names:
-        coefficients = look_up("estimator of slates", name, SLATE_ESTIMATORS)(weights)
+        coefficients = lookup("estimator of slates", name, SLATE_ESTIMATORS)(weights)
         if whole and name not in OF_SLATES:
             raise InvalidInput(f"{name} needs a reward for each slot, and the log has one for each slate. Use pi")
         kept = coefficients[:, :1] if whole else coefficients

@@ -42,9 +42,9 @@ class SparseArms:
 
     def __post_init__(self) -> None:
         arms: Any = self.arms
-        dim = self.dim or (arms.shape[-1] if hasattr(arms, "tocsr") else 0)
+        dim = self.dim or (getattr(arms, "shape", None) or (0,))[-1]
         if dim < 1:
-            raise InvalidInput("SparseRows do not tell the number of features. Give it: SparseArms(..., dim=...)")
+            raise InvalidInput("SparseArms needs dim, the number of features, which SparseRows do not tell")
         rows = as_sparse_rows(arms, dim, "arms", may_be_empty=True)
         counts = whole_numbers("counts", self.counts)
         starts = np.cumsum(counts) - counts if self.starts is None else whole_numbers("starts", self.starts)

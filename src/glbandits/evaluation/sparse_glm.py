@@ -26,16 +26,14 @@ EXACT_NONZEROS = 2**21
 """Features of rows that are held, at most, to be fitted exactly: 34 MB."""
 GROWTH = 4
 """Held rows are fitted again when there are this many times as many as at the last fit."""
-STEPS = 200
-"""Of a fit, at most."""
 
 
 class SparseGlm:
     """A generalized linear model with an intercept, in memory that grows with the features that occur.
 
     Its prior, one precision for each feature, is that of `Optimist` in a sparse Bandit, which learns rows as they come.
-    The first rows are held, and the coefficients are fitted to all of them together, by L-BFGS. From then on rows move
-    the coefficients in one pass.
+    The first rows are held, and the coefficients are fitted to all of them together, by Newton's method. From then on
+    rows move the coefficients in one pass.
 
     Args:
         link: of the model.
@@ -103,23 +101,26 @@ def refit_sparse(state: Floats, rows: SparseRows, rewards: Floats, precision: fl
     slots = slots[np.argsort(table[slots, 0])]
     places: Ints = np.searchsorted(table[slots, 0], rows.indices)
     scales = 1.0 / np.sqrt(table[slots, PRIOR])  # in these units every prior variance is 1
-    # Values of 0 need not be in the table: their places are those of other features, or of none.
-    places[rows.values == 0.0] = 0
-    shape = rows.row_count, len(slots)
-    X: Any = csr_array((rows.values * scales[places], places, rows.indptr), shape=shape) if len(slots) else None
-    centre = link.inverse(float(rewards.sum() + link.mean(0.0)) / (len(rewards) + 1))
+    # The last column is the intercept. Values of 0, which need not be in the table, add nothing to it.
+    places[rows.values == 0.0] = len(slots)
+    shape = rows.row_count, len(slots) + 1
+    X = csr_array((rows.values * np.append(scales, 0.0)[places], places, rows.indptr), shape=shape)
+    X += csr_array((np.ones(shape[0]), np.full(shape[0], len(slots)), np.arange(shape[0] + 1)), shape=shape)
+    precisions = np.append(np.ones(len(slots)), precision)
+    centre = np.zeros(shape[1])
+    centre[-1] = link.inverse(float(rewards.sum() + link.mean(0.0)) / (len(rewards) + 1))
 
     def loss(theta: Floats) -> tuple[float, Floats]:
-        scores = np.full(len(rewards), theta[-1]) if X is None else X @ theta[:-1] + theta[-1]
-        moved = theta[-1] - centre
-        residuals = of_scores(link, "mean", scores) - rewards
-        value = of_scores(link, "antiderivative", scores).sum() - rewards @ scores
-        value += 0.5 * (theta[:-1] @ theta[:-1] + precision * moved * moved)
-        slope = theta[:-1] if X is None else X.T @ residuals + theta[:-1]
-        return float(value), np.append(slope, residuals.sum() + precision * moved)
+        scores, moved = X @ theta, theta - centre
+        value = of_scores(link, "antiderivative", scores).sum() - rewards @ scores + 0.5 * precisions @ (moved * moved)
+        return float(value), X.T @ (of_scores(link, "mean", scores) - rewards) + precisions * moved
+
+    def curvature(theta: Floats, direction: Floats) -> Floats:
+        along: Floats = X.T @ (of_scores(link, "slope", X @ theta) * (X @ direction)) + precisions * direction
+        return along
 
     start = np.append((table[slots, MEAN] - table[slots, COUPLING] * state[INTERCEPT]) / scales, state[INTERCEPT])
-    mode: Floats = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": STEPS}).x
+    mode: Floats = minimize(loss, start, jac=True, hessp=curvature, method="Newton-CG").x
     state[INTERCEPT] = mode[-1]
     table[slots, MEAN] = mode[:-1] * scales + table[slots, COUPLING] * mode[-1]
 

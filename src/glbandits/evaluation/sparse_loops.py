@@ -15,7 +15,7 @@ from glbandits.maths.philox import uniform
 from glbandits.maths.sparse_rows import nonzero_part
 from glbandits.numba_support import GENERATOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_arm, policy_functions, state_array, truth
+from glbandits.policy.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 from glbandits.records import Floats, Generator, Ints
 
 
@@ -49,7 +49,7 @@ def sparse_matched_recipe(policy: type[Policy], link: Link) -> Recipe:
             stays = agrees and (keep[row] >= 1.0 or uniform(keeping) < keep[row])
             if stays:
                 x, y = nonzero_part(indices, values, indptr[start + arm], indptr[start + arm + 1])
-                state = state_array(learn(state, named, x, y, rewards[row], rng, functions))
+                state = checked_state(learn(state, named, x, y, rewards[row], rng, functions))
             matched[row] = agrees
             kept[row] = stays
         return state
@@ -85,13 +85,13 @@ def sparse_all_recipe(policy: type[Policy], link: Link) -> Recipe:
         for row in range(chosen.shape[0]):
             start, count, arm = starts[row], counts[row], chosen[row]
             offered, every = rows[start : start + count + 1], np.empty(count)
-            if exact and truth(probabilities(state, named, offered, features, numbers, functions, every)):
+            if exact and checked_bool(probabilities(state, named, offered, features, numbers, functions, every)):
                 given[row] = every[arm]
             else:
                 pulled = checked_arm(choose(state, named, offered, features, numbers, rng, functions), count, name)
                 given[row] = pulled == arm
             x, y = nonzero_part(indices, values, indptr[start + arm], indptr[start + arm + 1])
-            state = state_array(learn(state, named, x, y, rewards[row], rng, functions))
+            state = checked_state(learn(state, named, x, y, rewards[row], rng, functions))
         return state
 
     signature = VECTOR(
@@ -121,7 +121,7 @@ def sparse_frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
         for row in range(counts.shape[0]):
             count = counts[row]
             offered, filled = rows[starts[row] : starts[row] + count + 1], out[row, :count]
-            exact = truth(probabilities(state, named, offered, features, numbers, functions, filled))
+            exact = checked_bool(probabilities(state, named, offered, features, numbers, functions, filled))
             if not exact:
                 filled[:] = 0.0
                 arm = checked_arm(choose(state, named, offered, features, numbers, rng, functions), count, name)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from glbandits.errors import LARGEST, InvalidInput
+from glbandits.errors import MAX_ABS, InvalidInput
 from glbandits.evaluation.large_weights import ENOUGH, LargeWeights, LargeWeightSums
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.records import Floats, Ints
@@ -155,7 +155,7 @@ class SupportSums:
         if logged is None:
             self._large.add(weights[weights > 0.0], np.ones(int((weights > 0.0).sum())))
             return
-        possible = logged > 1.0 / LARGEST
+        possible = logged > 1.0 / MAX_ABS
         each = np.divide(target, logged, out=np.zeros_like(target), where=possible)
         self._large.add(each, logged)
         self._expected_squares += float(np.einsum("ak,ak->", target, each))

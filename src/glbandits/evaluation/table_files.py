@@ -39,6 +39,7 @@ def read_parquet(
         arm_table=arm_table,
         arm_id=arm_id,
         link=link,
+        random_access=True,
         **options,
     )
 

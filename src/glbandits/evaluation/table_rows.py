@@ -11,7 +11,10 @@ from glbandits.evaluation.layouts import OTHER_PROBABILITIES, Layout
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.evaluation.logging_probabilities import check_probabilities
 from glbandits.evaluation.series import cluster_numbers, codes, column_values, numbers, whole_numbers, wrong
+from glbandits.evaluation.sparse_arms import SparseArms
+from glbandits.evaluation.sparse_table_rows import combined_arms, entries_of
 from glbandits.features import FeatureMap
+from glbandits.features.combination import Entries
 from glbandits.maths.links import find_link
 from glbandits.records import Floats, Ints
 
@@ -85,9 +88,11 @@ def _probabilities(rows: pl.DataFrame, layout: Layout, arms: ArmFeatures, first:
 def _fixed_arms(rows: pl.DataFrame, layout: Layout, first: int) -> tuple[ArmFeatures, Ints]:
     chosen = codes(rows[layout.columns.arm], layout.arm_names, first, mend=layout.mend_unknown_arm)
     features = layout.features
+    counts = np.full(len(rows), len(layout.arm_names))
+    places = np.broadcast_to(np.arange(len(layout.arm_names)), (len(rows), len(layout.arm_names)))
+    if layout.sparse:
+        return _sparse_arms(rows, layout, counts, places, first), chosen
     if not isinstance(features, FeatureMap):
-        counts = np.full(len(rows), len(layout.arm_names))
-        places = np.broadcast_to(np.arange(len(layout.arm_names)), (len(rows), len(layout.arm_names)))
         return RowArms(_transformed(rows, layout, places), counts), chosen
     contexts, own = _contexts(rows, features, first), _own(rows, layout, first)
     if not contexts.shape[1] and own is None:
@@ -106,6 +111,8 @@ def _row_arms(rows: pl.DataFrame, layout: Layout, first: int) -> tuple[ArmFeatur
         places[there] = codes(rows[columns.arms].explode(), layout.arm_names, row_numbers, mend=layout.mend_unknown_arm)
         _check_once(rows[columns.arms], places, first)
         chosen = _chosen_among(rows[columns.arm], places, layout, first)
+    if layout.sparse:
+        return _sparse_arms(rows, layout, counts, places, first), chosen
     if not isinstance(features, FeatureMap):
         return RowArms(_transformed(rows, layout, places), counts), chosen
     if columns.arms is not None:
@@ -124,8 +131,42 @@ def _row_arms(rows: pl.DataFrame, layout: Layout, first: int) -> tuple[ArmFeatur
     return RowArms(arms, counts), chosen
 
 
+def _sparse_arms(rows: pl.DataFrame, layout: Layout, counts: Ints, places: Ints, first: int) -> SparseArms:
+    features = layout.features
+    at_rows = np.repeat(np.arange(len(rows)), counts)
+    if not isinstance(features, FeatureMap):
+        made: Any = features.transform(_pairs(rows, layout, places), sparse=True)
+        return SparseArms(made, counts, same_arms=layout.fixed, most=layout.most)
+    context = features.context.encode_sparse(_context_columns(rows, features), len(rows), first)
+    at_arms = places[np.arange(layout.most) < counts[:, np.newaxis]]
+    if layout.columns.features is not None:
+        width = features.arm.kinds[layout.columns.features].width
+        vectors = features.arm.with_expansions(_features(rows[layout.columns.features], width, first + at_rows))
+        at_arms, arm = np.arange(len(at_rows)), entries_of(vectors)
+    else:
+        arm = layout.arm_entries
+    own = _own_entries(rows, layout, at_rows, at_arms, first)
+    combined = combined_arms(features.combination, arm, context, own, at_arms, at_rows)
+    return SparseArms(combined, counts, features.dim, same_arms=layout.fixed, most=layout.most)
+
+
+def _own_entries(rows: pl.DataFrame, layout: Layout, at_rows: Ints, at_arms: Ints, first: int) -> Entries:
+    """What belongs to one row and one arm, by the index of the pair."""
+    own = _own(rows, layout, first)
+    if own is None:
+        return Entries(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
+    return entries_of(own[at_rows, at_arms])
+
+
 def _transformed(rows: pl.DataFrame, layout: Layout, places: Ints) -> Floats:
     """The features that a transformer makes of the columns of each row and arm, (n, most, dim)."""
+    out = np.zeros((*places.shape, layout.dim))
+    out[places >= 0] = layout.features.transform(_pairs(rows, layout, places))
+    return out
+
+
+def _pairs(rows: pl.DataFrame, layout: Layout, places: Ints) -> dict[str, Any]:
+    """The columns of each row and arm."""
     columns, there = layout.columns, places >= 0
     at_rows, at_arms = np.nonzero(there)[0], places[there]
     table = {name: _taken(column_values(rows[name]), at_rows) for name in columns.context}
@@ -133,9 +174,7 @@ def _transformed(rows: pl.DataFrame, layout: Layout, places: Ints) -> Floats:
     for own, group in zip(columns.own, columns.of_arms(layout.arm_names), strict=True):
         values = [column_values(rows[name]) for name in group]
         table[own] = [values[arm][row] for row, arm in zip(at_rows.tolist(), at_arms.tolist(), strict=True)]
-    out = np.zeros((*there.shape, layout.dim))
-    out[there] = layout.features.transform(table)
-    return out
+    return table
 
 
 def _taken(values: Any, indices: Ints) -> Any:
@@ -199,8 +238,11 @@ def _features(series: pl.Series, width: int, row_numbers: Ints) -> Floats:
 
 def _contexts(rows: pl.DataFrame, features: FeatureMap, first: int) -> Floats:
     """(n, p)."""
-    columns = {name: column_values(rows[name]) for name in features.context.kinds}
-    return features.context.encode(columns, len(rows), first)
+    return features.context.encode(_context_columns(rows, features), len(rows), first)
+
+
+def _context_columns(rows: pl.DataFrame, features: FeatureMap) -> dict[str, Any]:
+    return {name: column_values(rows[name]) for name in features.context.kinds}
 
 
 def _own(rows: pl.DataFrame, layout: Layout, first: int) -> Floats | None:

@@ -21,6 +21,11 @@ from glbandits.features import Features
 from glbandits.features.tables import is_table, table_columns
 from glbandits.maths.links import Link
 
+SPARSE_FEATURES = 256
+"""Features of a sparse row that are counted when the rows of a block are chosen."""
+READ_AHEAD = 4
+"""Blocks of a Parquet file that polars may decode before they are wanted; by itself it holds a dozen row groups."""
+
 
 class TableLog:
     """A log in a file, which is read again, a block of rows at a time, whenever its rows are wanted.
@@ -37,6 +42,7 @@ class TableLog:
         arm_table: Any = None,
         arm_id: str | None = None,
         link: str | Link = "identity",
+        random_access: bool = False,
         **options: Unpack[LogOptions],
     ) -> None:
         arms = None if arm_table is None else read_arm_table(arm_table)
@@ -44,7 +50,7 @@ class TableLog:
             columns = check_columns(columns).found_in(table.collect_schema().names())
             table = prepared(table, columns)
             self._layout = look_at(table, columns, arm_table=arms, arm_id=arm_id, link=link, options=options)
-        self._table = table.select(self._layout.wanted)
+        self._table, self._random_access = table.select(self._layout.wanted), random_access
 
     @property
     def dim(self) -> int:
@@ -54,7 +60,7 @@ class TableLog:
     @property
     def sparse(self) -> bool:
         """Whether the arms are sparse rows."""
-        return False
+        return self._layout.sparse
 
     @property
     def feature_map(self) -> Features | None:
@@ -71,11 +77,24 @@ class TableLog:
 
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
         """All rows in order, in blocks of at most so many."""
-        size, first = rows_together(size, self._layout.most, self.dim), 0
+        size, first = self._rows_together(size), 0
         with explained():
-            for rows in self._table.collect_batches(chunk_size=size, maintain_order=True):
-                yield read_rows(rows, self._layout, first)
-                first += len(rows)
+            for part in self._parts():
+                for rows in part.collect_batches(chunk_size=size, maintain_order=True):
+                    yield read_rows(rows, self._layout, first)
+                    first += len(rows)
+
+    def _parts(self) -> Iterator[pl.LazyFrame]:
+        """The table in parts of a few blocks, if it can be read from any row: memory then holds one part at most."""
+        if not self._random_access:
+            yield self._table
+            return
+        step = READ_AHEAD * self._rows_together(BLOCK)
+        for first in range(0, len(self), step):
+            yield self._table.slice(first, step)
+
+    def _rows_together(self, size: int) -> int:
+        return rows_together(size, self._layout.most, SPARSE_FEATURES if self.sparse else self.dim)
 
     def read(self) -> LoggedData:
         """All rows at once, in memory."""
@@ -117,7 +136,7 @@ def read_table(
         arm_id: the column of arm_table that holds the names.
         link: tells which rewards there can be.
         options: how columns become features (see `LogOptions` and `FeatureMap.learn`): `kinds`, `missing`, `crosses`,
-            `per_arm_block`, `expansions`; or `features`, a map that exists already.
+            `per_arm_block`, `expansions`; or `features`, a map that exists already; and `sparse`.
     """
     table = as_frame(frame, check_columns(columns).reads).lazy()
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options).read()

@@ -10,7 +10,7 @@ from numba import types
 from glbandits.bandit import Bandit
 from glbandits.bandit.entries import policy_recipe
 from glbandits.compilation import Recipe, entry_point
-from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.evaluation.arm_features import FixedArms, checked
 from glbandits.evaluation.logged_data import LoggedData
 from glbandits.evaluation.sparse_arms import SparseArms
@@ -20,7 +20,7 @@ from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_arm, policy_functions, truth
+from glbandits.policy.compiled_calls import checked_arm, checked_bool, policy_functions
 from glbandits.records import Floats, Generator, Ints, set_validated
 from glbandits.sparse_policies import sparse_form
 
@@ -55,7 +55,7 @@ class AlwaysTarget:
     arm: int
 
     def __post_init__(self) -> None:
-        set_validated(self, arm=whole("arm", self.arm, at_least=0))
+        set_validated(self, arm=check_int("arm", self.arm, at_least=0))
 
     def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: D102
         short = block.arms.counts <= self.arm
@@ -108,7 +108,7 @@ class FrozenTarget:
         self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
         self._sparse, recipe = bandit.sparse, sparse_frozen_recipe if bandit.sparse else frozen_recipe
         self._features = bandit.features
-        self._rng = generator(whole("seed", seed, at_least=0))
+        self._rng = generator(check_int("seed", seed, at_least=0))
         self._fill = entry_point(recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
 
     def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
@@ -150,7 +150,7 @@ def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
         arms, exact = borrowed(arms), True
         for row in range(arms.shape[0]):
             here, filled = arms[row, : counts[row]], out[row, : counts[row]]
-            exact = truth(probabilities(state, named, here, functions, filled))
+            exact = checked_bool(probabilities(state, named, here, functions, filled))
             if not exact:
                 for arm in range(counts[row]):
                     filled[arm] = 0.0
@@ -170,7 +170,7 @@ def as_target(target: AnyTarget, arm_names: tuple[str, ...] | None = None) -> Ta
         return target
     if isinstance(target, str):
         names = {"uniform": -1} | {name: place for place, name in enumerate(arm_names or ())}
-        place = look_up("target", target, names)
+        place = lookup("target", target, names)
         return UniformTarget() if place < 0 else AlwaysTarget(place)
     if isinstance(target, np.ndarray | list):
         return GivenTarget(np.asarray(target))

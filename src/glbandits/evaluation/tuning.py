@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from glbandits.errors import InvalidInput, look_up, number
+from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import split
@@ -19,7 +19,7 @@ from glbandits.evaluation.progressive import warn_if_few
 from glbandits.maths.philox import seed_list
 from glbandits.parallel import check_engine, is_one_process, run_parallel
 from glbandits.policy import Grid, Policy, grid_points
-from glbandits.policy.first_use import check_is_policy
+from glbandits.policy.policy_checks import check_is_policy
 
 GROUPS = 64
 """Into at most so many groups candidates are cut if they are played in several processes. Each group reads the log."""
@@ -86,7 +86,8 @@ class Tuned:
 
     def gain_interval(self, level: float = 0.95) -> Interval:
         """Return the normal interval of the gain; it has no width if the default is the best."""
-        reach = float(ndtri(0.5 + number("level", level, above=0, at_most=1 - 1e-9) / 2)) * self.gain_standard_error
+        level = check_float("level", level, above=0, at_most=1 - 1e-9)
+        reach = float(ndtri(0.5 + level / 2)) * self.gain_standard_error
         return Interval(self.gain - reach, self.gain + reach)
 
 
@@ -142,7 +143,7 @@ def tune(
     listed, chosen_seeds = _candidates(candidates, grid), seed_list(seeds)
     check_engine(engine, jobs)
     rules = Rules(learn=learn, exact=exact, least_propensity=least_propensity)
-    share = number("share", share, above=0, at_most=1)
+    share = check_float("share", share, above=0, at_most=1)
     first, second = split(log, share)
     done, total = 0, len(chosen_seeds) * (len(listed) * len(first) + 2 * len(second))
 
@@ -213,7 +214,7 @@ def _candidates(given: Policy | Sequence[Policy], grid: Grid | None) -> list[Pol
         raise InvalidInput(f"{given.name} has no grid of settings to choose among. Give one, or a list of policies")
     settings = {field.name: field for field in fields(given)}  # type: ignore[arg-type]
     for name in varied:
-        look_up(f"setting of {given.name}", name, settings)
+        lookup(f"setting of {given.name}", name, settings)
     policy: Any = given
     points = [replace(policy, **point) for point in grid_points(given.name, varied)]
     return [given, *(point for point in points if point != given)]

@@ -11,8 +11,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from glbandits.environments.contexts import Contexts
-from glbandits.errors import InvalidInput, number, whole
+from glbandits.environments.sampled_contexts import SampledContexts
+from glbandits.errors import InvalidInput, check_float, check_int
 from glbandits.experiments.context_files import real_numbers
 from glbandits.maths.links import Link, find_link, slope_range
 from glbandits.policies import SgdTs, Uniform
@@ -182,14 +182,14 @@ def diagnose(
         seeds: runs that are measured.
         seed: of the search for the worst theta.
     """
-    horizon, seeds = whole("horizon", horizon, at_least=5), whole("seeds", seeds, at_least=2)
-    theta_norm = number("theta_norm", theta_norm, above=0)
-    raw = Contexts(sample=real_numbers("a sample of contexts", sample))
+    horizon, seeds = check_int("horizon", horizon, at_least=5), check_int("seeds", seeds, at_least=2)
+    theta_norm = check_float("theta_norm", theta_norm, above=0)
+    raw = SampledContexts(sample=real_numbers("a sample of contexts", sample))
     scaled, largest_norm = scale_to_norm_1(raw.sample)
     diversity = estimate_diversity(scaled, np.random.default_rng(seed))
     constants = theory_constants(find_link(link), theta_norm, diversity, horizon)
     dim, arms = scaled.shape[2], scaled.shape[1]
-    problem = Contexts(sample=scaled, theta_norm=theta_norm, link=link)
+    problem = SampledContexts(sample=scaled, theta_norm=theta_norm, link=link)
     policy = SgdTs(link=link, horizon=horizon)
     played = simulate(policy, problem, horizon, seeds, keep_choices=False)
     floor = simulate(Uniform(link=link), problem, horizon, seeds, keep_choices=False)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from glbandits.bandit import Bandit
-from glbandits.errors import InvalidInput, number, whole
+from glbandits.errors import InvalidInput, check_float, check_int
 from glbandits.evaluation import Evaluation, Log, Promotion, Target, evaluate, promotion, select_estimator, train
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import ClusterPart, LogPart, split
@@ -64,8 +64,8 @@ class Questions:
             raise InvalidInput(
                 f"name at least one estimator, and each once; got {', '.join(self.estimators) or 'none'}"
             )
-        number("train", self.train, above=0, at_most=1)
-        whole("seed", self.seed, at_least=0)
+        check_float("train", self.train, above=0, at_most=1)
+        check_int("seed", self.seed, at_least=0)
         self.rules()
 
     def rules(self) -> Rules:

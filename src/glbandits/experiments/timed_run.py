@@ -10,7 +10,7 @@ from glbandits.environments import Noise
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policy import Policy
-from glbandits.policy.first_use import check_policy
+from glbandits.policy.policy_checks import check_policy
 from glbandits.records import Floats, Rounds
 from glbandits.simulation.loop import play_entry
 

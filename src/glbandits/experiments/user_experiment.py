@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from glbandits.environments import Environment, ForestCover, News, Synthetic
-from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.experiments.experiment import Experiment, PolicyEntry
 from glbandits.policy import settings_of
 from glbandits.policy_names import find_policy
@@ -30,9 +30,9 @@ def read_experiment(path: Path) -> Experiment:
             raise InvalidInput(
                 f"{path} needs {needed}; got {', '.join(text) or 'nothing'}. docs/comparing.md has an example"
             )
-    horizon = whole("horizon", text["horizon"], at_least=1, at_most=LONGEST)
-    repeats = whole("repeats", text.get("repeats", 10), at_least=1, at_most=FIRST_FRESH_SEED - 1)
-    fresh = whole("fresh", text.get("fresh", 60), at_least=1)
+    horizon = check_int("horizon", text["horizon"], at_least=1, at_most=LONGEST)
+    repeats = check_int("repeats", text.get("repeats", 10), at_least=1, at_most=FIRST_FRESH_SEED - 1)
+    fresh = check_int("fresh", text.get("fresh", 60), at_least=1)
     if not isinstance(text["policy"], list) or not text["policy"]:
         raise InvalidInput(f"{path}: policies are written as [[policy]], one for each; got {text['policy']!r}")
     environment = _problem(path, text["problem"])
@@ -56,7 +56,7 @@ def _problem(path: Path, described: Any) -> Environment:
     if not isinstance(described, dict):
         raise InvalidInput(f"{path}: problem must be a table, [problem]; got {described!r}")
     settings = dict(described)
-    kind = look_up("kind of problem", settings.pop("kind", "synthetic"), PROBLEMS)
+    kind = lookup("kind of problem", settings.pop("kind", "synthetic"), PROBLEMS)
     _only(path, "[problem]", settings, {field.name for field in fields(kind)})
     for field in fields(kind):
         if field.default is MISSING and field.default_factory is MISSING and field.name not in settings:
@@ -95,4 +95,4 @@ def _only(path: Path, where: str, given: Any, known: set[str]) -> None:
     if not isinstance(given, dict):
         raise InvalidInput(f"{path}: {where} must be a table of names and values; got {given!r}")
     for name in given:
-        look_up(f"name in {where} of {path.name}", name, dict.fromkeys(known))
+        lookup(f"name in {where} of {path.name}", name, dict.fromkeys(known))

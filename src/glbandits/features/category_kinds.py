@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any, ClassVar
 
-from glbandits.errors import InvalidInput, look_up, whole
+from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.features.codes import LONGEST_KNOWN, Codes
 from glbandits.features.column_kind import MISSING, BadValue, ColumnKind, Missing, is_missing
 from glbandits.records import set_validated
@@ -54,7 +54,7 @@ class Category(ColumnKind):
     _slots: dict[str | None, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        missing = look_up("way to treat missing values", self.missing, MISSING)
+        missing = lookup("way to treat missing values", self.missing, MISSING)
         values, other = _texts("values", self.values), bool(self.other)
         slots: dict[str | None, int] = {value: slot for slot, value in enumerate(values)}
         slots[None] = {"indicator": len(values) + other, "impute": len(values) if other else -1, "error": -1}[missing]
@@ -96,7 +96,7 @@ class _Hashed(ColumnKind):
     _known: dict[str, tuple[int, float]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        set_validated(self, size=whole("size", self.size, at_least=1, at_most=WIDEST))
+        set_validated(self, size=check_int("size", self.size, at_least=1, at_most=WIDEST))
 
     @property
     def width(self) -> int:

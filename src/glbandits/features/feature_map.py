@@ -6,7 +6,7 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.features.category_kinds import Category, as_category
 from glbandits.features.column_group import ColumnGroup, split_expansions
 from glbandits.features.column_kind import MISSING, MISSING_TEXTS, ColumnKind, Missing, Values, is_missing
@@ -141,7 +141,7 @@ class FeatureMap:
                 refuses missing values.
             expansions: random Fourier features of some columns.
         """
-        kinds, missing = kinds or {}, look_up("way to treat missing values", missing, MISSING)
+        kinds, missing = kinds or {}, lookup("way to treat missing values", missing, MISSING)
         blocks = [] if per_arm_block is None else [per_arm_block]
         wanted = [*blocks, *(name for name in arm if name not in blocks), *context, *own]
         columns = table_columns(table, wanted)

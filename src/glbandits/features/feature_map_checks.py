@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.features.category_kinds import Category, Hashed, Text
 from glbandits.features.column_kind import ColumnKind
 from glbandits.features.number_kinds import Boolean, Date, Number
@@ -44,7 +44,7 @@ def declared_kinds(name: str, columns: object) -> dict[str, ColumnKind]:
             raise InvalidInput(
                 f"column {column!r} is a category, and its values must be given: Category(('a', 'b')). Or say 'hashed'"
             )
-        kinds[column] = kind if isinstance(kind, ColumnKind) else look_up("kind of a column", kind, DECLARED)
+        kinds[column] = kind if isinstance(kind, ColumnKind) else lookup("kind of a column", kind, DECLARED)
     return kinds
 
 

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from glbandits.errors import GlbanditsError, InvalidInput, look_up
+from glbandits.errors import GlbanditsError, InvalidInput, lookup
 from glbandits.features.category_kinds import Category, Hashed, Tags, Text
 from glbandits.features.column_kind import ColumnKind
 from glbandits.features.feature_map import FeatureMap
@@ -53,7 +53,7 @@ def _kinds(document: dict[str, Any]) -> dict[str, ColumnKind]:
 
 def _kind(document: dict[str, Any]) -> ColumnKind:
     settings = dict(document)
-    kind = look_up("kind of a column", settings.pop("kind"), KINDS)
+    kind = lookup("kind of a column", settings.pop("kind"), KINDS)
     known = {field.name for field in fields(kind) if field.init}
     if set(settings) != known:
         raise InvalidInput(f"a column of kind {kind.kind} has the settings {sorted(known)}, got {sorted(settings)}")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glbandits.compilation import entry_point
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.features.codes import CODED, LARGEST_FEATURE, Codes, packed, path_of
 from glbandits.features.crosses import cross_recipe, cross_rows_recipe
 from glbandits.features.named_features import CONSTANT, NamedFeature, NamedFeatures, NamingCodes, named_features
@@ -66,8 +66,8 @@ class Hashing:
     _texts: dict[bytes, bytes] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "width", whole("width", self.width, at_least=1, at_most=2**31))
-        object.__setattr__(self, "seed", whole("seed", self.seed, at_least=0))
+        object.__setattr__(self, "width", check_int("width", self.width, at_least=1, at_most=2**31))
+        object.__setattr__(self, "seed", check_int("seed", self.seed, at_least=0))
         object.__setattr__(self, "_codes", Codes(self.seed))
         object.__setattr__(self, "_constant", self._codes.code(CONSTANT) + packed(1.0))
 

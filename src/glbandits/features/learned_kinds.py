@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.features.category_kinds import Category, Hashed, Tags, Text, as_category, as_tags
 from glbandits.features.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, Values, is_missing
 from glbandits.features.natural_order import natural_order
@@ -65,7 +65,7 @@ def learn_kind(name: str, values: Values, wanted: str | None, missing: Missing) 
     here: Missing = "impute" if missing == "indicator" and not has_missing else missing
     kind = guess(name, present) if wanted is None else wanted
     try:
-        return look_up("kind of a column", kind, LEARNERS)(present, here)
+        return lookup("kind of a column", kind, LEARNERS)(present, here)
     except BadValue as bad:
         raise InvalidInput(
             f"column {name!r}: it {bad.need}; got {bad.got!r}. Write kinds={{{name!r}: 'category'}}, or correct it"

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from glbandits.errors import LARGEST, look_up, number, whole
+from glbandits.errors import MAX_ABS, check_float, check_int, lookup
 from glbandits.features.column_kind import MISSING, MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
 from glbandits.records import Floats, set_validated
 
@@ -52,9 +52,9 @@ class Number(ColumnKind):
     """Whether text such as "12%" or "1,234" is read as a number."""
 
     def __post_init__(self) -> None:
-        scale = number("scale", self.scale, above=0)
-        set_validated(self, mean=number("mean", self.mean), scale=scale, from_text=bool(self.from_text))
-        set_validated(self, missing=look_up("way to treat missing values", self.missing, MISSING))
+        scale = check_float("scale", self.scale, above=0)
+        set_validated(self, mean=check_float("mean", self.mean), scale=scale, from_text=bool(self.from_text))
+        set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
 
     @property
     def width(self) -> int:  # noqa: D102
@@ -81,21 +81,21 @@ class Number(ColumnKind):
                 if self.missing == "indicator":
                     indices.append(start + row * stride + 1)
                     numbers.append(1.0)
-            elif -LARGEST <= amount <= LARGEST:
+            elif -MAX_ABS <= amount <= MAX_ABS:
                 indices.append(start + row * stride)
                 numbers.append((amount - mean) / scale)
             else:
-                raise BadValue(row, f"must be a finite number of at most {LARGEST:g}", value)
+                raise BadValue(row, f"must be a finite number of at most {MAX_ABS:g}", value)
 
     def encode_array(self, values: Floats) -> Floats:
         """The features of many numbers, NaN where they are missing, (n, width)."""
         gone = np.isnan(values)
         if self.missing == "error" and gone.any():
             raise BadValue(int(np.argmax(gone)), "must not be missing", None, FILL_IN)
-        bad = ~(np.abs(values) <= LARGEST) & ~gone
+        bad = ~(np.abs(values) <= MAX_ABS) & ~gone
         if bad.any():
             row = int(np.argmax(bad))
-            raise BadValue(row, f"must be a finite number of at most {LARGEST:g}", float(values[row]))
+            raise BadValue(row, f"must be a finite number of at most {MAX_ABS:g}", float(values[row]))
         scaled = np.where(gone, 0.0, (values - self.mean) / self.scale)
         return np.stack([scaled, gone], axis=1)[:, : self.width]
 
@@ -132,7 +132,7 @@ class Boolean(ColumnKind):
     """A missing value counts as false; with "indicator", a second feature says that it is missing."""
 
     def __post_init__(self) -> None:
-        set_validated(self, missing=look_up("way to treat missing values", self.missing, MISSING))
+        set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
 
     @property
     def width(self) -> int:  # noqa: D102
@@ -181,7 +181,7 @@ class Vector(ColumnKind):
     size: int
 
     def __post_init__(self) -> None:
-        set_validated(self, size=whole("size", self.size, at_least=0, at_most=2**24))
+        set_validated(self, size=check_int("size", self.size, at_least=0, at_most=2**24))
 
     @property
     def width(self) -> int:  # noqa: D102
@@ -204,7 +204,7 @@ class Vector(ColumnKind):
                 vector = np.asarray(value, dtype=np.float64)
             except (TypeError, ValueError):
                 vector = np.empty(0)
-            if vector.shape != (self.size,) or not (np.abs(vector) <= LARGEST).all():
+            if vector.shape != (self.size,) or not (np.abs(vector) <= MAX_ABS).all():
                 raise BadValue(row, f"must be a list of {self.size} finite numbers", value)
             indices.extend(range(start + row * stride, start + row * stride + self.size))
             numbers.extend(vector.tolist())
@@ -229,8 +229,8 @@ class Date(ColumnKind):
     missing: Missing = "indicator"
 
     def __post_init__(self) -> None:
-        set_validated(self, centre=number("centre", self.centre), hours=bool(self.hours))
-        set_validated(self, missing=look_up("way to treat missing values", self.missing, MISSING))
+        set_validated(self, centre=check_float("centre", self.centre), hours=bool(self.hours))
+        set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
 
     @property
     def width(self) -> int:  # noqa: D102

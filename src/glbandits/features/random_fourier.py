@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from glbandits.errors import InvalidInput, number, whole
+from glbandits.errors import InvalidInput, check_float, check_int
 from glbandits.records import Floats, set_validated
 
 
@@ -35,9 +35,9 @@ class RandomFourier:
         columns = (given,) if isinstance(given, str) else given
         if not isinstance(columns, Iterable) or not all(isinstance(name, str) for name in columns) or not columns:
             raise InvalidInput(f"columns must be names of columns, got {columns!r}")
-        set_validated(self, columns=tuple(columns), scale=number("scale", self.scale, above=0))
-        set_validated(self, features=whole("features", self.features, at_least=1, at_most=100_000))
-        set_validated(self, seed=whole("seed", self.seed, at_least=0))
+        set_validated(self, columns=tuple(columns), scale=check_float("scale", self.scale, above=0))
+        set_validated(self, features=check_int("features", self.features, at_least=1, at_most=100_000))
+        set_validated(self, seed=check_int("seed", self.seed, at_least=0))
 
     @property
     def name(self) -> str:

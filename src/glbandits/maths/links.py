@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from scipy.special import ndtri
 
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.maths.normal import normal_cdf, normal_density
 from glbandits.numba_support import jittable
 
@@ -226,7 +226,7 @@ def find_link(link: str | Link) -> Link:
     """
     if isinstance(link, Link):
         return link
-    return look_up("link", link, LINKS)
+    return lookup("link", link, LINKS)
 
 
 def slope_range(link: Link, bound: float) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.numba_support import jittable
 from glbandits.records import Floats, Generator
 
@@ -33,8 +33,8 @@ def generator(seed: int, stream: int = 0) -> Generator:
 
 def seed_list(seeds: int | Iterable[int]) -> tuple[int, ...]:
     """The seeds themselves, or how many: n means 0 .. n-1."""
-    listed = seeds if isinstance(seeds, Iterable) else range(whole("seeds", seeds, at_least=1))
-    chosen = tuple(whole("a seed", seed, at_least=0) for seed in listed)
+    listed = seeds if isinstance(seeds, Iterable) else range(check_int("seeds", seeds, at_least=1))
+    chosen = tuple(check_int("a seed", seed, at_least=0) for seed in listed)
     if not chosen:
         raise InvalidInput("seeds must be at least one seed, or how many; got none")
     return chosen

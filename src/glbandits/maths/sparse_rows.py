@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from glbandits.errors import LARGEST, InvalidInput
+from glbandits.errors import MAX_ABS, InvalidInput
 from glbandits.numba_support import jittable
 from glbandits.records import Floats, Ints
 
@@ -82,7 +82,7 @@ def are_usable_rows(indptr: Ints, indices: Ints, values: Floats, dim: int) -> bo
     for k in range(size):
         outside += 1 if indices[k] < 0 or indices[k] >= dim else 0
     for k in range(size):
-        unusable += 0 if abs(values[k]) <= LARGEST else 1
+        unusable += 0 if abs(values[k]) <= MAX_ABS else 1
     for row in range(1, rows):  # from one row to the next indices may fall
         start = indptr[row]
         if indptr[row - 1] < start < size and indices[start - 1] >= indices[start]:
@@ -180,10 +180,10 @@ def _check_entries(rows: SparseRows, dim: int, name: str) -> None:
     outside = (rows.indices < 0) | (rows.indices >= dim)
     if outside.any():
         raise InvalidInput(f"{name} must have indices from 0 to {dim - 1}; got {rows.indices[outside][0]}")
-    bad = ~(np.abs(rows.values) <= LARGEST)
+    bad = ~(np.abs(rows.values) <= MAX_ABS)
     if bad.any():
         raise InvalidInput(
-            f"{name} must hold finite numbers no larger than {LARGEST:g}; got {rows.values[bad][0]} for feature "
+            f"{name} must hold finite numbers no larger than {MAX_ABS:g}; got {rows.values[bad][0]} for feature "
             f"{rows.indices[bad][0]}. Fill in or drop missing values first"
         )
 

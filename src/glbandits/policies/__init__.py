@@ -1,4 +1,4 @@
-"""One file an algorithm, and the table of them all."""
+"""The bandit algorithms, one per file, and `POLICIES`, the table of all of them by name."""
 
 from glbandits.policies.ecolog import Ecolog
 from glbandits.policies.epsilon_greedy import EpsilonGreedy

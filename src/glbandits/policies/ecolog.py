@@ -1,4 +1,7 @@
-"""ECOLog: one proximal step a reward, and a bonus (ada-OFU-ECOLog of Faury, Abeille, Jun and Calauzenes, 2022)."""
+"""ECOLog, a UCB rule on a one-pass estimate for the logistic link.
+
+This is ada-OFU-ECOLog of Faury, Abeille, Jun and Calauzenes (2022).
+"""
 
 import math
 from typing import Annotated, Any, ClassVar
@@ -22,36 +25,37 @@ from glbandits.records import Floats, Generator
 
 LAYOUT = StateLayout()
 LOSSES, LEVEL = LAYOUT.scalar("losses"), LAYOUT.scalar("level")
-"""The radius' sum of losses, and the level of the set Theta."""
+"""The sum of losses in the width; and the level of Theta = {(theta - centre)'Q(theta - centre) <= level}."""
 theta_of, theta_warm_of, centre_of = LAYOUT.vector("theta"), LAYOUT.vector("theta_warm"), LAYOUT.vector("centre")
-"""The estimate, that of the warm-up set, and the centre of Theta."""
+"""The estimate, the estimate from the warm-up set, and the centre of Theta."""
 W_of, V_of, Q_of = LAYOUT.factor("W"), LAYOUT.factor("V"), LAYOUT.matrix("Q")
-"""The factors of W and of the warm-up set's V, and the matrix of Theta."""
+"""The Cholesky factors of W and of V, the matrix of the warm-up set; and the matrix Q of Theta."""
 history_at = LAYOUT.history()
+"""The rewards of the warm-up set."""
 
 
 class Ecolog(Width):
-    """Pull the largest x'theta + c ||x|| in W^-1, and move theta by the exact minimum of one loss and a distance.
+    """Pull the largest x'theta + c ||x||_{W^-1}; update theta by one proximal step per reward.
 
-    For each reward y of x, with ||x|| <= 1 and Theta a set in which theta* is known to be:
+    Theta is a confidence set for theta*, at first the ball of radius S. For each reward y of an arm x with ||x|| <= 1:
 
-    1. theta_bar, theta_0, theta_1 = argmin over Theta of ||theta - theta_t||^2_W / (2 eta) plus the loss of x with
-       reward 0 and 1 both, with 0, and with 1.
-    2. If mu'(x'theta_bar) <= 2 mu'(x'theta_u) for u = 0 and 1, or if the step is the user's: theta = the same argmin
-       with y; W += mu'(x'theta) xx'.
-    3. Else y goes to the warm-up set, whose maximum likelihood estimate gives a smaller Theta.
+    1. Minimise ||theta - theta_t||^2_W / (2 eta) plus a loss over Theta. With the loss of reward 0 the minimum is
+       theta_0, with that of reward 1 it is theta_1, and with the sum of both losses it is theta_bar.
+    2. If mu'(x'theta_bar) <= 2 mu'(x'theta_u) for u = 0 and 1, or if `step` was given: theta = the minimum with the
+       loss of y; W += mu'(x'theta) xx'.
+    3. Otherwise add (x, y) to the warm-up set. Its maximum likelihood estimate makes Theta smaller.
 
-    Logistic link only. O(K d^2) to choose, O(d^2) to learn and O(d^3) where Theta cuts in. With the theory's step the
-    state keeps the rewards of line 3, and each of them costs a fit.
+    Logistic link only. O(K d^2) to choose. O(d^2) to learn, and O(d^3) if the minimum is on the boundary of Theta. With
+    the theory's step the state stores the warm-up set, and each reward of line 3 requires a fit.
 
     Args:
         link: "logistic".
-        exploration: c; None for the width that docs/theory/ecolog.md derives, with the theory's step.
-        step: eta; None for the theory's 1 + sqrt(2) S. 1 is the authors' code, and makes it online Laplace inside the
-            ball.
-        bound: S, a bound for ||theta*||.
-        prior_precision: W and V before the first reward, times I.
-        failure: delta.
+        exploration: c. None uses the width that docs/theory/ecolog.md derives, and the theory's step.
+        step: eta. None uses the theory's 1 + sqrt(2) S. With 1, as in the authors' code, the policy is online Laplace
+            as long as theta is inside the ball.
+        bound: S, an upper bound of ||theta*||.
+        prior_precision: the initial W and V are this times I.
+        failure: delta, the probability that the theory's width is too small.
 
     >>> from glbandits import Bandit, Ecolog
     >>> bandit = Bandit(Ecolog(exploration=0.0), dim=1, seed=1)
@@ -64,8 +68,8 @@ class Ecolog(Width):
     layout: ClassVar[StateLayout] = LAYOUT
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K d^2", learn="d^2", memory="d^2, and rewards put aside by theory",
-        guarantee="d sqrt(mu'* T)", use_when="the same for the logistic link, by exact steps",
+        choose="K d^2", learn="d^2", memory="d^2, and the warm-up set with the theory's step",
+        guarantee="d sqrt(mu'* T)", use_when="as glb-omd, for the logistic link, by exact steps",
     )  # fmt: skip
 
     link: AnyLink = "logistic"
@@ -77,32 +81,32 @@ class Ecolog(Width):
     def __post_init__(self) -> None:
         super().__post_init__()
         if find_link(self.link).name != "logistic":
-            raise InvalidInput(f"ecolog is made for the logistic link only; got {find_link(self.link)}")
+            raise InvalidInput(f"ecolog supports only the logistic link; got {find_link(self.link)}")
 
     @derived
     def is_tested(self, dim: int) -> bool:
-        """Whether line 2 tests rewards: with the theory's step only."""
+        """Whether line 2 tests the slopes: only with the theory's step."""
         return self.step is None or self.exploration is None
 
     @derived
     def eta(self, dim: int) -> float:
-        """The step. The theory's is for the widest Theta there can be: D = 2 sqrt(2) S."""
+        """The step size. The theory's is for the largest possible diameter of Theta, 2 sqrt(2) S."""
         if self.step is None or self.exploration is None:
             return 1.0 + math.sqrt(2.0) * self.bound
         return self.step
 
     @derived
     def least_slope(self, dim: int) -> float:
-        """The least slope over |z| <= S."""
+        """The smallest slope of the link over |z| <= S."""
         return slope_range(find_link(self.link), self.bound)[0]
 
     def init(self, dim: int) -> Floats:
-        """Nothing learned; Theta is the ball of radius S."""
+        """Return the initial state, in which Theta is the ball of radius S."""
         return LAYOUT.allocate(dim, level=self.bound**2, W=self.prior_precision, V=self.prior_precision, Q=1.0)
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """The arm with the largest upper confidence bound."""
+        """Return the arm with the largest upper confidence bound."""
         dim = arms.shape[1]
         return best_with_bonus(arms, theta_of(state, dim), W_of(state, dim), width(state, settings))
 
@@ -139,9 +143,9 @@ class Ecolog(Width):
 
 @jittable
 def shrink_set(state: Floats, settings: Any, dim: int, link: LinkFunctions) -> None:
-    """Theta = {||theta||^2 / S^2 + ||theta - theta_warm||^2_V / r^2 <= 2}.
+    """Set Theta = {||theta||^2 / S^2 + ||theta - theta_warm||^2_V / r^2 <= 2}.
 
-    It is one ellipsoid, and holds all that is both in the ball and in the warm-up set's confidence set.
+    This ellipsoid contains the intersection of the ball with the confidence set around theta_warm.
     """
     bound, least, precision = settings.bound, settings.least_slope, settings.prior_precision
     warm, R, rows = theta_warm_of(state, dim), V_of(state, dim), history(state, history_at(dim), dim)
@@ -170,7 +174,7 @@ def shrink_set(state: Floats, settings: Any, dim: int, link: LinkFunctions) -> N
 
 @jittable
 def width(state: Floats, settings: Any) -> float:
-    """The width c, now; docs/theory/ecolog.md derives the theory's, with D = 2 eta - 2."""
+    """The current width c. docs/theory/ecolog.md derives the theory's, with D = 2 eta - 2."""
     if settings.exploration >= 0.0:
         return float(settings.exploration)
     eta = settings.eta

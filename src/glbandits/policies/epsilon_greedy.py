@@ -1,4 +1,7 @@
-"""Epsilon-greedy on the maximum likelihood estimate (Auer et al., 2002; Sutton and Barto, 1998)."""
+"""Epsilon-greedy with the maximum likelihood estimate.
+
+Auer, Cesa-Bianchi and Fischer (2002); Sutton and Barto (1998).
+"""
 
 import math
 from typing import Any, ClassVar, Literal
@@ -14,25 +17,27 @@ from glbandits.policy_bases.refit_policy import FITTED, LEARNED, FittedPolicy, t
 from glbandits.records import Floats, Generator
 
 ONLINE = StateLayout()
-"""The state with `fit="online"`. It begins as the other does, so both choose by the same code."""
+"""The state for `fit="online"`. Count and theta have the same offsets as in FITTED, so both choose by the same code."""
 ONLINE.count("learned")
 online_theta_of, precisions_of = ONLINE.vector("theta"), ONLINE.vector("precisions", positive=True)
 
 
 class EpsilonGreedy(FittedPolicy):
-    """With probability min(1, a / sqrt t) any arm, else the best arm under the estimate from all rewards.
+    """Pull a random arm with probability min(1, a / sqrt t), else the best arm so far.
 
-    t is the number of rewards learned, plus one. O(t d) to learn, from a warm start; O(K d) to choose. The state
-    keeps every distinct x, so with a fixed set of arms neither grows with t.
+    The best arm is the one with the largest x'theta_hat, where theta_hat is the maximum likelihood estimate from all
+    rewards. t is the number of rewards learned, plus one. O(K d) to choose. O(t d) to learn, because each fit starts at
+    the last estimate. The state stores every distinct x once, so with a fixed set of arms neither time nor memory grows
+    with t.
 
     Args:
         link: mu, any link.
-        exploration: a. 0 is greedy play.
-        warm_up: pulls at random before the first estimate; the published code's 2.
-        ridge: penalty of the fit; 0 is the paper's.
-        fit: "exact" fits all rewards again after each one. "online" moves each coefficient by one exact step for a
-            reward, as `LaplaceTs` does, from a prior of precision `ridge` (1 if that is 0): O(d) to learn, and a state
-            of 2d numbers. A sparse Bandit needs it.
+        exploration: a. 0 is the greedy policy.
+        warm_up: the number of random pulls before the first estimate; 2 in published code.
+        ridge: the ridge penalty of the fit; 0 in the SGD-TS paper.
+        fit: "exact" refits theta to all rewards after each one. "online" updates a diagonal Gaussian posterior once per
+            reward, as `LaplaceTs` does, from a prior of precision `ridge` (1 if that is 0). It takes O(d) to learn, and
+            the state has 2d numbers. A sparse Bandit requires "online".
 
     >>> from glbandits import Bandit, EpsilonGreedy
     >>> bandit = Bandit(EpsilonGreedy(exploration=0.4), dim=1, seed=1)
@@ -45,7 +50,7 @@ class EpsilonGreedy(FittedPolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="t d (online: d)", memory="t d (online: d)",
-        guarantee="none at this rate of exploration", use_when="a baseline that everybody knows",
+        guarantee="none at this rate of exploration", use_when="a well-known baseline is wanted",
         sparse='K n; n; f (needs fit="online")',
     )  # fmt: skip
 
@@ -56,42 +61,37 @@ class EpsilonGreedy(FittedPolicy):
 
     @derived
     def first_precision(self, dim: int) -> float:
-        """The prior precision of a coefficient, if it is learned online."""
+        """The prior precision of a coefficient, for `fit="online"`."""
         return self.ridge or 1.0
 
     @property
     def keeps_history(self) -> bool:
-        """Whether the state holds past observations."""
         return self.fit == "exact"
 
     def implementation(self, dim: int) -> type[Policy]:
-        """The class whose functions are compiled."""
         return super().implementation(dim) if self.fit == "exact" else OnlineEpsilonGreedy
 
     def init(self, dim: int) -> Floats:
-        """Nothing learned."""
         if self.fit == "exact":
             return FITTED.allocate(dim)
         return ONLINE.allocate(dim, precisions=self.first_precision(dim))
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
-        """Whether this can be a state of this dimension."""
         return (FITTED if self.fit == "exact" else ONLINE).is_valid(state, dim)
 
     def coefficients(self, state: Floats, dim: int) -> Coefficients | None:
-        """The estimate."""
         return Coefficients(theta_of(state, dim).copy())
 
     @staticmethod
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Any arm, or the best."""
+        """Choose a random arm with probability epsilon, else the best arm."""
         if uniform(rng) < epsilon(state, settings):
             return any_index(rng, arms.shape[0])
         return best_arm(arms, theta_of(state, arms.shape[1]))
 
     @staticmethod
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Epsilon shared by all arms, the rest on the best."""
+        """Write epsilon/K for every arm, plus 1 - epsilon for the best arm."""
         for a in range(arms.shape[0]):
             out[a] = epsilon(state, settings) / arms.shape[0]
         out[best_arm(arms, theta_of(state, arms.shape[1]))] += 1.0 - epsilon(state, settings)
@@ -99,11 +99,11 @@ class EpsilonGreedy(FittedPolicy):
 
 
 class OnlineEpsilonGreedy(EpsilonGreedy):
-    """Epsilon-greedy that learns each reward once."""
+    """Epsilon-greedy with `fit="online"`."""
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Take the exact step of one observation, coordinate by coordinate."""
+        """Update the diagonal posterior by one reward."""
         dim = x.shape[0]
         state[LEARNED] += 1.0
         take_diagonal_step(online_theta_of(state, dim), precisions_of(state, dim), x, reward, link)
@@ -112,7 +112,7 @@ class OnlineEpsilonGreedy(EpsilonGreedy):
 
 @jittable
 def epsilon(state: Floats, settings: Any) -> float:
-    """The probability of a random arm now."""
+    """The current probability of pulling a random arm."""
     if state[LEARNED] < settings.warm_up:
         return 1.0
     return float(min(1.0, settings.exploration / math.sqrt(state[LEARNED] + 1.0)))

@@ -26,17 +26,17 @@ from glbandits.records import Floats, Generator
 
 
 class Evill(PerturbedPolicy):
-    """Add a random linear function to the loss, minimise it, and pull the best arm under the minimum.
+    """Minimise the loss plus a random linear function; pull the best arm under the minimum.
 
     1. theta_hat = the ridge estimate from all rewards.
     2. w = a (sqrt(lambda) xi_0 + sum_s sqrt(mu'(x_s'theta_hat)) xi_s x_s), with xi_0 ~ N(0, I) and xi_s ~ N(0, 1).
     3. theta = argmin of the loss plus w'theta; pull argmax x'theta.
 
-    The covariance of w is a^2 times the Hessian at theta_hat, so to first order theta ~ N(theta_hat, a^2 H^-1):
-    Thompson sampling without a draw from H^-1. O(K d) to choose, O(t d) to learn.
+    The covariance of w is a^2 H, with H the Hessian at theta_hat. So to first order theta ~ N(theta_hat, a^2 H^-1), as
+    in Thompson sampling, but without sampling from H^-1. O(K d) to choose, O(t d) to learn.
 
-    Settings are `PerturbedPolicy`'s; exploration is a, and ridge is lambda, above 0. With exploration=None, a is
-    `Confidence.weighted_width`.
+    The settings are those of `PerturbedPolicy`. exploration is a. ridge is lambda, and must be positive. With
+    exploration=None, a is `Confidence.weighted_width`.
 
     >>> from glbandits import Bandit, Evill
     >>> bandit = Bandit(Evill(exploration=0.0), dim=1, seed=1)
@@ -50,14 +50,14 @@ class Evill(PerturbedPolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="t d", memory="t d",
-        guarantee="d^(3/2) sqrt(T)", use_when="Thompson sampling for any link, and decisions that cost nothing",
+        guarantee="d^(3/2) sqrt(T)", use_when="Thompson sampling for any link, with cheap decisions",
     )  # fmt: skip
 
     ridge: Positive = 1.0
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, fit, perturb, and fit again."""
+        """Store the reward, refit theta_hat, and fit theta to the perturbed loss."""
         dim, ridge, a = x.shape[0], settings.ridge, settings.scale
         state = add_observation(state, fitted_rows_at(dim), x, reward)
         if state[LEARNED] < settings.warm_up:
@@ -68,9 +68,9 @@ class Evill(PerturbedPolicy):
             theta_hat_of(state, dim),
         )
         fit_again(state, settings, theta_hat, x, reward, link)
-        # a sqrt(lambda) xi_0'theta moves the centre of the ridge by -a xi_0 / sqrt(lambda); a sqrt(N mu') xi x'theta
-        # moves the mean reward of a row seen N times by -a sqrt(mu'/N) xi. The sign of a normal number does not
-        # matter.
+        # Adding w'theta to the loss is the same as moving the data: a sqrt(lambda) xi_0'theta moves the centre of the
+        # ridge by -a xi_0 / sqrt(lambda), and a sqrt(N mu') xi x'theta moves the mean reward of a row seen N times by
+        # -a sqrt(mu'/N) xi. The signs do not matter, because normal numbers are symmetric.
         centre, perturbed = np.zeros(dim), np.zeros(rows.counts.shape[0])
         add_normals(centre, a / math.sqrt(ridge), rng)
         add_normals(perturbed, a, rng)
@@ -78,6 +78,6 @@ class Evill(PerturbedPolicy):
             curvature = link.slope(dot_row(rows.features, s, theta_hat))
             perturbed[s] = rows.rewards[s] + math.sqrt(curvature / rows.counts[s]) * perturbed[s]
         copy_to(theta, theta_hat)
-        memory = memory_of(state, dim).copy()  # what is kept belongs to theta_hat
+        memory = memory_of(state, dim).copy()  # the solver's data in the state stay those of theta_hat
         refit(rows.features, perturbed, rows.counts, ridge, centre, True, theta, memory, link)
         return state

@@ -1,4 +1,4 @@
-"""GLB-OMD: a bonus round a one-pass online mirror descent estimate (Zhang, Xu, Zhao and Sugiyama, 2025)."""
+"""GLB-OMD: UCB with online mirror descent (Zhang, Xu, Zhao and Sugiyama, 2025)."""
 
 import math
 from typing import Annotated, Any, ClassVar
@@ -20,29 +20,29 @@ LAYOUT = StateLayout()
 LEARNED = LAYOUT.count("learned")
 theta_of = LAYOUT.vector("theta")
 factor_of = LAYOUT.factor("factor")
-"""The factor of H."""
+"""The Cholesky factor of H."""
 
 
 class GlbOmd(Width):
-    """Pull the largest x'theta + beta ||x|| in H^-1, and move theta by one projected step for each reward.
+    """Pull the largest x'theta + beta ||x||_{H^-1}; update theta by online mirror descent.
 
-    With eta = 1 + R S, where R bounds |mu''|/mu', and g = mu(x'theta) - y:
+    For each reward y of an arm x, with g = mu(x'theta) - y, and eta = 1 + R S, where R bounds |mu''|/mu':
 
     1. theta' = theta - eta g H~^-1 x, with H~ = H + eta mu'(x'theta) xx';
     2. theta = the projection of theta' onto ||theta|| <= S in the norm of H~;
     3. H += mu'(x'theta) xx', at the new theta.
 
-    O(K d^2) to choose, O(d^2) to learn and O(d^3) where theta leaves the ball. No history.
+    O(K d^2) to choose. O(d^2) to learn, and O(d^3) when theta leaves the ball. The state stores no observations.
 
     Args:
         link: mu, any link; the theory is for canonical ones.
-        exploration: beta; None for the theory's, beta^2 = 4 lambda S^2 + 2 eta log(1/delta)
+        exploration: beta. None uses the theory's: beta^2 = 4 lambda S^2 + 2 eta log(1/delta)
             + d eta (1 + 6 eta) log(1 + mu'_max t/(lambda d)).
-        step: eta; None for the theory's, which exploration=None takes too.
-        bound: S, a bound for ||theta*||.
-        prior_precision: lambda, H before the first reward, times I; None for the theory's max(14 d eta R^2, 6 eta R S
-            mu'_max). The paper's experiments take d.
-        failure: delta, for the theory's beta only.
+        step: eta. None, or exploration=None, uses the theory's.
+        bound: S, an upper bound of ||theta*||.
+        prior_precision: lambda. The initial H is lambda I. None, or exploration=None, uses the theory's
+            max(14 d eta R^2, 6 eta R S mu'_max). The paper's experiments use d.
+        failure: delta. Used by the theory's beta only.
 
     >>> from glbandits import Bandit, GlbOmd
     >>> bandit = Bandit(GlbOmd(exploration=0.0), dim=1, seed=1)
@@ -56,7 +56,7 @@ class GlbOmd(Width):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="d^2", memory="d^2",
-        guarantee="d sqrt(mu'* T)", use_when="constant cost with the best known proof",
+        guarantee="d sqrt(mu'* T)", use_when="constant cost and the best known guarantee are wanted",
     )  # fmt: skip
 
     link: AnyLink = "logistic"
@@ -67,31 +67,33 @@ class GlbOmd(Width):
 
     @derived
     def eta(self, dim: int) -> float:
-        """The step."""
+        """The step size."""
         if self.step is not None and self.exploration is not None:
             return self.step
         return 1.0 + self.bound * self_concordance(find_link(self.link), self.bound)
 
     @derived
     def largest_slope(self, dim: int) -> float:
-        """The largest slope over |z| <= S."""
+        """The largest slope of the link over |z| <= S."""
         return slope_range(find_link(self.link), self.bound)[1]
 
     @derived
     def precision(self, dim: int) -> float:
-        """Lambda. Where R = 0, as for the identity, theory asks for none, and 1 is taken."""
+        """The prior precision lambda.
+
+        For R = 0, as with the identity link, the theory allows 0; we take 1.
+        """
         if self.prior_precision is not None and self.exploration is not None:
             return self.prior_precision
         eta, R = self.eta(dim), self_concordance(find_link(self.link), self.bound)
         return max(14.0 * dim * eta * R**2, 6.0 * eta * R * self.bound * self.largest_slope(dim)) or 1.0
 
     def init(self, dim: int) -> Floats:
-        """Nothing learned, theta = 0, H = lambda I."""
         return LAYOUT.allocate(dim, factor=self.precision(dim))
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """The arm with the largest upper confidence bound."""
+        """Return the arm with the largest upper confidence bound."""
         dim = arms.shape[1]
         return best_with_bonus(arms, theta_of(state, dim), factor_of(state, dim), width(state, settings, dim))
 
@@ -118,7 +120,7 @@ class GlbOmd(Width):
 
 @jittable
 def width(state: Floats, settings: Any, dim: int) -> float:
-    """Beta, now."""
+    """The current beta."""
     if settings.exploration >= 0.0:
         return float(settings.exploration)
     eta, precision = settings.eta, settings.precision

@@ -1,4 +1,4 @@
-"""GLM-FP: maximum likelihood each round, and one shared perturbation of the features (Yi and Oh, 2025)."""
+"""GLM-FP: maximum likelihood each round, with perturbed features (Yi and Oh, 2025)."""
 
 from typing import Any, ClassVar
 
@@ -13,13 +13,15 @@ from glbandits.records import Floats, Generator
 
 
 class GlmFp(MlePolicy):
-    """Pull the largest x'theta_hat + c Z ||x|| in H^-1, with one normal number Z for all arms of a round.
+    """Pull the largest x'theta_hat + c Z ||x||_{H^-1}, with one normal Z for all arms.
 
-    theta_hat is the maximum likelihood estimate from all rewards and H its Hessian there. The paper adds
-    c ||x|| zeta / ||theta_hat|| to every x, with one zeta ~ N(0, I) a round; its product with theta_hat is c Z ||x||.
+    Z is drawn once per round. theta_hat is the maximum likelihood estimate from all rewards, and H the Hessian of the
+    loss there. The paper adds c ||x||_{H^-1} zeta / ||theta_hat|| to every x, with one zeta ~ N(0, I) per round. The
+    product of this with theta_hat is c Z ||x||_{H^-1}.
 
-    Settings and learning are `MlePolicy`'s; exploration is c, and ridge and prior_precision are the paper's lambda, 1
-    by default. There is no warm-up by default. Probabilities are exact. O(K d^2) to choose, O(t d^2) to learn.
+    The settings and the learning are those of `MlePolicy`. exploration is c. ridge and prior_precision are the paper's
+    lambda, by default 1. By default there is no warm-up. Probabilities are exact. O(K d^2) to choose, O(t d^2) to
+    learn.
 
     >>> from glbandits import Bandit, GlmFp
     >>> bandit = Bandit(GlmFp(exploration=0.0), dim=1, seed=1)
@@ -32,7 +34,7 @@ class GlmFp(MlePolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="t d^2", memory="t d",
-        guarantee="d sqrt(T)", use_when="as online-laplace, with an exact fit each round",
+        guarantee="d sqrt(T)", use_when="as online-laplace, if there is time for an exact fit each round",
     )  # fmt: skip
 
     warm_up: NonNegativeInt | None = 0
@@ -41,7 +43,7 @@ class GlmFp(MlePolicy):
 
     @staticmethod
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Any arm during a warm-up, then the best with the perturbation of this round."""
+        """Choose a random arm during the warm-up, then the best with this round's perturbation."""
         dim = arms.shape[1]
         if state[LEARNED] < settings.tau:
             return any_index(rng, arms.shape[0])
@@ -49,7 +51,7 @@ class GlmFp(MlePolicy):
 
     @staticmethod
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Uniform during a warm-up, then exact: scores are lines in Z."""
+        """Write exact probabilities: after the warm-up, each arm's score is a line in Z."""
         dim = arms.shape[1]
         if state[LEARNED] < settings.tau:
             uniform_mass(out)

@@ -1,4 +1,4 @@
-"""GLM-FPL: follow the perturbed leader, by noise added to past rewards (Kveton et al., 2020)."""
+"""GLM-FPL: follow the perturbed leader, with noise on past rewards (Kveton et al., 2020)."""
 
 import math
 from typing import Any, ClassVar
@@ -17,14 +17,14 @@ from glbandits.records import Floats, Generator
 
 
 class GlmFpl(PerturbedPolicy):
-    """Add N(0, a^2) to every past reward, fit, and pull the best arm under this estimate.
+    """Add N(0, a^2) noise to every past reward, refit theta, and pull the best arm under it.
 
-    The noise of all rewards is drawn anew each time. A row that was seen N times gets the mean of N such numbers.
+    The noise of all rewards is drawn again for each fit. A row that was seen N times gets the mean of N normal numbers.
     O(K d) to choose, O(t d) to learn.
 
-    Settings are `PerturbedPolicy`'s; exploration is a, and 1/2 is the worst standard deviation of a reward in [0, 1].
-    With exploration=None, a is mu'_max times `Confidence.mle_width`. Perturbed rewards may leave the link's range, so
-    without a ridge there may be no fit.
+    The settings are those of `PerturbedPolicy`. exploration is a; its default 1/2 is the largest standard deviation of
+    a reward in [0, 1]. With exploration=None, a is mu'_max times `Confidence.mle_width`. Perturbed rewards may be
+    outside the range of the link, so without a ridge the fit may not exist.
 
     >>> from glbandits import Bandit, GlmFpl
     >>> bandit = Bandit(GlmFpl(exploration=0.0), dim=1, seed=1)
@@ -37,19 +37,19 @@ class GlmFpl(PerturbedPolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="t d", memory="t d",
-        guarantee="d sqrt(T log K)", use_when="randomness without a posterior, and decisions that cost nothing",
+        guarantee="d sqrt(T log K)", use_when="random exploration without a posterior, with cheap decisions",
     )  # fmt: skip
 
     exploration: NonNegative | None = 0.5
 
     def theory_scale(self, dim: int) -> float:
-        """The noise that spreads x'theta as far as the estimate may be off: H <= mu'_max V."""
+        """The noise that spreads x'theta as widely as the error of the estimate: H <= mu'_max V."""
         _, steepest = slope_range(find_link(self.link), self.bound)
         return steepest * self.mle_width(self.link, dim, self.horizon)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, perturb all rewards, and fit."""
+        """Store the reward, perturb all rewards, and refit theta."""
         dim = x.shape[0]
         state = add_observation(state, fitted_rows_at(dim), x, reward)
         if state[LEARNED] >= settings.warm_up:

@@ -1,4 +1,4 @@
-"""GLM-TSL: maximum likelihood each round, and a draw from its Laplace approximation (Kveton et al., 2020)."""
+"""GLM-TSL: Thompson sampling from a Laplace approximation (Kveton et al., 2020)."""
 
 from typing import Any, ClassVar
 
@@ -15,10 +15,10 @@ class GlmTsl(MlePolicy):
     """Draw theta ~ N(theta_hat, a^2 H^-1) for each decision, and pull the largest x'theta.
 
     1. Pull tau arms at random.
-    2. Each round: theta_hat = maximum likelihood on all rewards, H = its Hessian there, computed anew because every
-       weight mu'(x'theta_hat) has moved; draw, and pull.
+    2. Each round: theta_hat = maximum likelihood estimate from all rewards; H = Hessian of the loss there. H is
+       recomputed, because every weight mu'(x'theta_hat) has changed. Draw theta, and pull the arm.
 
-    Settings and learning are `MlePolicy`'s; exploration is a. O(d^2 + K d) to choose, O(t d^2) to learn.
+    The settings and the learning are those of `MlePolicy`. exploration is a. O(d^2 + K d) to choose, O(t d^2) to learn.
 
     >>> from glbandits import Bandit, GlmTsl
     >>> bandit = Bandit(GlmTsl(warm_up=2, exploration=0.0), dim=1, seed=1)
@@ -31,13 +31,13 @@ class GlmTsl(MlePolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="d^2 + K d", learn="t d^2", memory="t d",
-        guarantee="d sqrt(T log K)", use_when="Thompson sampling with an exact fit each round",
+        guarantee="d sqrt(T log K)", use_when="Thompson sampling, if there is time for an exact fit each round",
     )  # fmt: skip
 
     exploration: NonNegative | None = 0.3
 
     @staticmethod
     def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """The best arm under a draw of theta."""
+        """Return the best arm under a draw of theta."""
         dim = arms.shape[1]
         return best_arm(arms, draw_with_precision(theta_of(state, dim), factor_of(state, dim), settings.scale, rng))

@@ -1,4 +1,4 @@
-"""GLM-UCB: maximum likelihood each round, and an optimistic bonus on the reward (Filippi et al., 2010)."""
+"""GLM-UCB: maximum likelihood with a bonus on the reward (Filippi et al., 2010)."""
 
 import math
 from typing import Annotated, Any, ClassVar
@@ -24,16 +24,17 @@ from glbandits.records import Floats, Generator
 
 
 class GlmUcb(MlePolicy):
-    """Pull the largest mu(x'theta) + rho ||x|| in M^-1, where M = lambda I + sum xx' and ||theta|| <= S.
+    """Pull the largest mu(x'theta) + rho ||x||_{M^-1}, with M = lambda I + sum xx'.
 
     1. Pull tau arms at random.
-    2. Each round: theta_hat = maximum likelihood on all rewards. If ||theta_hat|| > S, theta is the point of that ball
-       whose sum of mu(x_s'theta) x_s is nearest to theta_hat's in the norm of M^-1; otherwise theta = theta_hat.
-    3. The bonus is added to the expected reward, not to the score as in UCB-GLM.
+    2. Each round: theta_hat = maximum likelihood estimate from all rewards. If ||theta_hat|| <= S, theta = theta_hat.
+       Otherwise theta is a projection of theta_hat onto that ball: the point whose sum of mu(x_s'theta) x_s is closest
+       to that of theta_hat in the norm of M^-1.
+    3. Pull the arm. The bonus is added to the expected reward, not to the score as in UCB-GLM.
 
-    Settings are `MlePolicy`'s; exploration is rho, and bound is S. With exploration=None, rho is
-    2 (mu'_max/mu'_min) (R sqrt(log(det M / lambda^d) + 2 log(1/delta)) + mu'_min sqrt(lambda) S), and needs no horizon.
-    O(K d^2) to choose, O(t d) to learn.
+    The settings are those of `MlePolicy`. exploration is rho, and bound is S. With exploration=None, rho is
+    2 (mu'_max/mu'_min) (R sqrt(log(det M / lambda^d) + 2 log(1/delta)) + mu'_min sqrt(lambda) S), which needs no
+    horizon. O(K d^2) to choose, O(t d) to learn.
 
     >>> from glbandits import Bandit, GlmUcb
     >>> bandit = Bandit(GlmUcb(warm_up=2, exploration=0.0), dim=1, seed=1)
@@ -47,7 +48,7 @@ class GlmUcb(MlePolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS, "warm_up_factor": FACTORS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="t d", memory="t d",
-        guarantee="d sqrt(T)/kappa", use_when="theta* is known to be small; the first of its kind",
+        guarantee="d sqrt(T)/kappa", use_when="a small bound of ||theta*|| is known; the first GLM bandit algorithm",
     )  # fmt: skip
 
     exploration: NonNegative | None = 1.0
@@ -56,29 +57,29 @@ class GlmUcb(MlePolicy):
 
     @derived
     def scale(self, dim: int) -> float:
-        """Rho; NaN for the theory's, which changes with M."""
+        """The scale rho; NaN for the theory's, which depends on M."""
         return math.nan if self.exploration is None else self.exploration
 
     @derived
     def least_slope(self, dim: int) -> float:
-        """mu'_min, over |z| <= S."""
+        """The smallest slope mu'_min of the link over |z| <= S."""
         return slope_range(find_link(self.link), self.bound)[0]
 
     @derived
     def largest_slope(self, dim: int) -> float:
-        """mu'_max, likewise."""
+        """The largest slope mu'_max of the link over |z| <= S."""
         return slope_range(find_link(self.link), self.bound)[1]
 
     @derived
     def fit_ridge(self, dim: int) -> float:
-        """The ridge, and at least the one that the theory's width is proven for."""
+        """The ridge penalty. With exploration=None it is at least the one that the proof needs."""
         if self.exploration is not None:
             return self.ridge
         return max(self.ridge, self.least_slope(dim) * self.prior_precision)
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """The arm with the largest mu(x'theta) + rho ||x||."""
+        """Return the arm with the largest mu(x'theta) + rho ||x||_{M^-1}."""
         dim = arms.shape[1]
         M, rho = factor_of(state, dim), settings.scale
         if not rho >= 0.0:
@@ -89,7 +90,7 @@ class GlmUcb(MlePolicy):
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, fit again, add to M, and bring the estimate into the ball."""
+        """Store the reward, refit theta_hat, update M, and project theta_hat onto the ball."""
         state, dim = remember_and_fit(state, settings, x, reward, link), x.shape[0]
         M = factor_of(state, dim)
         update(M, 1.0, x)

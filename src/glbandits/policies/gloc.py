@@ -1,4 +1,4 @@
-"""GLOC: online Newton steps turned into a confidence set (Jun, Bhargava, Nowak and Willett, 2017)."""
+"""GLOC: UCB with online Newton steps (Jun, Bhargava, Nowak and Willett, 2017)."""
 
 from typing import Any, ClassVar
 
@@ -10,9 +10,10 @@ from glbandits.records import Floats
 
 
 class Gloc(GlocPolicy):
-    """Pull the largest x'theta_hat + c ||x|| in V^-1, where theta_hat regresses what online Newton steps predicted.
+    """Pull the largest x'theta_hat + c ||x||_{V^-1}, with theta_hat from online Newton steps.
 
-    The estimate and all settings are `GlocPolicy`'s. O(K d^2) to choose.
+    theta_hat is the ridge regression on the predictions of the online Newton steps. `GlocPolicy` has the details and
+    all settings. O(K d^2) to choose.
 
     >>> from glbandits import Bandit, Gloc
     >>> bandit = Bandit(Gloc(exploration=0.0), dim=1, seed=1)
@@ -24,13 +25,13 @@ class Gloc(GlocPolicy):
     name: ClassVar[str] = "gloc"
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="d^2", memory="d^2",
-        guarantee="d sqrt(T)/kappa", use_when="constant cost with a proof, and theta* known to be small",
+        guarantee="d sqrt(T)/kappa", use_when="constant cost with a guarantee, and a small bound of ||theta*||",
     )  # fmt: skip
 
     exploration: NonNegative | None = 3.0
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """The arm with the largest upper confidence bound."""
+        """Return the arm with the largest upper confidence bound."""
         dim = arms.shape[1]
         return best_with_bonus(arms, theta_hat_of(state, dim), factor_of(state, dim), width(state, settings, dim))

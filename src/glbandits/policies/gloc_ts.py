@@ -1,4 +1,4 @@
-"""GLOC-TS: GLOC with a draw in place of a bonus (Jun, Bhargava, Nowak and Willett, 2017)."""
+"""GLOC-TS: GLOC with Thompson sampling (Jun, Bhargava, Nowak and Willett, 2017)."""
 
 from typing import Any, ClassVar
 
@@ -11,9 +11,9 @@ from glbandits.records import Floats, Generator
 
 
 class GlocTs(GlocPolicy):
-    """Draw theta ~ N(theta_hat, c^2 V^-1) for each decision, with GLOC's theta_hat and V; pull the largest x'theta.
+    """Draw theta ~ N(theta_hat, c^2 V^-1) for each decision, and pull the largest x'theta.
 
-    The estimate and all settings are `GlocPolicy`'s. O(d^2 + K d) to choose.
+    theta_hat and V are those of GLOC: `GlocPolicy` has the details and all settings. O(d^2 + K d) to choose.
 
     >>> from glbandits import Bandit, GlocTs
     >>> bandit = Bandit(GlocTs(exploration=0.0), dim=1, seed=1)
@@ -25,12 +25,12 @@ class GlocTs(GlocPolicy):
     name: ClassVar[str] = "gloc-ts"
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="d^2 + K d", learn="d^2", memory="d^2", page="gloc",
-        guarantee="d^(3/2) sqrt(T)/kappa", use_when="the same with many arms: each costs only d",
+        guarantee="d^(3/2) sqrt(T)/kappa", use_when="as gloc, with many arms: each takes only O(d)",
     )  # fmt: skip
 
     @staticmethod
     def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """The best arm under a draw of theta."""
+        """Return the best arm under a draw of theta."""
         dim = arms.shape[1]
         radius = width(state, settings, dim)
         return best_arm(arms, draw_with_precision(theta_hat_of(state, dim), factor_of(state, dim), radius, rng))

@@ -1,4 +1,4 @@
-"""Greedy: the best arm under maximum likelihood, and no exploration at all."""
+"""Greedy: always the best arm under the maximum likelihood estimate, without exploration."""
 
 from typing import ClassVar
 
@@ -7,16 +7,16 @@ from glbandits.policy_bases.refit_policy import FittedPolicy
 
 
 class Greedy(FittedPolicy):
-    """After a few random pulls, always the best arm under the estimate from all rewards.
+    """Pull the best arm under the estimate from all rewards, after a few random pulls.
 
-    Where contexts are diverse enough they explore by themselves, and greedy play is hard to beat; with a fixed set of
-    arms it can stay with a bad one for ever. O(K d) to choose, O(t d) to learn, from a warm start: choosing and
-    learning are all `FittedPolicy`'s.
+    If contexts are diverse enough, they provide exploration, and greedy is hard to beat. With a fixed set of arms it
+    can stay with a bad arm for ever. `FittedPolicy` implements choosing and learning. O(K d) to choose. O(t d) to
+    learn, because each fit starts at the last estimate.
 
     Args:
         link: mu, any link.
-        warm_up: pulls at random before the first estimate; the published code's 2.
-        ridge: penalty of the fit.
+        warm_up: the number of random pulls before the first estimate; 2 in published code.
+        ridge: the ridge penalty of the fit.
 
     >>> from glbandits import Bandit, Greedy
     >>> bandit = Bandit(Greedy(), dim=1, seed=1)
@@ -29,7 +29,7 @@ class Greedy(FittedPolicy):
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="t d", memory="t d",
         guarantee="none; low if contexts are diverse",
-        use_when="contexts vary so much that they explore by themselves",
+        use_when="contexts vary so much that no other exploration is needed",
     )  # fmt: skip
 
     warm_up: NonNegativeInt = 2

@@ -1,4 +1,4 @@
-"""Laplace-TS: Thompson sampling with a diagonal Laplace approximation (Chapelle and Li, 2011)."""
+"""Laplace-TS: Thompson sampling with a diagonal posterior (Chapelle and Li, 2011)."""
 
 import math
 from typing import Any, ClassVar
@@ -19,16 +19,18 @@ precisions_of = LAYOUT.vector("precisions", positive=True)
 
 
 class LaplaceTs(Policy):
-    """An independent normal posterior N(m_i, 1/q_i) for each coordinate of theta.
+    """Thompson sampling with independent posteriors N(m_i, 1/q_i) of the coordinates of theta.
 
-    Draw w_i ~ N(m_i, a^2/q_i) and pull the largest x'w. A reward y of x moves m to the minimum of
-    (1/2) sum q_i (w_i - m_i)^2 + m(x'w) - y x'w, and adds its curvature: q_i += mu'(x'm) x_i^2. That minimum is one
-    root of one equation, so there is no step size to tune. O(K d) to choose, O(d) to learn.
+    1. Draw w_i ~ N(m_i, a^2/q_i) for each decision, and pull the arm with the largest x'w.
+    2. For a reward y of x, move m to the w that minimises (1/2) sum_i q_i (w_i - m_i)^2 + M(x'w) - y x'w, where M is
+       the antiderivative of mu. Then q_i += mu'(x'm) x_i^2.
+
+    The minimum is the root of one scalar equation, so there is no step size to tune. O(K d) to choose, O(d) to learn.
 
     Args:
-        link: mu, any link; the paper's is logistic.
+        link: mu, any link; logistic in the paper.
         exploration: a, the scale of the draw.
-        prior_precision: q_i before the first reward.
+        prior_precision: the initial q_i.
 
     >>> from glbandits import Bandit, LaplaceTs
     >>> bandit = Bandit(LaplaceTs(exploration=0.0), dim=2, seed=1)
@@ -41,7 +43,7 @@ class LaplaceTs(Policy):
     layout: ClassVar[StateLayout] = LAYOUT
     estimate: ClassVar[str] = "means"
     grid: ClassVar[Grid] = {"exploration": STEPS}
-    """Seven values as in the paper, which spends them on the step size of a solver that is not needed here."""
+    """Seven values as in the SGD-TS paper, which tunes the step size of a solver that is not needed here."""
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="d", memory="d",
         guarantee="none", use_when="d is large and features are nearly uncorrelated",
@@ -53,12 +55,11 @@ class LaplaceTs(Policy):
     prior_precision: Positive = 1.0
 
     def init(self, dim: int) -> Floats:
-        """Means of zero, precisions of the prior."""
         return LAYOUT.allocate(dim, precisions=self.prior_precision)
 
     @staticmethod
     def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """The best arm under a draw of every coordinate."""
+        """Return the best arm under a draw of w."""
         dim = arms.shape[1]
         m, q, w = means_of(state, dim), precisions_of(state, dim), np.zeros(dim)
         add_normals(w, settings.exploration, rng)
@@ -68,7 +69,7 @@ class LaplaceTs(Policy):
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Take the exact step of one observation, coordinate by coordinate."""
+        """Update the posterior by one reward."""
         dim = x.shape[0]
         take_diagonal_step(means_of(state, dim), precisions_of(state, dim), x, reward, link)
         return state

@@ -1,4 +1,7 @@
-"""Linear Thompson sampling with one parameter for all arms (Agrawal and Goyal, 2013; Abeille and Lazaric, 2017)."""
+"""Linear Thompson sampling with one theta for all arms.
+
+Agrawal and Goyal (2013); Abeille and Lazaric (2017).
+"""
 
 from typing import Any, ClassVar
 
@@ -13,9 +16,10 @@ from glbandits.records import Floats, Generator
 
 
 class LinTs(LinearPolicy):
-    """Ridge regression, and a draw for each decision: theta ~ N(theta_hat, v^2 V^-1), pull the largest x'theta.
+    """Draw theta ~ N(theta_hat, v^2 V^-1) from ridge regression; pull the largest x'theta.
 
-    Settings are `LinearPolicy`'s; exploration is v. O(d^2 + K d) to choose, O(d^2) to learn.
+    A new theta is drawn for each decision. The settings are those of `LinearPolicy`. exploration is v. O(d^2 + K d) to
+    choose, O(d^2) to learn.
 
     >>> from glbandits import Bandit, LinTs
     >>> bandit = Bandit(LinTs(exploration=0.01), dim=2, seed=1)
@@ -28,12 +32,12 @@ class LinTs(LinearPolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="d^2 + K d", learn="d^2", memory="d^2", page="linear",
-        guarantee="d^(3/2) sqrt(T), linear rewards", use_when="the same with many arms",
+        guarantee="d^(3/2) sqrt(T), linear rewards", use_when="as lin-ucb, with many arms: each takes only O(d)",
     )  # fmt: skip
 
     @staticmethod
     def sample(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """The best arm under a draw of theta."""
+        """Return the best arm under a draw of theta."""
         dim = arms.shape[1]
         v = width(state, settings, dim)
         return best_arm(arms, draw_with_precision(mean_of(state, dim), factor_of(state, dim), v, rng))

@@ -1,4 +1,7 @@
-"""LinUCB with one parameter for all arms (Li, Chu, Langford and Schapire, 2010; Abbasi-Yadkori et al., 2011)."""
+"""LinUCB with one theta for all arms.
+
+Li, Chu, Langford and Schapire (2010); Abbasi-Yadkori, Pal and Szepesvari (2011).
+"""
 
 from typing import Any, ClassVar
 
@@ -12,9 +15,9 @@ from glbandits.records import Floats
 
 
 class LinUcb(LinearPolicy):
-    """Ridge regression, and an optimistic bonus: pull the largest x'theta_hat + beta ||x|| in V^-1.
+    """Pull the largest x'theta_hat + beta ||x||_{V^-1}, with theta_hat from ridge regression.
 
-    Settings are `LinearPolicy`'s; exploration is beta. O(K d^2) to choose, O(d^2) to learn.
+    The settings are those of `LinearPolicy`. exploration is beta. O(K d^2) to choose, O(d^2) to learn.
 
     >>> from glbandits import Bandit, LinUcb
     >>> bandit = Bandit(LinUcb(), dim=2, seed=1)
@@ -32,6 +35,6 @@ class LinUcb(LinearPolicy):
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """The arm with the largest upper confidence bound."""
+        """Return the arm with the largest upper confidence bound."""
         dim = arms.shape[1]
         return best_with_bonus(arms, mean_of(state, dim), factor_of(state, dim), width(state, settings, dim))

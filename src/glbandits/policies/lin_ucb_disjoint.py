@@ -1,4 +1,4 @@
-"""LinUCB with a parameter of its own for each arm (Li, Chu, Langford and Schapire, 2010)."""
+"""Disjoint LinUCB: a separate theta for each arm (Li, Chu, Langford and Schapire, 2010)."""
 
 import math
 from typing import Annotated, Any, ClassVar
@@ -19,13 +19,13 @@ from glbandits.records import Floats, Generator
 LAYOUT = StateLayout()
 theta_of = LAYOUT.vector("theta")
 blocks_at = LAYOUT.end()
-"""Behind theta: the factor of V_a for each block of features."""
+"""The offset of the Cholesky factors of V_a, one for each block of features."""
 
 
 def disjoint_arms(contexts: ArrayLike) -> Floats:
-    """Arms (K, K d) for `LinUcbDisjoint`: the a-th has the a-th context (K, d) in its own block, zeros elsewhere.
+    """Return features (K, K d) for `LinUcbDisjoint` from contexts (K, d), one for each arm.
 
-    One context that all arms share must be repeated, K times.
+    Row a contains context a in block a, and zeros elsewhere. A context that all arms share must be repeated K times.
 
     >>> disjoint_arms([[1.0, 2.0], [3.0, 4.0]])
     array([[1., 2., 0., 0.],
@@ -41,19 +41,19 @@ def disjoint_arms(contexts: ArrayLike) -> Floats:
 
 
 class LinUcbDisjoint(Policy):
-    """Ridge regression for each arm alone: pull the largest x'theta_a + alpha ||x|| in V_a^-1.
+    """Pull the largest x'theta_a + alpha ||x||_{V_a^-1}, with ridge regression for each arm.
 
-    The features of an arm are blocks, one for each arm there is, with its context in its own block and zeros in the
-    others: `disjoint_arms` writes them. The policy keeps a matrix for each block and none between blocks, so an arm
-    costs O(c^2) to score and to learn, where c is the length of a block; the state is K c^2. Arms with features in
-    several blocks may be played too: blocks are then learned together, as if uncorrelated. Rewards of any range are
-    taken as they are.
+    The features of an arm are K blocks of length c. The arm's own block contains its context; the others are zero.
+    `disjoint_arms` creates such features. The policy has a matrix for each block and no correlations between blocks, so
+    an arm takes O(c^2) to score and to learn, and the state has K c^2 numbers. Arms with features in several blocks are
+    allowed: these blocks are learned together, as if they were uncorrelated. The link is the identity, so rewards may
+    have any range.
 
     Args:
-        context_dim: c, the features of one block; the number of features must be a multiple of it.
-        exploration: alpha; None for the theory's 1 + sqrt(log(2/delta)/2).
-        prior_precision: V_a before the first reward, times I.
-        failure: delta, for the theory's alpha only.
+        context_dim: c, the number of features of a block. The total number of features must be a multiple of c.
+        exploration: alpha. None uses the theory's 1 + sqrt(log(2/delta)/2).
+        prior_precision: the initial V_a is this times I.
+        failure: delta. Used by the theory's alpha only.
 
     >>> from glbandits import Bandit, LinUcbDisjoint, disjoint_arms
     >>> bandit = Bandit(LinUcbDisjoint(context_dim=2), dim=6, seed=1)
@@ -67,8 +67,8 @@ class LinUcbDisjoint(Policy):
     layout: ClassVar[StateLayout] = LAYOUT
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
-        choose="K c^2 + K^2 c to look for blocks", learn="c^2", memory="K c^2", page="linear",
-        guarantee="c sqrt(K T), linear rewards", use_when="arms have nothing in common; c features each",
+        choose="K c^2 + K^2 c to find the blocks", learn="c^2", memory="K c^2", page="linear",
+        guarantee="c sqrt(K T), linear rewards", use_when="arms share no parameters; c features each",
         sparse="K c^2; c^2; c^2 a block",
     )  # fmt: skip
 
@@ -83,19 +83,18 @@ class LinUcbDisjoint(Policy):
         return 1.0 + math.sqrt(0.5 * math.log(2.0 / self.failure)) if self.exploration is None else self.exploration
 
     def init(self, dim: int) -> Floats:
-        """Zeros, then a factor for each block."""
+        """Return the initial state. Raises InvalidInput if dim is not a multiple of context_dim."""
         c = self.context_dim
         if dim % c:
             raise InvalidInput(
                 f"the number of features must be a multiple of context_dim={c}, a block for each arm; "
-                f"got {dim}. disjoint_arms writes such features"
+                f"got {dim}. disjoint_arms creates such features"
             )
         state = LAYOUT.allocate(dim, tail=dim * c)
         state[dim:].reshape(-1, c, c)[:] = math.sqrt(self.prior_precision) * np.eye(c)
         return state
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
-        """A vector and factors with positive diagonals."""
         c = self.context_dim
         if dim % c or not LAYOUT.is_valid(state, dim, tail=dim * c):
             return False
@@ -103,7 +102,7 @@ class LinUcbDisjoint(Policy):
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """The arm with the largest x'theta + alpha ||x||, where blocks of zeros are only read."""
+        """Return the arm with the largest upper confidence bound. Skips blocks of zeros."""
         (K, dim), c = arms.shape, int(settings.context_dim)
         theta, scores, variances, x = theta_of(state, dim), np.zeros(K), np.zeros(K), np.empty(c)
         for start in range(0, dim, c):
@@ -127,7 +126,7 @@ class LinUcbDisjoint(Policy):
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Take the exact step of one observation, block by block."""
+        """Update theta and V_a of every block in which x has features."""
         dim, c = x.shape[0], int(settings.context_dim)
         theta, direction = theta_of(state, dim), np.zeros(dim)
         for start in range(0, dim, c):
@@ -146,14 +145,14 @@ class LinUcbDisjoint(Policy):
 
 @jittable
 def block_factor(state: Floats, start: int, c: int, dim: int) -> Floats:
-    """The factor of the block whose features begin at start."""
+    """Return the Cholesky factor of the block whose features begin at `start`."""
     return square_matrix(state, blocks_at(dim) + start * c, c)
 
 
 @jittable
 def has_features(x: Floats, start: int, c: int) -> bool:
-    """Whether the block that begins at start has a number other than 0."""
-    found = False
+    """Whether the block that begins at `start` has a nonzero feature."""
+    has_nonzero = False
     for i in range(start, start + c):
-        found = found or x[i] != 0.0
-    return found
+        has_nonzero = has_nonzero or x[i] != 0.0
+    return has_nonzero

@@ -1,4 +1,4 @@
-"""LMC-TS: Thompson sampling by Langevin steps on the loss (Xu et al., 2022)."""
+"""LMC-TS: Thompson sampling by Langevin Monte Carlo (Xu et al., 2022)."""
 
 import math
 from typing import Annotated, Any, ClassVar
@@ -17,20 +17,20 @@ from glbandits.records import Floats, Generator
 
 
 class LmcTs(RefitPolicy):
-    """Keep a theta that walks over the loss: n noisy gradient steps after each reward, then the best arm under it.
+    """Take n noisy gradient steps after each reward, and pull the best arm under theta.
 
-    A step is theta -= h gradient, plus a sqrt(2h) xi with xi ~ N(0, I), on the loss of all rewards with its ridge. Its
-    size h is a share of what is safe: step / (lambda + L sum ||x_s||^2), where L is the link's largest slope and the
-    denominator is above every curvature of the loss. For small steps and many of them theta ~ N(theta_hat, a^2 H^-1),
-    nearly. O(K d) to choose, O(n t d) to learn: no matrix anywhere.
+    A step is theta = theta - h gradient + a sqrt(2h) xi, with xi ~ N(0, I), on the ridge loss of all rewards. The step
+    size is h = step / (lambda + L sum_s ||x_s||^2), where L is the largest slope of the link. The denominator is an
+    upper bound of every eigenvalue of the Hessian. With many small steps, theta is approximately N(theta_hat, a^2
+    H^-1). O(K d) to choose, O(n t d) to learn. The policy needs no d x d matrix.
 
     Args:
-        link: mu, any link whose slope is bounded.
+        link: mu, any link with a bounded slope.
         exploration: a; a^2 is the temperature.
         steps: n.
-        step: the share of the safe step size, at most 1.9: at 2 a walk does not settle.
-        warm_up: pulls at random before the first step.
-        ridge: lambda, above 0.
+        step: the step size in units of 1 / (lambda + L sum_s ||x_s||^2). At most 1.9: with 2 the steps do not converge.
+        warm_up: the number of random pulls before the first step.
+        ridge: lambda, which must be positive.
 
     >>> from glbandits import Bandit, LmcTs
     >>> bandit = Bandit(LmcTs(exploration=0.0), dim=1, seed=1)
@@ -44,7 +44,7 @@ class LmcTs(RefitPolicy):
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d", learn="n t d", memory="t d",
         guarantee="d^(3/2) sqrt(T), linear rewards",
-        use_when="posterior draws where d is too large for matrices and t is small",
+        use_when="posterior draws, if d is too large for matrices and t is small",
     )  # fmt: skip
 
     exploration: NonNegative = 1.0
@@ -56,17 +56,18 @@ class LmcTs(RefitPolicy):
         super().__post_init__()
         if math.isinf(self.lipschitz(1)):
             raise InvalidInput(
-                f"lmc-ts needs a link whose slope is bounded, for a step that is safe; got {find_link(self.link)}"
+                f"lmc-ts needs a link with a bounded slope, because its step size depends on that; "
+                f"got {find_link(self.link)}"
             )
 
     @derived
     def lipschitz(self, dim: int) -> float:
-        """L, the link's largest slope."""
+        """The largest slope L of the link."""
         return find_link(self.link).lipschitz
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, and walk."""
+        """Store the reward, and take the Langevin steps."""
         state, dim = add_observation(state, history_at(x.shape[0]), x, reward), x.shape[0]
         if state[LEARNED] < settings.warm_up:
             return state

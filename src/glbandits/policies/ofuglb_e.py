@@ -1,4 +1,4 @@
-"""OFUGLB-e: a bonus by an ellipsoid round the norm-constrained estimate (Lee, Yun and Jun, 2024)."""
+"""OFUGLB-e: UCB with an estimate in a ball, from all rewards (Lee, Yun and Jun, 2024)."""
 
 import math
 from typing import Annotated, Any, ClassVar
@@ -20,14 +20,15 @@ from glbandits.records import Floats, Generator
 
 
 class OfuglbE(MlePolicy):
-    """Pull the largest x'theta_hat + c ||x|| in H^-1, with theta_hat the best theta of ||theta|| <= S for all rewards.
+    """Pull the largest x'theta_hat + c ||x||_{H^-1}, with theta_hat the best fit in a ball.
 
+    theta_hat is the maximum likelihood estimate from all rewards under ||theta|| <= S, and
     H = lambda I + sum mu'(x_s'theta_hat) x_s x_s'. With exploration=None the width is the paper's: after n rewards
-    c^2 = 2 (1 + R S)(1 + beta^2), lambda = (1 + R S)/(2 S^2), beta^2 = log(1/delta) + d log max(e, 2 e S L/d), where
-    R bounds |mu''|/mu' and L = (M + 2 S mu'_max) n is how steep the loss can be, for rewards within M of their mean.
+    c^2 = 2 (1 + R S)(1 + beta^2), lambda = (1 + R S)/(2 S^2), beta^2 = log(1/delta) + d log max(e, 2 e S L/d). R bounds
+    |mu''|/mu'. L = (M + 2 S mu'_max) n is the Lipschitz constant of the loss, for rewards within M of their mean.
 
-    Settings are `MlePolicy`'s; exploration is c, bound is S. There is no warm-up by default, and a ridge only to
-    make the estimate unique. O(K d^2) to choose, O(t d^2) to learn.
+    The settings are those of `MlePolicy`. exploration is c, and bound is S. By default there is no warm-up, and the
+    small ridge only makes the estimate unique. O(K d^2) to choose, O(t d^2) to learn.
 
     >>> from glbandits import Bandit, OfuglbE
     >>> bandit = Bandit(OfuglbE(exploration=0.0), dim=1, seed=1)
@@ -40,7 +41,7 @@ class OfuglbE(MlePolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="t d^2", memory="t d",
-        guarantee="d sqrt(mu'* T)", use_when="a ceiling to compare with: all data, the tightest ellipsoid",
+        guarantee="d sqrt(mu'* T)", use_when="a reference for comparisons: all data, the tightest known ellipsoid",
     )  # fmt: skip
 
     exploration: NonNegative | None = 3.0
@@ -54,47 +55,47 @@ class OfuglbE(MlePolicy):
         link = find_link(self.link)
         if self.exploration is None and math.isinf(link.highest_reward) and self.noise > 1.0:
             raise InvalidInput(
-                f"the theory's width for the {link.name} link is for noise of at most 1; got noise={self.noise:g}. "
-                "Divide the rewards, or give exploration a scale"
+                f"the theory's width for the {link.name} link needs noise of at most 1; got noise={self.noise:g}. "
+                "Rescale the rewards, or set exploration to a number."
             )
 
     @derived
     def scale(self, dim: int) -> float:
-        """The width; NaN for the theory's, which grows with t."""
+        """The width c; NaN for the theory's, which grows with t."""
         return math.nan if self.exploration is None else self.exploration
 
     @derived
     def precision(self, dim: int) -> float:
-        """Lambda: the theory's if the width is."""
+        """The prior precision lambda; with exploration=None the theory's."""
         if self.exploration is not None:
             return self.prior_precision
         return (1.0 + self.bound * self.concordance(dim)) / (2.0 * self.bound**2)
 
     @derived
     def concordance(self, dim: int) -> float:
-        """R, over |z| <= S."""
+        """R, the largest |mu''|/mu' over |z| <= S."""
         return self_concordance(find_link(self.link), self.bound)
 
     @derived
     def largest_slope(self, dim: int) -> float:
-        """mu'_max, likewise."""
+        """The largest slope mu'_max of the link over |z| <= S."""
         return slope_range(find_link(self.link), self.bound)[1]
 
     @derived
     def reward_range(self, dim: int) -> float:
-        """M, or infinity where rewards have no range."""
+        """M, the range of the rewards; infinity if they are unbounded."""
         link = find_link(self.link)
         return link.highest_reward - link.lowest_reward
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """The arm with the largest upper confidence bound."""
+        """Return the arm with the largest upper confidence bound."""
         dim = arms.shape[1]
         return best_with_bonus(arms, theta_of(state, dim), factor_of(state, dim), width(state, settings, dim))
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, fit in the ball, and take the curvature there."""
+        """Store the reward, refit theta_hat in the ball, and factorise the Hessian there."""
         dim, ridge, bound = x.shape[0], settings.ridge, settings.bound
         state = remember(state, history_at(dim), x, reward)
         state[LEARNED] += 1.0
@@ -108,7 +109,10 @@ class OfuglbE(MlePolicy):
 
 @jittable
 def width(state: Floats, settings: Any, dim: int) -> float:
-    """The width c, now. Where rewards have no range, M bounds all their noises so far."""
+    """The current width c.
+
+    If rewards are unbounded, M is a high-probability bound of all noise so far.
+    """
     if settings.scale >= 0.0:
         return float(settings.scale)
     bound, failure, M, learned = settings.bound, settings.failure, settings.reward_range, state[LEARNED]

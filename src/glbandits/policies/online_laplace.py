@@ -1,4 +1,7 @@
-"""Online Laplace: one pass, full curvature, no step size (the estimator in the code of Faury et al., 2022)."""
+"""Online Laplace: a one-pass Gaussian posterior without a step size.
+
+The estimator is that of the code of Faury et al. (2022).
+"""
 
 from typing import Any, ClassVar, Literal
 
@@ -12,23 +15,24 @@ from glbandits.policy_bases.posterior_policy import PosteriorPolicy, factor_of, 
 from glbandits.records import Floats, Generator
 
 FP, UCB, TS = range(3)
-"""The rules, in the order in which `rule` declares them: compiled code reads their index."""
+"""The indices of the rules, in the order of the setting `rule`: compiled code reads a choice as its index."""
 
 
 class OnlineLaplace(PosteriorPolicy):
-    """A Gaussian posterior N(theta, H^-1), updated by each reward on its own.
+    """A Gaussian posterior N(theta, H^-1), which each reward updates once; UCB, TS or FP rule.
 
-    A reward y of x moves theta to the minimum of (1/2)||theta - theta_t||^2_H + m(x'theta) - y x'theta, which is one
-    root of one equation, and adds its curvature there: H += mu'(x'theta) xx'. For the identity link that is exact
-    Bayesian regression. O(d^2) to learn, no history, nothing to tune but the prior and the exploration.
+    A reward y of x moves theta to the minimum of (1/2)||theta - theta_t||^2_H + m(x'theta) - y x'theta, where m is the
+    antiderivative of mu. The minimum is the root of one scalar equation. Then H += mu'(x'theta) xx'. For the identity
+    link this is exact Bayesian regression. O(d^2) to learn. The state stores no observations, and only the prior and
+    the exploration have to be tuned.
 
     Args:
         link: mu, any link.
-        rule: "fp" adds one shared normal number times each arm's own uncertainty, a Z ||x|| in H^-1 (feature
-            perturbation), with exact probabilities; "ucb" adds a ||x|| in H^-1; "ts" draws theta from
-            N(theta, a^2 H^-1), and its probabilities have no exact form.
+        rule: "fp" (feature perturbation) adds a Z ||x||_{H^-1}, with one normal Z for all arms, and has exact
+            probabilities. "ucb" adds a ||x||_{H^-1}. "ts" draws theta from N(theta, a^2 H^-1), and its probabilities
+            have no exact form.
         exploration: a.
-        prior_precision: H before the first reward, times I.
+        prior_precision: the initial H is this times I.
 
     >>> from glbandits import Bandit, OnlineLaplace
     >>> bandit = Bandit(OnlineLaplace(rule="ucb"), dim=2, seed=1)
@@ -41,7 +45,7 @@ class OnlineLaplace(PosteriorPolicy):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 (ts: d^2 + K d)", learn="d^2", memory="d^2",
-        guarantee="none known", use_when="a first choice at constant cost: nothing to tune",
+        guarantee="none known", use_when="constant cost with one setting to tune, the exploration",
     )  # fmt: skip
 
     link: AnyLink = "logistic"
@@ -50,7 +54,7 @@ class OnlineLaplace(PosteriorPolicy):
 
     @staticmethod
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """By the rule: one perturbation for all arms, a bonus, or a draw of theta."""
+        """Choose by the rule: one perturbation for all arms, a bonus, or a draw of theta."""
         scale, dim = settings.exploration, arms.shape[1]
         theta, R = mean_of(state, dim), factor_of(state, dim)
         if settings.rule == FP:
@@ -61,7 +65,7 @@ class OnlineLaplace(PosteriorPolicy):
 
     @staticmethod
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Exact for "fp" and "ucb"; a draw of theta has no exact form."""
+        """Write exact probabilities for "fp" and "ucb"; "ts" has no exact form."""
         scale, dim = settings.exploration, arms.shape[1]
         theta, R = mean_of(state, dim), factor_of(state, dim)
         if settings.rule == FP:

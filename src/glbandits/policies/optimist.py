@@ -1,4 +1,4 @@
-"""Optimist: the default policy. One pass, full curvature, a bonus for what is not known, nothing to tune."""
+"""Optimist, the default policy: a one-pass posterior and a bonus, with nothing to tune."""
 
 import math
 from dataclasses import replace
@@ -47,39 +47,39 @@ from glbandits.policy_bases.self_scaling_posterior import (
 from glbandits.records import Floats, Generator
 
 LEAST_BONUS, LARGEST_BONUS = 0.6, 1.1
-"""Each decision multiplies the bonus of all arms by one number that is uniform between these."""
+"""The range of Z: each decision multiplies the bonuses of all arms by one uniform number from this range."""
 ROUNDS_AHEAD = 1000.0
-"""Rounds for which exploring should pay, at least. The bonus of an arm falls when it is known well for so many."""
+"""The shortest horizon of exploration. An arm that is known as well as from this many rewards has a small bonus."""
 
 BLOCKS = 0.0
-"""What `settings.covariance` reads as for "blocks"."""
+"""The packed value of covariance="blocks"."""
 LARGEST_RULE = 1024
-"""Features up to which `bonus_rule` is given: it has their whole covariance matrix."""
+"""The largest number of features for which `bonus_rule` computes the full covariance matrix."""
 ROUNDING = 1e-9
-"""Relative margin of a computed upper bound, so that rounding cannot make it too small."""
+"""Relative safety margin of an upper bound against rounding."""
 
 
 class Optimist(Policy):
-    """Score arms by the posterior mean plus a bonus, which falls with what is known about the arm.
+    """Pull the arm with the largest posterior mean plus a bonus for its uncertainty.
 
-    1. Draw Z uniformly from [0.6, 1.1], once for all arms, and play the arm with the largest
+    1. Draw one Z for all arms, uniform in [0.6, 1.1]. Pull the arm with the largest
        x'theta + Z sigma w sqrt(log(1 + h (1000 + t / (d + 1)) w^2)), where w is the standard deviation of its score.
-    2. Move theta by the exact step of the reward, and add its curvature to the posterior.
+    2. Update the posterior of theta and the intercept by the reward (`policy_bases.self_scaling_posterior`).
 
-    The policy finds an intercept, the units of the features, the scale of the prior and the size sigma of the noise
-    itself, so only the link has to be chosen; h is the mean curvature of a reward. The probability of every arm is
-    exact, because each arm's score is a line in Z. A decision takes O(K d^2), learning O(d^2). With more than 128
-    features the covariance is exact in blocks of up to 128 features that occur together, and both are O(d) for a given
-    size of the blocks. docs/theory/optimist.md gives the reasons.
+    The policy estimates the intercept, the units of the features, the scale of the prior and the size sigma of the
+    noise. Only the link has to be chosen. h is the mean curvature of a reward. The probability of every arm is exact,
+    because each arm's score is a line in Z. O(K d^2) to choose, O(d^2) to learn. With more than 128 features the
+    covariance is exact in blocks of up to 128 features that occur together; choosing and learning are then linear in d
+    for a given size of the blocks. docs/theory/optimist.md gives the reasons.
 
     Args:
         link: mu, any link.
-        half_life: rewards after which an observation counts half, for a world that changes; None forgets nothing.
-            Forgetting takes O(d^3) every half_life / 8 rewards. "auto" learns with four half-lives and finds out which
-            one to use; a round takes 3 to 7 times as long.
-        floor: play a random arm with this probability, so that no arm has less than floor/K.
-        covariance: "diagonal" learns no correlations between features, and counts as d the features seen so far. That
-            is what a sparse Bandit plays, whatever this setting says.
+        half_life: the number of rewards after which the weight of an observation is halved, for problems that change.
+            None never forgets. Forgetting takes O(d^3) every half_life / 8 rewards. "auto" learns with four half-lives
+            and selects one (`policy_bases.half_life_selection`); a round takes 3 to 7 times as long.
+        floor: pull a random arm with this probability, so that every arm has probability at least floor/K.
+        covariance: "blocks" as above. "diagonal" learns no correlations between features, and d in the bonus is the
+            number of features seen so far. A sparse Bandit always uses "diagonal".
 
     >>> from glbandits import Bandit, Optimist
     >>> bandit = Bandit(Optimist(), dim=2, seed=1)
@@ -104,12 +104,12 @@ class Optimist(Policy):
 
     @derived
     def memory(self, dim: int) -> float:
-        """The half-life; infinite if nothing is forgotten, or if copies have half-lives of their own."""
+        """The half-life; infinite if the policy never forgets, or selects the half-life itself."""
         return math.inf if self.half_life is None or self.half_life == "auto" else self.half_life
 
     @derived
     def noise(self, dim: int) -> float:
-        """The variance of rewards that counts as already observed."""
+        """The sum of squared residuals that counts as already observed."""
         return assumed_noise(find_link(self.link))
 
     @derived
@@ -118,11 +118,11 @@ class Optimist(Policy):
         return 1.0 / intercept_variance(find_link(self.link))
 
     def implementation(self, dim: int) -> type[Policy]:
-        """The class whose functions are compiled: selecting a half-life is compiled only if it is wanted."""
+        """A class of its own for "auto", so that other settings do not compile the selection."""
         return AdaptiveOptimist if self.half_life == "auto" else Optimist
 
     def init(self, dim: int) -> Floats:
-        """A state that has learned nothing. Any prior of theta will do, because the first reward rescales it."""
+        """Return the initial state. The prior is arbitrary: the first reward replaces it."""
         if self.half_life == "auto":
             return initial_copies(replace(self, half_life=None).init(dim))
         precision = self.intercept_precision(dim)
@@ -134,17 +134,19 @@ class Optimist(Policy):
         return state
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
-        """Whether this can be a state of this dimension."""
         if self.half_life == "auto":
             return are_valid_copies(state, dim, replace(self, half_life=None))
         return is_valid_posterior(state, dim)
 
     def coefficients(self, state: Floats, dim: int) -> Coefficients | None:
-        """The posterior means of theta and the intercept, of the copy that takes the decisions if there are several."""
+        """Return the posterior means. With half_life="auto": those of the copy that decides."""
         return super().coefficients(active_copy(state) if self.half_life == "auto" else state, dim)
 
     def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
-        """The rule after the first reward, unless there are very many features or the covariance is diagonal."""
+        """Return the rule; None before the first reward.
+
+        The rule is None too with more than LARGEST_RULE features or a diagonal covariance.
+        """
         state = active_copy(state) if self.half_life == "auto" else state
         if state[COUNT] == 0.0 or dim > LARGEST_RULE or self.covariance == "diagonal":
             return None
@@ -160,7 +162,7 @@ class Optimist(Policy):
 
     @staticmethod
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Any arm before the first reward; then the best with a bonus of a random size."""
+        """Choose a random arm before the first reward; then the best with a randomly scaled bonus."""
         K = arms.shape[0]
         if state[COUNT] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
             return any_index(rng, K)
@@ -168,11 +170,11 @@ class Optimist(Policy):
         score_moments(state, arms, levels, variances)
         scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings.noise)
         features = features_counted(state, settings, arms.shape[1])
-        return best_with_bonus(levels, variances, information(state, features), scale)
+        return argmax_with_bonus(levels, variances, information(state, features), scale)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Replace the prior if it is due, then take the exact step of one observation."""
+        """Replace the prior if that is due, then update the posterior by the reward."""
         dim = x.shape[0]
         if dim > LARGEST_BLOCK and settings.covariance == BLOCKS:
             state = merge_blocks(state, blocks_at(dim), x)
@@ -185,7 +187,7 @@ class Optimist(Policy):
 
     @staticmethod
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Exact: from the intervals of Z in which each arm's line is the highest, and the floor."""
+        """Write exact probabilities, from the interval of Z in which each arm has the best score."""
         K, floor = arms.shape[0], settings.floor
         if state[COUNT] == 0.0:
             uniform_mass(out)
@@ -193,10 +195,10 @@ class Optimist(Policy):
         levels, slopes = np.empty(K), np.empty(K)
         score_moments(state, arms, levels, slopes)
         features, sigma = features_counted(state, settings, arms.shape[1]), noise_scale(state, settings.noise)
-        known = information(state, features)
+        amount = information(state, features)
         for a in range(K):
-            slopes[a] = bonus(slopes[a], known)
-        # As in `choose`, sigma is a factor of Z: in a product with sigma, different bonuses may become equal.
+            slopes[a] = bonus(slopes[a], amount)
+        # As in `choose`, sigma multiplies Z and not the bonuses: rounding could make the products equal.
         uniform_probabilities(levels, slopes, LEAST_BONUS * sigma, LARGEST_BONUS * sigma, out)
         for a in range(K):
             out[a] = floor / K + (1.0 - floor) * out[a]
@@ -205,12 +207,15 @@ class Optimist(Policy):
 
 @selects_half_life
 class AdaptiveOptimist(Optimist):
-    """Optimist that selects its half-life."""
+    """Optimist with half_life="auto"."""
 
 
 @jittable
 def features_counted(state: Floats, settings: Any, dim: int) -> float:
-    """D in the bonus: all features, or those seen so far if the covariance is diagonal."""
+    """The number d in the bonus.
+
+    With a diagonal covariance it counts only features seen so far.
+    """
     if settings.covariance == BLOCKS:
         return float(dim)
     presence, seen = presence_at(dim), 0.0
@@ -221,29 +226,34 @@ def features_counted(state: Floats, settings: Any, dim: int) -> float:
 
 @jittable
 def information(state: Floats, features: float) -> float:
-    """The curvature of as many rewards as the bonus looks ahead."""
+    """The expected curvature h (1000 + t / (d + 1)) of the rewards that the bonus looks ahead."""
     weight = max(float(state[WEIGHT]), 1.0)
     return (ROUNDS_AHEAD + weight / (features + 1.0)) * float(state[CURVATURE]) / weight
 
 
 @jittable
 def noise_scale(state: Floats, noise: float) -> float:
-    """sigma: above 1 if rewards are noisier than the link says; never 0, which tiny rewards might give by underflow."""
+    """sigma, the noise relative to the noise that the link implies.
+
+    Never 0, even for tiny rewards.
+    """
     return max(math.sqrt(dispersion(state, noise)), 1e-300)
 
 
 @jittable
 def bonus(variance: float, information: float) -> float:
-    """The bonus of a score of this variance: fewer standard deviations the more is known about it."""
+    """The bonus of a score with this variance, before the factors Z and sigma."""
     variance = max(variance, 0.0)
     return math.sqrt(variance * math.log(1.0 + information * variance))
 
 
 @jittable
-def best_with_bonus(levels: Floats, variances: Floats, information: float, scale: float) -> int:
-    """The arm with the largest level + scale bonus; the first of equal ones.
+def argmax_with_bonus(levels: Floats, variances: Floats, information: float, scale: float) -> int:
+    """Return the arm with the largest level + scale * bonus; of equal ones the first.
 
-    A logarithm takes as long as a score, so only arms that could win with that of the largest variance get their own.
+    levels[a] is the posterior mean of the score of arm a, without the intercept. A logarithm takes as long as a score.
+    So the exact bonus is computed only for arms that could win with an upper bound of their bonus, which uses the
+    logarithm for the largest variance.
     """
     K, best, largest = levels.shape[0], 0, 0.0
     for a in range(K):
@@ -252,12 +262,12 @@ def best_with_bonus(levels: Floats, variances: Floats, information: float, scale
     best_bonus = bonus(variances[best], information)
     limit = scale * scale * math.log(1.0 + information * largest) * (1.0 + ROUNDING)
     for a in range(K):
-        # Compare differences as `probabilities` does: in a sum, the bonuses of close lines are lost to rounding.
-        ahead = levels[a] - levels[best]
-        needed = scale * best_bonus - ahead
-        if needed <= 0.0 or needed * needed <= limit * variances[a]:
-            own = bonus(variances[a], information)
-            behind = scale * (best_bonus - own)
-            if ahead > behind or (ahead == behind and a < best):
-                best, best_bonus = a, own
+        # Compare differences as `probabilities` does: in a sum, rounding loses the difference of close bonuses.
+        level_gain = levels[a] - levels[best]
+        required_bonus = scale * best_bonus - level_gain
+        if required_bonus <= 0.0 or required_bonus * required_bonus <= limit * variances[a]:
+            arm_bonus = bonus(variances[a], information)
+            bonus_loss = scale * (best_bonus - arm_bonus)
+            if level_gain > bonus_loss or (level_gain == bonus_loss and a < best):
+                best, best_bonus = a, arm_bonus
     return best

@@ -1,4 +1,7 @@
-"""PG-TS: Thompson sampling from the exact logistic posterior, by Polya-Gamma draws (Dumitrascu et al., 2018)."""
+"""PG-TS: Thompson sampling from the exact logistic posterior by Polya-Gamma augmentation.
+
+Dumitrascu, Feng and Engelhardt (2018).
+"""
 
 from typing import Any, ClassVar
 
@@ -18,22 +21,21 @@ from glbandits.records import Floats, Generator
 
 
 class PgTs(RefitPolicy):
-    """Keep a draw of theta from its posterior under a normal prior, and pull the best arm under it.
+    """Draw theta from its exact posterior after each reward, and pull the best arm under it.
 
-    After each reward, M sweeps of a Gibbs sampler from the last draw:
+    The prior is N(0, I/lambda). After each reward a Gibbs sampler makes M sweeps, starting from the last theta:
 
-    1. omega_s ~ PG(1, x_s'theta) for every past x_s; a row seen N times has PG(N, x_s'theta);
+    1. omega_s ~ PG(1, x_s'theta) for every past x_s; for a row seen N times, PG(N, x_s'theta);
     2. theta ~ N(P^-1 sum (y_s - 1/2) x_s, P^-1), with P = lambda I + sum omega_s x_s x_s'.
 
     O(K d) to choose, O(M (t d^2 + d^3)) to learn. Logistic link only.
 
     Args:
         link: "logistic".
-        exploration: scale of the normal numbers in line 2; 1 is the posterior, and the only scale for which it is a
-            Gibbs sampler.
+        exploration: the scale of the normal draw in line 2. Only with 1 is this a Gibbs sampler of the posterior.
         sweeps: M. 1 is PG-TS-stream, 100 the paper's PG-TS.
-        warm_up: pulls at random before the first draw.
-        ridge: lambda, the precision of the prior, above 0.
+        warm_up: the number of random pulls before the first draw.
+        ridge: lambda, the prior precision, which must be positive.
 
     >>> from glbandits import Bandit, PgTs
     >>> bandit = Bandit(PgTs(exploration=0.0), dim=1, seed=1)
@@ -56,11 +58,11 @@ class PgTs(RefitPolicy):
     def __post_init__(self) -> None:
         super().__post_init__()
         if find_link(self.link).name != "logistic":
-            raise InvalidInput(f"pg-ts draws from the posterior of the logistic link only; got {find_link(self.link)}")
+            raise InvalidInput(f"pg-ts supports only the logistic link; got {find_link(self.link)}")
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, and draw theta again."""
+        """Store the reward, and run the Gibbs sampler."""
         state, dim = add_observation(state, history_at(x.shape[0]), x, reward), x.shape[0]
         if state[LEARNED] < settings.warm_up:
             return state

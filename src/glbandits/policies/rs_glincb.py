@@ -1,4 +1,4 @@
-"""RS-GLinCB: a policy that changes rarely (Sawarni, Das, Barman and Sinha, 2024)."""
+"""RS-GLinCB: a UCB rule that is updated rarely (Sawarni, Das, Barman and Sinha, 2024)."""
 
 import math
 from typing import Annotated, Any, ClassVar
@@ -19,37 +19,38 @@ from glbandits.records import Floats, Generator
 
 LAYOUT = StateLayout()
 theta_warm_of, theta_of = LAYOUT.vector("theta_warm"), LAYOUT.vector("theta")
-"""The estimate from the warm-up set, and the one that is played."""
+"""The estimate from the warm-up set, and the estimate that scores arms."""
 V_of, H_of, H_played_of = LAYOUT.factor("V"), LAYOUT.factor("H"), LAYOUT.factor("H_played")
-"""The factors of the warm-up set's matrix, of the other rewards' matrix, and of that as it was at the last switch."""
+"""Cholesky factors: of V, the matrix of the warm-up set; of H, that of the other rewards; of H at the last switch."""
 history_at = LAYOUT.history(extra=1)
 WARM_UP_SET, OTHERS = 0.0, 1.0
-"""The labels of the history."""
+"""Labels of the observations in the history."""
 
 
 class RsGlincb(Width):
-    """Fit again only when there is much more to know than at the last fit; explore where nothing is known at all.
+    """A UCB rule that refits theta only when det H has doubled since the last fit.
 
-    1. If some arm has ||x||^2 in V^-1 above a threshold, pull the one with the largest. Its reward belongs to the
-       warm-up set: V += xx', and theta_warm = maximum likelihood on that set.
-    2. Else drop the arms whose x'theta_warm + b ||x|| in V^-1 is below another's x'theta_warm - b ||x||, and pull the
-       largest x'theta + c ||x|| in the inverse of H as it was at the last switch.
-       Then H += (mu'(x'theta_warm)/e) xx'.
-    3. When det H has doubled since the last switch: switch, theta = maximum likelihood on the rewards of line 2.
+    1. If an arm has ||x||^2_{V^-1} above a threshold, pull the arm with the largest one. Its reward joins the warm-up
+       set: V += xx', and theta_warm = maximum likelihood estimate from that set.
+    2. Otherwise eliminate every arm whose upper bound x'theta_warm + b ||x||_{V^-1} is below the lower bound
+       x'theta_warm - b ||x||_{V^-1} of another arm. Of the rest pull the arm with the largest
+       x'theta + c ||x||_{H_played^-1}. Then H += (mu'(x'theta_warm)/e) xx'.
+    3. If det H has doubled since the last switch, switch: H_played = H, and theta = maximum likelihood estimate from
+       the rewards of line 2.
 
-    Which set a reward belongs to depends on its x and on V, so rewards may come late. O(K d^2) to choose, O(d^2) to
-    learn but for O(d log T) fits of line 3 and those of the warm-up set.
+    A reward belongs to line 1 or 2 by its x and V alone, so rewards may be delayed. O(K d^2) to choose. O(d^2) to
+    learn, except for the fits: O(d log T) in line 3, and one for each reward of the warm-up set.
 
     Args:
         link: mu, any link; the theory is for rewards in [0, 1].
-        exploration: c; None for the paper's constants in place of this and of the next three settings.
+        exploration: c. None uses the paper's constants for this and the next three settings.
         elimination: b.
-        threshold: of the squared norm in line 1.
-        prior_precision: V and H before the first reward, times I, and the ridge of the fits.
-        growth: the factor of line 3.
-        bound: S; both estimates stay in ||theta|| <= S.
-        horizon: T, for the paper's constants only.
-        failure: delta, likewise.
+        threshold: the threshold of the squared norm in line 1.
+        prior_precision: the initial V and H are this times I. It is also the ridge penalty of the fits.
+        growth: the factor of det H that triggers a switch in line 3.
+        bound: S. Both estimates are constrained to ||theta|| <= S.
+        horizon: T. Used by the paper's constants only.
+        failure: delta. Used by the paper's constants only.
 
     >>> from glbandits import Bandit, RsGlincb
     >>> bandit = Bandit(RsGlincb(exploration=0.0), dim=1, seed=1)
@@ -63,7 +64,7 @@ class RsGlincb(Width):
     grid: ClassVar[Grid] = {"exploration": EXPLORATIONS}
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="d^2, and d log T fits of t d^2", memory="t d",
-        guarantee="d sqrt(mu'* T)", use_when="the policy must change rarely: each switch is costly to deploy",
+        guarantee="d sqrt(mu'* T)", use_when="updates must be rare, for example because deploying one is costly",
     )  # fmt: skip
 
     link: AnyLink = "logistic"
@@ -81,12 +82,12 @@ class RsGlincb(Width):
             self.theory(1)
 
     def theory(self, dim: int) -> tuple[float, float, float]:
-        """The logarithm d log(T/delta), gamma and kappa of the paper's constants, for rewards in [0, 1]."""
+        """Return d log(T/delta), gamma and kappa of the paper, for rewards in [0, 1]."""
         link = find_link(self.link)
         if self.horizon is None or link.highest_reward - link.lowest_reward > 1.0:
             raise InvalidInput(
-                "exploration=None is the theory's width, which needs a horizon and a link for rewards in [0, 1]; "
-                f"got horizon={self.horizon} and {link}"
+                "exploration=None uses the width from the theory, which needs a horizon and a link for rewards in "
+                f"[0, 1]; got horizon={self.horizon} and {link}"
             )
         log = dim * math.log(self.horizon / self.failure)
         least, _ = slope_range(link, self.bound)
@@ -99,7 +100,7 @@ class RsGlincb(Width):
 
     @derived
     def b(self, dim: int) -> float:
-        """The scale of the interval that drops arms."""
+        """The scale of the intervals by which arms are eliminated."""
         if self.exploration is not None:
             return self.elimination
         _, gamma, kappa = self.theory(dim)
@@ -115,22 +116,21 @@ class RsGlincb(Width):
 
     @derived
     def precision(self, dim: int) -> float:
-        """V and H before the first reward, times I, and the ridge of the fits."""
+        """The initial V and H are this times I. Also the ridge penalty of the fits."""
         return self.prior_precision if self.exploration is not None else self.theory(dim)[0]
 
     @derived
     def log_growth(self, dim: int) -> float:
-        """The growth of the logarithm of the determinant, for line 3."""
+        """The increase of log det H that triggers a switch."""
         return math.log(self.growth)
 
     def init(self, dim: int) -> Floats:
-        """Nothing learned."""
         precision = self.precision(dim)
         return LAYOUT.allocate(dim, V=precision, H=precision, H_played=precision)
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Lines 1 and 2."""
+        """Choose by line 1 or 2."""
         K, dim = arms.shape
         V, theta_warm, scratch, upper = V_of(state, dim), theta_warm_of(state, dim), np.empty(dim), np.empty(K)
         widest, largest, floor = 0, -np.inf, -np.inf
@@ -153,7 +153,7 @@ class RsGlincb(Width):
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Add the reward to its set, and make the fits that are due."""
+        """Add the reward to its set, and refit the estimate of the set if that is due."""
         dim = x.shape[0]
         to_warm_up = inverse_norm(V_of(state, dim), x, np.empty(dim)) ** 2 >= settings.largest_known
         label = WARM_UP_SET if to_warm_up else OTHERS

@@ -1,4 +1,4 @@
-"""SupCB-GLM: staged elimination on sets of rewards that do not depend on each other (Li, Lu and Zhou, 2017)."""
+"""SupCB-GLM: elimination of arms in stages (Li, Lu and Zhou, 2017)."""
 
 import math
 from typing import Annotated, Any, ClassVar
@@ -19,36 +19,35 @@ from glbandits.policy_bases.mle_policy import MlePolicy
 from glbandits.records import Floats, Generator
 
 LAYOUT, STAGE = StateLayout(), StateLayout()
-"""The state is the count of rewards, a tail of stages, and a history that is labelled by stage."""
-LEARNED = LAYOUT.count("learned")  # at the index where `MlePolicy` reads it
+"""The state consists of the count of rewards, one STAGE for each stage, and a history labelled by stage."""
+LEARNED = LAYOUT.count("learned")  # at the same index as in `MlePolicy`, which reads it
 theta_of, factor_of, memory_of = STAGE.vector("theta"), STAGE.factor("V"), STAGE.array("memory", MEMORY_SIZE)
 stages_at, stage_size = LAYOUT.end(), STAGE.end()
 WARM_UP_ROUNDS = 0.0
-"""The label of F, the random rounds that every stage uses."""
+"""The label of the rewards of F, which every stage uses."""
 
 
 class SupCbGlm(MlePolicy):
-    """Find the arm in stages, each twice as fine as the one before and with rewards of its own.
+    """Eliminate arms in stages, each twice as precise as the last and with its own rewards.
 
-    1. Pull tau arms at random: the set F. Psi_1 .. Psi_S are empty, S = floor(log2 T).
-    2. Each round, from stage s = 1 with all arms, on the rewards of Psi_s and F: theta = maximum likelihood,
-       m = x'theta and w = alpha ||x|| in V^-1 of every arm that is left.
-       a. If some w > 2^-s, pull the arm with the largest, and put its reward into Psi_s.
-       b. Else, if all w <= 1/sqrt T, pull the largest m.
-       c. Else keep the arms with m >= max m - 2 2^-s, and go on to stage s + 1.
+    1. Pull tau arms at random: their rewards are the set F. The sets Psi_1 .. Psi_S are empty, S = floor(log2 T).
+    2. Each round, start at stage s = 1 with all arms. From the rewards of Psi_s and F compute the maximum likelihood
+       estimate theta, and for every remaining arm its mean m = x'theta and width w = alpha ||x||_{V^-1}.
+       a. If some w > 2^-s, pull the arm with the largest w, and add its reward to Psi_s.
+       b. Otherwise, if all w <= 1/sqrt T, pull the arm with the largest m.
+       c. Otherwise keep the arms with m >= max m - 2 2^-s, and go to stage s + 1.
 
-    Which set a reward belongs to depends on features alone, never on rewards of its own stage: that makes the rewards
-    of a stage independent. Here it is found when a reward comes, as the first stage with w > 2^-s for its x, so
-    rewards may come late. Such a reward of line b belongs to a later stage than its choice, where the paper discards
-    it.
+    The set of a reward depends on features only, never on rewards of the same stage. This makes the rewards of a stage
+    independent. Here `learn` finds the set: it is the first stage with w > 2^-s for the arm's x, so rewards may be
+    delayed. A reward of line b may thereby join a later stage; the paper discards it.
 
-    O(log T K d^2) to choose, O(t d) to learn: only the stage that got the reward is fitted again.
+    O(K d^2 log T) to choose. O(t d) to learn, because only the stage of the reward is refitted.
 
-    Settings are `MlePolicy`'s. exploration is alpha; None for the theory's (3 R/kappa) sqrt(2 log(T K/delta)), which
-    needs `arms`. horizon is T, which sets the number of stages; play may go on beyond it.
+    The settings are those of `MlePolicy`. exploration is alpha. None uses the theory's (3 R/kappa) sqrt(2 log(T
+    K/delta)), which needs `arms`. horizon is T, which sets the number of stages; more than T rounds are allowed.
 
     Args:
-        arms: K, the most arms in a round; for the theory's alpha only.
+        arms: K, the largest number of arms in a round. Used by the theory's alpha only.
 
     >>> from glbandits import Bandit, SupCbGlm
     >>> bandit = Bandit(SupCbGlm(warm_up=2, exploration=0.0), dim=1, seed=1)
@@ -64,7 +63,7 @@ class SupCbGlm(MlePolicy):
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2 log T", learn="t d", memory="t d + d^2 log T",
         guarantee="sqrt(d T log K), contexts drawn independently",
-        use_when="the sharpest rate in K and d is wanted for a proof; it plays poorly",
+        use_when="the best proven rate in K and d is wanted; its regret in practice is high",
     )  # fmt: skip
 
     exploration: NonNegative | None = 1.0
@@ -73,34 +72,33 @@ class SupCbGlm(MlePolicy):
 
     @derived
     def scale(self, dim: int) -> float:
-        """Alpha, the width of an arm's interval, in units of its norm."""
+        """The scale alpha of the widths."""
         if self.exploration is not None:
             return self.exploration
         if self.arms is None:
             raise InvalidInput(
-                "exploration=None is the theory's width, which needs arms, the most arms in a round; got none"
+                "exploration=None uses the width from the theory, which needs arms, the largest number of arms in a "
+                "round; got none"
             )
         kappa, _ = slope_range(find_link(self.link), self.bound + 1.0)
         return 3.0 * self.noise / kappa * math.sqrt(2.0 * math.log(self.horizon * self.arms / self.failure))
 
     @derived
     def stages(self, dim: int) -> int:
-        """S."""
+        """The number of stages S."""
         return max(1, math.floor(math.log2(self.horizon)))
 
     @derived
     def finest(self, dim: int) -> float:
-        """1/sqrt T."""
+        """The final width 1/sqrt T."""
         return float(self.horizon**-0.5)
 
     def init(self, dim: int) -> Floats:
-        """Nothing learned at any stage."""
         state = LAYOUT.allocate(dim, tail=self.stages(dim) * stage_size(dim))
         state[stages_at(dim) :] = np.tile(STAGE.allocate(dim, V=self.prior_precision), self.stages(dim))
         return np.concatenate([state, empty_history(dim + 1)])
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
-        """A count, the stages and a history behind them."""
         end = history_at(dim, self.stages(dim))
         if state.ndim != 1 or not is_valid_history(state, end, dim + 1) or not np.isfinite(state).all():
             return False
@@ -109,7 +107,7 @@ class SupCbGlm(MlePolicy):
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """Line 2."""
+        """Choose by line 2."""
         K, dim = arms.shape
         left, means, scratch = np.ones(K), np.empty(K), np.empty(dim)
         width, best = 1.0, 0
@@ -145,27 +143,27 @@ class SupCbGlm(MlePolicy):
             state = remember(state, rows_at, labelled(x, WARM_UP_ROUNDS), reward)
             for s in range(1, stages + 1):
                 update(factor_of(stage_of(state, dim, s), dim), 1.0, x)
-            number = 1
+            s_reward = 1
         else:
-            number = stage_number(state, settings, x)
-            if number > 0:
-                state = remember(state, rows_at, labelled(x, float(number)), reward)
-                update(factor_of(stage_of(state, dim, number), dim), 1.0, x)
-        if number > 0 and state[LEARNED] >= settings.tau:
-            rows = rows_labelled(state, rows_at, dim, WARM_UP_ROUNDS, float(number))
-            stage = stage_of(state, dim, number)
+            s_reward = stage_of_reward(state, settings, x)
+            if s_reward > 0:
+                state = remember(state, rows_at, labelled(x, float(s_reward)), reward)
+                update(factor_of(stage_of(state, dim, s_reward), dim), 1.0, x)
+        if s_reward > 0 and state[LEARNED] >= settings.tau:
+            rows = rows_labelled(state, rows_at, dim, WARM_UP_ROUNDS, float(s_reward))
+            stage = stage_of(state, dim, s_reward)
             theta, memory = theta_of(stage, dim), memory_of(stage, dim)
             absorb(theta, memory, x, reward, link)
             refit(rows.features, rows.rewards, rows.counts, settings.ridge, np.zeros(dim), False, theta, memory, link)
-            if state[LEARNED] <= settings.tau:  # all stages begin with the estimate from F
+            if state[LEARNED] <= settings.tau:  # the estimate from F is the initial estimate of all stages
                 for s in range(2, stages + 1):
                     copy_to(theta_of(stage_of(state, dim, s), dim), theta)
         return state
 
 
 @jittable
-def stage_number(state: Floats, settings: Any, x: Floats) -> int:
-    """The stage that a reward of x belongs to, counted from 1; 0 if to none."""
+def stage_of_reward(state: Floats, settings: Any, x: Floats) -> int:
+    """The stage of a reward of x, counted from 1; 0 if it belongs to no stage."""
     dim, width = x.shape[0], 1.0
     scratch = np.empty(dim)
     for s in range(1, int(settings.stages) + 1):
@@ -176,9 +174,9 @@ def stage_number(state: Floats, settings: Any, x: Floats) -> int:
 
 
 @jittable
-def stage_of(state: Floats, dim: int, number: int) -> Floats:
-    """The part of the state for a stage, counted from 1."""
-    start = stages_at(dim) + (number - 1) * stage_size(dim)
+def stage_of(state: Floats, dim: int, s: int) -> Floats:
+    """Return the part of the state for stage s, counted from 1."""
+    start = stages_at(dim) + (s - 1) * stage_size(dim)
     return state[start : start + stage_size(dim)]
 
 

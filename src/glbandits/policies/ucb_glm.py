@@ -1,4 +1,4 @@
-"""UCB-GLM: maximum likelihood each round, and an optimistic bonus (Li, Lu and Zhou, 2017)."""
+"""UCB-GLM: maximum likelihood with a bonus on the score (Li, Lu and Zhou, 2017)."""
 
 from typing import Any, ClassVar
 
@@ -12,13 +12,13 @@ from glbandits.records import Floats, Generator
 
 
 class UcbGlm(MlePolicy):
-    """Pull the largest x'theta_hat + alpha ||x|| in V^-1, where theta_hat is the estimate from all rewards so far.
+    """Pull the largest x'theta_hat + alpha ||x||_{V^-1}, with theta_hat the MLE.
 
     1. Pull tau arms at random.
-    2. Each round: theta_hat = maximum likelihood on all rewards; pull argmax x'theta_hat + alpha ||x|| in V^-1, on the
-       linear scale; V += xx', not weighted by the link's slope.
+    2. Each round: theta_hat = maximum likelihood estimate from all rewards. Pull the arm; the bonus is added to the
+       score, not to the expected reward. V += xx', not weighted by the slope of the link.
 
-    Settings are `MlePolicy`'s; exploration is alpha. O(K d^2) to choose, O(t d) to learn.
+    The settings are those of `MlePolicy`. exploration is alpha. O(K d^2) to choose, O(t d) to learn.
 
     >>> from glbandits import Bandit, UcbGlm
     >>> bandit = Bandit(UcbGlm(warm_up=2, exploration=0.0), dim=1, seed=1)
@@ -32,25 +32,25 @@ class UcbGlm(MlePolicy):
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="K d^2", learn="t d", memory="t d",
         guarantee="d sqrt(T), contexts drawn independently",
-        use_when="a deterministic rule, and time for an exact fit each round",
+        use_when="a deterministic rule, if there is time for an exact fit each round",
     )  # fmt: skip
 
     exploration: NonNegative | None = 3.0
 
     @derived
     def scale(self, dim: int) -> float:
-        """Alpha; the theory's is for the unweighted norm as it is."""
+        """The scale alpha. The theory's is `mle_width`, because the norm of V is not weighted."""
         return self.exploration if self.exploration is not None else self.mle_width(self.link, dim, self.horizon)
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """The arm with the largest upper confidence bound."""
+        """Return the arm with the largest upper confidence bound."""
         dim = arms.shape[1]
         return best_with_bonus(arms, theta_of(state, dim), factor_of(state, dim), settings.scale)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, fit again, and add to V."""
+        """Store the reward, refit theta_hat, and update V."""
         state = remember_and_fit(state, settings, x, reward, link)
         update(factor_of(state, x.shape[0]), 1.0, x)
         return state

@@ -1,4 +1,4 @@
-"""Uniform play: the baseline that every policy must beat."""
+"""Uniform: random arms, the baseline that every policy must beat."""
 
 from typing import Any, ClassVar
 
@@ -13,12 +13,12 @@ LEARNED = LAYOUT.count("learned")
 
 
 class Uniform(Policy):
-    """Pull each arm with equal probability, whatever was learned.
+    """Pull each arm with equal probability, and learn nothing.
 
-    The state is the number of rewards seen.
+    The state is the number of rewards.
 
     Args:
-        link: only says which rewards are accepted.
+        link: determines only which rewards are valid.
 
     >>> import numpy as np
     >>> from glbandits import Bandit, Uniform
@@ -30,7 +30,7 @@ class Uniform(Policy):
     layout: ClassVar[StateLayout] = LAYOUT
     info: ClassVar[PolicyInfo] = PolicyInfo(
         choose="1", learn="1", memory="1",
-        guarantee="none; regret grows with T", use_when="data for off-policy evaluation, and the floor for all others",
+        guarantee="none; regret grows with T", use_when="data for off-policy evaluation are wanted, or a baseline",
         sparse="1; 1; 1",
     )  # fmt: skip
 
@@ -38,7 +38,6 @@ class Uniform(Policy):
 
     @staticmethod
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Any arm."""
         return any_index(rng, arms.shape[0])
 
     @staticmethod
@@ -49,6 +48,5 @@ class Uniform(Policy):
 
     @staticmethod
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """1/K each."""
         uniform_mass(out)
         return True

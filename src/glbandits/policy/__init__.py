@@ -1,4 +1,7 @@
-"""How a policy is written: its settings, its state, and the functions that play. See docs/write-a-policy.md."""
+"""The base class of policies, and tools to declare settings and state.
+
+See docs/write-a-policy.md.
+"""
 
 from glbandits.numba_support import jittable
 from glbandits.policy.base import Grid, Policy, PolicyInfo, unpacker

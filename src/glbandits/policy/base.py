@@ -1,4 +1,7 @@
-"""The contract of a policy: the base class that every policy extends."""
+"""`Policy`, the base class of every policy.
+
+`Policy` makes every subclass a frozen dataclass of settings and lets Numba compile its functions.
+"""
 
 import re
 from collections import namedtuple
@@ -21,79 +24,82 @@ from glbandits.policy.state_layout import StateLayout
 from glbandits.records import Bools, Floats, Generator, Ints
 
 Grid: TypeAlias = Mapping[str, tuple[Any, ...]]
-"""Values for some settings of a policy; an experiment plays their product."""
+"""Values for some settings of a policy. An experiment runs every combination."""
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 COMPILED = ("choose", "learn", "probabilities", "decide", "sample", "is_warming_up")
-"""The functions of a policy that run every round."""
+"""The functions of a policy that run every round, as compiled code or as plain Python."""
 
 
 class PolicyInfo(NamedTuple):
-    """What a user wants to know about a policy before reading its theory: a row of docs/policies.md.
+    """The overview of a policy: its row in docs/policies.md.
 
     Costs are orders of growth, where t counts the distinct arms pulled so far.
     """
 
     choose: str
-    """Time of a decision."""
+    """Time to choose an arm."""
     learn: str
-    """Time of a reward."""
+    """Time to learn a reward."""
     memory: str
     """Size of the state."""
     guarantee: str
-    """The regret that was proven for it, with its theory's settings and up to logarithms; or none."""
+    """The proven order of regret, with the settings of the theory and up to logarithms; or none."""
     use_when: str
-    """What it is good for."""
+    """When to prefer this policy."""
     page: str = ""
-    """Its page in docs/theory, if that is not named as the policy is."""
+    """The page in docs/theory, if it is not named like the policy."""
     sparse: str = ""
-    """Time to choose, to learn and memory of its sparse form, where n is the nonzeros of an arm; if it has one."""
+    """Costs of the sparse form: time to choose, time to learn, memory, where n is the nonzeros of an arm."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Policy:
-    """Settings, a state layout, and the functions that play by them.
+    """A bandit algorithm: settings, a state layout, and functions that choose and learn.
 
-    A subclass becomes a frozen dataclass: its annotated attributes are its settings, validated when it is made. All
-    that it learns lives in one flat array, the state, whose parts `layout` declares. The functions below run every
-    round. They are static, read no attribute, and may call only functions under `@jittable`:
+    A subclass becomes a frozen dataclass. Its annotated attributes are its settings, which are validated on creation.
+    Everything that the policy learns is in one flat array, the state, whose parts `layout` declares. The functions
+    below run every round. They are static, read no attribute, and may call only functions under `@jittable`:
 
-    - `choose(state, settings, arms, rng, link) -> int` returns the arm to pull and changes nothing but `rng`;
-    - `learn(state, settings, x, reward, rng, link) -> state` learns one reward, in place, and returns the state. It
-      may return another array instead: that is how a state grows or shrinks;
-    - `probabilities(state, settings, arms, link, out) -> bool` writes the probability of each arm to `out`, or returns
-      False if the rule has no exact form (it is then estimated by asking `choose` many times).
+    - `choose(state, settings, arms, rng, link) -> int` returns the arm to pull. It changes nothing but `rng`.
+    - `learn(state, settings, x, reward, rng, link) -> state` learns one reward in place and returns the state. To grow
+      or shrink the state, it returns another array.
+    - `probabilities(state, settings, arms, link, out) -> bool` writes the probability of each arm to `out` and returns
+      True. It returns False if the rule has no exact form; callers then estimate it by many calls of `choose`.
 
-    Instead of `choose` and `probabilities` a policy may define a rule, from which both follow:
+    Instead of `choose` and `probabilities` a policy may define a rule, from which this class builds both:
 
-    - `decide(state, settings, arms, link) -> int`, if the rule is deterministic, or
-    - `sample(state, settings, arms, rng, link) -> int`, if it is random and its probabilities have no exact form;
-    - and, with either of them, `is_warming_up(state, settings) -> bool`: while it is true, arms are pulled at random.
+    - `decide(state, settings, arms, link) -> int` for a deterministic rule, or
+    - `sample(state, settings, arms, rng, link) -> int` for a random rule without exact probabilities;
+    - with either of them, optionally `is_warming_up(state, settings) -> bool`. While it returns True, arms are pulled
+      uniformly at random.
 
-    In these functions `settings` has an attribute for each setting that is a number (None reads as NaN, a choice as its
-    index) and for each method under `@derived`; `rng` is a generator (`maths.philox`); `arms` is a (K, d) matrix with
-    K >= 1; `link` has the mean, slope and antiderivative of the policy's link. Input was checked before.
+    Arguments of these functions: `settings` has an attribute for each numeric setting (None reads as NaN, a choice as
+    its index) and for each method under `@derived`. `rng` is a random generator (`maths.philox`). `arms` is a (K, d)
+    matrix with K >= 1. `link` has the mean, slope and antiderivative of the policy's link. All arguments are valid:
+    the caller has checked them.
 
-    A subclass of a policy that is declared with `sparse=True` is its sparse form: what plays in a Bandit with
-    `sparse=True`. Its functions take rows in compressed sparse row form (`maths.sparse_rows`), without zeros to learn:
+    A subclass of a policy that is declared with `sparse=True` is the sparse form of that policy, which a Bandit with
+    `sparse=True` runs. Its functions take rows in compressed sparse row format (`maths.sparse_rows`). The row passed to
+    `learn` contains no zeros.
 
-    - `choose(state, settings, indptr, indices, values, rng, link) -> int`;
-    - `learn(state, settings, indices, values, reward, rng, link) -> state`;
-    - `probabilities(state, settings, indptr, indices, values, link, out) -> bool`, which is optional.
+    - `choose(state, settings, indptr, indices, values, rng, link) -> int`
+    - `learn(state, settings, indices, values, reward, rng, link) -> state`
+    - `probabilities(state, settings, indptr, indices, values, link, out) -> bool` (optional)
     """
 
     name: ClassVar[str]
-    """The id in the table of policies, on the command line and in file names of compiled code."""
+    """The id in `POLICIES`, on the command line and in file names of compiled code."""
     layout: ClassVar[StateLayout] = StateLayout()
     """The parts of the state."""
     estimate: ClassVar[str] = "theta"
-    """The name of the vector of the state that is the point estimate of theta."""
+    """The name of the state vector that holds the point estimate of theta."""
     grid: ClassVar[Grid] = {}
-    """The values of settings among which experiments choose: the SGD-TS paper's, where it has some."""
+    """The settings that experiments tune, and their values: those of the SGD-TS paper if it tunes this policy."""
     info: ClassVar[PolicyInfo] = PolicyInfo("", "", "", "", "")
-    """Its row in docs/policies.md."""
+    """The row in docs/policies.md."""
     is_sparse: ClassVar[bool] = False
-    """Whether its functions take sparse rows."""
+    """Whether the functions take sparse rows."""
 
     choose: ClassVar[Callable[..., int]]
     learn: ClassVar[Callable[..., Floats]]
@@ -106,13 +112,13 @@ class Policy:
                 f"the name of {cls.__name__} must be letters, digits, dots, dashes and underscores; got {name!r}"
             )
         dataclass(frozen=True, kw_only=True)(cls)
-        del cls.__setattr__, cls.__delattr__  # those of Policy do the same, and let users write @dataclass themselves
+        del cls.__setattr__, cls.__delattr__  # Policy's do the same, and allow an explicit @dataclass on a subclass
         for name in COMPILED:
             function = vars(cls).get(name)
             function = function.__func__ if isinstance(function, staticmethod) else function
             if isinstance(function, FunctionType):
                 setattr(cls, name, staticmethod(jittable(function)))
-        if "choose" in vars(cls) and "probabilities" not in vars(cls):  # not those of a base
+        if "choose" in vars(cls) and "probabilities" not in vars(cls):  # those of a base class would not match
             unknown = no_sparse_probabilities if sparse else Policy.probabilities
             cls.probabilities = staticmethod(unknown)  # type: ignore[method-assign]
         if sparse:
@@ -129,7 +135,7 @@ class Policy:
 
     def __setattr__(self, name: str, value: object) -> None:
         raise FrozenInstanceError(
-            f"settings of a policy cannot be changed; make another one with replace(..., {name}=)"
+            f"settings of a policy cannot be changed; create another one with dataclasses.replace(policy, {name}=...)"
         )
 
     def __delattr__(self, name: str) -> None:
@@ -137,20 +143,20 @@ class Policy:
 
     @property
     def link(self) -> AnyLink:
-        """How scores become expected rewards: a link, or the name of a built-in one."""
+        """The link from scores to expected rewards: a Link, or the name of a built-in one."""
         return "identity"
 
     @property
     def keeps_history(self) -> bool:
-        """Whether the state holds past observations, and so may grow with them. All others are of constant size."""
+        """Whether the state stores past observations, and so may grow with them."""
         return self.layout.has_history
 
     def implementation(self, dim: int) -> type["Policy"]:
-        """The class whose compiled functions play for this dimension: its own, unless it has several of them."""
+        """The class whose functions run for this dimension. A policy with variants overrides this."""
         return type(self)
 
     def sparse_implementation(self, dim: int) -> type["Policy"] | None:
-        """The class that plays on sparse rows, made with the settings of this policy; None if there is none."""
+        """The class of the sparse form, which takes the same settings; None if there is none."""
         form: type[Policy] | None = vars(type(self)).get("_sparse_form")
         return form
 
@@ -159,17 +165,17 @@ class Policy:
         return self.layout.allocate(dim)
 
     def packed_settings(self, dim: int) -> Floats:
-        """The settings as the array that compiled code gets."""
+        """The settings as the array that compiled functions receive."""
         return packed_settings(self, self.implementation(dim), dim)
 
     def is_valid_state(self, state: Floats, dim: int) -> bool:
-        """Whether this array can be a state of this policy: asked before a loaded one is trusted."""
+        """Whether this array can be a state of this policy. Called on states that come from files."""
         return self.layout.is_valid(state, dim)
 
     def coefficients(self, state: Floats, dim: int) -> Coefficients | None:
-        """A copy of the point estimate in a state: the vector named by `estimate`, and the scalar "intercept" if any.
+        """Return a copy of the point estimate in a state; None if the state has none.
 
-        None if the state has no such vector of dim numbers.
+        The estimate is the vector named by the class attribute `estimate`, and the scalar "intercept" if there is one.
         """
         parts = self.layout.parts(state, dim)
         theta = parts.get(self.estimate)
@@ -185,19 +191,19 @@ class Policy:
         return np.ones(len(features), dtype=bool)
 
     def bonus_rule(self, state: Floats, dim: int) -> BonusRule | None:
-        """The rule of the next decision, if it is a `BonusRule`; None if it is another one."""
+        """The rule of the next decision if it can be written as a `BonusRule`, else None."""
         return None
 
     @staticmethod
     @jittable
     def is_warming_up(state: Floats, settings: Any) -> bool:
-        """Whether arms are still pulled at random: never, unless a policy says otherwise."""
+        """Whether arms are still pulled at random. Without an override: never."""
         return False
 
     @staticmethod
     @jittable
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Not exact, unless a policy says otherwise."""
+        """Return False: without an override the probabilities have no exact form."""
         return False
 
 
@@ -205,7 +211,7 @@ class Policy:
 def no_sparse_probabilities(
     state: Floats, settings: Any, indptr: Ints, indices: Ints, values: Floats, link: LinkFunctions, out: Floats
 ) -> bool:
-    """Not exact, unless a sparse form says otherwise."""
+    """Return False: without an override the probabilities have no exact form."""
     return False
 
 
@@ -213,13 +219,13 @@ def _add_deterministic_rule(kind: Any) -> None:
     decide, is_warming_up = kind.decide, kind.is_warming_up
 
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Any arm during the warm-up, then the arm that the rule decides for."""
+        """Choose a random arm during the warm-up, then the arm of the rule."""
         if is_warming_up(state, settings):
             return any_index(rng, arms.shape[0])
         return decide(state, settings, arms, link)  # type: ignore[no-any-return]
 
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Uniform during the warm-up, then all on the arm that the rule decides for."""
+        """Write uniform probabilities during the warm-up, then 1 for the arm of the rule."""
         if is_warming_up(state, settings):
             uniform_mass(out)
         else:
@@ -233,13 +239,13 @@ def _add_random_rule(kind: Any) -> None:
     sample, is_warming_up = kind.sample, kind.is_warming_up
 
     def choose(state: Floats, settings: Any, arms: Floats, rng: Generator, link: LinkFunctions) -> int:
-        """Any arm during the warm-up, then an arm that the rule samples."""
+        """Choose a random arm during the warm-up, then an arm sampled by the rule."""
         if is_warming_up(state, settings):
             return any_index(rng, arms.shape[0])
         return sample(state, settings, arms, rng, link)  # type: ignore[no-any-return]
 
     def probabilities(state: Floats, settings: Any, arms: Floats, link: LinkFunctions, out: Floats) -> bool:
-        """Uniform during the warm-up; no exact form after it."""
+        """Write uniform probabilities during the warm-up. Afterwards they have no exact form."""
         uniform_mass(out)
         return bool(is_warming_up(state, settings))
 
@@ -247,7 +253,7 @@ def _add_random_rule(kind: Any) -> None:
 
 
 def unpacker(kind: Any) -> Callable[[Floats], Any]:
-    """The function that gives the packed settings of a policy class their names, in compiled code too."""
+    """Return a function from packed settings to a named tuple. Compiled code can call it."""
     if "unpack" not in vars(kind):
         packed: Any = namedtuple("Packed", packed_names(kind) or ("unused",))  # type: ignore[misc]
         packed.__module__, packed.__qualname__ = kind.__module__, f"{kind.__qualname__}.Packed"
@@ -262,7 +268,7 @@ def unpacker(kind: Any) -> Callable[[Floats], Any]:
 
 
 def attach(kind: type, *functions: Any) -> None:
-    """Make these functions static methods of a class, found again by its name when compiled code is looked up."""
+    """Add functions to a class as static methods, under names that Numba's cache can find."""
     for function in functions:
         function.__module__, function.__qualname__ = kind.__module__, f"{kind.__qualname__}.{function.__name__}"
         setattr(kind, function.__name__, staticmethod(jittable(function)))

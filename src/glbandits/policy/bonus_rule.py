@@ -1,4 +1,7 @@
-"""The rule of a policy that adds a bonus to a linear score, by which a catalogue finds the arms that can win."""
+"""The decision rule "linear score plus bonus".
+
+From it a catalogue computes bounds on scores, and skips arms that cannot win.
+"""
 
 from typing import NamedTuple, Self
 
@@ -8,35 +11,41 @@ from glbandits.records import Floats
 
 
 class BonusRule(NamedTuple):
-    """Play the arm with the largest x'theta + Z sqrt(v log(1 + information v)), where v is the variance of its score.
+    """Pull the arm with the largest x'theta + Z sqrt(v log(1 + information v)).
 
-    One Z for all arms is uniform in [low, high]. With the probability `floor` any arm is played instead, decided by the
-    first random number of the decision.
+    v is the variance of the arm's score. Z is uniform in [low, high], and the same for all arms of a decision. With
+    probability `floor` a random arm is pulled instead. The first random number of the decision decides on that.
     """
 
     theta: Floats
     """(dim,)"""
     covariance: Floats
-    """Of theta and the intercept, in this order: (dim + 1, dim + 1). v = (x, 1)' covariance (x, 1)."""
+    """The covariance of (theta, intercept), (dim + 1, dim + 1). v = (x, 1)' covariance (x, 1)."""
     information: float
     low: float
     high: float
     floor: float
     level_sizes: Floats
-    """The size of a level's terms for a feature of 1 and for the constant, (dim + 1,): rounding is relative to it."""
+    """Absolute values of the terms of x'theta for features of 1, and for the constant, (dim + 1,).
+
+    Rounding errors of a score are bounded relative to them.
+    """
     variance_sizes: Floats
-    """The same of a variance, for a feature that is alone."""
+    """The same for the terms of v: the diagonal of the covariance, (dim + 1,)."""
 
     @classmethod
     def of(
         cls, theta: Floats, covariance: Floats, *, information: float, low: float, high: float, floor: float
     ) -> Self:
-        """The rule for the features that the policy sees."""
+        """Create the rule for the features of the policy."""
         level_sizes, variance_sizes = np.append(np.abs(theta), 0.0), np.diagonal(covariance).copy()
         return cls(theta, covariance, information, low, high, floor, level_sizes, variance_sizes)
 
     def for_arms(self, matrix: Floats) -> Self:
-        """The rule for arms z whose features x are given by (x, 1) = matrix (z, 1), apart from a constant level."""
+        """Return the rule for arms z whose features x are given by (x, 1) = matrix (z, 1).
+
+        The scores of the new rule lack a constant that is the same for all arms.
+        """
         return self._replace(
             theta=matrix[:-1, :-1].T @ self.theta,
             covariance=matrix.T @ self.covariance @ matrix,

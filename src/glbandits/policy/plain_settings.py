@@ -1,4 +1,4 @@
-"""Settings as plain values, for files, tables and grids."""
+"""Conversion of policies to dicts of plain values and back, and grids of settings."""
 
 from dataclasses import asdict, fields, is_dataclass
 from itertools import product
@@ -10,14 +10,20 @@ from glbandits.policy.base import Grid, Policy
 
 
 def grid_points(name: str, grid: Grid) -> list[dict[str, Any]]:
-    """Every combination of the values in the grid of the policy of this name; the last setting changes fastest."""
+    """Return every combination of the values of a grid. The last setting changes fastest.
+
+    `name` is the policy's name, for the error message.
+    """
     if any(not values for values in grid.values()):
         raise InvalidInput(f"the grid of {name} has a setting without values: {dict(grid)}")
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
 def rebuild(kind: type[Policy], settings: dict[str, Any]) -> Policy:
-    """The policy that `settings_of` described; only a link of the user's own cannot come back from its name."""
+    """Create the policy from the output of `settings_of`.
+
+    Raises UnknownName for a user-defined link.
+    """
     hints = get_type_hints(kind)
     rebuilt = dict(settings)
     for name, value in settings.items():
@@ -28,7 +34,7 @@ def rebuild(kind: type[Policy], settings: dict[str, Any]) -> Policy:
 
 
 def settings_of(policy: Policy) -> dict[str, Any]:
-    """The settings as plain values, a link by its name: what files and tables show."""
+    """Return the settings as plain values for files and tables. A link is given by its name."""
     values: dict[str, Any] = {}
     for field in fields(policy):  # type: ignore[arg-type]
         value = getattr(policy, field.name)

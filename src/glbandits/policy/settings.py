@@ -1,7 +1,8 @@
-"""Settings of a policy, declared once: a field of the class with a type that carries its bounds.
+"""Settings of a policy.
 
-From the declaration follow the validation with its error messages, the array of numbers that compiled code gets, and
-the names under which compiled code reads them.
+A setting is a dataclass field whose type annotation contains its bounds. This module reads the annotations. From them
+it validates values, packs settings into the array that compiled code receives, and lists the names under which compiled
+code reads them.
 """
 
 import math
@@ -14,18 +15,18 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, TypeVar, Unio
 import numpy as np
 
 from glbandits.code_digest import digest_of_code
-from glbandits.errors import LARGEST, InvalidInput, look_up, number, whole
+from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats, set_validated
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The values that a number may have."""
+    """The allowed range of a number."""
 
     above: float = -math.inf
     at_least: float = -math.inf
-    at_most: float = LARGEST
+    at_most: float = MAX_ABS
 
 
 Positive: TypeAlias = Annotated[float, Bounds(above=0)]
@@ -39,29 +40,32 @@ Method = TypeVar("Method", bound=Callable[..., float])
 
 
 def derived(method: Method) -> Method:
-    """Mark a method `name(self, dim) -> float`, whose value compiled code reads as `settings.name`."""
+    """Decorator of a method `name(self, dim) -> float`: compiled code reads `settings.name`."""
     method.is_derived = True  # type: ignore[attr-defined]
     return method
 
 
 class Setting(NamedTuple):
-    """What the declaration of one setting says."""
+    """One declared setting."""
 
     name: str
     kind: type
     """float, int, bool, str (one of `choices`), Link, or a dataclass of more settings."""
     bounds: Bounds
     choices: tuple[str, ...]
-    """The words that are allowed: instead of a number, if the kind is float."""
+    """The allowed words. If the kind is float, they are allowed in addition to numbers."""
     optional: bool
 
     @property
     def is_packed(self) -> bool:
-        """Whether compiled code can read it."""
+        """Whether compiled code can read this setting."""
         return self.kind in (float, int, bool, str)
 
     def validated(self, value: Any) -> Any:
-        """The value as a plain one of the declared type. Raises InvalidInput or UnknownName if it is not allowed."""
+        """Return the value as a built-in type.
+
+        Raises InvalidInput or UnknownName if it is not allowed.
+        """
         if value is None and self.optional:
             return None
         if self.kind is float and isinstance(value, str) and value in self.choices:
@@ -70,22 +74,25 @@ class Setting(NamedTuple):
             find_link(value)
             return value
         if self.kind is str:
-            look_up(self.name, value, dict.fromkeys(self.choices))
+            lookup(self.name, value, dict.fromkeys(self.choices))
             return value
         if self.kind is int:
             least = max(
                 self.bounds.at_least, math.floor(self.bounds.above) + 1 if self.bounds.above > -1e18 else -(2**62)
             )
-            return whole(self.name, value, at_least=int(least), at_most=int(min(self.bounds.at_most, 2**62)))
+            return check_int(self.name, value, at_least=int(least), at_most=int(min(self.bounds.at_most, 2**62)))
         if self.kind is float:
             above, at_least, at_most = self.bounds.above, self.bounds.at_least, self.bounds.at_most
-            return number(self.name, value, above=above, at_least=at_least, at_most=at_most, words=self.choices)
+            return check_float(self.name, value, above=above, at_least=at_least, at_most=at_most, words=self.choices)
         if not isinstance(value, self.kind):
             raise InvalidInput(f"{self.name} must be {self.kind.__name__}(...); got {value!r}")
         return value
 
     def packed(self, value: Any) -> float:
-        """The value as compiled code reads it: the index of a choice; NaN for None, or for a word among numbers."""
+        """Return the value as the float that compiled code reads.
+
+        A choice becomes its index. None becomes NaN, and so does a word where numbers are allowed too.
+        """
         if value is None or (self.kind is float and isinstance(value, str)):
             return math.nan
         return float(self.choices.index(value) if self.kind is str else value)
@@ -93,12 +100,12 @@ class Setting(NamedTuple):
 
 @cache
 def declared_settings(kind: Any) -> tuple[Setting, ...]:
-    """The settings of a policy class, in the order of its fields."""
+    """Return the settings of a policy class, in the order of its fields."""
     hints = get_type_hints(kind, include_extras=True)
-    return tuple(_parsed(kind, field.name, hints[field.name]) for field in fields(kind))
+    return tuple(_parse_setting(kind, field.name, hints[field.name]) for field in fields(kind))
 
 
-def _parsed(owner: type, name: str, hint: Any) -> Setting:
+def _parse_setting(owner: type, name: str, hint: Any) -> Setting:
     parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     optional = NoneType in parts
     parts = tuple(part for part in parts if part is not NoneType)
@@ -116,13 +123,13 @@ def _parsed(owner: type, name: str, hint: Any) -> Setting:
             return Setting(name, base, bounds or Bounds(), words, optional)
     raise InvalidInput(
         f"{owner.__name__}.{name} has the type {hint}, which a setting cannot have. Use float, int, bool, "
-        "Literal[...], float | Literal[...], a link, or one of them with None; Annotated[float, Bounds(...)] and "
-        "Positive carry bounds."
+        "Literal[...], float | Literal[...], a link, or one of them with None. For bounds use Positive or "
+        "Annotated[float, Bounds(...)]."
     )
 
 
 def validate_settings(policy: object) -> None:
-    """Check every setting and replace it by a plain value: a NumPy number becomes one that files can hold."""
+    """Validate every setting, and replace NumPy numbers by built-in ones."""
     for setting in declared_settings(_kind(policy)):
         set_validated(policy, **{setting.name: setting.validated(getattr(policy, setting.name))})
 
@@ -133,9 +140,9 @@ def _kind(policy: object) -> Any:
 
 @cache
 def packed_names(kind: Any) -> tuple[str, ...]:
-    """The settings and derived values that the compiled functions of a policy class read.
+    """Return the names of the settings and derived values that compiled code reads.
 
-    Policies that differ in other settings only are the same to compiled code, and to the store of results.
+    Policies that differ only in other settings run the same compiled code, and share results in the result store.
     """
     read: set[str] = set()
     for function in (getattr(kind, name, None) for name in ("choose", "learn", "probabilities")):
@@ -150,7 +157,7 @@ def _is_derived(kind: type, name: str) -> bool:
 
 
 def packed_settings(policy: object, kind: type, dim: int) -> Floats:
-    """The values of `packed_names(kind)` as one array."""
+    """Return the values of `packed_names(kind)` as one array."""
     declared = {setting.name: setting for setting in declared_settings(_kind(policy))}
     values = [
         declared[name].packed(getattr(policy, name)) if name in declared else float(getattr(policy, name)(dim))

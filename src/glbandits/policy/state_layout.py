@@ -1,7 +1,7 @@
-"""The state of a policy, declared once: which scalars, vectors, matrices and observations one flat array holds.
+"""The layout of a state: a flat array of scalars, vectors, matrices and observations.
 
-From the declaration follow the allocation of the array, the check of a loaded one, and functions that compiled code
-calls to get a part of it by name.
+A policy declares the parts once. The layout then allocates the array, validates one that was loaded from a file, and
+provides functions with which compiled code gets a part of the array.
 """
 
 import math
@@ -18,12 +18,12 @@ from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 Part: TypeAlias = Callable[[Floats, int], Floats]
-"""A function part(state, dim) that compiled code calls: a slice, so writing to it writes to the state."""
+"""A function part(state, dim) for compiled code. It returns a slice, so writing to it writes to the state."""
 Offset: TypeAlias = Callable[[int], int]
-"""A function offset(dim) that compiled code calls."""
+"""A function offset(dim) for compiled code."""
 
 LARGEST_STATE = 5e8
-"""More numbers than this (4 GB) are taken for a mistake."""
+"""The largest allowed number of floats in a state (4 GB)."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,9 @@ class _Declared:
     kind: str
     """"count", "scalar", "vector", "factor" or "matrix"."""
     start: tuple[int, int, int]
-    """Where it begins, as a polynomial of dim: (a, b, c) for a + b dim + c dim^2."""
+    """The offset as a polynomial in dim: (a, b, c) for a + b dim + c dim^2."""
     size: tuple[int, int, int]
+    """The number of floats, as such a polynomial."""
     at_least: float = -math.inf
 
     def slice_for(self, dim: int) -> slice:
@@ -62,25 +63,31 @@ class StateLayout:
     """
 
     def __init__(self, begins_with: "StateLayout | None" = None) -> None:
-        """An empty layout, or one that begins with the parts of another, apart from its history."""
+        """Create an empty layout, or one that begins with the parts of another (not its history)."""
         self._parts: list[_Declared] = [] if begins_with is None else list(begins_with._parts)
         self._end: tuple[int, int, int] = (0, 0, 0) if begins_with is None else begins_with._end
         self.has_history = False
-        """Whether the state ends with past observations, and so may grow."""
+        """Whether the state ends with a history of observations, and so may grow."""
         self._row_extra = 0
 
     def count(self, name: str) -> int:
-        """Declare a whole number of at least 0. Returns its index in the state."""
+        """Declare an integer of at least 0. Returns its index in the state."""
         return self.scalar(name, at_least=0.0, kind="count")
 
     def scalar(self, name: str, at_least: float = -math.inf, kind: str = "scalar") -> int:
-        """Declare a number. Returns its index in the state; scalars come before all other parts."""
+        """Declare a number. Returns its index in the state.
+
+        Scalars must come before all other parts.
+        """
         if self._end[1:] != (0, 0):
             raise InvalidInput(f"declare the scalar {name!r} before vectors and matrices")
         return self._declare(name, kind, (1, 0, 0), at_least)[0]
 
     def vector(self, name: str, extra: int = 0, at_least: float = -math.inf, positive: bool = False) -> Part:
-        """Declare a vector of dim + extra numbers. Returns the function that compiled code gets it with."""
+        """Declare a vector of dim + extra numbers.
+
+        Returns a function that slices it out of a state.
+        """
         a, b, c = self._declare(name, "vector", (extra, 1, 0), math.ulp(0.0) if positive else at_least)
 
         @jittable
@@ -91,11 +98,17 @@ class StateLayout:
         return vector
 
     def factor(self, name: str) -> Part:
-        """Declare a (dim, dim) upper triangular Cholesky factor. Its diagonal is positive in a valid state."""
+        """Declare a (dim, dim) upper triangular Cholesky factor.
+
+        Its diagonal is positive in a valid state.
+        """
         return self._matrix(name, "factor", 0)
 
     def matrix(self, name: str, extra: int = 0) -> Part:
-        """Declare a symmetric matrix of dim + extra rows. Its diagonal is positive in a valid state."""
+        """Declare a symmetric matrix of dim + extra rows.
+
+        Its diagonal is positive in a valid state.
+        """
         return self._matrix(name, "matrix", extra)
 
     def _matrix(self, name: str, kind: str, extra: int) -> Part:
@@ -119,12 +132,15 @@ class StateLayout:
         return array
 
     def history(self, extra: int = 0) -> Offset:
-        """Declare past observations of dim + extra features, as the last part. Returns the function of their offset."""
+        """Declare the history of observations, which is the last part.
+
+        An observation has dim + extra features. Returns a function for the offset of the history.
+        """
         self.has_history, self._row_extra = True, extra
         return self.end()
 
     def end(self) -> Offset:
-        """The function that gives the offset behind the parts declared so far."""
+        """Return a function for the offset after the parts declared so far."""
         a, b, c = self._end
 
         @jittable
@@ -144,15 +160,16 @@ class StateLayout:
         return start
 
     def allocate(self, dim: int, tail: int = 0, **initial: float) -> Floats:
-        """A state of zeros, apart from `initial` values by name, and an empty history or a tail of so many zeros.
+        """Create a state of zeros with the given initial values, by part name.
 
-        The value of a factor or a matrix is that of R'R or of the matrix on its diagonal.
+        The value of a matrix is written to its diagonal. The value of a factor R is the diagonal of R'R. The state ends
+        with an empty history if one was declared, else with `tail` zeros.
         """
         size = _value(self._end, dim)
         if size + tail > LARGEST_STATE:
             raise InvalidInput(
                 f"the state would hold {size + tail:,} numbers for dim = {dim}; at most {LARGEST_STATE:,.0f} are "
-                "allowed. Use fewer features, or settings that keep less."
+                "allowed. Use fewer features, or settings that need less memory."
             )
         state = np.zeros(size + tail)
         for part in self._parts:
@@ -161,7 +178,10 @@ class StateLayout:
         return np.concatenate([state, empty_history(dim + self._row_extra)]) if self.has_history else state
 
     def is_valid(self, state: Floats, dim: int, tail: int = 0) -> bool:
-        """Whether this array can be a state with such a tail: asked before a loaded one is trusted."""
+        """Whether this array can be a state with a tail of this size.
+
+        For states that come from files.
+        """
         size = _value(self._end, dim)
         if state.ndim != 1 or state.dtype != np.float64 or state.size < size or not np.isfinite(state).all():
             return False
@@ -173,7 +193,7 @@ class StateLayout:
         return all(_is_valid_part(state[part.slice_for(dim)], part) for part in self._parts)
 
     def parts(self, state: Floats, dim: int) -> Mapping[str, Floats]:
-        """Every declared part by name, for people and for tests."""
+        """Return every declared part by name, as slices of the state. Not for compiled code."""
         return {part.name: state[part.slice_for(dim)] for part in self._parts}
 
 

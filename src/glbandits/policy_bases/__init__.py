@@ -1,1 +1,1 @@
-"""What policies are made of: estimators with their settings and learning, widths, warm-ups, grids."""
+"""Shared parts of policies: base classes with estimators, confidence widths, tuning grids."""

@@ -1,4 +1,4 @@
-"""The exact step of one reward under an independent normal posterior N(m_i, 1/q_i) for each coefficient."""
+"""Update of a diagonal Gaussian posterior, N(m_i, 1/q_i) for coefficient i, by one reward."""
 
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
@@ -9,7 +9,11 @@ from glbandits.records import Floats
 
 @jittable
 def take_diagonal_step(m: Floats, q: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
-    """Move the means m, and add the curvature of the reward to the precisions q, in place."""
+    """Update the means m and the precisions q in place.
+
+    m moves to the w that minimises M(x'w) - reward x'w + (1/2) sum_i q_i (w_i - m_i)^2, where M is the antiderivative
+    of the link's mean. Then q_i += mu'(x'm) x_i^2 at the new m.
+    """
     dim, variance = x.shape[0], 0.0
     for i in range(dim):
         variance += x[i] * x[i] / q[i]

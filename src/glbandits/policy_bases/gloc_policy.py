@@ -1,4 +1,4 @@
-"""What GLOC and GLOC-TS share: an online Newton step, and the confidence set made from its predictions."""
+"""Base class of GLOC and GLOC-TS: online Newton steps and their confidence set."""
 
 import math
 from typing import Any, ClassVar
@@ -17,29 +17,32 @@ from glbandits.records import Floats, Generator
 
 LAYOUT = StateLayout()
 PATH, SQUARES = LAYOUT.scalar("path", at_least=0.0), LAYOUT.scalar("squares", at_least=0.0)
-"""The sums of g^2 ||x||^2 in A^-1, and of z^2."""
+"""The sums of g^2 ||x||^2_{A^-1}, and of z^2."""
 theta_of, targets_of, theta_hat_of = LAYOUT.vector("theta"), LAYOUT.vector("targets"), LAYOUT.vector("theta_hat")
-"""The targets are the sum of z x."""
+"""The iterate of the online Newton steps, the sum of z x, and the regression estimate."""
 factor_of = LAYOUT.factor("factor")
-"""The factor of A, which is V too because both begin alike."""
+"""The Cholesky factor of A. V is the same matrix, because both have the same initial value here."""
 
 
 class GlocPolicy(Confidence):
-    """The settings of GLOC and GLOC-TS, and how they learn.
+    """The settings and the learning of GLOC and GLOC-TS.
 
-    Each reward y of x, with z = x'theta predicted before the step and g = mu(z) - y:
-    A += xx'; theta = projection of theta - eta g A^-1 x onto ||theta|| <= S, in the norm of A;
-    V += xx'; theta_hat = V^-1 sum z x.
-    O(d^2), and O(d^3) where theta leaves the ball.
+    For each reward y of an arm x, with the prediction z = x'theta made before the step and g = mu(z) - y:
+
+    1. A += xx'; theta = projection of theta - eta g A^-1 x onto ||theta|| <= S, in the norm of A;
+    2. V += xx'; theta_hat = V^-1 sum z x.
+
+    O(d^2) to learn, and O(d^3) when theta leaves the ball.
 
     Args:
         link: mu, any link.
-        exploration: c, the radius of the confidence set; None for the theory's sqrt(beta_t).
-        step: eta; None, or exploration=None, for the theory's 1/kappa, with kappa the least slope over |z| <= S.
-        bound: S, a bound for ||theta*||.
-        prior_precision: A and V before the first reward, times I (the paper's epsilon and lambda, taken equal).
-        noise: R, the sub-Gaussian parameter of the rewards; only the theory's radius asks for it.
-        failure: delta, likewise.
+        exploration: c, the radius of the confidence set. None uses the theory's sqrt(beta_t).
+        step: eta. None uses the theory's 1/kappa, with kappa the smallest slope over |z| <= S. exploration=None implies
+            that step too.
+        bound: S, an upper bound of ||theta*||.
+        prior_precision: the initial A and V are this times I (the paper's epsilon and lambda, taken equal).
+        noise: R, the sub-Gaussian parameter of the rewards. Only the theory's radius uses it.
+        failure: delta. Only the theory's radius uses it.
     """
 
     layout: ClassVar[StateLayout] = LAYOUT
@@ -52,25 +55,24 @@ class GlocPolicy(Confidence):
 
     @derived
     def kappa(self, dim: int) -> float:
-        """The least slope over |z| <= S."""
+        """The smallest slope of the link over |z| <= S."""
         return slope_range(find_link(self.link), self.bound)[0]
 
     @derived
     def eta(self, dim: int) -> float:
-        """The step, or the theory's."""
+        """The step size: the setting, or the theory's."""
         return 1.0 / self.kappa(dim) if self.step is None or self.exploration is None else self.step
 
     def init(self, dim: int) -> Floats:
-        """Zeros and the prior."""
         return LAYOUT.allocate(dim, factor=self.prior_precision)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Take one online Newton step, and regress on its predictions."""
+        """Take one online Newton step, and update the regression on its predictions."""
         dim = x.shape[0]
         theta, targets, R = theta_of(state, dim), targets_of(state, dim), factor_of(state, dim)
         z = dot(x, theta)  # the prediction, made before the step
-        g = min(link.mean(z) - reward, 1e100)  # so that its square is a number, also for the log link
+        g = min(link.mean(z) - reward, 1e100)  # under the log link its square could overflow
         update(R, 1.0, x)
         direction = np.empty(dim)
         copy_to(direction, x)
@@ -88,7 +90,7 @@ class GlocPolicy(Confidence):
 
 @jittable
 def width(state: Floats, settings: Any, dim: int) -> float:
-    """The radius of the confidence set: the constant one, or sqrt(beta_t) of Theorem 1."""
+    """The radius of the confidence set: the setting, or sqrt(beta_t) of Theorem 1."""
     if settings.exploration >= 0.0:
         return float(settings.exploration)
     kappa, bound, failure = settings.kappa, settings.bound, settings.failure

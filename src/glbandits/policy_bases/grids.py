@@ -1,10 +1,10 @@
-"""The values among which the SGD-TS paper tunes its policies.
+"""Tuning grids of the SGD-TS paper.
 
-Policies that are not in the paper carry the grid that it would give them: its five explorations.
+Policies that are not in the paper use its five values of the exploration.
 """
 
 EXPLORATIONS = (0.01, 0.1, 1.0, 5.0, 10.0)
-"""Scales of a bonus or of a draw, and the a of epsilon-greedy."""
+"""Scales of a bonus or posterior draw, and a of epsilon-greedy."""
 STEPS = (0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0)
 """Step sizes."""
 FACTORS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 10)

@@ -1,4 +1,4 @@
-"""What LinUCB and LinTS share: ridge regression with one parameter for all arms, and its confidence width."""
+"""Base class of LinUCB and LinTS: ridge regression and its confidence width."""
 
 import math
 from typing import Any, ClassVar
@@ -12,17 +12,18 @@ from glbandits.records import Floats
 
 
 class LinearPolicy(PosteriorPolicy, Confidence):
-    """V = lambda I + sum xx' and theta_hat = V^-1 sum yx, kept by rank-one updates. O(d^2) to learn.
+    """Ridge regression: V = lambda I + sum xx' and theta_hat = V^-1 sum yx.
 
-    Rewards of any range are taken as they are: the link is the identity.
+    One theta is shared by all arms. Rank-one updates take O(d^2) a reward. The link is the identity, so rewards may
+    have any range.
 
     Args:
-        exploration: the scale of the bonus or of the draw; None for the width of the confidence set,
+        exploration: the scale of the bonus or draw. None uses the width of the confidence set,
             R sqrt(log(det V / lambda^d) + 2 log(1/delta)) + sqrt(lambda) S (Abbasi-Yadkori, Pal and Szepesvari, 2011).
         prior_precision: lambda.
-        bound: S, for that width only.
-        noise: R, likewise.
-        failure: delta, likewise.
+        bound: S, an upper bound of ||theta*||. Used by that width only.
+        noise: R, the sub-Gaussian parameter of the rewards. Used by that width only.
+        failure: delta. Used by that width only.
     """
 
     link: ClassVar[AnyLink] = "identity"
@@ -30,7 +31,7 @@ class LinearPolicy(PosteriorPolicy, Confidence):
 
 @jittable
 def width(state: Floats, settings: Any, dim: int) -> float:
-    """The scale of the bonus or of the draw, now."""
+    """The current scale of the bonus or draw."""
     if settings.exploration >= 0.0:
         return float(settings.exploration)
     precision = settings.prior_precision

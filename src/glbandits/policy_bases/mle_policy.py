@@ -1,4 +1,7 @@
-"""What UCB-GLM, GLM-UCB, GLM-TSL, GLM-FP and OFUGLB-e share: maximum likelihood on all rewards, again after each."""
+"""Base class of policies that refit the maximum likelihood estimate after each reward.
+
+These are UCB-GLM, GLM-UCB, GLM-TSL, GLM-FP and OFUGLB-e. SupCB-GLM uses the settings.
+"""
 
 from typing import Annotated, Any, ClassVar
 
@@ -16,31 +19,34 @@ from glbandits.records import Floats, Generator
 
 LAYOUT = StateLayout()
 LEARNED = LAYOUT.count("learned")
+"""The number of rewards learned."""
 theta_of = LAYOUT.vector("theta")
-theta_in_ball_of = LAYOUT.vector("theta_in_ball")  # of GLM-UCB; the others play theta
+theta_in_ball_of = LAYOUT.vector("theta_in_ball")  # only GLM-UCB uses it; the others score arms by theta
 factor_of = LAYOUT.factor("factor")
 memory_of = LAYOUT.array("memory", MEMORY_SIZE)
+"""Data of the solver for a warm start (`maths.warm_fit`)."""
 history_at = LAYOUT.history()
 
 
 class MlePolicy(Confidence):
-    """The settings and the state of a policy that fits all rewards again and again, and keeps a matrix beside.
+    """A policy that refits theta to all rewards after each one, and maintains a d x d matrix.
 
-    O(t d) to learn, from a warm start; O(t d^2) where the policy's matrix is the Hessian. The state keeps every
-    distinct x, so with a fixed set of arms neither grows with t.
+    The matrix is the Hessian, or what a subclass makes it. O(t d) to learn, because each fit starts at the last
+    estimate; O(t d^2) with the Hessian. The state stores every distinct x once, so with a fixed set of arms neither
+    time nor memory grows with t.
 
     Args:
         link: mu, any link.
-        exploration: the scale of the policy's bonus or draw; None for the theory's, which needs a horizon.
-        warm_up_factor: C in tau = floor(C max(log T, d)), the number of random pulls before the first fit; without a
-            horizon tau = floor(C d).
+        exploration: the scale of the policy's bonus or draw. None uses the theory's, which needs a horizon.
+        warm_up_factor: C in tau = floor(C max(log T, d)), the number of random pulls before the first fit. Without a
+            horizon, tau = floor(C d).
         warm_up: tau itself, instead of warm_up_factor.
         horizon: T, if it is known.
-        ridge: penalty of the fit; 0 is the papers'.
-        prior_precision: the policy's matrix before the first reward, times I; 1e-6 in published code.
-        bound: S, a bound for ||theta*||, for the theory's scale only.
-        noise: R, the sub-Gaussian parameter of rewards, likewise.
-        failure: delta, the probability that the theory's width is too small, likewise.
+        ridge: the ridge penalty of the fit; the papers have 0.
+        prior_precision: the initial matrix is this times I; 1e-6 in published code.
+        bound: S, an upper bound of ||theta*||. Used by the theory's scale only.
+        noise: R, the sub-Gaussian parameter of the rewards. Used by the theory's scale only.
+        failure: delta, the probability that the theory's width is too small. Used by the theory's scale only.
     """
 
     layout: ClassVar[StateLayout] = LAYOUT
@@ -58,38 +64,37 @@ class MlePolicy(Confidence):
 
     @derived
     def scale(self, dim: int) -> float:
-        """The scale of the bonus or draw; the theory's is for a norm weighted by the link's slope."""
+        """The scale of the bonus or draw. The theory's is for a norm weighted by the link's slope."""
         if self.exploration is not None:
             return self.exploration
         return self.weighted_width(self.link, dim, self.horizon)
 
     @derived
     def precision(self, dim: int) -> float:
-        """The policy's matrix before the first reward, times I."""
+        """The initial matrix is this times I."""
         return self.prior_precision
 
     @derived
     def fit_ridge(self, dim: int) -> float:
-        """The ridge of the fit."""
+        """The ridge penalty of the fit."""
         return self.ridge
 
     @derived
     def tau(self, dim: int) -> int:
-        """The number of random pulls."""
+        """The number of random pulls before the first fit."""
         return self.warm_up if self.warm_up is not None else warm_up_length(self.warm_up_factor, self.horizon, dim)
 
     def init(self, dim: int) -> Floats:
-        """Nothing learned, and a matrix that is the prior alone."""
         return self.layout.allocate(dim, factor=self.precision(dim))
 
     @staticmethod
     def is_warming_up(state: Floats, settings: Any) -> bool:
-        """Whether fewer than tau rewards are known."""
+        """Whether fewer than tau rewards were learned."""
         return bool(state[LEARNED] < settings.tau)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember a reward; after the warm-up fit all of them again, and factorise the Hessian at the new estimate."""
+        """Store the reward, refit theta, and factorise the Hessian at the new estimate."""
         state, dim = remember_and_fit(state, settings, x, reward, link), x.shape[0]
         if state[LEARNED] >= settings.tau:
             rows, theta = history(state, history_at(dim), dim), theta_of(state, dim)
@@ -99,7 +104,10 @@ class MlePolicy(Confidence):
 
 @jittable
 def remember_and_fit(state: Floats, settings: Any, x: Floats, reward: float, link: LinkFunctions) -> Floats:
-    """Remember a reward, and after the warm-up fit all of them again. Returns the state, which may be a larger copy."""
+    """Store a reward, and after the warm-up refit theta to all rewards.
+
+    Returns the state, which may be a larger array.
+    """
     dim = x.shape[0]
     state = remember(state, history_at(dim), x, reward)
     state[LEARNED] += 1.0

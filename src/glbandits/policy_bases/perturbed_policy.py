@@ -1,4 +1,4 @@
-"""What GLM-FPL and EVILL share: a fit with random numbers in it, and their scale."""
+"""Base class of GLM-FPL and EVILL: the scale of a random perturbation of the fit."""
 
 from glbandits.policy import PositiveInt, derived
 from glbandits.policy_bases.confidence import Confidence
@@ -6,13 +6,13 @@ from glbandits.policy_bases.refit_policy import FittedPolicy
 
 
 class PerturbedPolicy(FittedPolicy, Confidence):
-    """The settings of a policy that plays the best arm under a perturbed fit of all rewards.
+    """A policy that pulls the best arm under a randomly perturbed fit of all rewards.
 
-    They are those of its bases. exploration is the scale of the perturbation; None for the theory's, which needs a
-    horizon.
+    The other settings are those of the base classes. exploration is the scale of the perturbation. None uses the
+    theory's, which needs a horizon.
 
     Args:
-        horizon: T, for the theory's scale only.
+        horizon: T. Used by the theory's scale only.
     """
 
     horizon: PositiveInt | None = None
@@ -27,5 +27,5 @@ class PerturbedPolicy(FittedPolicy, Confidence):
         return self.exploration if self.exploration is not None else self.theory_scale(dim)
 
     def theory_scale(self, dim: int) -> float:
-        """As wide as a draw of theta in the norm of the Hessian has to be."""
+        """The scale that a posterior draw of theta needs in the norm of the Hessian."""
         return self.weighted_width(self.link, dim, self.horizon)

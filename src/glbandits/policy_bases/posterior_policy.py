@@ -1,4 +1,4 @@
-"""What LinUCB, LinTS and online Laplace share: a Gaussian posterior of theta, updated by each reward on its own."""
+"""Base class of LinUCB, LinTS and online Laplace: a Gaussian posterior of theta."""
 
 from typing import Any, ClassVar
 
@@ -13,10 +13,12 @@ factor_of = LAYOUT.factor("factor")
 
 
 class PosteriorPolicy(Policy):
-    """The state is the mean of theta and the Cholesky factor of its precision. O(d^2) to learn.
+    """A policy with a Gaussian posterior of theta, which each reward updates once.
+
+    O(d^2) to learn. The state is the mean of theta and the Cholesky factor of its precision matrix.
 
     Args:
-        prior_precision: lambda, the precision before the first reward, times I.
+        prior_precision: lambda. The prior precision matrix is lambda I.
     """
 
     layout: ClassVar[StateLayout] = LAYOUT
@@ -25,12 +27,11 @@ class PosteriorPolicy(Policy):
     prior_precision: Positive = 1.0
 
     def init(self, dim: int) -> Floats:
-        """Mean zero, precision lambda I."""
         return LAYOUT.allocate(dim, factor=self.prior_precision)
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Take the exact step of one observation."""
+        """Update the posterior by one reward."""
         dim = x.shape[0]
         observe(mean_of(state, dim), factor_of(state, dim), x, reward, link)
         return state

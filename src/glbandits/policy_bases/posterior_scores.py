@@ -1,4 +1,4 @@
-"""The mean and the variance of each arm's score under the posterior of `self_scaling_posterior`."""
+"""Mean and variance of each arm's score under the posterior of `self_scaling_posterior`."""
 
 import numpy as np
 
@@ -8,11 +8,11 @@ from glbandits.policy_bases.self_scaling_posterior import INTERCEPT_PRECISION, b
 from glbandits.records import Floats
 
 SMALL = 16
-"""Up to so many features four arms are computed side by side, because their sums do not wait for each other."""
+"""Up to this number of features, four arms are computed together: the processor runs their sums in parallel."""
 
 
 def joint_covariance(state: Floats, dim: int) -> Floats:
-    """The covariance of theta and the intercept, in this order, (dim + 1, dim + 1)."""
+    """Return the covariance of (theta, intercept), (dim + 1, dim + 1)."""
     coupling = np.append(-coupling_of(state, dim), 1.0)
     covariance: Floats = np.outer(coupling, coupling) / state[INTERCEPT_PRECISION]
     start = blocks_at(dim)
@@ -25,7 +25,7 @@ def joint_covariance(state: Floats, dim: int) -> Floats:
 
 @jittable
 def score_moments(state: Floats, arms: Floats, levels: Floats, variances: Floats) -> None:
-    """Write the posterior mean, without the intercept, and the posterior variance of the score of each arm."""
+    """Write the posterior mean (without the intercept) and variance of the score of each arm."""
     K, dim = arms.shape
     theta, g, variance = mean_of(state, dim), coupling_of(state, dim), 1.0 / state[INTERCEPT_PRECISION]
     if dim <= SMALL and K >= 4 and state[blocks_at(dim)] == dim:
@@ -44,9 +44,10 @@ def score_moments(state: Floats, arms: Floats, levels: Floats, variances: Floats
 def moments_of_fours(
     theta: Floats, g: Floats, variance: float, P: Floats, arms: Floats, levels: Floats, variances: Floats
 ) -> None:
-    """Do so for four arms or more, if there is one block: x'Px is summed over one triangle of P.
+    """Compute the same for at least four arms if P has one block.
 
-    The last four may overlap with those before, so that all arms are computed alike: equal arms have equal scores.
+    Sums x'Px over one triangle of P. The last group of four may overlap the one before. All arms are thereby computed
+    in the same way, so equal arms get equal scores.
     """
     K, dim = arms.shape
     for start in range(0, K, 4):

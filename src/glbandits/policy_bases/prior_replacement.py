@@ -1,4 +1,8 @@
-"""Replacing the prior of `self_scaling_posterior`: in known units, at the scale of the largest evidence."""
+"""Replacement of the prior in `self_scaling_posterior` by one in the units of the data.
+
+The marginal likelihood (evidence) selects the scale of the new prior. If there is a half-life, the replacement also
+discounts old observations.
+"""
 
 import math
 
@@ -32,21 +36,21 @@ from glbandits.policy_bases.self_scaling_posterior import (
 from glbandits.records import Floats
 
 SCALES = (1.0, 0.3, 0.1, 0.03)
-"""The prior scales among which the evidence chooses. Larger ones get stuck, smaller ones explore too much."""
+"""Candidates for the prior scale. With larger ones the policy gets stuck, with smaller ones it explores too much."""
 EVIDENCE_FROM = 64
-"""Rewards from which on the evidence counts."""
+"""The number of rewards from which on the evidence selects the scale."""
 FORGOTTEN = 1e-100
 """A feature whose discounted presence is at most this counts as never seen."""
 
 
 @jittable
 def rescaled_prior(state: Floats, dim: int) -> Floats:
-    """Precisions under which the score of a typical arm has variance 1, apart from the intercept.
+    """Return prior precisions under which x'theta has variance 1 for a typical arm x.
 
-    Each feature has a share of that variance: its share of the squared length of the features, limited to between a
-    third of and three times a typical feature's. So multiplying all features by a number changes nothing, a feature in
-    much larger or smaller units is corrected, and a slightly larger feature counts slightly more. A feature that was
-    never seen counts as a typical one.
+    Each feature contributes a share to this variance. The share is proportional to the mean square of the feature, but
+    limited to between a third of and three times a typical share. Consequences: multiplying all features by a number
+    changes nothing; a feature in much larger or smaller units is rescaled; a slightly larger feature counts slightly
+    more. A feature that was never seen counts as a typical one.
     """
     squares, presence = squares_of(state, dim), presence_of(state, dim)
     prior, logs, seen = np.empty(dim), 0.0, 0
@@ -63,72 +67,78 @@ def rescaled_prior(state: Floats, dim: int) -> Floats:
             total += share * presence[i] / state[WEIGHT]
             prior[i] = typical if presence[i] == 0.0 else prior[i] / share
         for i in range(dim):
-            prior[i] *= max(total, 1.0 / LARGEST_SHARE)  # rows of zeros must not make it vanish
+            prior[i] *= max(total, 1.0 / LARGEST_SHARE)  # the limit matters if most rows are zero
     return prior
 
 
 @jittable
 def discount_sums(state: Floats, dim: int, half_life: float) -> float:
-    """Discount the sums of a state since the last call, and set the count of the next one. Returns the factor."""
-    fade = discount_scalars(state, half_life)
+    """Discount all sums for the rewards since the last replacement.
+
+    Returns the discount factor.
+    """
+    discount = discount_scalars(state, half_life)
     squares, presence = squares_of(state, dim), presence_of(state, dim)
     for i in range(dim):
-        factor = fade if presence[i] > FORGOTTEN else 0.0
+        factor = discount if presence[i] > FORGOTTEN else 0.0
         squares[i] *= factor
         presence[i] *= factor
-    return fade
+    return discount
 
 
 @jittable
 def discount_scalars(state: Floats, half_life: float) -> float:
-    """Do so for the sums that are not of a feature."""
-    fade = math.exp(-math.log(2.0) * (state[COUNT] - state[LAST]) / half_life)
-    state[WEIGHT] *= fade
-    state[CURVATURE] *= fade
-    # Early residuals contain what was not learned yet: those of the first half of all rewards count a quarter.
+    """Discount the scalar sums, and schedule the next replacement.
+
+    Returns the discount factor.
+    """
+    discount = math.exp(-math.log(2.0) * (state[COUNT] - state[LAST]) / half_life)
+    state[WEIGHT] *= discount
+    state[CURVATURE] *= discount
+    # Early residuals contain the error of an estimate from few rewards. Those of the first half get a weight of 1/4.
     early = state[LAST] / state[COUNT]
-    state[SQUARED_RESIDUALS] *= fade * early * early
-    state[EXPECTED] *= fade * early * early
+    state[SQUARED_RESIDUALS] *= discount * early * early
+    state[EXPECTED] *= discount * early * early
     state[LAST] = state[COUNT]
     state[NEXT] = state[COUNT] + min(state[COUNT], max(1.0, half_life / 8.0))
-    return fade
+    return discount
 
 
 @jittable
 def replace_prior(state: Floats, dim: int, half_life: float, noise: float, intercept_precision: float) -> None:
-    """Put the prior in the units known by now, at the scale that the evidence prefers, and forget by the half-life.
+    """Replace the prior by one with the best scale, and discount old observations.
 
-    The prior mean is 0. Therefore everything follows from the change of D beyond the discount, a diagonal matrix of the
-    size of the priors. Sums of all observations, such as e, would lose what is known of the intercept to rounding if
-    curvatures are large. O(n^3) a block.
+    The prior mean is 0. Therefore the new posterior follows from the old one and the change of D beyond the discount,
+    which is a diagonal matrix of the size of the priors. Sums over all observations, such as e, are not used: with
+    large curvatures they would lose the information about the intercept to rounding. O(n^3) for a block of n features.
     """
-    new_prior, size = rescaled_prior(state, dim), dispersion(state, noise)
-    fade = discount_sums(state, dim, half_life)
+    new_prior, phi = rescaled_prior(state, dim), dispersion(state, noise)
+    discount = discount_sums(state, dim, half_life)
     mean, g, prior, b = mean_of(state, dim), coupling_of(state, dim), prior_of(state, dim), state[INTERCEPT]
     for i in range(dim):
-        mean[i] += g[i] * b  # the mean of theta if the intercept is 0
-    state[INTERCEPT] = fade * state[INTERCEPT_PRECISION] * b  # s b
-    state[INTERCEPT_PRECISION] = fade * state[INTERCEPT_PRECISION] + (1.0 - fade) * intercept_precision
-    invert_blocks(state, dim, fade)
+        mean[i] += g[i] * b  # now the mean of theta given that the intercept is 0
+    state[INTERCEPT] = discount * state[INTERCEPT_PRECISION] * b  # now s b
+    state[INTERCEPT_PRECISION] = discount * state[INTERCEPT_PRECISION] + (1.0 - discount) * intercept_precision
+    invert_blocks(state, dim, discount)
     change, scale = np.empty(dim), float(state[PRIOR_SCALE])
     if state[COUNT] >= EVIDENCE_FROM:
         best = -np.inf
         for candidate in SCALES:
             for i in range(dim):
-                change[i] = candidate * new_prior[i] - fade * prior[i]
-            evidence = log_evidence(state, change, intercept_precision, size) + 0.5 * dim * math.log(candidate)
+                change[i] = candidate * new_prior[i] - discount * prior[i]
+            evidence = log_evidence(state, change, intercept_precision, phi) + 0.5 * dim * math.log(candidate)
             if evidence > best:
                 best, scale = evidence, candidate
     state[PRIOR_SCALE] = scale
     for i in range(dim):
-        change[i] = scale * new_prior[i] - fade * prior[i]
+        change[i] = scale * new_prior[i] - discount * prior[i]
         prior[i] = scale * new_prior[i]
     change_prior(state, change, intercept_precision)
 
 
 @jittable
 def invert_blocks(state: Floats, dim: int, factor: float) -> None:
-    """Replace P by D times a factor."""
+    """Replace P by D = P^-1 times a factor."""
     start = blocks_at(dim)
     while start < state.shape[0]:
         D = block_matrix(state, start)
@@ -141,10 +151,10 @@ def invert_blocks(state: Floats, dim: int, factor: float) -> None:
 
 @jittable
 def log_evidence(state: Floats, change: Floats, intercept_precision: float, dispersion: float) -> float:
-    """The logarithm of the evidence if this is added to D, by Laplace's approximation. O(n^3).
+    """The log evidence after adding diag(change) to D, by Laplace's approximation. O(n^3).
 
-    Leaves out the logarithms of the prior precisions, and what does not depend on the change. The state is as
-    `change_prior` takes it.
+    Omits the logarithms of the prior precisions, and terms that do not depend on the change. The state must be in the
+    form that `change_prior` takes, and y, z, s and s b are as there.
     """
     dim = change.shape[0]
     mean, g, start = mean_of(state, dim), coupling_of(state, dim), blocks_at(dim)
@@ -174,9 +184,11 @@ def log_evidence(state: Floats, change: Floats, intercept_precision: float, disp
 
 @jittable
 def change_prior(state: Floats, change: Floats, intercept_precision: float) -> None:
-    """Add a diagonal matrix to D, and compute P, g, s and both means.
+    """Add diag(change) to D, and compute P, g, s and the means of theta and the intercept.
 
-    The state must hold D in its blocks, s b as the intercept, and the mean of theta if the intercept is 0.
+    On entry the state contains D in its blocks, s b as the intercept, and the mean of theta given an intercept of 0.
+    With y = change * mean and z = change * g (elementwise), the new values are P = (D + diag(change))^-1,
+    mean - P y, g - P z, s + z'(g - P z) and s b + z'(mean - P y).
     """
     dim = change.shape[0]
     mean, g, start = mean_of(state, dim), coupling_of(state, dim), blocks_at(dim)

@@ -1,4 +1,7 @@
-"""What greedy and perturbed policies share: all rewards, and the best arm under one theta fitted to them after each."""
+"""Base classes of policies that pull the best arm under a theta computed from all rewards.
+
+These are greedy, epsilon-greedy, the perturbed policies, PG-TS and LMC-TS.
+"""
 
 from typing import Any, ClassVar
 
@@ -14,25 +17,27 @@ from glbandits.records import Floats, Generator
 
 LAYOUT = StateLayout()
 LEARNED = LAYOUT.count("learned")
+"""The number of rewards learned."""
 theta_of = LAYOUT.vector("theta")
 history_at = LAYOUT.history()
 
 FITTED = StateLayout(LAYOUT)
-theta_hat_of = FITTED.vector("theta_hat")  # of EVILL, which plays another theta
+theta_hat_of = FITTED.vector("theta_hat")  # only EVILL uses it: its theta is perturbed
 memory_of = FITTED.array("memory", MEMORY_SIZE)
+"""Data of the solver for a warm start (`maths.warm_fit`)."""
 fitted_rows_at = FITTED.history()
 
 
 class RefitPolicy(Policy):
-    """The settings, the state and the choice of a policy that plays the best arm under one theta.
+    """A policy that pulls the best arm under one theta. Subclasses compute theta in `learn`.
 
-    O(K d) to choose. The state keeps every distinct x, so with a fixed set of arms it does not grow with t. Where
-    theta is random, it is drawn once for each reward: decisions between two rewards share it.
+    O(K d) to choose. The state stores every distinct x once, so with a fixed set of arms it does not grow with t. If
+    theta is random, it is drawn once for each reward; decisions between two rewards use the same theta.
 
     Args:
         link: mu, any link.
-        warm_up: pulls at random before the first fit.
-        ridge: penalty of the fit, the precision of a normal prior.
+        warm_up: the number of random pulls before the first fit.
+        ridge: the ridge penalty of the fit, which is the precision of a normal prior.
     """
 
     layout: ClassVar[StateLayout] = LAYOUT
@@ -43,23 +48,26 @@ class RefitPolicy(Policy):
 
     @staticmethod
     def is_warming_up(state: Floats, settings: Any) -> bool:
-        """Whether fewer than `warm_up` rewards are known."""
+        """Whether fewer than `warm_up` rewards were learned."""
         return bool(state[LEARNED] < settings.warm_up)
 
     @staticmethod
     def decide(state: Floats, settings: Any, arms: Floats, link: LinkFunctions) -> int:
-        """The best arm under theta."""
+        """Return the best arm under theta."""
         return best_arm(arms, theta_of(state, arms.shape[1]))
 
 
 class FittedPolicy(RefitPolicy):
-    """A policy whose theta is the fit to all rewards, or begins with it. O(t d) to learn, from a warm start."""
+    """A policy whose theta is the ridge estimate from all rewards, or a perturbation of it.
+
+    O(t d) to learn, because each fit starts at the last estimate.
+    """
 
     layout: ClassVar[StateLayout] = FITTED
 
     @staticmethod
     def learn(state: Floats, settings: Any, x: Floats, reward: float, rng: Generator, link: LinkFunctions) -> Floats:
-        """Remember, and fit again: for policies that do not perturb theta."""
+        """Store the reward and refit theta, without a perturbation."""
         dim = x.shape[0]
         state = add_observation(state, fitted_rows_at(dim), x, reward)
         if state[LEARNED] >= settings.warm_up:
@@ -69,7 +77,7 @@ class FittedPolicy(RefitPolicy):
 
 @jittable
 def add_observation(state: Floats, rows_at: int, x: Floats, reward: float) -> Floats:
-    """Remember a reward and count it. Returns the state, which may be a larger copy."""
+    """Store a reward and count it. Returns the state, which may be a larger array."""
     state = remember(state, rows_at, x, reward)
     state[LEARNED] += 1.0
     return state
@@ -77,7 +85,10 @@ def add_observation(state: Floats, rows_at: int, x: Floats, reward: float) -> Fl
 
 @jittable
 def fit_again(state: Floats, settings: Any, theta: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
-    """Overwrite theta, the last estimate, with the fit to all rewards; the last of them is that of x."""
+    """Overwrite theta, the last estimate, with the fit to all rewards.
+
+    (x, reward) is the newest observation, which the history already contains.
+    """
     dim = x.shape[0]
     rows, memory = history(state, fitted_rows_at(dim), dim), memory_of(state, dim)
     absorb(theta, memory, x, reward, link)

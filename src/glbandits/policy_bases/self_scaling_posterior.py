@@ -1,13 +1,15 @@
-"""A Gaussian posterior of theta and an intercept that finds its own scale: what `Optimist` learns.
+"""The posterior of `Optimist`: Gaussian over theta and an intercept, with automatic prior.
 
-A reward moves the mean by the exact step of one observation and adds its curvature. The prior has no settings: its
-precisions follow the units of the features, the evidence chooses one scale for all of them, and the size of the noise
-is estimated. All become better known with time. Therefore the prior is replaced at the 1st, 2nd, 4th, 8th ... reward,
-under the same observations. Nothing that was learned before a scale was known is lost.
+Each reward updates the posterior once (`learn_reward`). The mean moves to the exact minimum of the loss of this reward
+plus the distance from the old mean. Then the curvature of the loss at this minimum is added to the precision.
 
-The precision matrix of theta and the intercept b is [[D, c], [c', e]]. The state holds P = D^-1 in blocks
-(`maths.feature_blocks`), g = P c and s = e - c'g, the precision of b after theta is integrated out. The variance of
-the score x'theta + b is then x'Px + (1 - g'x)^2 / s.
+The prior has no settings. Its precisions follow the units of the features, the marginal likelihood (evidence) selects
+one scale for all of them, and the size of the noise is estimated. These estimates improve with time. Therefore
+`prior_replacement` replaces the prior at the 1st, 2nd, 4th, 8th ... reward and keeps all observations.
+
+The precision matrix of theta and the intercept b is [[D, c], [c', e]]. The state contains P = D^-1 in blocks
+(`maths.feature_blocks`), the coupling g = P c, and s = e - c'g, the precision of b after theta is integrated out. The
+variance of the score x'theta + b is then x'Px + (1 - g'x)^2 / s.
 """
 
 import math
@@ -32,20 +34,20 @@ from glbandits.policy import StateLayout
 from glbandits.records import Floats
 
 SCALARS = StateLayout()
-"""What the posterior keeps whatever the number of features; a state begins with it."""
+"""The scalars of the posterior, with which a state begins."""
 COUNT = SCALARS.count("count")
-"""Rewards learned."""
+"""The number of rewards learned."""
 LAST, NEXT = SCALARS.scalar("last", at_least=0.0), SCALARS.scalar("next", at_least=0.0)
 """The count at the last and at the next replacement of the prior."""
 WEIGHT = SCALARS.scalar("weight", at_least=0.0)
-"""Rewards, discounted by the half-life, as the sums below are."""
+"""The number of rewards, discounted by the half-life. The sums below are discounted too."""
 SQUARED_RESIDUALS = SCALARS.scalar("squared_residuals", at_least=0.0)
 EXPECTED = SCALARS.scalar("expected", at_least=0.0)
-"""The expectation of the squared residuals if the dispersion is 1."""
+"""The expected sum of squared residuals if the dispersion is 1."""
 CURVATURE = SCALARS.scalar("curvature", at_least=0.0)
-"""The sum of the slopes of the link at the rewards."""
+"""The sum of the link's slopes at the scores of the rewards."""
 PRIOR_SCALE = SCALARS.scalar("prior_scale", at_least=0.0)
-"""The factor of all prior precisions that the evidence chose."""
+"""The common factor of all prior precisions, selected by the evidence."""
 INTERCEPT = SCALARS.scalar("intercept")
 """The mean of the intercept b."""
 INTERCEPT_PRECISION = SCALARS.scalar("intercept_precision", at_least=0.0)
@@ -56,7 +58,7 @@ mean_of = LAYOUT.vector("mean")
 """The mean of theta."""
 coupling_at = LAYOUT.end()
 coupling_of = LAYOUT.vector("coupling")
-"""g."""
+"""The coupling g of theta with the intercept."""
 prior_of = LAYOUT.vector("prior", positive=True)
 """The prior precisions of theta."""
 squares_at = LAYOUT.end()
@@ -66,39 +68,43 @@ presence_at = LAYOUT.end()
 presence_of = LAYOUT.vector("presence", at_least=0.0)
 """The number of rewards for which each feature was not 0."""
 blocks_at = LAYOUT.end()
-"""The offset of the blocks of P, which follow."""
+"""The offset of the blocks of P, the last part of the state."""
 
 FIRST_SCALE = 0.1
-"""The prior scale before the evidence chooses one: the score of a typical arm has the variance 10."""
+"""The prior scale before the evidence selects one. The score of a typical arm then has variance 10."""
 LARGEST_SHARE = 3.0
-"""The largest ratio, either way, between a feature's share of the prior variance of the score and a typical share."""
+"""The largest ratio, in both directions, of a feature's share of the prior variance of a score to a typical share."""
 LEAST_SQUARE = 1e-100
-"""Mean squares below this count as this: a feature below 1e-50 counts as one of that size."""
+"""Lower limit of the mean square of a feature, which is the square of 1e-50."""
 RESOLUTION = 1e-8
-"""The least share of an arm's variance, computed from the diagonal, that one reward may leave: less would be rounding,
-and might be negative."""
+"""Lower limit of an arm's variance after one reward, relative to the variance that the diagonal of P gives.
+
+A smaller result would be rounding error and might be negative.
+"""
 
 
 def assumed_noise(link: Link) -> float:
-    """The variance of rewards that counts as already observed, at dispersion 1.
+    """The sum of squared residuals that counts as already observed, at dispersion 1.
 
-    Bounded rewards have a known unit: it is the variance of sixteen of them. Other rewards may be in any unit: none.
+    For bounded rewards, whose unit is known, it is that of sixteen rewards. Other rewards may be in any unit, so it
+    is 0.
     """
     bounded = link.lowest_reward > -math.inf and link.highest_reward < math.inf
     return 16.0 * link.slope(0.0) if bounded else 0.0
 
 
 def intercept_variance(link: Link) -> float:
-    """The prior variance of the intercept: vague if rewards may have any offset in units of their noise.
+    """The prior variance of the intercept.
 
-    Other links have a scale of their own, on which 10 is wide. With more, the first reward moves the score to where
-    the slope is close to 0, and all later ones count too little.
+    It is 1e6 if rewards are unbounded on both sides, because they may have any offset. Other links have a natural
+    scale, on which 10 is wide. A larger value would let the first reward move the score to where the slope is almost 0,
+    and all later rewards would count too little.
     """
     return 1e6 if link.lowest_reward == -math.inf and link.highest_reward == math.inf else 10.0
 
 
 def is_valid_posterior(state: Floats, dim: int) -> bool:
-    """Whether this array can be a state: asked before a loaded one is trusted."""
+    """Whether this array can be a state. For states that come from files."""
     start = blocks_at(dim)
     if state.ndim != 1 or not LAYOUT.is_valid(state[:start], dim) or not np.isfinite(state).all():
         return False
@@ -109,16 +115,20 @@ def is_valid_posterior(state: Floats, dim: int) -> bool:
 
 @jittable
 def dispersion(state: Floats, noise: float) -> float:
-    """The variance of a reward relative to the link's, with `noise` counted as observed at dispersion 1."""
+    """The variance of rewards, relative to the variance that the link implies.
+
+    `noise` is the value of `assumed_noise`.
+    """
     observed, expected = state[SQUARED_RESIDUALS] + noise, state[EXPECTED] + noise
     return observed / expected if observed > 0.0 and expected > 0.0 else 1.0
 
 
 @jittable
 def update_feature_stats(state: Floats, x: Floats) -> bool:
-    """Count a reward and its features. Returns whether a feature is present for the first time.
+    """Count a reward and its features.
 
-    Runs for every reward, so it reads the state by offset: a slice takes 20 ns.
+    Returns whether a feature is present for the first time. Reads the state by offset, because it runs for every reward
+    and a slice takes 20 ns.
     """
     dim = x.shape[0]
     squares, presence, new_features = squares_at(dim), presence_at(dim), 0.0
@@ -134,9 +144,10 @@ def update_feature_stats(state: Floats, x: Floats) -> bool:
 
 @jittable
 def init_feature_prior(state: Floats, x: Floats) -> None:
-    """Set the prior of features that are present for the first time, in their units.
+    """Set the prior of features that are present for the first time.
 
-    Nothing was observed along such a feature, so its row of P is 0 except for the variance.
+    The prior is in the units of the first value. P has no correlations of such a feature yet, so only its variance
+    changes.
     """
     dim = x.shape[0]
     presence, prior, start = presence_of(state, dim), prior_of(state, dim), blocks_at(dim)
@@ -156,7 +167,10 @@ def init_feature_prior(state: Floats, x: Floats) -> None:
 
 @jittable
 def learn_reward(state: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
-    """Move the mean by the exact step of one reward, record its residual, and add its curvature. O(n^2) a block."""
+    """Update the posterior by one reward, and record its residual.
+
+    O(n^2) for a block of n features.
+    """
     dim = x.shape[0]
     mean, g = mean_at(dim), coupling_at(dim)
     direction = np.zeros(dim)
@@ -181,9 +195,12 @@ def learn_reward(state: Floats, x: Floats, reward: float, link: LinkFunctions) -
 
 @jittable
 def multiply_blocks(state: Floats, x: Floats, direction: Floats) -> tuple[float, float, float]:
-    """Write Px. Returns the number of blocks with features of x, x'Px, and what that would be without correlations."""
+    """Write Px to `direction`.
+
+    Returns the number of blocks that contain features of x, x'Px, and x'diag(P)x.
+    """
     dim, start = x.shape[0], blocks_at(x.shape[0])
-    if state[start] == dim:  # one block: its features are those of x
+    if state[start] == dim:  # one block contains all features
         P = block_matrix(state, start)
         return 1.0, quadratic_form(P, x, 0, direction), diagonal_form(P, x)
     features, product = np.empty(LARGEST_BLOCK), np.empty(LARGEST_BLOCK)
@@ -201,9 +218,10 @@ def multiply_blocks(state: Floats, x: Floats, direction: Floats) -> tuple[float,
 
 @jittable
 def record_residual(state: Floats, pull: float, slope: float, variance: float) -> None:
-    """Add the residual before a step to the sums, computed from the residual after it with the slope there.
+    """Add the residual of a reward before its update to the sums for the dispersion.
 
-    With the slope at the old score, a first reward of 1000 under the log link would look like noise.
+    The residual is computed from the one after the update with the slope there. With the slope at the old score, a
+    first reward of 1000 under the log link would look like noise.
     """
     leverage = 1.0 + slope * variance
     residual = min(max(pull * leverage, -1e50), 1e50)
@@ -214,10 +232,11 @@ def record_residual(state: Floats, pull: float, slope: float, variance: float) -
 
 @jittable
 def add_curvature(state: Floats, x: Floats, direction: Floats, slope: float, constant: float) -> None:
-    """Add the curvature of a reward to P, g and s, block by block; `direction` is Px.
+    """Update P, g and s for the curvature of a reward, block by block. `direction` is Px.
 
-    With one block that is exact. With m blocks each gets the curvature of its own features with the constant 1/sqrt(m):
-    the matrix stays positive definite, and that of the intercept alone is exact.
+    With one block the update is exact. With m blocks, each block gets the curvature of its own features and of
+    `constant` = 1/sqrt(m) in place of 1. The matrix stays positive definite, and the curvature of the intercept alone
+    is exact.
     """
     dim, start = x.shape[0], blocks_at(x.shape[0])
     g = coupling_of(state, dim)
@@ -237,12 +256,15 @@ def add_curvature(state: Floats, x: Floats, direction: Floats, slope: float, con
 
 @jittable
 def add_to_block(P: Floats, x: Floats, u: Floats, g: Floats, slope: float, constant: float) -> float:
-    """Add the curvature slope vv' of v = (x, constant), where u = Px. Returns what it adds to the precision s."""
+    """Update a block for the curvature slope vv' with v = (x, constant).
+
+    Returns the increase of s. u is Px.
+    """
     variance, remaining = 0.0, constant
     for k in range(P.shape[0]):
         variance += x[k] * u[k]
         remaining -= x[k] * g[k]
-    # Limit the curvature so that the remaining variance is not rounding error: it stays at least `least`.
+    # Limit the curvature so that the remaining variance is at least `least`. A smaller one would be rounding error.
     least = RESOLUTION * diagonal_form(P, x)
     if least > 1e-300:  # x may be zero
         variance = max(variance, least)

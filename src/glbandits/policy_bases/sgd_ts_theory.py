@@ -1,10 +1,10 @@
-"""The theory settings of SGD-TS: from the constants of a problem to Algorithm 1's inputs and Theorem 1's bound."""
+"""The theory of SGD-TS: the inputs of Algorithm 1, and the regret bound of Theorem 1."""
 
 import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from glbandits.errors import InvalidInput, number, whole
+from glbandits.errors import InvalidInput, check_float, check_int
 from glbandits.numba_support import jittable
 from glbandits.policy import Bounds, NonNegative, Policy, Positive, PositiveInt, derived
 from glbandits.policy_bases.warm_up import warm_up_length
@@ -13,31 +13,32 @@ from glbandits.records import set_validated
 
 @jittable
 def estimate_width_squared(j: float, tau: float, dim: int, log_T: float) -> float:
-    """The square of g1 in units of R/c1: how far the maximum likelihood estimate may be off (equation 6)."""
+    """The square of g1 in units of R/c1 (equation 6). g1 bounds the error of the MLE."""
     return dim / 2.0 * math.log(1.0 + 2.0 * j * tau / dim) + 2.0 * log_T
 
 
 @jittable
 def path_width_squared(j: float) -> float:
-    """The square of g2 in units of tau/alpha: how far the gradient path may be from that estimate (equation 7)."""
+    """The square of g2 in units of tau/alpha (equation 7). g2 bounds |theta_bar - MLE|."""
     return 1.0 + math.log(j)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TheoryConstants:
-    """What the analysis assumes of a problem with features of norm at most 1.
+    """The constants of the analysis, for a problem with features of norm at most 1.
 
-    The results are worst-case figures: on the paper's own simulation a block would have about 140 million rounds
-    (270,000 even without the part for lambda_f), against a horizon of 1000. They are for study, not for play.
+    The settings that follow from them are worst-case values for study, not for use. In the paper's own simulation a
+    block would have about 140 million rounds (270,000 even without the term for lambda_f), with a horizon of 1000.
 
     Args:
         noise: R, the sub-Gaussian parameter of the rewards (1/2 for rewards in [0, 1]).
-        c1: the least slope of the link over scores x'theta with ||theta - theta*|| <= 1.
-        c3: the same for ||theta - theta*|| <= 3.
-        sigma_0: its square is a lower bound for the least eigenvalue of E[(1/K) sum_a x_a x_a'].
-        lambda_f: the least eigenvalue, over all theta, of E[xx'] for the arm that theta likes best.
+        c1: the smallest slope of the link over scores x'theta with ||theta - theta*|| <= 1.
+        c3: the smallest slope of the link over scores x'theta with ||theta - theta*|| <= 3.
+        sigma_0: its square is a lower bound of the smallest eigenvalue of E[(1/K) sum_a x_a x_a'].
+        lambda_f: the minimum over all theta of the smallest eigenvalue of E[xx'], where x is the arm with the largest
+            x'theta.
         horizon: T.
-        universal_1: C1 of Lemma 2. The paper leaves C1 and C2 open; 1 is a placeholder of the right order.
+        universal_1: C1 of Lemma 2. The paper does not state C1 and C2; 1 is a placeholder of the right order.
         universal_2: C2 of Lemma 2.
     """
 
@@ -52,19 +53,20 @@ class TheoryConstants:
 
     def __post_init__(self) -> None:
         for name in ("noise", "c1", "c3", "sigma_0", "lambda_f", "universal_1", "universal_2"):
-            set_validated(self, **{name: number(name, getattr(self, name), above=0)})
-        set_validated(self, horizon=whole("horizon", self.horizon, at_least=5))  # the proof divides by 1/16.5 - 1/T^2
+            set_validated(self, **{name: check_float(name, getattr(self, name), above=0)})
+        # The proof divides by 1/16.5 - 1/T^2.
+        set_validated(self, horizon=check_int("horizon", self.horizon, at_least=5))
         if self.c3 > self.c1:
             raise InvalidInput(
-                f"c3 is the least slope over more scores than c1, so at most c1; got {self.c3} > {self.c1}"
+                f"c3 must be at most c1, because it is the smallest slope over more scores; got {self.c3} > {self.c1}"
             )
 
     def alpha(self, dim: int) -> float:
-        """The strong convexity that a block's loss is to have (Theorem 1)."""
+        """The required strong convexity of a block's loss (Theorem 1)."""
         return max(self.c3, dim, math.log(self.horizon)) / self.lambda_f
 
     def block_length(self, dim: int) -> int:
-        """Tau of Lemma 2."""
+        """The block length tau of Lemma 2."""
         log_T, sigma_squared = math.log(self.horizon), self.sigma_0**2
 
         def spread(logs: float, eigenvalue: float) -> float:
@@ -75,32 +77,32 @@ class TheoryConstants:
         return math.ceil(max(tau_1, tau_2))
 
     def g1(self, block: int, dim: int) -> float:
-        """The width of the maximum likelihood estimate after j blocks."""
+        """The width of the MLE after this number of blocks (equation 6)."""
         tau, log_T = self.block_length(dim), math.log(self.horizon)
         return self.noise / self.c1 * math.sqrt(estimate_width_squared(block, tau, dim, log_T))
 
     def g2(self, block: int, dim: int) -> float:
-        """The gap between that estimate and the average of the gradient steps."""
+        """The bound on |theta_bar - MLE| after this number of blocks (equation 7)."""
         return self.block_length(dim) / self.alpha(dim) * math.sqrt(path_width_squared(block))
 
     def variance(self, block: int, dim: int) -> float:
-        """The number on the diagonal of A_j."""
+        """The diagonal entry of A_j for j = block (equation 5)."""
         mle = 2 * self.c3 * self.g1(block, dim) ** 2 / (self.alpha(dim) * block)
         return mle + 2 * self.g2(block, dim) ** 2 / block
 
     def regret_bound(self, dim: int, arms: int, lipschitz: float) -> float:
-        """Theorem 1's bound on the expected regret over T rounds, for rewards in [0, 1].
+        """The bound of Theorem 1 on the expected regret over T rounds, for rewards in [0, 1].
 
-        It holds under the paper's assumptions and with the right universal constants. If the horizon is shorter than a
-        block, there is nothing to learn and the bound is T.
+        The bound holds under the paper's assumptions and with the right universal constants. If the horizon is shorter
+        than a block, the bound is T.
 
         >>> constants = TheoryConstants(noise=0.5, c1=0.2, c3=0.1, sigma_0=0.4, lambda_f=0.1, horizon=10**9)
         >>> f"{constants.regret_bound(dim=6, arms=100, lipschitz=0.25):.3g}"
         '2.43e+12'
         """
-        whole("dim", dim, at_least=1)
-        whole("arms", arms, at_least=1)
-        number("lipschitz", lipschitz, above=0)
+        check_int("dim", dim, at_least=1)
+        check_int("arms", arms, at_least=1)
+        check_float("lipschitz", lipschitz, above=0)
         T, tau, alpha = self.horizon, self.block_length(dim), self.alpha(dim)
         if tau > T:
             return float(T)
@@ -114,7 +116,7 @@ class TheoryConstants:
 
 
 class SgdTsConstants(Policy):
-    """The block length, the step and the variance of SGD-TS: by plain settings, or by the analysis."""
+    """Block length, step size and variance of SGD-TS, from plain settings or from the theory."""
 
     block_factor: Annotated[float, Bounds(above=0, at_most=1e9)] = 10.0
     block_length: Annotated[int, Bounds(at_least=1, at_most=1e9)] | None = None
@@ -130,7 +132,7 @@ class SgdTsConstants(Policy):
             if self.theory is not None and getattr(self, name) != getattr(type(self), name):
                 raise InvalidInput(
                     f"theory sets the block length, the step and the exploration; got {name}={getattr(self, name)!r} "
-                    "beside it. Leave out one of the two."
+                    "as well. Omit one of the two."
                 )
 
     @derived
@@ -149,29 +151,29 @@ class SgdTsConstants(Policy):
 
     @derived
     def plain_variance(self, dim: int) -> float:
-        """The variance j A_j of Section 6; the analysis has two others in its place."""
+        """The diagonal entry of j A_j in Section 6 of the paper; 0 with the theory's settings."""
         return 2 * self.exploration_a1**2 + 2 * self.exploration_a2**2 if self.theory is None else 0.0
 
     @derived
     def mle_variance(self, dim: int) -> float:
-        """The factor of equation 6 in j A_j."""
+        """The factor of equation 6 in j A_j; 0 without the theory's settings."""
         theory = self.theory
         return 0.0 if theory is None else 2 * theory.c3 * (theory.noise / theory.c1) ** 2 / theory.alpha(dim)
 
     @derived
     def gap_variance(self, dim: int) -> float:
-        """The factor of equation 7 in j A_j."""
+        """The factor of equation 7 in j A_j; 0 without the theory's settings."""
         return 0.0 if self.theory is None else 2 * (self.tau(dim) / self.theory.alpha(dim)) ** 2
 
     @derived
     def log_T(self, dim: int) -> float:  # noqa: N802
-        """The logarithm of the horizon, for the analysis only."""
+        """The logarithm of the horizon, for the theory's settings only."""
         return 0.0 if self.theory is None else math.log(self.theory.horizon)
 
 
 @jittable
 def variance(settings: Any, j: float, dim: int) -> float:
-    """The number on the diagonal of A_j, in either parametrisation (equations 5 to 7, or Section 6)."""
+    """The diagonal entry of A_j, by Section 6 or by equations 5 to 7."""
     mle = settings.mle_variance * estimate_width_squared(j, settings.tau, dim, settings.log_T)
     gap = settings.gap_variance * path_width_squared(j)
     return float((settings.plain_variance + mle + gap) / j)

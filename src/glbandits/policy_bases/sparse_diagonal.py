@@ -1,4 +1,7 @@
-"""The posterior of `diagonal_step` for features in a table: a mean and a precision for each that was learned."""
+"""The posterior of `diagonal_step` for sparse rows.
+
+A hash table (`maths.feature_table`) has a mean and a precision for each feature learned so far.
+"""
 
 import numpy as np
 
@@ -12,13 +15,13 @@ from glbandits.records import Floats, Ints
 LAYOUT = StateLayout()
 LEARNED = LAYOUT.count("learned")
 TABLE = LAYOUT.end()(0)
-"""The offset of the table."""
+"""The offset of the table in the state."""
 MEAN, PRECISION, ROW = 1, 2, 3
-"""What a row holds behind the feature, and its width."""
+"""Columns of a table row (column 0 is the feature), and the number of columns."""
 
 
 def initial_state() -> Floats:
-    """A state that has learned nothing."""
+    """Return the state before the first reward."""
     return np.concatenate([LAYOUT.allocate(0), empty_table(ROW)])
 
 
@@ -30,7 +33,7 @@ def is_valid_diagonal(state: Floats, dim: int) -> bool:
 
 
 def diagonal_coefficients(state: Floats) -> Coefficients:
-    """The means."""
+    """Return the posterior means as coefficients."""
     entries = entries_of(state, TABLE)
     return Coefficients(entries[:, MEAN], indices=entries[:, 0].astype(np.int64))
 
@@ -39,7 +42,7 @@ def diagonal_coefficients(state: Floats) -> Coefficients:
 def learn_diagonal(
     state: Floats, indices: Ints, values: Floats, reward: float, prior_precision: float, link: LinkFunctions
 ) -> Floats:
-    """Count a reward and take its exact step. Returns the state, maybe a larger one."""
+    """Update the posterior by one reward. Returns the state, which may be a larger array."""
     rows, variance, score = np.empty(indices.shape[0], dtype=np.int64), 0.0, 0.0
     state = insert_all(state, TABLE, indices, rows, np.array([0.0, prior_precision]))
     for k in range(rows.shape[0]):
@@ -56,7 +59,7 @@ def learn_diagonal(
 
 @jittable
 def best_by_mean(state: Floats, indptr: Ints, indices: Ints, values: Floats) -> int:
-    """The arm with the largest score under the means; the first of equal ones."""
+    """Return the arm with the largest score under the means; of equal ones the first."""
     table, best, best_score = table_at(state, TABLE), 0, -np.inf
     for a in range(indptr.shape[0] - 1):
         score = 0.0

@@ -1,6 +1,7 @@
-"""The first block of SGD-TS on sparse rows: the rows are kept as they came, then fitted in the space that they span.
+"""The first block of SGD-TS on sparse rows: stored rows, and the fit to them.
 
-A kept row is the number of its features, its reward, the features, and their values.
+A stored row consists of its number of features, its reward, the features, and their values. The fit works in the space
+that the rows span, because the number of features may be huge.
 """
 
 import math
@@ -15,12 +16,12 @@ from glbandits.numba_support import jittable
 from glbandits.records import Floats, Ints
 
 DEPENDENT = 1e-13
-"""A row is taken for a sum of earlier ones if no more than this share of its squared length is new."""
+"""A row counts as linearly dependent if at most this share of its squared norm is outside the span of earlier rows."""
 
 
 @jittable
 def row_capacity(filled: int) -> int:
-    """Numbers for which a state with so many numbers of rows has room."""
+    """The capacity for stored rows, in numbers, of a state with `filled` numbers of rows."""
     capacity = 0 if filled == 0 else 64
     while capacity < filled:
         capacity *= 2
@@ -28,8 +29,11 @@ def row_capacity(filled: int) -> int:
 
 
 @jittable
-def keep_sparse_row(state: Floats, start: int, filled: int, indices: Ints, values: Floats, reward: float) -> Floats:
-    """Write a row behind the `filled` numbers of those that begin at `start`. Returns the state, maybe a larger one."""
+def append_sparse_row(state: Floats, start: int, filled: int, indices: Ints, values: Floats, reward: float) -> Floats:
+    """Append a row to the stored rows, which begin at `start` and have `filled` numbers.
+
+    Returns the state, which may be a larger array.
+    """
     count, at = indices.shape[0], start + filled
     if at + 2 + 2 * count > state.shape[0]:
         larger = np.zeros(start + row_capacity(filled + 2 + 2 * count))
@@ -44,7 +48,7 @@ def keep_sparse_row(state: Floats, start: int, filled: int, indices: Ints, value
 
 
 def are_valid_rows(rows: Any, count: int, filled: int, dim: int) -> bool:
-    """Whether these numbers are so many kept rows."""
+    """Whether this array contains `count` valid stored rows in its first `filled` numbers."""
     at = 0
     if rows.size != row_capacity(filled):
         return False
@@ -62,7 +66,7 @@ def are_valid_rows(rows: Any, count: int, filled: int, dim: int) -> bool:
 
 @jittable
 def row_starts(state: Floats, start: int, count: int) -> Ints:
-    """The offset of each kept row."""
+    """The offset of each stored row."""
     starts = np.empty(count, dtype=np.int64)
     for row in range(count):
         starts[row] = start
@@ -71,8 +75,8 @@ def row_starts(state: Floats, start: int, count: int) -> Ints:
 
 
 @jittable
-def fit_kept_rows(
-    kept: Floats,
+def fit_stored_rows(
+    stored: Floats,
     starts: Ints,
     state: Floats,
     table_start: int,
@@ -82,37 +86,38 @@ def fit_kept_rows(
     dim: int,
     link: LinkFunctions,
 ) -> tuple[Floats, Fit]:
-    """Write the maximum likelihood estimate to a column of the table. Returns the state, maybe larger, and the fit.
+    """Write the maximum likelihood estimate to a column of the feature table.
 
-    Without a ridge there is an estimate only if the rows span all dim features. Otherwise the ridge is that of `fit`
-    for such data; the estimate then is a sum of rows.
+    Returns the state, which may be a larger array, and the fit. Without a ridge the estimate exists only if the rows
+    span all dim features. Otherwise the ridge is RIDGE_WITHOUT_MLE, as in `fit`, and the estimate is in the span of the
+    rows.
     """
     count = starts.shape[0]
     rewards = np.empty(count)
     for s in range(count):
-        rewards[s] = kept[starts[s] + 1]
-        features = features_of(kept, starts[s])
+        rewards[s] = stored[starts[s] + 1]
+        features = features_of(stored, starts[s])
         state = insert_all(state, table_start, features, np.empty(features.shape[0], dtype=np.int64), initial)
     seen = int(state[table_start + ENTRIES])
     if ridge == 0.0 and (seen < dim or count < dim):
         ridge = RIDGE_WITHOUT_MLE
     if seen <= count:
-        return state, fit_columns(kept, starts, rewards, state, table_start, column, seen, ridge, link)
-    return state, fit_span(kept, starts, rewards, state, table_start, column, ridge, link)
+        return state, fit_columns(stored, starts, rewards, state, table_start, column, seen, ridge, link)
+    return state, fit_span(stored, starts, rewards, state, table_start, column, ridge, link)
 
 
 @jittable
-def features_of(kept: Floats, start: int) -> Ints:
-    """The features of a kept row."""
-    features = np.empty(int(kept[start]), dtype=np.int64)
+def features_of(stored: Floats, start: int) -> Ints:
+    """Return the features of a stored row."""
+    features = np.empty(int(stored[start]), dtype=np.int64)
     for k in range(features.shape[0]):
-        features[k] = int(kept[start + 2 + k])
+        features[k] = int(stored[start + 2 + k])
     return features
 
 
 @jittable
 def fit_columns(
-    kept: Floats,
+    stored: Floats,
     starts: Ints,
     rewards: Floats,
     state: Floats,
@@ -122,18 +127,18 @@ def fit_columns(
     ridge: float,
     link: LinkFunctions,
 ) -> Fit:
-    """Fit the features that were seen, if they are not more than the rows."""
-    table, number = table_at(state, table_start), 0
-    for row in range(table_start + HEADER, state.shape[0], table.width):  # number the features
+    """Fit one coefficient for each feature seen. For at most as many features as rows."""
+    table, index = table_at(state, table_start), 0
+    for row in range(table_start + HEADER, state.shape[0], table.width):  # each feature gets a column of X
         if state[row] != EMPTY:
-            state[row + column] = number
-            number += 1
+            state[row + column] = index
+            index += 1
     X = np.zeros((starts.shape[0], seen))
     for s in range(starts.shape[0]):
-        n = int(kept[starts[s]])
+        n = int(stored[starts[s]])
         for k in range(n):
-            row = find(state, table, int(kept[starts[s] + 2 + k]))
-            X[s, int(state[row + column])] = kept[starts[s] + 2 + n + k]
+            row = find(state, table, int(stored[starts[s] + 2 + k]))
+            X[s, int(state[row + column])] = stored[starts[s] + 2 + n + k]
     estimate = fit(X, rewards, np.ones(rewards.shape[0]), ridge, np.zeros(seen), link)
     for row in range(table_start + HEADER, state.shape[0], table.width):
         if state[row] != EMPTY:
@@ -143,7 +148,7 @@ def fit_columns(
 
 @jittable
 def fit_span(
-    kept: Floats,
+    stored: Floats,
     starts: Ints,
     rewards: Floats,
     state: Floats,
@@ -152,18 +157,18 @@ def fit_span(
     ridge: float,
     link: LinkFunctions,
 ) -> Fit:
-    """Fit in the span of the rows, if it has fewer dimensions than features were seen. O(n^3) for n rows.
+    """Fit in the span of the rows. For more features than rows. O(n^3) for n rows.
 
-    With XX' = LL', theta = X'a and w = L'a the scores are Lw, and the norm of theta is that of w. L has a column for
-    each row that is not a sum of earlier ones, and a is 0 for the others.
+    With XX' = LL', theta = X'a and w = L'a, the scores are Lw and ||theta|| = ||w||. So the fit of w with L in place of
+    X gives theta. L has a column for each row that is linearly independent of earlier ones; a is 0 for other rows.
     """
     count = starts.shape[0]
     L, pivots, rank = np.zeros((count, count)), np.empty(count, dtype=np.int64), 0
     for s in range(count):
-        length = kept_product(kept, starts[s], starts[s])
+        length = stored_row_product(stored, starts[s], starts[s])
         remaining = length
         for c in range(rank):
-            value = kept_product(kept, starts[s], starts[pivots[c]])
+            value = stored_row_product(stored, starts[s], starts[pivots[c]])
             for i in range(c):
                 value -= L[s, i] * L[pivots[c], i]
             L[s, c] = value / L[pivots[c], c]
@@ -179,21 +184,21 @@ def fit_span(
         a[c] /= L[pivots[c], c]
     for c in range(rank):
         start = starts[pivots[c]]
-        n = int(kept[start])
+        n = int(stored[start])
         for k in range(n):
-            row = find(state, table, int(kept[start + 2 + k]))
-            state[row + column] += a[c] * kept[start + 2 + n + k]
+            row = find(state, table, int(stored[start + 2 + k]))
+            state[row + column] += a[c] * stored[start + 2 + n + k]
     return estimate
 
 
 @jittable
-def kept_product(kept: Floats, one: int, other: int) -> float:
-    """The product x'y of two kept rows."""
-    n, m, i, j, total = int(kept[one]), int(kept[other]), 0, 0, 0.0
+def stored_row_product(stored: Floats, one: int, other: int) -> float:
+    """The inner product of two stored rows, whose features are sorted."""
+    n, m, i, j, total = int(stored[one]), int(stored[other]), 0, 0, 0.0
     while i < n and j < m:
-        x, y = kept[one + 2 + i], kept[other + 2 + j]
+        x, y = stored[one + 2 + i], stored[other + 2 + j]
         if x == y:
-            total += kept[one + 2 + n + i] * kept[other + 2 + m + j]
+            total += stored[one + 2 + n + i] * stored[other + 2 + m + j]
         i += 1 if x <= y else 0
         j += 1 if y <= x else 0
     return total

@@ -1,10 +1,11 @@
-"""The posterior of `self_scaling_posterior` with a diagonal covariance, for features in a table.
+"""The posterior of `self_scaling_posterior` for sparse rows, with a diagonal matrix P.
 
-The formulas are those of blocks of one feature each. A feature that was never learned is not in the table. It has
+The features learned so far are in a hash table (`maths.feature_table`). The formulas are those of
+`self_scaling_posterior` with one block for each feature. A feature that was never learned is not in the table. It has
 mean 0, coupling 0 and the prior precision `UNSEEN_PRIOR`.
 
-A reward moves the intercept b, and so the mean of every feature i by -g_i times that. The table holds the mean of theta
-given b = 0 instead: m_i = mean_i + g_i b, which changes for the features of the reward only.
+A reward moves the mean of the intercept b, and thereby the mean of every feature i by -g_i times that move. To update
+only the features of the reward, the table stores the mean of theta given b = 0, m_i = mean_i + g_i b.
 """
 
 import math
@@ -35,27 +36,28 @@ LAYOUT = StateLayout(SCALARS)
 UNSEEN_PRIOR = LAYOUT.scalar("unseen_prior", at_least=0.0)
 """The prior precision of features that are not in the table."""
 SEEN = LAYOUT.scalar("seen", at_least=0.0)
-"""Features whose presence is not 0."""
+"""The number of features whose presence is not 0."""
 PRESENCE_SUM = LAYOUT.scalar("presence_sum", at_least=0.0)
 """The sum of the presence of all features."""
 TABLE = LAYOUT.end()(0)
-"""The offset of the table."""
+"""The offset of the table in the state."""
 
 MEAN, COUPLING, VARIANCE, PRIOR, SQUARES, PRESENCE, ROW = 1, 2, 3, 4, 5, 6, 8
-"""What a row holds behind the feature, and its width. MEAN is m. Choosing reads the first three only.
+"""Columns of a table row (column 0 is the feature), and the number of columns. MEAN is m_i.
 
-The last number is not used: the rows have the size of a cache line, so that a lookup rarely reads two.
+A decision reads columns 0 to 3 only. The last column is unused: it makes a row as large as a cache line, so that a
+lookup rarely reads two lines.
 """
 
 
 def initial_state(intercept_precision: float) -> Floats:
-    """A state that has learned nothing."""
+    """Return the state before the first reward."""
     scalars = LAYOUT.allocate(0, prior_scale=FIRST_SCALE, intercept_precision=intercept_precision, unseen_prior=1.0)
     return np.concatenate([scalars, empty_table(ROW)])
 
 
 def is_valid_posterior(state: Floats, dim: int) -> bool:
-    """Whether this array can be a state: asked before a loaded one is trusted."""
+    """Whether this array can be a state. For states that come from files."""
     if not is_valid_table(state, TABLE, ROW, dim) or not LAYOUT.is_valid(state[:TABLE], 0):
         return False
     if not (state[[PRIOR_SCALE, INTERCEPT_PRECISION, UNSEEN_PRIOR]] > 0.0).all():
@@ -65,16 +67,16 @@ def is_valid_posterior(state: Floats, dim: int) -> bool:
 
 
 def means(entries: Floats, intercept: float) -> Floats:
-    """The means of theta for rows of the table, given the mean of the intercept."""
-    found: Floats = entries[:, MEAN] - entries[:, COUPLING] * intercept
-    return found
+    """Return the means of theta for rows of the table, from m and the mean of the intercept."""
+    theta: Floats = entries[:, MEAN] - entries[:, COUPLING] * intercept
+    return theta
 
 
 @jittable
 def sparse_score_moments(
     state: Floats, indptr: Ints, indices: Ints, values: Floats, levels: Floats, variances: Floats
 ) -> None:
-    """Write the posterior mean, without the intercept, and the posterior variance of the score of each arm."""
+    """Write the posterior mean (without the intercept) and variance of the score of each arm."""
     table, unseen = table_at(state, TABLE), 1.0 / state[UNSEEN_PRIOR]
     b, intercept_variance = state[INTERCEPT], 1.0 / state[INTERCEPT_PRECISION]
     for a in range(indptr.shape[0] - 1):
@@ -93,7 +95,10 @@ def sparse_score_moments(
 
 @jittable
 def count_features(state: Floats, indices: Ints, values: Floats, rows: Ints) -> Floats:
-    """Count a reward and its features, and write the offsets of their rows. Returns the state, maybe a larger one."""
+    """Count a reward and its features, and write the offsets of their table rows to `rows`.
+
+    Inserts new features and sets their prior. Returns the state, which may be a larger array.
+    """
     unseen = float(state[UNSEEN_PRIOR])
     initial = np.array([0.0, 0.0, 1.0 / unseen, unseen, 0.0, 0.0])
     state = insert_all(state, TABLE, indices, rows, initial)
@@ -110,7 +115,7 @@ def count_features(state: Floats, indices: Ints, values: Floats, rows: Ints) -> 
     if new_features > 0.0:
         scale = state[PRIOR_SCALE] * max(state[PRESENCE_SUM] / state[WEIGHT], 1.0 / LARGEST_SHARE)
         for k in range(rows.shape[0]):
-            if state[rows[k] + PRESENCE] == 1.0:  # in the units of its first value
+            if state[rows[k] + PRESENCE] == 1.0:  # a prior in the units of the first value
                 state[rows[k] + PRIOR] = max(values[k] * values[k], LEAST_SQUARE) * scale
                 state[rows[k] + VARIANCE] = 1.0 / state[rows[k] + PRIOR]
     return state
@@ -118,7 +123,7 @@ def count_features(state: Floats, indices: Ints, values: Floats, rows: Ints) -> 
 
 @jittable
 def learn_sparse_reward(state: Floats, rows: Ints, values: Floats, reward: float, link: LinkFunctions) -> None:
-    """Move the mean by the exact step of one reward, record its residual, and add its curvature."""
+    """Update the posterior by one reward, and record its residual."""
     count = rows.shape[0]
     directions = np.empty(count)
     score, remaining, diagonal = 0.0, 1.0, 0.0  # remaining is 1 - g'x
@@ -142,12 +147,12 @@ def learn_sparse_reward(state: Floats, rows: Ints, values: Floats, reward: float
 
 @jittable
 def add_diagonal_curvature(state: Floats, rows: Ints, values: Floats, directions: Floats, slope: float) -> None:
-    """Add the curvature of a reward to the variance and coupling of each feature, and to the intercept's precision."""
+    """Update variances, couplings and the intercept's precision for the curvature of a reward."""
     constant = 1.0 / math.sqrt(max(float(rows.shape[0]), 1.0))
     for k in range(rows.shape[0]):
         x, u, row = values[k], directions[k], rows[k]
         variance, remaining, limited = x * u, constant - x * state[row + COUPLING], slope
-        # Limit the curvature so that the remaining variance is not rounding error: it stays at least `least`.
+        # Limit the curvature so that the remaining variance is at least `least`. A smaller one would be rounding error.
         least = RESOLUTION * (x * x * state[row + VARIANCE])
         if least > 1e-300:
             variance = max(variance, least)
@@ -155,7 +160,7 @@ def add_diagonal_curvature(state: Floats, rows: Ints, values: Floats, directions
         weight = limited / (1.0 + limited * variance)
         state[row + VARIANCE] -= weight * u * u
         state[row + COUPLING] += weight * remaining * u
-        state[row + MEAN] += weight * remaining * u * state[INTERCEPT]  # the mean itself stays
+        state[row + MEAN] += weight * remaining * u * state[INTERCEPT]  # so that mean_i = m_i - g_i b stays the same
         state[INTERCEPT_PRECISION] += weight * remaining * remaining
     if rows.shape[0] == 0:
         state[INTERCEPT_PRECISION] += slope

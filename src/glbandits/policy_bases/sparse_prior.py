@@ -1,7 +1,8 @@
-"""Replacing the prior of `sparse_posterior`: the formulas of `prior_replacement`, over the entries of the table.
+"""Replacement of the prior in `sparse_posterior`, by the formulas of `prior_replacement`.
 
-A feature that is not in the table adds the same to the evidence of every prior scale, so it is left out. The work is
-linear in the entries. It is due at the 1st, 2nd, 4th, 8th ... reward, so a reward pays for a few of its features.
+A feature that is not in the table contributes the same to the evidence of every prior scale, so it is left out. A
+replacement takes time linear in the number of table entries. Because it happens at the 1st, 2nd, 4th, 8th ... reward,
+the amortised time per reward is proportional to the features of a reward.
 """
 
 import math
@@ -40,8 +41,8 @@ LEAST_PRECISION = 1e-300
 
 
 @jittable
-def taken_rows(state: Floats) -> Ints:
-    """The offsets of all entries."""
+def occupied_rows(state: Floats) -> Ints:
+    """Return the offsets of all occupied table rows."""
     rows, count = np.empty((state.shape[0] - TABLE) // ROW, dtype=np.int64), 0
     for row in range(TABLE + HEADER, state.shape[0], ROW):
         if state[row] != EMPTY:
@@ -52,7 +53,7 @@ def taken_rows(state: Floats) -> Ints:
 
 @jittable
 def rescaled_sparse_prior(state: Floats, rows: Ints) -> Floats:
-    """Precisions under which the score of a typical arm has variance 1; the last one is that of unseen features."""
+    """Return precisions as `prior_replacement.rescaled_prior`, and one for unseen features."""
     prior, logs, seen = np.ones(rows.shape[0] + 1), 0.0, 0
     for k in range(rows.shape[0]):
         if state[rows[k] + PRESENCE] > 0.0:
@@ -69,17 +70,20 @@ def rescaled_sparse_prior(state: Floats, rows: Ints) -> Floats:
         total += share * presence / state[WEIGHT]
         prior[k] = typical if presence == 0.0 else prior[k] / share
     for k in range(prior.shape[0]):
-        prior[k] *= max(total, 1.0 / LARGEST_SHARE)  # rows of zeros must not make it vanish
+        prior[k] *= max(total, 1.0 / LARGEST_SHARE)  # the limit matters if most rows are zero
     return prior
 
 
 @jittable
-def discount_features(state: Floats, rows: Ints, fade: float) -> None:
-    """Discount the sums of all features; one that is hardly present any more counts as never seen."""
+def discount_features(state: Floats, rows: Ints, discount: float) -> None:
+    """Discount the sums of all features.
+
+    A feature with presence below FORGOTTEN becomes unseen.
+    """
     state[SEEN], state[PRESENCE_SUM] = 0.0, 0.0
     for k in range(rows.shape[0]):
         row = rows[k]
-        factor = fade if state[row + PRESENCE] > FORGOTTEN else 0.0
+        factor = discount if state[row + PRESENCE] > FORGOTTEN else 0.0
         state[row + SQUARES] *= factor
         state[row + PRESENCE] *= factor
         state[SEEN] += 1.0 if state[row + PRESENCE] > 0.0 else 0.0
@@ -88,22 +92,22 @@ def discount_features(state: Floats, rows: Ints, fade: float) -> None:
 
 @jittable
 def replace_sparse_prior(state: Floats, half_life: float, noise: float, intercept_precision: float) -> None:
-    """Put the prior in the units known by now, at the scale that the evidence prefers, and forget by the half-life."""
-    rows = taken_rows(state)
-    new_prior, size = rescaled_sparse_prior(state, rows), dispersion(state, noise)
-    fade = discount_scalars(state, half_life)
-    discount_features(state, rows, fade)
+    """Replace the prior by one with the best scale, and discount old observations."""
+    rows = occupied_rows(state)
+    new_prior, phi = rescaled_sparse_prior(state, rows), dispersion(state, noise)
+    discount = discount_scalars(state, half_life)
+    discount_features(state, rows, discount)
     for k in range(rows.shape[0]):
         row = rows[k]
-        state[row + VARIANCE] = fade / max(state[row + VARIANCE], LEAST_PRECISION)  # now the precision D
-        state[row + PRIOR] *= fade
-    state[INTERCEPT] *= fade * state[INTERCEPT_PRECISION]  # s b
-    state[INTERCEPT_PRECISION] = fade * state[INTERCEPT_PRECISION] + (1.0 - fade) * intercept_precision
+        state[row + VARIANCE] = discount / max(state[row + VARIANCE], LEAST_PRECISION)  # now the precision D
+        state[row + PRIOR] *= discount
+    state[INTERCEPT] *= discount * state[INTERCEPT_PRECISION]  # now s b
+    state[INTERCEPT_PRECISION] = discount * state[INTERCEPT_PRECISION] + (1.0 - discount) * intercept_precision
     scale = float(state[PRIOR_SCALE])
     if state[COUNT] >= EVIDENCE_FROM:
         best = -np.inf
         for candidate in SCALES:
-            evidence = sparse_log_evidence(state, rows, new_prior, candidate, intercept_precision, size)
+            evidence = sparse_log_evidence(state, rows, new_prior, candidate, intercept_precision, phi)
             if evidence > best:
                 best, scale = evidence, candidate
     state[PRIOR_SCALE] = scale
@@ -115,7 +119,7 @@ def replace_sparse_prior(state: Floats, half_life: float, noise: float, intercep
 def sparse_log_evidence(
     state: Floats, rows: Ints, new_prior: Floats, scale: float, intercept_precision: float, dispersion: float
 ) -> float:
-    """The logarithm of the evidence of a prior scale, as in `prior_replacement.log_evidence`."""
+    """The log evidence of a prior scale, as in `prior_replacement.log_evidence`."""
     total, fitted, s, sb = 0.0, 0.0, float(state[INTERCEPT_PRECISION]), float(state[INTERCEPT])
     for k in range(rows.shape[0]):
         mean, g = state[rows[k] + MEAN], state[rows[k] + COUPLING]
@@ -133,7 +137,7 @@ def sparse_log_evidence(
 
 @jittable
 def change_sparse_prior(state: Floats, rows: Ints, new_prior: Floats, scale: float, intercept_precision: float) -> None:
-    """Add the change of the prior to D, and compute P, g, s and both means, as `prior_replacement.change_prior`."""
+    """Install the new prior, as `prior_replacement.change_prior`."""
     s, sb = float(state[INTERCEPT_PRECISION]), float(state[INTERCEPT])
     for k in range(rows.shape[0]):
         row = rows[k]

@@ -12,13 +12,19 @@ import polars as pl
 from glbandits.errors import InvalidInput
 from glbandits.evaluation import Columns, Log, LoggedData, SparseArms, read_parquet
 from glbandits.evaluation.logged_data import BLOCK
+from glbandits.evaluation.series import cluster_numbers
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.service_logs.parquet_export import MANIFEST, Manifest
 
 
-def open_export(folder: str | PathLike[str], link: str | Link = "identity") -> Log:
+def open_export(folder: str | PathLike[str], link: str | Link = "identity", *, cluster: str | None = None) -> Log:
     """Open the log that `export_parquet` wrote to a folder. Reads a file at a time.
+
+    Args:
+        folder: of the export.
+        link: of the rewards.
+        cluster: the column of the clusters, such as "event_id".
 
     Raises InvalidInput if the folder has no whole export.
     """
@@ -27,9 +33,9 @@ def open_export(folder: str | PathLike[str], link: str | Link = "identity") -> L
     except (OSError, msgspec.MsgspecError) as error:
         raise InvalidInput(f"{folder} has no whole export of `glb export` ({error}). Export the log again") from None
     if manifest.sparse_width is None:
-        return read_parquet(Path(folder), Columns(features="features"), link=link)
+        return read_parquet(Path(folder), Columns(features="features", cluster=cluster), link=link)
     files = tuple(Path(folder) / file.name for file in manifest.files)
-    return SparseExport(files, manifest.sparse_width, manifest.rows, link)
+    return SparseExport(files, manifest.sparse_width, manifest.rows, link, cluster)
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +46,7 @@ class SparseExport:
     dim: int
     rows: int
     link: str | Link
+    cluster: str | None = None
 
     arm_names = None
     feature_map = None
@@ -69,5 +76,6 @@ class SparseExport:
             propensities=table["propensity"].to_numpy(),
             probabilities=probabilities,
             arms=SparseArms(arms, counts, dim=self.dim),
+            clusters=None if self.cluster is None else cluster_numbers(table[self.cluster]),
             link=self.link,
         )

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 from msgspec import Meta
 
-from glbandits.errors import InvalidInput, UnknownName, look_up
+from glbandits.errors import InvalidInput, UnknownName, lookup
 
 PREFIX = "GLB_SERVE_"
 """Of the variables of the environment: GLB_SERVE_PORT for `port`."""
@@ -149,7 +149,7 @@ def _table(path: str | os.PathLike[str] | None) -> dict[str, Any]:
 def _checked(source: str, name: str, value: Any) -> Any:
     """The value as the setting's kind has it. What comes as text, from flags and the environment, is read as such."""
     try:
-        kind = look_up("setting", name, KINDS)
+        kind = lookup("setting", name, KINDS)
     except UnknownName as error:
         raise UnknownName(f"{source}: {error}") from None
     if isinstance(value, str) and isinstance(DEFAULTS[name], tuple):

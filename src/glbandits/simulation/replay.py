@@ -20,14 +20,14 @@ from glbandits.compilation import Recipe, entry_point
 from glbandits.environments import Events, ReadCounts, is_simulated, read_events
 from glbandits.environments.r6a import check_files
 from glbandits.environments.r6a_events import DIM
-from glbandits.errors import whole
+from glbandits.errors import check_int
 from glbandits.maths.links import Link, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.maths.running_sums import RunningSums
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
-from glbandits.policy.checked import checked_arm, index_errors_named, policy_functions, state_array
-from glbandits.policy.first_use import check_policy
+from glbandits.policy.compiled_calls import checked_arm, checked_state, convert_index_errors, policy_functions
+from glbandits.policy.policy_checks import check_policy
 from glbandits.records import Floats, Generator, Ints
 
 
@@ -100,8 +100,8 @@ def replay(
     link = find_link(policy.link)
     link.check_reward(0.0)
     link.check_reward(1.0)
-    seed, points = whole("seed", seed, at_least=0), whole("points", points, at_least=1)
-    left = whole("limit", limit, at_least=1) if limit is not None else None
+    seed, points = check_int("seed", seed, at_least=0), check_int("points", points, at_least=1)
+    left = check_int("limit", limit, at_least=1) if limit is not None else None
     paths = check_files(files)
     play = entry_point(replay_recipe, policy.implementation(DIM), link).compiled()
     state, settings, rng = policy.init(DIM), policy.packed_settings(DIM), generator(seed)
@@ -111,7 +111,7 @@ def replay(
         offered = np.flatnonzero(batch.displayed >= 0)[:left]
         matched = np.empty(len(offered), dtype=np.int64)
         clicks = batch.clicks[offered]
-        with index_errors_named(policy, "the replay"):
+        with convert_index_errors(policy, "the replay"):
             state = play(
                 state, settings, rng, *_stacked(batch), batch.pool[offered], batch.displayed[offered], clicks, matched
             )
@@ -169,7 +169,7 @@ def replay_recipe(policy: type[Policy], link: Link) -> Recipe:
             arm = checked_arm(choose(state, named, arms[here, : sizes[here]], rng, functions), sizes[here], name)
             agrees = arm == row
             if agrees:
-                state = state_array(learn(state, named, arms[here, row], float(clicks[event]), rng, functions))
+                state = checked_state(learn(state, named, arms[here, row], float(clicks[event]), rng, functions))
             matched[event] = agrees
         return state
 

@@ -4,20 +4,24 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from glbandits.environments import Environment
-from glbandits.errors import InvalidInput, whole
+from glbandits.environments import Environment, SparseEnvironment, SparseRounds
+from glbandits.errors import InvalidInput, check_int
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
 from glbandits.policy import Policy
-from glbandits.policy.checked import index_errors_named
-from glbandits.policy.first_use import check_policy
+from glbandits.policy.compiled_calls import convert_index_errors
+from glbandits.policy.policy_checks import check_is_policy, check_policy
 from glbandits.records import Floats, Ints, Rounds
 from glbandits.simulation.loop import play_entry
+from glbandits.sparse_policies import sparse_form
+
+AnyEnvironment: TypeAlias = Environment | SparseEnvironment
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Simulation:
     """What came of playing one policy with several seeds."""
 
     policy: Policy
-    environment: Environment
+    environment: AnyEnvironment
     horizon: int
     seeds: tuple[int, ...]
     rounds: Ints
@@ -72,7 +76,7 @@ class Simulation:
 
 def simulate(
     policy: Policy,
-    environment: Environment,
+    environment: AnyEnvironment,
     horizon: int,
     seeds: int | Iterable[int],
     *,
@@ -86,7 +90,8 @@ def simulate(
 
     A run with seed s makes the same choices as `Bandit(policy, dim, seed=s)` driven by hand over
     `environment.rounds(horizon, s)`, and as the uncompiled loop. All policies face the same rounds under the same
-    seed, so their regrets can be compared pairwise.
+    seed, so their regrets can be compared pairwise. On an environment with sparse rows they are the choices of a Bandit
+    with `sparse=True`.
 
     Args:
         policy: settings; a policy that wants the horizon must be given it there.
@@ -106,7 +111,7 @@ def simulate(
     >>> result.regret.shape, result.choices.shape
     ((4, 500), (4, 500))
     """
-    if whole("jobs", jobs, at_least=-1) == 0:
+    if check_int("jobs", jobs, at_least=-1) == 0:
         raise InvalidInput("jobs must be a number of runs at once, or -1 for one per core; got 0")
     chosen = seed_list(seeds)
     prepare([policy], environment, compiled=compiled)  # compile once, before the runs
@@ -139,24 +144,31 @@ def simulate(
 
 def recorded_rounds(horizon: int, points: int) -> Ints:
     """So many rounds, evenly spread, the last of them the horizon."""
-    horizon, points = whole("horizon", horizon, at_least=1), whole("points", points, at_least=1)
+    horizon, points = check_int("horizon", horizon, at_least=1), check_int("points", points, at_least=1)
     first = 1 if points > 1 else horizon
     return np.unique(np.linspace(first, horizon, min(points, horizon)).round().astype(np.int64))
 
 
-def prepare(policies: Iterable[Policy], environment: Environment, *, compiled: bool = True) -> None:
+def prepare(policies: Iterable[Policy], environment: AnyEnvironment, *, compiled: bool = True) -> None:
     """Check that these policies can play here, and compile what they need."""
     if not isinstance(environment, Environment) or isinstance(environment, type):
         raise InvalidInput(f"environment must be a problem such as Synthetic(); got {environment!r}")
     for policy in policies:
-        check_policy(policy, environment.dim)
+        form = _form(policy, environment)
+        check_policy(form, environment.dim)
         _check_rewards(policy, environment)
-        play_entry(policy.implementation(environment.dim), find_link(policy.link), environment.noise, compiled)
+        play_entry(form.implementation(environment.dim), find_link(policy.link), environment.noise, compiled)
+
+
+def _form(policy: Policy, environment: AnyEnvironment) -> Policy:
+    """What plays: the sparse form of a policy where arms are sparse rows."""
+    is_sparse = isinstance(environment, SparseEnvironment) and environment.sparse
+    return sparse_form(check_is_policy(policy), environment.dim) if is_sparse else policy
 
 
 def play_together(
     policies: Sequence[Policy],
-    environment: Environment,
+    environment: AnyEnvironment,
     horizon: int,
     seed: int,
     rounds: Ints,
@@ -178,10 +190,11 @@ def play_together(
     ]
     played = 0
     for piece in environment.rounds(horizon, seed):
-        if piece.arms.shape[2] != environment.dim or not 0 < len(piece) <= horizon - played:
+        dim = piece.dim if isinstance(piece, SparseRounds) else piece.arms.shape[2]
+        if dim != environment.dim or not 0 < len(piece) <= horizon - played:
             raise InvalidInput(
                 f"rounds must yield {horizon} rounds of {environment.dim} features, in pieces that are not empty; "
-                f"got arms of shape {piece.arms.shape} after {played} rounds"
+                f"got {len(piece)} rounds of {dim} features after {played} rounds"
             )
         best = piece.best()
         for player in players:
@@ -200,7 +213,7 @@ class _Player:
     def __init__(
         self,
         policy: Policy,
-        environment: Environment,
+        environment: AnyEnvironment,
         horizon: int,
         seed: int,
         luck: int,
@@ -211,20 +224,22 @@ class _Player:
         dim, self._policy = environment.dim, policy
         self._noise = environment.noise
         self._own_noise = np.random.default_rng([seed, luck]) if luck else None
-        self._play = play_entry(policy.implementation(dim), find_link(policy.link), environment.noise, compiled)
-        self._state, self._settings, self._rng = policy.init(dim), policy.packed_settings(dim), generator(seed, luck)
+        form = _form(policy, environment)
+        self._play = play_entry(form.implementation(dim), find_link(policy.link), environment.noise, compiled)
+        self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed, luck)
         self._rounds, self._played, self._total = rounds, 0, 0.0
         self.regret = np.empty(len(rounds))
         self.choices = np.empty(horizon, dtype=np.int32) if keep_choices else None
         self.seconds = 0.0
 
-    def play(self, piece: Rounds, best: Floats) -> None:
+    def play(self, piece: Rounds | SparseRounds, best: Floats) -> None:
         regret, choices = np.empty(len(piece)), np.empty(len(piece), dtype=np.int64)
         noise = piece.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(piece))
+        arms = (piece.starts, *piece.arms) if isinstance(piece, SparseRounds) else (piece.arms,)
         start = time.thread_time()
-        with index_errors_named(self._policy, "the simulation"):
+        with convert_index_errors(self._policy, "the simulation"):
             self._state = self._play(
-                self._state, self._settings, self._rng, piece.arms, piece.counts, piece.expected, piece.values, best,
+                self._state, self._settings, self._rng, *arms, piece.counts, piece.expected, piece.values, best,
                 noise, self._total, choices, regret,
             )  # fmt: skip
         self.seconds += time.thread_time() - start
@@ -236,7 +251,7 @@ class _Player:
         self._played, self._total = end, float(regret[-1])
 
 
-def _check_rewards(policy: Policy, environment: Environment) -> None:
+def _check_rewards(policy: Policy, environment: AnyEnvironment) -> None:
     link, noise = find_link(policy.link), environment.noise
     if not (link.lowest_reward <= noise.lowest_reward and noise.highest_reward <= link.highest_reward):
         raise InvalidInput(

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy
 from glbandits.sparse_policies.epsilon_greedy import SparseEpsilonGreedy
@@ -30,7 +30,7 @@ LARGEST_DIM = 2**40
 def sparse_form(policy: Policy, dim: int) -> Policy:
     """The policy that plays on sparse rows, with the same settings. Raises InvalidInput if there is none."""
     kind: Any = policy.sparse_implementation(dim)
-    whole("dim", dim, at_least=1, at_most=LARGEST_DIM)
+    check_int("dim", dim, at_least=1, at_most=LARGEST_DIM)
     if kind is None:
         names = ", ".join(name for name, kind in POLICIES.items() if kind().sparse_implementation(dim) is not None)
         raise InvalidInput(f"{policy.name} has no sparse form; those that have one are {names}.")

@@ -13,7 +13,7 @@ from glbandits.policies.optimist import (
     LARGEST_BONUS,
     LEAST_BONUS,
     Optimist,
-    best_with_bonus,
+    argmax_with_bonus,
     bonus,
     information,
     noise_scale,
@@ -77,7 +77,7 @@ class SparseOptimist(Optimist, sparse=True):
         levels, variances = np.empty(K), np.empty(K)
         sparse_score_moments(state, indptr, indices, values, levels, variances)
         scale = (LEAST_BONUS + (LARGEST_BONUS - LEAST_BONUS) * uniform(rng)) * noise_scale(state, settings.noise)
-        return best_with_bonus(levels, variances, information(state, state[SEEN]), scale)
+        return argmax_with_bonus(levels, variances, information(state, state[SEEN]), scale)
 
     @staticmethod
     def learn(

@@ -14,7 +14,7 @@ from glbandits.numba_support import jittable
 from glbandits.policies.sgd_ts import BLOCK, CONVERGED, FITTED_RIDGE, POSITION, SgdTs
 from glbandits.policy import Coefficients, derived
 from glbandits.policy_bases.sgd_ts_theory import variance
-from glbandits.policy_bases.sparse_first_block import are_valid_rows, fit_kept_rows, keep_sparse_row, row_starts
+from glbandits.policy_bases.sparse_first_block import append_sparse_row, are_valid_rows, fit_stored_rows, row_starts
 from glbandits.records import Bools, Floats, Generator, Ints
 from glbandits.sparse_policies.lazy_sgd import (
     END,
@@ -96,12 +96,12 @@ class SparseSgdTs(SgdTs, sparse=True):
         K, dim = indptr.shape[0] - 1, int(settings.dimension)
         if state[BLOCK] == 0.0 or (settings.floor > 0.0 and uniform(rng) < settings.floor):
             return any_index(rng, K)
-        if settings.held == 0.0:
+        if settings.draws_per_block == 0.0:
             deviation = math.sqrt(variance(settings, state[BLOCK], dim))
             key, stream, counter = rng[KEY], rng[STREAM], rng[COUNTER]
             skip_normals(dim, rng)
             return best_under_draw(state, indptr, indices, values, deviation, key, stream, counter)
-        which = 0 if settings.held == 1.0 else any_index(rng, int(settings.held))
+        which = 0 if settings.draws_per_block == 1.0 else any_index(rng, int(settings.draws_per_block))
         return best_under_held(state, settings, indptr, indices, values, which)
 
     @staticmethod
@@ -111,7 +111,7 @@ class SparseSgdTs(SgdTs, sparse=True):
         """Learn one reward; close the block when it is full."""
         if state[BLOCK] == 0.0:
             filled = int(state[FILLED])
-            state = keep_sparse_row(state, TABLE, filled, indices, values, reward)
+            state = append_sparse_row(state, TABLE, filled, indices, values, reward)
             state[FILLED] += 2.0 + 2.0 * indices.shape[0]
         else:
             state = add_gradient(state, indices, values, reward, link)
@@ -123,7 +123,7 @@ class SparseSgdTs(SgdTs, sparse=True):
         state[BLOCK] += 1.0  # line 7
         take_step(state, settings.eta / state[BLOCK], settings.radius)  # lines 8 to 10
         hold_draws(state, rng)  # line 12
-        for _ in range(int(settings.held)):
+        for _ in range(int(settings.draws_per_block)):
             skip_normals(int(settings.dimension), rng)
         state[POSITION] = 0.0
         return state
@@ -138,10 +138,10 @@ class SparseSgdTs(SgdTs, sparse=True):
             return True
         for a in range(out.shape[0]):
             out[a] = settings.floor / out.shape[0]
-        for which in range(int(settings.held)):
+        for which in range(int(settings.draws_per_block)):
             arm = best_under_held(state, settings, indptr, indices, values, which)
-            out[arm] += (1.0 - settings.floor) / settings.held
-        return bool(settings.held > 0.0)
+            out[arm] += (1.0 - settings.floor) / settings.draws_per_block
+        return bool(settings.draws_per_block > 0.0)
 
 
 @jittable
@@ -158,7 +158,7 @@ def fit_first_block(state: Floats, settings: Any, link: LinkFunctions) -> Floats
     """Line 2: replace the rows of the first block by a table with their maximum likelihood estimate."""
     starts = row_starts(state, TABLE, int(state[POSITION]))
     fitted, initial = np.concatenate((state[:TABLE], empty_table(ROW))), initial_row()
-    fitted, estimate = fit_kept_rows(
+    fitted, estimate = fit_stored_rows(
         state, starts, fitted, TABLE, initial, HAT, settings.ridge, int(settings.dimension), link
     )
     fitted[FITTED_RIDGE], fitted[CONVERGED] = estimate.ridge, 1.0 if estimate.converged else 0.0

@@ -7,7 +7,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -68,7 +69,15 @@ class Running:
 
     def wait(self) -> int:
         """Until it has ended: its exit code."""
-        return self.process.wait(timeout=30)
+        return self.process.wait(timeout=60)
+
+
+def eventually(true: Callable[[], bool]) -> bool:
+    """Whether something becomes true within a minute: long, because the tests may run on a busy machine."""
+    end = time.monotonic() + 60
+    while not (found := true()) and time.monotonic() < end:
+        time.sleep(0.05)
+    return found
 
 
 def ask(

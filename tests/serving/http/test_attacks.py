@@ -224,7 +224,7 @@ def drip(address: str, start: bytes, drop: bytes) -> tuple[bytes, float]:
 def test_slow_request_is_ended(address: str, start: bytes, drop: bytes) -> None:
     reply, seconds = drip(address, start, drop)
     assert status(reply) in (0, 408)
-    assert 0.5 < seconds < 6
+    assert 0.5 < seconds < 30
 
 
 @pytest.mark.usefixtures("quick")
@@ -254,7 +254,7 @@ def test_connections_above_the_limit_get_503(address: str) -> None:
     finally:
         for connection in held:
             connection.close()
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while status(exchange(address, CLOSE)) != 200:
         assert time.monotonic() < end
         time.sleep(0.05)

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 
 from glbandits.serving.runtime.replay_verification import verify
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.http.server_process import Running, running
+from tests.serving.http.server_process import Running, eventually, running
 from tests.serving.http.test_server import Caller, lost, rank
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="one process alone can serve a store here")
@@ -28,13 +27,6 @@ def figures(server: Running, name: str) -> dict[str, float]:
         line = next(line for line in lines if line.startswith(name + "{"))
         process = line.split('process="')[1].split('"')[0]
         found[process] = float(line.split()[-1])
-    return found
-
-
-def eventually(true: Callable[[], bool]) -> bool:
-    end = time.monotonic() + 20
-    while not (found := true()) and time.monotonic() < end:
-        time.sleep(0.1)
     return found
 
 
@@ -59,14 +51,13 @@ def test_nothing_acknowledged_is_lost_and_all_decide_with_what_one_learns(tmp_pa
         callers = [Caller(server, f"caller{n}") for n in range(6)]
         for caller in callers:
             caller.start()
-        time.sleep(2.0)
+        assert eventually(lambda: sum(len(caller.rewarded) for caller in callers) > 50)
         assert eventually(lambda: len(figures(server, MODEL)) == PROCESSES)
         assert eventually(lambda: min(figures(server, MODEL).values()) > 0)
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
         for caller in callers:
             caller.join()
-    assert sum(len(caller.rewarded) for caller in callers) > 50
     assert lost(tmp_path / "store.db", callers) == []
     store = SqliteStore(tmp_path / "store.db")
     found = verify(store, "default")
@@ -109,7 +100,7 @@ def test_without_the_one_that_looks_after_them_they_stop(tmp_path: Path) -> None
 
 def test_when_all_are_signalled_they_end_in_order(tmp_path: Path) -> None:
     """A service manager signals all processes, and the parent passes on its own: each of the others gets two."""
-    with running(tmp_path, "--processes", "2", "--shutdown-delay", "1") as server:
+    with running(tmp_path, "--processes", "2", "--shutdown-delay", "4") as server:
         children = subprocess.check_output(["pgrep", "-P", str(server.process.pid), "-f", "spawn_main"], text=True)
         server.signal(signal.SIGTERM)
         time.sleep(0.7)

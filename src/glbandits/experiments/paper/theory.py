@@ -20,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from glbandits.environments import Synthetic
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.experiments.diagnosis import Diversity, estimate_diversity, theory_constants
 from glbandits.experiments.paper.simulation import ARMS, DIM, HORIZON
 from glbandits.experiments.progress import Progress, no_progress
@@ -171,7 +171,7 @@ def check_theory(*, quick: bool = False, jobs: int = -1, progress: Progress = no
         jobs: seeds that run at once, in threads; -1 for one per core.
         progress: receives the rounds that were played, and all rounds.
     """
-    if whole("jobs", jobs, at_least=-1) == 0:
+    if check_int("jobs", jobs, at_least=-1) == 0:
         raise InvalidInput("jobs must be a number of threads, or -1 for one per core; got 0.")
     problem, link = Synthetic(dim=DIM, arms=ARMS, link=LINK), find_link(LINK)
     horizons, seeds = (QUICK_GROWTH_HORIZONS, QUICK_GROWTH_SEEDS) if quick else (GROWTH_HORIZONS, GROWTH_SEEDS)

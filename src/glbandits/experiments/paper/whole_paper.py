@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.experiments.experiment import Experiment
 from glbandits.experiments.outcomes import ExperimentResult
 from glbandits.experiments.paper import EXPERIMENTS, Sources, news
@@ -48,7 +48,7 @@ class PaperResults:
 def paper_parts(names: Sequence[str]) -> list[str]:
     """The parts that these names ask for; "all" stands for every part."""
     for name in names:
-        look_up("experiment", name, dict.fromkeys((*NAMES, ALL)))
+        lookup("experiment", name, dict.fromkeys((*NAMES, ALL)))
     if ALL in names and len(names) > 1:
         raise InvalidInput(f"all stands for every experiment, so it is named alone; got {', '.join(names)}")
     return list(NAMES) if ALL in names else list(dict.fromkeys(names))

@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from glbandits.bandit import Bandit
-from glbandits.errors import InvalidInput, whole
+from glbandits.errors import InvalidInput, check_int
 from glbandits.maths.sparse_rows import as_sparse_rows
 from glbandits.policy import Coefficients
 from glbandits.records import Floats
@@ -64,7 +64,7 @@ def explain(decision: Decision, model: Bandit, encoder: RequestEncoder, limit: i
     Raises:
         InvalidInput: if the policy has no coefficients, or the model has another number of features.
     """
-    limit, coefficients = whole("limit", limit, at_least=1), model.coefficients()
+    limit, coefficients = check_int("limit", limit, at_least=1), model.coefficients()
     if coefficients is None:
         raise InvalidInput(f"{model.policy.name} has no single estimate of theta that could explain a score")
     if not fits(model, decision, encoder):

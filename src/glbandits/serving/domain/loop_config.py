@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from glbandits.errors import LARGEST, InvalidInput, look_up, number, whole
+from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup
 from glbandits.maths.links import find_link
 from glbandits.policies import POLICIES, Optimist, Policy
 from glbandits.policy import rebuild, settings_of
@@ -68,22 +68,22 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     defaults: see `optimisation.default_candidates`."""
 
     def __post_init__(self) -> None:
-        number("reward_wait", self.reward_wait, at_least=0, at_most=60 * DAY)
-        number("default_reward", self.default_reward, at_least=-1, at_most=1)
-        number("exploration", self.exploration, at_least=0, at_most=1)
-        number("model_update", self.model_update, at_least=0, at_most=DAY)
-        number("optimisation_frequency", self.optimisation_frequency, at_least=HOUR, at_most=366 * DAY)
+        check_float("reward_wait", self.reward_wait, at_least=0, at_most=60 * DAY)
+        check_float("default_reward", self.default_reward, at_least=-1, at_most=1)
+        check_float("exploration", self.exploration, at_least=0, at_most=1)
+        check_float("model_update", self.model_update, at_least=0, at_most=DAY)
+        check_float("optimisation_frequency", self.optimisation_frequency, at_least=HOUR, at_most=366 * DAY)
         self._check_reward_range()
-        whole("width", self.width, at_least=1, at_most=LARGEST_WIDTH)
+        check_int("width", self.width, at_least=1, at_most=LARGEST_WIDTH)
         if self.retention_days != -1:
-            whole("retention_days", self.retention_days, at_least=1, at_most=100_000)
+            check_int("retention_days", self.retention_days, at_least=1, at_most=100_000)
         policy = self.policy_settings()
         self._check_sparse(policy) if self.is_sparse else self._check_size()
 
     def _check_reward_range(self) -> None:
         if self.reward_range is None:
             return
-        lowest, highest = (number("reward_range", bound, at_least=-LARGEST) for bound in self.reward_range)
+        lowest, highest = (check_float("reward_range", bound, at_least=-MAX_ABS) for bound in self.reward_range)
         if not lowest < highest:
             raise InvalidInput(f"reward_range must go from a smaller to a larger number, got {self.reward_range}")
         if not lowest <= self.default_reward <= highest:
@@ -141,7 +141,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def policy_settings(self) -> Policy:
         """The policy itself."""
-        kind = look_up("policy", self.policy, POLICIES)
+        kind = lookup("policy", self.policy, POLICIES)
         try:
             policy = rebuild(kind, self.settings)
         except TypeError as error:

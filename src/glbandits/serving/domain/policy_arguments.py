@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import msgspec
 
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.policies import POLICIES
 from glbandits.policy import rebuild, settings_of
 
@@ -20,7 +20,7 @@ def parse_arguments(text: str, link: str = "identity") -> tuple[str, dict[str, A
     ('optimist', 'logistic', 0.1)
     """
     name, _, listed = text.strip().partition(":")
-    kind = look_up("policy", name, POLICIES)
+    kind = lookup("policy", name, POLICIES)
     try:
         settings = msgspec.json.decode(listed, type=dict[str, Any]) if listed.startswith("{") else _listed(listed)
         if "link" in {field.name for field in fields(cast(Any, kind))}:

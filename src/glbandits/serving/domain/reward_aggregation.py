@@ -7,7 +7,7 @@ from statistics import median
 import msgspec
 
 from glbandits.bandit import Bandit
-from glbandits.errors import LARGEST
+from glbandits.errors import MAX_ABS
 from glbandits.maths.links import find_link
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.serving.domain.action_selection import arms_of, width_of
@@ -58,7 +58,7 @@ def aggregated_reward(settled: SettledDecision) -> float | None:
 
 def is_usable(reward: float) -> bool:
     """Whether a policy can learn a reward of this size."""
-    return abs(reward) <= LARGEST
+    return abs(reward) <= MAX_ABS
 
 
 def reward_of(settled: SettledDecision) -> float | None:

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.serving.http.auth import OPEN
 from glbandits.serving.http.endpoint import Endpoint
 from glbandits.serving.http.http_messages import HttpError, Request, Response, as_http_error, problem_response
@@ -163,7 +163,7 @@ def _check_query(query: str, known: tuple[str, ...]) -> None:
     for name in names:
         if not known:
             raise InvalidInput(f"this takes no parameters in the query; got {name[:40]!r}")
-        look_up("parameter", name[:40], dict.fromkeys(known))
+        lookup("parameter", name[:40], dict.fromkeys(known))
         if names.count(name) > 1:
             raise InvalidInput(f"the parameter {name} is there twice; send it once")
 

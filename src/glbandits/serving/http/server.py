@@ -96,10 +96,13 @@ def run_server(factory: str, settings: Settings, listening: socket.socket, annou
 
 class _Supervisor(Multiprocess):
     announce: Callable[[], None]
+    is_announced = False
 
-    def init_processes(self) -> None:
-        super().init_processes()
-        if all(process.wait_until_ready(START_SECONDS) for process in self.processes):
+    def keep_subprocess_alive(self) -> None:
+        """Replace workers that have died; announce the server once, as soon as all workers have started."""
+        super().keep_subprocess_alive()
+        if not self.is_announced and all(process.is_ready(START_SECONDS) for process in self.processes):
+            self.is_announced = True
             self.announce()
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Protocol, TypeAlias
 
-from glbandits.errors import GlbanditsError, whole
+from glbandits.errors import GlbanditsError, check_int
 from glbandits.serving.domain.errors import QueueFull, StoreError
 from glbandits.serving.domain.event_rules import Name, size_of
 from glbandits.serving.domain.events import Decision, Event, Receipt
@@ -114,8 +114,8 @@ class BatchWriter:
         self.counts = WriterCounts()
         self.state = WriterState.IDLE
         self._store = store
-        self._max_events = whole("queue", queue, at_least=1)
-        self._max_bytes = whole("queue_bytes", queue_bytes, at_least=1)
+        self._max_events = check_int("queue", queue, at_least=1)
+        self._max_bytes = check_int("queue_bytes", queue_bytes, at_least=1)
         self._queue: OrderedDict[Pending, None] = OrderedDict()
         """A queue from which any event can be removed in constant time."""
         self._batch: Sequence[Pending] = ()

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from glbandits.errors import number
+from glbandits.errors import check_float
 
 
 class RateLimit:
@@ -25,7 +25,7 @@ class RateLimit:
     """
 
     def __init__(self, rate: float, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._clock = number("rate_limit", rate, at_least=0.0), clock
+        self._rate, self._clock = check_float("rate_limit", rate, at_least=0.0), clock
         self._burst = max(1.0, self._rate)
         self._buckets: dict[str, tuple[float, float]] = {}
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.serving.storage.event_store import EventStore
 
 SCOPES = {
@@ -89,7 +89,7 @@ class Keys:
         """A new key, whose text is returned here and nowhere kept."""
         wanted = tuple(dict.fromkeys(scopes))
         for scope in wanted:
-            look_up("scope", scope, SCOPES)
+            lookup("scope", scope, SCOPES)
         if not wanted or not name.strip():
             raise InvalidInput(f"a key needs a name and at least one scope of {', '.join(SCOPES)}")
         same = [key.id for key in self.live() if key.name == name]
@@ -112,7 +112,7 @@ class Keys:
 
     def revoke(self, key_id: str) -> Key:
         """End a key. A server that runs refuses it within seconds."""
-        key = look_up("key", key_id, {key.id: key for key in self.live()})
+        key = lookup("key", key_id, {key.id: key for key in self.live()})
         body = msgspec.json.encode(_Change(revoked=key.id))
         self._store.save_document(SERVICE, KEYS, self._clock(), body)
         return key

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from glbandits.errors import whole
+from glbandits.errors import check_int
 from glbandits.serving.domain.event_rules import Kind
 from glbandits.serving.domain.events import (
     Decision,
@@ -148,7 +148,7 @@ class EventStore(CatalogueStore):
         self, connection: Any, loop: str, after: int, now: int, limit: int, made_before: int, logged_through: int
     ) -> list[int]:
         """The sequence numbers of the next decisions that are closed, or can be, see `seal`."""
-        whole("limit", limit, at_least=1)
+        check_int("limit", limit, at_least=1)
         seals = self._execute(connection, "SELECT sealed_through FROM loops WHERE loop_name = %s", loop)
         through = max([logged_through, *(number for (number,) in seals)])
         query = (
@@ -202,7 +202,7 @@ class EventStore(CatalogueStore):
         With `before`, only those with smaller sequence numbers.
         """
         end = MAX_SEQUENCE if before is None else before
-        whole("limit", limit, at_least=1)
+        check_int("limit", limit, at_least=1)
         if not prefix:
             return self._select(loop, "sequence < %s ORDER BY sequence DESC LIMIT %s", end, limit)
         # The end of the range has the last character there is: whatever begins with the prefix is not greater.
@@ -317,7 +317,7 @@ class EventStore(CatalogueStore):
         With `keep`, only the first and the last so many stay, and one in each `SNAPSHOT_SPACING` sequence numbers.
         """
         if keep is not None:
-            whole("keep", keep, at_least=1)
+            check_int("keep", keep, at_least=1)
         spaced_since = sequence - SNAPSHOT_SPACING * min(MOST_SNAPSHOTS, SNAPSHOT_BYTES // max(1, len(body)))
         with self._changing("models") as connection:
             self._execute(

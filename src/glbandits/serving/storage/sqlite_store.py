@@ -14,7 +14,7 @@ from os import PathLike
 from pathlib import Path
 from threading import Lock
 
-from glbandits.errors import InvalidInput, look_up
+from glbandits.errors import InvalidInput, lookup
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.event_rules import check_events, size_of
 from glbandits.serving.domain.events import Event, Receipt
@@ -70,7 +70,7 @@ class SqliteStore(EventStore):
     """
 
     def __init__(self, path: str | PathLike[str], *, durability: str = "process") -> None:
-        self._synchronous = look_up("durability", durability, DURABILITIES)
+        self._synchronous = lookup("durability", durability, DURABILITIES)
         self._path = Path(path)
         self._write_lock = Lock()
         self._pool_lock = Lock()

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from glbandits.errors import look_up
+from glbandits.errors import lookup
 from glbandits.serving.domain import verdict
 from glbandits.serving.domain.loop_config import SECOND
 from glbandits.serving.domain.reward_aggregates import Estimate, Tally
@@ -41,7 +41,7 @@ async def page(site: Site, request: Request) -> Response:  # noqa: ARG001 - as a
 async def statistics(site: Site, request: Request) -> Response:
     """Whether a loop is learning: rewards against the baseline, shares of actions, exploration, delays."""
     loop = site.service.loop(request.loop_name)
-    window = look_up("window", request.parameters().get("window", Window.HOUR), WINDOWS)
+    window = lookup("window", request.parameters().get("window", Window.HOUR), WINDOWS)
     return Response(200, msgspec.json.encode(await asyncio.to_thread(_statistics, site.service, loop, window)))
 
 

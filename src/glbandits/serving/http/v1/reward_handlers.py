@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from glbandits.errors import LARGEST, InvalidInput, number
+from glbandits.errors import MAX_ABS, InvalidInput, check_float
 from glbandits.maths.links import find_link
 from glbandits.serving.domain.events import Aggregation, EventStatus
 from glbandits.serving.http.http_messages import Request, as_http_error
@@ -65,7 +65,7 @@ async def _decided(site: Site, loop: str, sent: schemas.DecideRequest) -> schema
 
 async def _rewarded(site: Site, loop_name: str, sent: schemas.EventRewardRequest) -> schemas.Rewarded:
     """Store a reward. Refuses one that the policy cannot learn, unless rewards are summed: then any may be larger."""
-    number("value", sent.value, at_least=-LARGEST)
+    check_float("value", sent.value, at_least=-MAX_ABS)
     loop = site.service.loop(loop_name)
     if loop.configuration.aggregation is not Aggregation.SUM:
         find_link(loop.published.bandit.policy.link).check_reward(sent.value)

@@ -1,8 +1,8 @@
-"""What entry points call of a policy, and checks of what it returns.
+"""The policy functions that entry points call, and checks of their return values.
 
-A policy returns an index and a state, which compiled code trusts. So an entry point takes each through a check here: a
-wrong type is an error when it is compiled, a wrong index when it is played. The checks are leaves, not wrappers around
-the policy, because Numba optimises a policy again at every level of calls.
+Compiled code relies on the arm and the state that a policy returns, so every entry point passes both through a check
+of this module. A wrong type is an error at compile time; a wrong arm is an error at run time. The checks take the
+returned value. They do not wrap the policy, because Numba optimises a policy again at every level of calls.
 """
 
 import sys
@@ -19,7 +19,7 @@ from numba.extending import overload
 
 from glbandits.code_digest import digest_of_code
 from glbandits.errors import InvalidInput
-from glbandits.numba_support import MESSAGE, jittable, register_python
+from glbandits.numba_support import MARKER, jittable, register_python
 from glbandits.policy.base import Policy, unpacker
 from glbandits.records import Floats
 
@@ -35,8 +35,8 @@ class InvalidArm(InvalidInput):
         return type(self), self.arguments
 
 
-def out_of_range(policy: Policy, doing: str) -> InvalidInput:
-    """The error for an IndexError that a user's policy caused."""
+def index_out_of_range(policy: Policy, doing: str) -> InvalidInput:
+    """Return the error that replaces an IndexError of a user's policy."""
     return InvalidInput(
         f"policy {policy.name!r} used an index out of range in {doing}, and its state may be damaged. Set "
         "GLBANDITS_COMPILE=never to see the line in Python."
@@ -44,27 +44,27 @@ def out_of_range(policy: Policy, doing: str) -> InvalidInput:
 
 
 @contextmanager
-def index_errors_named(policy: Policy, doing: str) -> Iterator[None]:
-    """Turn an IndexError of a policy into an error that names it."""
+def convert_index_errors(policy: Policy, doing: str) -> Iterator[None]:
+    """Turn an IndexError of a policy into an InvalidInput that names the policy."""
     try:
         yield
     except IndexError as error:
-        raise out_of_range(policy, doing) from error
+        raise index_out_of_range(policy, doing) from error
 
 
 class PolicyFunctions(NamedTuple):
-    """What entry points call of a policy class."""
+    """The functions of a policy class that entry points call."""
 
     choose: Any
     learn: Any
     probabilities: Any
     unpack: Any
-    """Gives the packed settings their names."""
+    """Converts packed settings to a named tuple."""
     name: str
 
 
 def policy_functions(kind: Any) -> PolicyFunctions:
-    """The functions of a policy class, for entry points to close over."""
+    """Return the functions of a policy class, for entry points to close over."""
     if kind not in _functions:
         functions = (kind.choose, kind.learn, kind.probabilities, unpacker(kind))
         if kind.__module__ == "__main__" or "<locals>" in kind.__qualname__:
@@ -77,9 +77,9 @@ _functions: WeakKeyDictionary[type, PolicyFunctions] = WeakKeyDictionary()
 
 
 def _findable_copies(name: str, functions: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Copies of functions of a script or a notebook, in a module named for their code.
+    """Copy functions of a script or notebook into a module named by a digest of their code.
 
-    Numba's cache knows a function by its module and name. Those of `__main__` would be new in every process.
+    Numba's cache finds a function by its module and name. Functions of `__main__` would be compiled in every process.
     """
     digest = "".join(digest_of_code(function).value for function in functions)
     module = ModuleType(f"glbandits_{name}_{digest}")
@@ -95,7 +95,7 @@ def _findable_copies(name: str, functions: tuple[Any, ...]) -> tuple[Any, ...]:
 
 @register_python
 def checked_arm(arm: Any, count: int, policy: str) -> int:
-    """The arm itself; an error that names the policy if it is not an integer from 0 to count - 1."""
+    """Return the arm. Raises InvalidInput if it is not an integer from 0 to count - 1."""
     if not isinstance(arm, int | np.integer) or isinstance(arm, bool):
         raise InvalidInput(f"choose must return an integer, the index of an arm; got {arm!r}.")
     if arm < 0 or arm >= count:
@@ -107,7 +107,7 @@ def checked_arm(arm: Any, count: int, policy: str) -> int:
 def _compiled_checked_arm(arm: Any, count: int, policy: str) -> Any:
     if not isinstance(arm, types.Integer) or isinstance(arm, types.Boolean):
         raise TypingError(
-            f"{MESSAGE}choose must return an integer, the index of an arm; it can return {arm}. Convert it by int(...)."
+            f"{MARKER}choose must return an integer, the index of an arm; it can return {arm}. Convert it by int(...)."
         )
 
     def implementation(arm: Any, count: int, policy: str) -> Any:
@@ -119,8 +119,8 @@ def _compiled_checked_arm(arm: Any, count: int, policy: str) -> Any:
 
 
 @register_python
-def state_array(learned: Any) -> Floats:
-    """The state itself; an error if it is not one."""
+def checked_state(learned: Any) -> Floats:
+    """Return the state. Raises InvalidInput if it is not a contiguous float64 vector."""
     if (
         isinstance(learned, np.ndarray)
         and learned.dtype == np.float64
@@ -132,11 +132,11 @@ def state_array(learned: Any) -> Floats:
     raise InvalidInput(f"learn must return the state, a vector of float64; got {got}. End it with `return state`.")
 
 
-@overload(state_array)
-def _compiled_state_array(learned: Any) -> Any:
+@overload(checked_state)
+def _compiled_checked_state(learned: Any) -> Any:
     if learned != types.float64[::1]:
         raise TypingError(
-            f"{MESSAGE}learn must return the state, a vector of float64, on every path; it can return {learned}. "
+            f"{MARKER}learn must return the state, a vector of float64, on every path; it can return {learned}. "
             "End it with `return state`."
         )
 
@@ -147,18 +147,18 @@ def _compiled_state_array(learned: Any) -> Any:
 
 
 @register_python
-def truth(exact: Any) -> bool:
-    """Whether the probabilities are exact; an error if the policy returned no bool."""
+def checked_bool(exact: Any) -> bool:
+    """Return whether the probabilities are exact. Raises InvalidInput if it is not a bool."""
     if isinstance(exact, bool | np.bool_):
         return bool(exact)
     raise InvalidInput(f"probabilities must return True if it wrote exact probabilities, else False; got {exact!r}.")
 
 
-@overload(truth)
-def _compiled_truth(exact: Any) -> Any:
+@overload(checked_bool)
+def _compiled_checked_bool(exact: Any) -> Any:
     if not isinstance(exact, types.Boolean):
         raise TypingError(
-            f"{MESSAGE}probabilities must return True if it wrote exact probabilities, else False; it can return "
+            f"{MARKER}probabilities must return True if it wrote exact probabilities, else False; it can return "
             f"{exact}."
         )
 

@@ -1,4 +1,4 @@
-"""Checks of a policy before it plays for the first time: a user's policy gets a sentence for each common mistake."""
+"""Checks of a user's policy before its first use, with a message for each common mistake."""
 
 import inspect
 import traceback
@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from glbandits.errors import GlbanditsError, InvalidInput, whole
+from glbandits.errors import GlbanditsError, InvalidInput, check_int
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.numba_support import check_reachable
 from glbandits.policy.base import Policy
-from glbandits.policy.checked import checked_arm, policy_functions, state_array, truth
+from glbandits.policy.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
 from glbandits.policy.settings import packed_names
 from glbandits.records import Floats
 
@@ -32,22 +32,22 @@ SPARSE_PARAMETERS = {
 
 
 def check_is_policy(policy: object) -> Policy:
-    """The policy itself. Raises InvalidInput if it is anything else."""
+    """Return the policy. Raises InvalidInput if it is not an instance of Policy."""
     if isinstance(policy, type) and issubclass(policy, Policy):
-        raise InvalidInput(f"policy must be settings such as {policy.__name__}(); got the class. Add parentheses.")
+        raise InvalidInput(f"policy must be an instance such as {policy.__name__}(); got the class. Add parentheses.")
     if not isinstance(policy, Policy):
-        raise InvalidInput(f"policy must be settings such as Optimist(), of a subclass of Policy; got {policy!r}.")
+        raise InvalidInput(f"policy must be an instance of a subclass of Policy, such as Optimist(); got {policy!r}.")
     return policy
 
 
 def check_policy(policy: object, dim: int) -> None:
-    """Raise InvalidInput, in one sentence, unless this policy can play with so many features.
+    """Raise InvalidInput if this policy cannot run with `dim` features.
 
-    A policy of this package is known to be sound. A user's policy makes one decision and learns one reward on a trial
-    problem, uncompiled.
+    Policies of this package are not tried. A user's policy makes two decisions and learns two rewards on a small trial
+    problem, as plain Python.
     """
     policy = check_is_policy(policy)
-    whole("dim", dim, at_least=1)
+    check_int("dim", dim, at_least=1)
     kind = policy.implementation(dim)
     if kind.__module__.split(".")[0] == __name__.split(".")[0]:
         return
@@ -103,11 +103,11 @@ def _check_trial(policy: Policy, kind: type[Policy], dim: int) -> None:
         for _ in range(2):
             arm = checked_arm(_called(f"{name}.choose", choose, state, named, *arms, rng, functions), 3, kind.name)
             _check_probabilities(name, probabilities, state, named, *arms, functions, out)
-            state = state_array(_called(f"{name}.learn", learn, state, named, *rows[arm], reward, rng, functions))
+            state = checked_state(_called(f"{name}.learn", learn, state, named, *rows[arm], reward, rng, functions))
 
 
 def _trial_arms(policy: Policy, dim: int) -> tuple[tuple[Any, ...], list[tuple[Any, ...]]]:
-    """Three arms as `choose` takes them, and each of them as `learn` does."""
+    """Return three arms as arguments of `choose`, and each of them as arguments of `learn`."""
     if not policy.is_sparse:
         arms = np.random.default_rng(1).uniform(-0.5, 0.5, (3, dim))
         return (arms,), [(arm,) for arm in arms]
@@ -117,7 +117,7 @@ def _trial_arms(policy: Policy, dim: int) -> tuple[tuple[Any, ...], list[tuple[A
 
 
 def _check_probabilities(name: str, probabilities: Callable[..., bool], *arguments: Any) -> None:
-    exact = truth(_called(f"{name}.probabilities", probabilities, *arguments))
+    exact = checked_bool(_called(f"{name}.probabilities", probabilities, *arguments))
     out = cast(Floats, arguments[-1])
     if exact and not (abs(out.sum() - 1.0) < 1e-6 and (out >= 0.0).all()):
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Mistakes in a user's policy: each gets one sentence, and none ends the process."""
+"""Mistakes in a user's policy: each gets a clear error message, and none crashes the process."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ theta_of = LAYOUT.vector("theta")
 
 
 class Good(Policy):
-    """A policy that works, for others to spoil."""
+    """A valid policy, in which tests replace functions by faulty ones."""
 
     name: ClassVar[str] = "good"
     layout: ClassVar[StateLayout] = LAYOUT
@@ -57,7 +57,7 @@ def play(policy: Any, rounds: int = 60) -> Bandit:
 
 
 def spoiled(**functions: Any) -> Any:
-    """The good policy with some functions replaced."""
+    """Return the valid policy with some functions replaced."""
     return type("Mine", (Good,), {"__module__": __name__, **functions})
 
 
@@ -79,7 +79,7 @@ def no_learn() -> Any:
 
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "the class instead of settings": (lambda: Good, r"settings such as Good\(\); got the class. Add parentheses"),
-    "no policy at all": (lambda: "good", "must be settings such as Optimist.*; got 'good'"),
+    "no policy at all": (lambda: "good", "must be an instance of a subclass of Policy.*; got 'good'"),
     "no name": (no_name, "Mine has no name"),
     "no learn": (no_learn, "Mine has no learn. Define learn"),
     "a rule without an object": (
@@ -137,7 +137,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistake_is_reported_before_the_policy_plays(mistake: str) -> None:
+def test_mistake_is_reported_before_the_policy_runs(mistake: str) -> None:
     make, message = MISTAKES[mistake]
     with pytest.raises(GlbanditsError, match=message):
         Bandit(make(), dim=3, seed=1)
@@ -186,7 +186,7 @@ LATE = {
 
 
 @pytest.mark.parametrize("mistake", LATE)
-def test_mistake_that_shows_later_is_an_error_not_a_crash(mistake: str) -> None:
+def test_mistake_at_run_time_is_an_error_not_a_crash(mistake: str) -> None:
     make, message = LATE[mistake]
     with pytest.raises(GlbanditsError, match=message):
         play(make())
@@ -199,11 +199,11 @@ def test_mistake_is_an_error_in_a_simulation_too(mistake: str) -> None:
         simulate(make(), Synthetic(dim=3, arms=4), 60, [1])
 
 
-def test_the_good_policy_works() -> None:
+def test_valid_policy_is_accepted() -> None:
     assert play(Good()).state[LEARNED] == 60.0
 
 
-def test_dataclass_decorators_of_habit_do_no_harm() -> None:
+def test_explicit_dataclass_decorator_is_allowed() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Habit(Uniform):
         name: ClassVar[str] = "habit"
@@ -214,7 +214,7 @@ def test_dataclass_decorators_of_habit_do_no_harm() -> None:
         Habit(extra=0.0)
 
 
-def test_another_rule_does_not_inherit_probabilities() -> None:
+def test_new_choose_does_not_inherit_probabilities() -> None:
     class FirstArm(Uniform):
         name: ClassVar[str] = "first-arm"
 
