@@ -41,7 +41,7 @@ class ExportedFile(msgspec.Struct, frozen=True):
     sha256: str
 
 
-class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was exported. It is written last: where it is, the export is whole."""
 
     loop: str
