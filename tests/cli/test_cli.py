@@ -67,7 +67,7 @@ def test_wrong_options_get_an_error_that_names_the_right_one(
 
 
 def test_theory_settings_can_be_written_down(tmp_path: Path) -> None:
-    theory = "{'noise': 0.5, 'c1': 0.2, 'c3': 0.1, 'sigma_0': 0.5, 'lambda_f': 0.2, 'horizon': 100}"
+    theory = "{'noise': 0.1, 'c1': 1.0, 'c3': 0.1, 'sigma_0': 1.0, 'lambda_f': 1.0, 'horizon': 100}"
     words = ("--policy", f"sgd-ts:theory={theory}", "--horizon", "20", "--seeds", "1", "--dim", "2", "--arms", "2")
     run = glb("simulate", *words, folder=tmp_path)
     assert run.returncode == 0, run.stderr
