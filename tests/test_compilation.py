@@ -11,7 +11,7 @@ import pytest
 from numba import types
 
 from glbandits import Bandit, InvalidInput, LinUcb, Uniform
-from glbandits.compilation import Recipe, compile_mode, entry_point
+from glbandits.compilation import LARGE, Recipe, compile_mode, entry_point
 from glbandits.errors import GlbanditsError
 from glbandits.numba_support import VECTOR
 from glbandits.records import Floats
@@ -147,7 +147,7 @@ def test_a_failed_compilation_is_reported_at_every_call() -> None:
     entry: Any = entry_point(failing_recipe)
     for _ in range(2):
         with pytest.raises(GlbanditsError, match="test of a failure cannot be compiled"):
-            entry.compiled()(np.ones(2))
+            entry.compiled()(np.ones(LARGE + 1))
     with pytest.raises(GlbanditsError, match="test of a failure cannot be compiled"):
         entry.call(np.ones(2))
 

@@ -10,9 +10,8 @@ from benchmarks.regret.play import Candidate, Setup, find_candidate, play_varian
 from benchmarks.regret.problem import Problem
 from glbandits.environments import ClassificationTable
 from glbandits.errors import InvalidInput
-from glbandits.experiments.run_spec import ProblemKey, source_digest
+from glbandits.experiments.run_spec import ProblemKey, playing_digest, source_digest
 from glbandits.policies import POLICIES
-from glbandits.simulation import simulate
 
 ALL_POLICIES = (*POLICIES, *vowpal.EXPLORERS)
 
@@ -48,10 +47,14 @@ def entry_key(name: str, setup: Setup) -> str:
 
     An entry with another key is out of date.
     """
-    roots = [type(setup.environment).__module__]
-    roots += [POLICIES[name].__module__, simulate.__module__] if name in POLICIES else [vowpal.__name__]
+    environment = type(setup.environment).__module__
+    code = (
+        playing_digest(environment, POLICIES[name].__module__)
+        if name in POLICIES
+        else source_digest(environment, vowpal.__name__)
+    )
     effort = (FULL, LESS, STUCK_SEEDS, TABLE_SEEDS, FAST, SLOW, TOO_SLOW)
-    facts = (source_digest(*roots), *ProblemKey.of(setup.environment), setup.horizon, setup.link, setup.kind, effort)
+    facts = (code, *ProblemKey.of(setup.environment), setup.horizon, setup.link, setup.kind, effort)
     return sha256(repr(facts).encode()).hexdigest()[:16]
 
 

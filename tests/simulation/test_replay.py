@@ -181,7 +181,7 @@ def test_a_log_that_never_agrees_has_no_rate(tmp_path: Path) -> None:
 
 def test_wrong_input_is_refused(tmp_path: Path) -> None:
     log = random_log(tmp_path / "log", 5, seed=1)
-    with pytest.raises(InvalidInput, match="policy must be settings"):
+    with pytest.raises(InvalidInput, match="policy must be an instance"):
         replay(Counting, [log], seed=1)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="limit must be a whole number of at least 1; got 0"):
         replay(Uniform(), [log], seed=1, limit=0)

@@ -19,6 +19,7 @@ from glbandits.errors import InvalidInput
 from glbandits.maths.links import find_link
 from glbandits.policy import Policy, settings_of
 from glbandits.simulation import simulate
+from glbandits.simulation.loop import play_entry
 from glbandits.version import __version__
 
 
@@ -73,7 +74,7 @@ class RunSpec:
     @property
     def code(self) -> str:
         """Hash of the code that plays this run."""
-        return source_digest(type(self.policy).__module__, type(self.environment).__module__, simulate.__module__)
+        return playing_digest(type(self.policy).__module__, type(self.environment).__module__)
 
     def with_own_noise(self) -> "RunSpec":
         """Return the run with its own noise, which is determined by the policy's settings."""
@@ -109,6 +110,16 @@ def fingerprint(environment: Environment) -> str:
 def noise_digest(noise: Noise) -> str:
     """Return a hash of the noise functions, including the parameters that they close over."""
     return " ".join(digest_of_code(cast(FunctionType, part)).value for part in (noise.draw, noise.reward))
+
+
+def playing_digest(*roots: str) -> str:
+    """Return a hash of the code that plays runs with these modules.
+
+    Of the modules that `simulate` imports only the compiled loop counts: the others include all sparse policies.
+    """
+    own_source, _ = _source_and_imports(simulate.__module__)
+    assert own_source is not None
+    return sha256(source_digest(*roots, play_entry.__module__).encode() + own_source).hexdigest()[:16]
 
 
 @cache

@@ -8,11 +8,10 @@ import asyncio
 from collections.abc import Sequence
 
 from glbandits.errors import InvalidInput
-from glbandits.features import Hashing
 from glbandits.serving.domain.action_selection import JSON, described_request
 from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.domain.events import Decision, DecisionRequest, EventStatus, Mode
-from glbandits.serving.domain.request_map import RequestEncoder
+from glbandits.serving.domain.request_map import RequestEncoder, RequestHashing
 from glbandits.serving.http.http_messages import HttpError, Request
 from glbandits.serving.http.personalizer.schemas import (
     MultiSlotRankRequest,
@@ -147,8 +146,8 @@ def _check_slots(asked: MultiSlotRankRequest, encoder: RequestEncoder) -> None:
                 f"Slot {slot.id!r} may be left without an action: it allows {len(allowed[index])}, and {rivals} "
                 "earlier slots may take one of them. Send more actions, or exclude fewer."
             )
-        if isinstance(encoder, Hashing):
-            encoder.vectors(feature_objects(slot.features), [])
+        if isinstance(encoder, RequestHashing):
+            encoder.hashing.rows(feature_objects(slot.features), [])
 
 
 def ranking_of(decision: Decision) -> list[RankedAction]:
