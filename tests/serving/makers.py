@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from glbandits.serving.domain.events import Activation, Aggregation, Decision, Mode, Reward
 
 WAIT = 1_000
-LONGEST = 20.0
+LONGEST = 90.0
 """Seconds after which a test has failed because nothing happens."""
 
 Result = TypeVar("Result")

@@ -91,7 +91,7 @@ class PersonalizerApi:
     has_keys = False
 
     def __init__(self, address: str, key: str) -> None:
-        self._connection, self._key = http.client.HTTPConnection(address.removeprefix("http://"), timeout=30), key
+        self._connection, self._key = http.client.HTTPConnection(address.removeprefix("http://"), timeout=120), key
 
     def decide(self, event_id: str) -> Shown | None:
         sent = {"eventId": event_id, "contextFeatures": [{"hour": event_id[-1]}], "actions": ACTIONS}

@@ -53,7 +53,7 @@ class Running:
         """A connection, for many requests."""
         parts = urlsplit(self.address)
         assert parts.hostname is not None
-        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+        return http.client.HTTPConnection(parts.hostname, parts.port, timeout=120)
 
     def ask(self, method: str, path: str, body: Any = None, key: str | None = None, **headers: str) -> Reply:
         """One request on a connection of its own."""
@@ -69,7 +69,7 @@ class Running:
 
     def wait(self) -> int:
         """Until it has ended: its exit code."""
-        return self.process.wait(timeout=60)
+        return self.process.wait(timeout=120)
 
 
 def eventually(true: Callable[[], bool]) -> bool:

@@ -78,7 +78,7 @@ class PostgresServer:
         postmaster = psutil.Process(int((self._folder / "postmaster.pid").read_text().split()[0]))
         children = postmaster.children(recursive=True)
         os.kill(postmaster.pid, signal.SIGKILL)
-        _, alive = psutil.wait_procs(children, timeout=10)
+        _, alive = psutil.wait_procs(children, timeout=60)
         assert not alive, f"PostgreSQL processes survive their postmaster: {alive}"
         (self._folder / "postmaster.pid").unlink()  # a zombie would pass for a running server
 
