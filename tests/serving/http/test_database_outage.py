@@ -18,7 +18,7 @@ from tests.serving.storage.postgres_server import PostgresServer
 log = logging.getLogger(__name__)
 
 RECOVERY = 60.0
-"""Seconds within which everything works again after the database has started. It takes 1 to 3 s on an idle machine, and more on a busy one."""
+"""Seconds within which everything works again after the database has started: 1 to 3 s on an idle machine."""
 ARMS = [[1.0] * 256, [0.0] * 256]
 
 
