@@ -295,6 +295,12 @@ class TestLooking:
         assert site.ask("GET", "/v1/configuration").json() == changed
         assert site.decide()["modelVersion"] == "1.0"
 
+    def test_another_policy_begins_with_its_default_settings(self, site: Site) -> None:
+        for policy, settings in (("online-laplace", {"link": "identity"}), ("lin-ucb", {})):
+            changed = site.ask("PATCH", "/v1/configuration", {"policy": policy}).json()
+            assert (changed["policy"], changed["settings"]) == (policy, settings)
+        assert site.ask("PATCH", "/v1/configuration", {"policy": ["optimist"]}).status_code == 400
+
     def test_auto_optimisation_needs_limits_of_rewards(self, tmp_path: Path) -> None:
         with Site(tmp_path, optimise_log=optimisers.wait) as site:
             status, detail = site.refusal("PATCH", "/v1/configuration", {"autoOptimisation": True})

@@ -1,6 +1,7 @@
 """Handlers of the state, the configuration and the log of loops. What uses the store runs in threads."""
 
 import asyncio
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,6 +9,8 @@ import msgspec
 import numpy as np
 
 from glbandits.errors import InvalidInput
+from glbandits.policies import POLICIES
+from glbandits.policy import settings_of
 from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import Decision, LoggedDecision
 from glbandits.serving.domain.explanation import explain
@@ -95,7 +98,7 @@ def _configure(site: Site, request: Request, *, keep: bool) -> schemas.LoopConfi
     loop, sent = site.service.loop(request.loop_name), parse_json(_settings, request.body)
 
     def changed(current: LoopConfig) -> LoopConfig:
-        settings = msgspec.to_builtins(_shown(current)) | sent if keep else sent
+        settings = msgspec.to_builtins(_shown(current)) | _policy_settings(current, sent) | sent if keep else sent
         try:
             configuration = msgspec.convert(settings, schemas.LoopConfiguration)
         except msgspec.ValidationError as error:
@@ -103,6 +106,15 @@ def _configure(site: Site, request: Request, *, keep: bool) -> schemas.LoopConfi
         return site.check_optimiser(LoopConfig(**msgspec.structs.asdict(configuration)))
 
     return _shown(loop.reconfigure(changed))
+
+
+def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings for a policy that the request names without settings: its defaults, with the present link."""
+    name = sent.get("policy")
+    if not isinstance(name, str) or name == current.policy or name not in POLICIES:
+        return {}
+    has_link = "link" in settings_of(POLICIES[name]()) and "link" in current.settings
+    return {"settings": {"link": current.settings["link"]} if has_link else {}}
 
 
 def _shown(configuration: LoopConfig) -> schemas.LoopConfiguration:
