@@ -133,6 +133,7 @@ def test_keys_made_and_revoked_meanwhile_count_within_seconds(site: Running) -> 
 
 def test_the_log_is_json_with_the_name_of_the_request_and_without_keys(site: Running) -> None:
     site.ask("POST", "/personalizer/v1.0/rank", rank("logged"), x_request_id="find-me")
+    assert eventually(lambda: "find-me" in site.errors.read_text())  # the response comes before the line
     text = site.errors.read_text()
     lines = [json.loads(line) for line in text.splitlines()]
     (line,) = (line for line in lines if line.get("request") == "find-me")
