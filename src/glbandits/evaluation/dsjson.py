@@ -171,7 +171,7 @@ def _naming(path: Path, line: int) -> Iterator[None]:
     try:
         yield
     except InvalidInput as error:
-        raise InvalidInput(f"line {line} of {path.name}: {error}") from None
+        raise InvalidInput(f"line {line} of {path.name}: {error.template}") from None
 
 
 def _counts(event: dict[str, Any]) -> bool:

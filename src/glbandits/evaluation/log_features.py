@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from glbandits.errors import InvalidInput, lookup
+from glbandits.errors import InvalidInput, lookup, parameter
 from glbandits.evaluation.columns import Columns
 from glbandits.evaluation.series import column_values
 from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
@@ -62,7 +62,7 @@ def features_of(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -
         if missing:
             raise InvalidInput(
                 f"the feature map needs column {missing[0]!r}, which is neither in the context of the log nor in its "
-                "table of arms. Name it in Columns(context=...), or give arm_table"
+                f"table of arms. Name it in {parameter('Columns.context')}, or give {parameter('arm_table')}"
             )
     return features
 
@@ -124,5 +124,6 @@ def _check_arms(request: MapRequest) -> None:
     if count > MOST_ARMS:
         raise InvalidInput(
             f"column {columns.arms or columns.arm!r} names {count} different arms. If it is the right column, give "
-            f"features of the arms as arm_table; without, each arm has features of its own, for {MOST_ARMS} at most"
+            f"features of the arms as {parameter('arm_table')}; without, each arm has features of its own, for "
+            f"{MOST_ARMS} at most"
         )

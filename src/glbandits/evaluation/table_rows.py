@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, parameter
 from glbandits.evaluation.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.layouts import OTHER_PROBABILITIES, Layout
 from glbandits.evaluation.logged_data import LoggedData
@@ -18,7 +18,7 @@ from glbandits.features.combination import Entries
 from glbandits.maths.links import find_link
 from glbandits.records import Floats, Ints
 
-NOT_KNOWN = "If the propensities are not known, say Columns(propensity=None) and have them estimated"
+NOT_KNOWN = f"If the propensities are not known, set {parameter('Columns.propensity', None)} and estimate them"
 
 
 def read_rows(rows: pl.DataFrame, layout: Layout, first: int = 0) -> LoggedData:
@@ -30,7 +30,7 @@ def read_rows(rows: pl.DataFrame, layout: Layout, first: int = 0) -> LoggedData:
     if probabilities is not None:
         name, mend = f"column {columns.probabilities!r}", f". {OTHER_PROBABILITIES}"
         if columns.probability_of_arm:
-            mend = ". Name all arms in arm_table if some were never chosen"
+            mend = f". Name all arms in {parameter('arm_table')} if some were never chosen"
         check_probabilities(probabilities, arms, chosen, propensities, name=name, first=first, mend=mend)
     return LoggedData(
         chosen=chosen,
@@ -53,7 +53,7 @@ def _rewards(series: pl.Series, layout: Layout, first: int) -> Floats:
         try:
             link.check_reward(float(rewards[row]))
         except InvalidInput as error:
-            raise InvalidInput(f"column {series.name!r}, row {first + row}: {error}") from None
+            raise InvalidInput(f"column {series.name!r}, row {first + row}: {error.template}") from None
     return rewards
 
 

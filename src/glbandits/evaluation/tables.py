@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 import polars as pl
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, parameter
 from glbandits.evaluation.columns import Columns, check_columns
 from glbandits.evaluation.layouts import look_at, prepared
 from glbandits.evaluation.log_features import LogOptions
@@ -148,12 +148,14 @@ def read_arm_table(table: Any) -> pl.DataFrame:
         return as_frame(table)
     path = Path(table)
     if not path.is_file():
-        raise InvalidInput(f"arm_table must be a Parquet or CSV file with a row for each arm; {path} is none")
+        raise InvalidInput(
+            f"{parameter('arm_table')} must be a Parquet or CSV file with a row for each arm; {path} is not a file"
+        )
     try:
         is_csv = path.name.endswith((".csv", ".csv.gz"))
         return pl.read_csv(path, infer_schema_length=None) if is_csv else pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
-        raise InvalidInput(f"arm_table: {path} could not be read: {error}") from None
+        raise InvalidInput(f"{parameter('arm_table')}: {path} could not be read: {error}") from None
 
 
 def as_frame(table: Any, wanted: Callable[[str], bool] = lambda _: True) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from glbandits.errors import InvalidInput, check_float, lookup
+from glbandits.errors import InvalidInput, check_float, lookup, parameter
 from glbandits.evaluation.intervals import Interval
 from glbandits.evaluation.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.log_part import split
@@ -211,7 +211,7 @@ def _candidates(given: Policy | Sequence[Policy], grid: Grid | None) -> list[Pol
     check_is_policy(given)
     varied: Grid = getattr(given, "grid", {}) if grid is None else grid
     if not varied:
-        raise InvalidInput(f"{given.name} has no grid of settings to choose among. Give one, or a list of policies")
+        raise InvalidInput(f"{given.name} has no grid of settings to choose among. Give {parameter('grid')}")
     settings = {field.name: field for field in fields(given)}  # type: ignore[arg-type]
     for name in varied:
         lookup(f"setting of {given.name}", name, settings)

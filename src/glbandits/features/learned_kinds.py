@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, lookup
+from glbandits.errors import InvalidInput, lookup, parameter
 from glbandits.features.category_kinds import Category, Hashed, Tags, Text, as_category, as_tags
 from glbandits.features.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, Values, is_missing
 from glbandits.features.natural_order import natural_order
@@ -39,7 +39,7 @@ def learn_kinds(columns: Mapping[str, Values], kinds: Kinds, missing: Missing) -
         try:
             learned[name] = wanted if isinstance(wanted, ColumnKind) else learn_kind(name, values, wanted, missing)
         except InvalidInput as question:
-            questions.append(str(question))
+            questions.append(question.template)
     if questions:
         raise InvalidInput("\n".join(questions))
     return learned
@@ -59,8 +59,8 @@ def learn_kind(name: str, values: Values, wanted: str | None, missing: Missing) 
     has_missing = len(present) < len(values)
     if missing == "error" and has_missing:
         raise InvalidInput(
-            f"column {name!r} has {len(values) - len(present)} missing values. Fill them in, or use "
-            "missing='indicator' or 'impute'"
+            f"column {name!r} has {len(values) - len(present)} missing values. Fill them in, or set "
+            f"{parameter('missing', 'indicator')} or {parameter('missing', 'impute')}"
         )
     here: Missing = "impute" if missing == "indicator" and not has_missing else missing
     kind = guess(name, present) if wanted is None else wanted
@@ -68,7 +68,7 @@ def learn_kind(name: str, values: Values, wanted: str | None, missing: Missing) 
         return lookup("kind of a column", kind, LEARNERS)(present, here)
     except BadValue as bad:
         raise InvalidInput(
-            f"column {name!r}: it {bad.need}; got {bad.got!r}. Write kinds={{{name!r}: 'category'}}, or correct it"
+            f"column {name!r}: it {bad.need}; got {bad.got!r}. Set {_kind(name, 'category')}, or correct the value"
         ) from None
 
 
@@ -82,8 +82,8 @@ def guess(name: str, values: Values) -> str:
     if len(types) > 1:
         shown = " and ".join(_shown(next(value for value in values if _type(value) == kind)) for kind in sorted(types))
         raise InvalidInput(
-            f"column {name!r} holds {' and '.join(sorted(types))} ({shown}). Write kinds={{{name!r}: 'number'}} if all "
-            f"are numbers, or kinds={{{name!r}: 'category'}}"
+            f"column {name!r} holds {' and '.join(sorted(types))} ({shown}). Set {_kind(name, 'number')} if all "
+            f"are numbers, or {_kind(name, 'category')}"
         )
     found = types.pop()
     if found == "objects":
@@ -104,18 +104,23 @@ def _guess_text(name: str, values: Sequence[str]) -> str:
         odd = [value for value in distinct if parse_number(value) is None]
         shown = " and ".join(map(_shown, [*odd[:1], *sorted(numeric, key=str.isdigit)][:2]))
         raise InvalidInput(
-            f"column {name!r} holds numbers that are written as text ({shown}). Write kinds={{{name!r}: 'number'}} to "
-            f"read them as numbers, or kinds={{{name!r}: 'category'}}"
+            f"column {name!r} holds numbers that are written as text ({shown}). Set {_kind(name, 'number')} to "
+            f"read them as numbers, or {_kind(name, 'category')}"
         )
     if all(ISO_DATE.fullmatch(value.strip()) for value in distinct):
         return "date"
     if len(counts) > MOST_ONE_HOT and len(counts) > MOSTLY * len(values):
         raise InvalidInput(
             f"column {name!r} holds {len(counts):,} different texts in {len(values):,} rows "
-            f"({' and '.join(map(_shown, distinct[:2]))}). Write kinds={{{name!r}: 'text'}} to use its words, "
-            f"kinds={{{name!r}: 'hashed'}} if it is a category, or kinds={{{name!r}: 'skip'}} to leave it out"
+            f"({' and '.join(map(_shown, distinct[:2]))}). Set {_kind(name, 'text')} to use its words, "
+            f"{_kind(name, 'hashed')} if it is a category, or {_kind(name, 'skip')} to leave it out"
         )
     return "category"
+
+
+def _kind(column: str, kind: str) -> str:
+    """Refer to the kind of a column in a message."""
+    return parameter("kinds", {column: kind})
 
 
 def _shown(value: object) -> str:

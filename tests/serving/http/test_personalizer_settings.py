@@ -164,15 +164,15 @@ def test_a_vowpal_wabbit_policy_is_answered_with_what_runs_in_its_stead(
     [
         ("optimste", "unknown policy 'optimste'; did you mean 'optimist'"),
         ("optimist:flor=1", "arguments are a policy"),
-        ("optimist:{", "arguments are a policy"),
+        ("optimist:{", "settings are written optimist:name=value,name=value; got '{'"),
         ("optimist:floor=2", "floor must be a finite number at least 0 and at most 1"),
         ("optimist:link=square", "unknown link"),
         ("glm-tsl", "keeps all that it learned"),
         ("sgd-ts:draw=decision", "has no exact probabilities of actions"),
         ("lin-ts", "has no exact probabilities of actions"),
         ("", "unknown policy ''"),
-        ('optimist:{"a":' + "[" * 50_000 + "]" * 50_000 + "}", "nested too deep"),
-        ("optimist:floor=" + "[" * 50_000 + "]" * 50_000, "nested too deep"),
+        ('optimist:{"a":' + "[" * 50_000 + "]" * 50_000 + "}", "settings are written optimist:name=value"),
+        ("optimist:floor=" + "[" * 50_000 + "]" * 50_000, "settings are written optimist:name=value"),
     ],
 )
 def test_a_policy_that_cannot_be_run_is_refused(site: Site, arguments: str, wanted: str) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from glbandits.cli.keys import keys_app
+from glbandits.cli.commands.keys import keys_app
 from glbandits.errors import InvalidInput, UnknownName
 from glbandits.serving.http.server import first_key
 from glbandits.serving.server_settings import Settings
