@@ -8,7 +8,7 @@ from glbandits.errors import InvalidInput
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_arms_are_usable_with_the_right_width_and_finite_numbers(compiled: bool) -> None:
-    fits = arms_check().compiled() if compiled else arms_check()._plain
+    fits = arms_check().compiled() if compiled else arms_check()._call_plain
     assert fits(np.zeros((3, 2)), 2)
     assert not fits(np.zeros((3, 2)), 3)
     assert not fits(np.zeros((0, 2)), 2)

@@ -81,7 +81,7 @@ def test_command_evaluates_a_sparse_loop(tmp_path: Path) -> None:
 
 
 def test_folder_without_an_export_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="has no whole export of `glb export`.*Export the log again"):
+    with pytest.raises(InvalidInput, match="has no complete export of `glb export`.*Export the log again"):
         open_export(tmp_path)
 
 

@@ -88,7 +88,7 @@ def test_of_two_servers_one_promotes_a_better_policy(tmp_path: Path, new_address
         look = until(lambda: last_look(second, key), "no look was seen")
         assert look["verdict"] == "promote"
         assert look["decisions"] in (3000, 3200)  # the 200 above may be learned by then
-        assert look["sentence"].startswith("Promoted optimist: it is better than uniform was")
+        assert look["sentence"].startswith("Promoted optimist: it is better than uniform by")
         assert look["gains"]["optimist"]["low"] > 0.0
         for server in (first, second):
             # Known: 0.8 + 0.2 / 4. Five standard deviations of 200 draws are 0.13.

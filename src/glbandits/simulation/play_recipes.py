@@ -1,4 +1,4 @@
-"""The loop: a policy plays consecutive rounds. Compiled once for each kind of policy, link and noise."""
+"""The compiled functions that play consecutive rounds, one for each class of policy, link and noise."""
 
 from collections.abc import Callable
 
@@ -17,16 +17,17 @@ from glbandits.records import Floats, Generator, Ints
 
 
 def play_entry(policy: type[Policy], link: Link, noise: Noise, compiled: bool) -> Callable[..., Floats]:
-    """The function that `play_recipe` describes, compiled or as plain Python."""
+    """Return the function of `play_recipe` or `sparse_play_recipe`, compiled or as plain Python."""
     entry = entry_point(sparse_play_recipe if policy.is_sparse else play_recipe, policy, link, noise)
     function: Callable[..., Floats] = entry.compiled() if compiled else entry.recipe.function
     return function
 
 
 def play_recipe(policy: type[Policy], link: Link, noise: Noise) -> Recipe:
-    """A function that plays rounds and returns the policy's state after them.
+    """Return the recipe of a function that plays rounds and returns the policy's state after them.
 
-    It writes the arm of each round to `choices` and the regret so far, counted from `regret_before`, to `regret`.
+    The function writes the arm of each round to `choices`, and the cumulative regret to `regret`. The regret starts at
+    `regret_before`.
     """
     choose, learn, _, unpack, name = policy_functions(policy)
     reward_of = noise.reward
@@ -66,7 +67,7 @@ def play_recipe(policy: type[Policy], link: Link, noise: Noise) -> Recipe:
 
 
 def sparse_play_recipe(policy: type[Policy], link: Link, noise: Noise) -> Recipe:
-    """As `play_recipe`, for sparse rows; the arms of round t are the rows from `starts[t]` on."""
+    """Return the recipe of the same function for sparse rows. The arms of round t are the rows from `starts[t]` on."""
     choose, learn, _, unpack, name = policy_functions(policy)
     reward_of = noise.reward
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
