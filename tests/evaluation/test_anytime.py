@@ -159,11 +159,15 @@ def test_rows_until_the_sign_is_known_follow_the_square_law() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("floor", [0.05, 0.2])
+@pytest.mark.parametrize("floor", [0.05, 0.1, 0.2])
 def test_intervals_cover_on_logs_of_a_learning_policy(floor: float) -> None:
-    """300 logs. A fixed-n coverage of 95 % leaves 91 to 98.5 % with probability 0.006; an anytime one misses < 5 %."""
-    covered: dict[str, list[tuple[bool, bool]]] = {"uniform": [], "good": [], "bad": []}
-    for seed in range(300):
+    """1,000 logs, of which half have varying arms.
+
+    A fixed-n interval that covers 95 % is below 93 % in 0.4 % of such simulations. It covers up to 98 % where the
+    log has few rows of the target's arms. With 12 cells, a false alarm has a probability of at most 5 %.
+    """
+    covered: dict[str, list[tuple[bool, bool]]] = {"uniform": [], "good": [], "bad": [], "final": []}
+    for seed in range(1000):
         log, targets, values = learning_log(seed, 1000, floor=floor, varying=seed % 2 == 0)
         for name, rows in covered.items():
             headline = evaluate(log, targets[name]).headline
@@ -175,5 +179,5 @@ def test_intervals_cover_on_logs_of_a_learning_policy(floor: float) -> None:
             rows.append((held, anytime.low <= truth <= anytime.high))
     for name, rows in covered.items():
         fixed_n, at_every_n = np.mean(rows, axis=0)
-        assert 0.91 <= fixed_n <= 0.985, (name, fixed_n)
+        assert 0.93 <= fixed_n <= 0.985, (name, fixed_n)
         assert at_every_n >= 0.95, (name, at_every_n)
