@@ -12,7 +12,7 @@ from glbandits.errors import InvalidInput
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.policy import Policy
-from glbandits.records import Floats
+from glbandits.records import Floats, Generator
 from glbandits.sparse_policies import sparse_form
 
 
@@ -152,7 +152,7 @@ class SparseInputs:
     def __init__(self, policy: type[Policy], link: Link, dim: int) -> None:
         self._dim, self._key = dim, (policy, link)
         self.choose: Call = RowsCall(entry_point(sparse_entries.choose_recipe, *self._key))
-        self.learn: Call = LongRowsCall(entry_point(sparse_entries.learn_recipe, *self._key))
+        self.learn: Call = LearnRowCall(entry_point(sparse_entries.learn_recipe, *self._key))
 
     def batch(self) -> Call:
         """Learn many rows."""
@@ -248,6 +248,24 @@ class LongRowsCall(RowsEntry):
         """Run its fastest form so far."""
         indptr, indices, values = rows
         return self._entry.call(state, settings, dim, indptr, indices, values, given, last)
+
+
+class LearnRowCall(RowsEntry):
+    """With two arguments behind the rows, and the index of a row if there are several."""
+
+    def call(
+        self,
+        state: Floats,
+        settings: Floats,
+        dim: int,
+        rows: SparseRows,
+        reward: float,
+        rng: Generator,
+        row: int = sparse_entries.ONLY_ROW,
+    ) -> Any:
+        """Run its fastest form so far."""
+        indptr, indices, values = rows
+        return self._entry.call(state, settings, dim, indptr, indices, values, row, reward, rng)
 
 
 def compile_policy(policy: Policy, dim: int, *, sparse: bool = False) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput, lookup
 from glbandits.evaluation import Log
-from glbandits.evaluation.log_features import LogOptions
-from glbandits.evaluation.logged_data import link_of
-from glbandits.evaluation.targets import AlwaysTarget, UniformTarget
-from glbandits.experiments.policy_comparison import Candidate
+from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
+from glbandits.evaluation.logs.log_features import LogOptions
+from glbandits.evaluation.logs.logged_data import link_of
+from glbandits.evaluation.policy_comparison import Candidate
 from glbandits.features import FeatureMap
 from glbandits.policy import Policy
 from glbandits.policy_parsing import parse_policy

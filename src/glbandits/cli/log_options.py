@@ -13,8 +13,8 @@ from rich.console import Console
 from glbandits.cli.common_options import LINK_NAMES
 from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation import Columns, Log, estimate_propensities
-from glbandits.evaluation.learning_curve import Learn
-from glbandits.evaluation.log_features import LogOptions
+from glbandits.evaluation.logs.log_features import LogOptions
+from glbandits.evaluation.replay.learning_curve import Learn
 from glbandits.features import Hashed, Text
 from glbandits.features.column_kind import MISSING, ColumnKind
 from glbandits.service_logs.log_source import FORMATS, LogSource

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from glbandits.evaluation.tuning import Played, Tuned
+from glbandits.evaluation.replay.tune import Played, Tuned
 from glbandits.reports.evaluation_report.record import write_json
 from glbandits.version import __version__
 

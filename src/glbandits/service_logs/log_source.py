@@ -13,9 +13,9 @@ from typing import Any
 
 from glbandits.errors import InvalidInput, lookup
 from glbandits.evaluation import Columns, Log, open_log, read_csv, read_dsjson, read_open_bandit, read_parquet
-from glbandits.evaluation.log_features import LogOptions
-from glbandits.evaluation.open_bandit import is_open_bandit
-from glbandits.evaluation.tables import read_arm_table
+from glbandits.evaluation.logs.log_features import LogOptions
+from glbandits.evaluation.logs.open_bandit import is_open_bandit
+from glbandits.evaluation.logs.table_log import read_arm_table
 from glbandits.features import Hashing
 
 WITHOUT_PROPENSITIES = Columns(propensity=None, probabilities=None)

@@ -25,8 +25,8 @@ from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.errors import lookup
 from glbandits.evaluation import ESTIMATORS, Verdict
-from glbandits.evaluation.embeddings import read_embeddings
-from glbandits.experiments.policy_comparison import ComparisonSettings, Gate, PolicyComparison, compare_policies
+from glbandits.evaluation.estimators.embeddings import read_embeddings
+from glbandits.evaluation.policy_comparison import ComparisonSettings, Gate, PolicyComparison, compare_policies
 from glbandits.reports.evaluation_report import write_evaluation_report
 
 EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}

@@ -11,7 +11,7 @@ from glbandits.cli.log_options import ColumnOptions, LogFileOptions, PropensityO
 from glbandits.cli.option_groups import with_option_groups
 from glbandits.errors import lookup
 from glbandits.evaluation import SLATE_ESTIMATORS
-from glbandits.experiments.slate_comparison import compare_on_slates
+from glbandits.evaluation.slate_comparison import compare_on_slates
 
 ASSUMPTIONS = (
     "slate-ips and rips are valid if slots are filled one after the other, as the service does; "

@@ -25,7 +25,7 @@ from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.errors import check_float, lookup
 from glbandits.evaluation import tune
-from glbandits.evaluation.tuning import Played, Tuned
+from glbandits.evaluation.replay.tune import Played, Tuned
 from glbandits.policy_parsing import parse_grid
 from glbandits.reports.evaluation_report.estimate_rows import format_interval, format_value
 from glbandits.reports.tuning_record import tuned_settings, write_tuning_record
