@@ -1,5 +1,6 @@
 """Options that come before a command, the list of commands, and completion."""
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -58,3 +59,10 @@ def test_commands_are_imported_only_when_used() -> None:
     modules = "glbandits.cli.app, glbandits.cli.commands.serve, sys"
     script = f"import {modules}; print({{'numpy', 'numba', 'scipy'}} & set(sys.modules))"
     assert subprocess.check_output([sys.executable, "-c", script], text=True) == "set()\n"
+
+
+def test_import_of_evaluation_names_the_missing_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "polars", None)
+    monkeypatch.delitem(sys.modules, "glbandits.evaluation", raising=False)
+    with pytest.raises(ModuleNotFoundError, match=r"needs polars, which is in the extra \[lab\]"):
+        importlib.import_module("glbandits.evaluation")

@@ -27,6 +27,8 @@ ModelsOption: TypeAlias = Annotated[
 ]
 LevelOption: TypeAlias = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 SeedOption: TypeAlias = Annotated[int, typer.Option(help="Seed of all random numbers.")]
+JobsOption: TypeAlias = Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")]
+EngineOption: TypeAlias = Annotated[str, typer.Option(help="local, or ray, which needs the extra 'ray'.")]
 LINK_NAMES = "identity, logistic, probit or log"
 
 
@@ -34,8 +36,8 @@ LINK_NAMES = "identity, logistic, probit or log"
 class ParallelOptions:
     """Where work runs."""
 
-    jobs: Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")] = 1
-    engine: Annotated[str, typer.Option(help="local, or ray, which needs the extra 'ray'.")] = "local"
+    jobs: JobsOption = 1
+    engine: EngineOption = "local"
 
     def check(self) -> None:
         """Raise if the engine is unknown or not installed, or if `jobs` is invalid."""

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from glbandits.cli.common_options import EngineOption, JobsOption
 from glbandits.errors import InvalidInput, lookup
 from glbandits.experiments.protocols import PROTOCOLS
 from glbandits.experiments.result_store import ResultStore
@@ -34,8 +35,8 @@ class ExperimentOptions:
     """How an experiment runs."""
 
     protocol: Annotated[str, typer.Option(help="paper, fresh or both.")] = BOTH
-    jobs: Annotated[int, typer.Option(help="Number of processes; -1 for one per core.")] = -1
-    engine: Annotated[str, typer.Option(help="local, or ray, which needs the extra 'ray'.")] = "local"
+    jobs: JobsOption = -1
+    engine: EngineOption = "local"
 
     def protocol_names(self) -> list[str]:
         """Check all options, and return the names of the protocols."""

@@ -1,5 +1,13 @@
 """What another policy would have earned, from the log of one that decided."""
 
+try:
+    import polars as _polars  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"glbandits.evaluation needs {error.name}, which is in the extra [lab]: pip install 'glbandits[lab]'",
+        name=error.name,
+    ) from None
+
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline

@@ -124,7 +124,7 @@ def test_the_command_makes_lists_and_revokes(tmp_path: Path) -> None:
     listed = run("list", "--store", str(path))
     (key,) = re.findall(r"([0-9a-f]{8}) . shop . read ", listed)
     assert text not in listed
-    assert run("revoke", key, "--store", str(path)) == f"shop: revoked {key}\n"
+    assert run("revoke", key, "--store", str(path)) == f"Revoked key {key} of shop\n"
     assert key not in run("list", "--store", str(path))
 
 

@@ -17,7 +17,7 @@ from glbandits.maths.links import find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows, joined_rows
 from glbandits.records import Floats, Ints
 
-NOT_KNOWN = "If the propensities are not known, say Columns(propensity=None) and have them estimated"
+NOT_KNOWN = f"If the propensities are not known, set {parameter('Columns.propensity', None)} and estimate them"
 PAIRS = 2**16
 """Arms of rows that are made at a time."""
 
