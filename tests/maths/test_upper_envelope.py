@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, norm
 
-from glbandits.maths.gaussian import best_perturbed, perturbed_probabilities, score_lines
+from glbandits.maths.posteriors.gaussian_posterior import best_perturbed, perturbed_probabilities, score_lines
 from glbandits.maths.philox import generator, normal
 from glbandits.maths.upper_envelope import (
     highest_line,

@@ -16,7 +16,7 @@ from glbandits.bandit.catalogue_decisions import CatalogueDecisions, allowed_row
 from glbandits.bandit.input_checks import as_floats, checked_reward
 from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
 from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
-from glbandits.bandit.rows import Rows, dim_of, encoded_row, encoded_rows
+from glbandits.bandit.row_encoding import Rows, dim_of, encoded_row, encoded_rows
 from glbandits.errors import MAX_ABS, InvalidInput, check_int
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link

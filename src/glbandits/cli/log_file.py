@@ -33,7 +33,7 @@ from glbandits.evaluation.open_bandit import is_open_bandit
 from glbandits.evaluation.table_rows import NOT_KNOWN
 from glbandits.evaluation.tables import read_arm_table
 from glbandits.features import Hashed, Hashing, Text
-from glbandits.features.column_kind import MISSING, ColumnKind
+from glbandits.features.kinds.column_kind import MISSING, ColumnKind
 
 IN_OPTIONS: Mapping[str, str] = MappingProxyType(
     {

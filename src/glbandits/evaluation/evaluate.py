@@ -20,7 +20,7 @@ from glbandits.evaluation.reward_models import CrossFitted, GlmReward, RewardMod
 from glbandits.evaluation.support import Support, SupportSums
 from glbandits.evaluation.targets import AnyTarget, GivenTarget, Target, as_target, checked_probabilities
 from glbandits.maths.links import find_link
-from glbandits.maths.running_sums import RunningSums
+from glbandits.maths.online_statistics.running_sums import RunningSums
 from glbandits.records import Floats, Ints
 
 POINTS = 500

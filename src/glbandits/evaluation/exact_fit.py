@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from glbandits.evaluation.link_arrays import of_scores
-from glbandits.maths.feature_blocks import block_matrix
+from glbandits.maths.posteriors.block_covariance import block_matrix
 from glbandits.maths.links import Link
 from glbandits.policy_bases.self_scaling_posterior import (
     INTERCEPT,

@@ -13,7 +13,7 @@ from glbandits.evaluation.log_features import LogOptions, MapRequest, features_o
 from glbandits.evaluation.logged_data import LARGEST_DENSE
 from glbandits.evaluation.series import column_values, is_number, is_text, wrong
 from glbandits.features import FeatureMap, Features
-from glbandits.features.combination import Entries
+from glbandits.features.feature_map.combination import Entries
 from glbandits.features.natural_order import natural_order
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from glbandits.features.combination import Combination, Entries
+from glbandits.features.feature_map.combination import Combination, Entries
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows, joined_rows
 from glbandits.records import Floats, Ints
 

@@ -14,7 +14,7 @@ from glbandits.evaluation.series import cluster_numbers, codes, column_values, n
 from glbandits.evaluation.sparse_arms import SparseArms
 from glbandits.evaluation.sparse_table_rows import combined_arms, entries_of
 from glbandits.features import FeatureMap
-from glbandits.features.combination import Entries
+from glbandits.features.feature_map.combination import Entries
 from glbandits.maths.links import find_link
 from glbandits.records import Floats, Ints
 

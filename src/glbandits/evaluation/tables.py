@@ -18,7 +18,7 @@ from glbandits.evaluation.logged_data import BLOCK, LoggedData, rows_together
 from glbandits.evaluation.series import column_of
 from glbandits.evaluation.table_rows import read_rows
 from glbandits.features import Features
-from glbandits.features.tables import is_table, table_columns
+from glbandits.features.table_columns import is_table, table_columns
 from glbandits.maths.links import Link
 
 SPARSE_FEATURES = 256

@@ -7,8 +7,8 @@ import numpy as np
 from scipy import sparse as scipy_sparse
 
 from glbandits.errors import InvalidInput
-from glbandits.features.feature_map import FeatureMap
-from glbandits.features.tables import Table, table_columns
+from glbandits.features.feature_map.feature_map import FeatureMap
+from glbandits.features.table_columns import Table, table_columns
 
 
 @runtime_checkable

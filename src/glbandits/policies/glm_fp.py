@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from glbandits.maths.gaussian import best_perturbed, perturbed_probabilities
+from glbandits.maths.posteriors.gaussian_posterior import best_perturbed, perturbed_probabilities
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index, normal
 from glbandits.maths.vectors import uniform_mass

@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from glbandits.maths.gaussian import draw_with_precision
+from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.vectors import best_arm
 from glbandits.policy import PolicyInfo

@@ -5,7 +5,7 @@ Li, Chu, Langford and Schapire (2010); Abbasi-Yadkori, Pal and Szepesvari (2011)
 
 from typing import Any, ClassVar
 
-from glbandits.maths.gaussian import best_with_bonus
+from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.maths.links import LinkFunctions
 from glbandits.policy import Grid, PolicyInfo
 from glbandits.policy_bases.grids import EXPLORATIONS

@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from glbandits.maths.feature_blocks import LARGEST_BLOCK, initial_blocks, merge_blocks
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, initial_blocks, merge_blocks
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform
 from glbandits.maths.upper_envelope import uniform_probabilities

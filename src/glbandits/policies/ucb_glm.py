@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from glbandits.maths.cholesky import update
-from glbandits.maths.gaussian import best_with_bonus
+from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.maths.links import LinkFunctions
 from glbandits.policy import Grid, NonNegative, PolicyInfo, derived
 from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS

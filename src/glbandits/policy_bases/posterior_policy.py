@@ -2,7 +2,7 @@
 
 from typing import Any, ClassVar
 
-from glbandits.maths.gaussian_posterior import observe
+from glbandits.maths.posteriors.gaussian_posterior import observe
 from glbandits.maths.links import LinkFunctions
 from glbandits.policy import Policy, Positive, StateLayout
 from glbandits.records import Floats, Generator
