@@ -7,7 +7,7 @@ from glbandits.errors import InvalidInput
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-def test_arms_are_usable_with_the_right_width_and_finite_numbers(compiled: bool) -> None:
+def test_valid_arms_have_the_width_and_finite_numbers(compiled: bool) -> None:
     fits = arms_check().compiled() if compiled else arms_check()._plain
     assert fits(np.zeros((3, 2)), 2)
     assert not fits(np.zeros((3, 2)), 3)
@@ -18,7 +18,7 @@ def test_arms_are_usable_with_the_right_width_and_finite_numbers(compiled: bool)
         fits(np.zeros((3, 2), dtype=np.float32), 2)
 
 
-def test_exact_probabilities_take_arrays_of_any_kind_and_refuse_as_ever() -> None:
+def test_exact_probabilities_check_their_input() -> None:
     bandit = Bandit(Optimist(), dim=2, seed=0)
     arms = np.array([[1.0, 0.0], [0.0, 1.0]])
     exact = bandit.exact_probabilities(arms)

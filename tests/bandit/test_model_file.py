@@ -10,7 +10,7 @@ from safetensors.numpy import load_file, save_file
 
 from glbandits import Bandit, GlbanditsError, LaplaceTs, ModelFileError, SgdTs
 from glbandits.bandit.model_file import FORMAT_VERSION, _digest
-from tests.maths.test_links import own_link
+from tests.maths.link_support import cauchit_link
 
 
 @pytest.fixture
@@ -33,14 +33,14 @@ def rewritten(path: Path, **changes: str) -> None:
     save_file(load_file(path), path, metadata=header_of(path) | changes)
 
 
-def test_a_newer_format_is_refused_by_its_number(saved: Path) -> None:
+def test_newer_format_is_refused(saved: Path) -> None:
     rewritten(saved, format_version=str(FORMAT_VERSION + 1))
     with pytest.raises(ModelFileError, match=f"has model format '{FORMAT_VERSION + 1}'.*Upgrade glbandits"):
         Bandit.load(saved)
 
 
 @pytest.mark.parametrize("changes", [{"dim": "3"}, {"policy": "uniform"}, {"settings": "{}"}, {"digest": ""}])
-def test_a_changed_header_is_refused(saved: Path, changes: dict[str, str]) -> None:
+def test_changed_header_is_refused(saved: Path, changes: dict[str, str]) -> None:
     rewritten(saved, **changes)
     with pytest.raises(ModelFileError, match="changed or damaged after it was saved"):
         Bandit.load(saved)
@@ -54,20 +54,20 @@ def test_changed_numbers_are_refused(saved: Path) -> None:
         Bandit.load(saved)
 
 
-def test_a_foreign_safetensors_file_is_refused(tmp_path: Path) -> None:
+def test_other_safetensors_file_is_refused(tmp_path: Path) -> None:
     save_file({"weights": np.zeros(3)}, tmp_path / "foreign.safetensors")
     with pytest.raises(ModelFileError, match="not one that Bandit.save wrote"):
         Bandit.load(tmp_path / "foreign.safetensors")
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match="there is no file .*nowhere"):
         Bandit.load(tmp_path / "nowhere")
 
 
 @given(length=st.integers(0, 10_000))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_a_truncated_file_is_refused(saved: Path, length: int) -> None:
+def test_truncated_file_is_refused(saved: Path, length: int) -> None:
     content = saved.read_bytes()
     cut = saved.with_name("cut.safetensors")
     cut.write_bytes(content[: min(length, len(content) - 1)])
@@ -84,7 +84,7 @@ def test_any_other_file_is_refused(tmp_path: Path, content: bytes) -> None:
         Bandit.load(path)
 
 
-def test_saving_over_a_model_replaces_it_whole(saved: Path) -> None:
+def test_saving_replaces_the_file(saved: Path) -> None:
     bandit = Bandit.load(saved)
     bandit.learn([1.0, 1.0], 1.0)
     bandit.save(saved)
@@ -92,7 +92,7 @@ def test_saving_over_a_model_replaces_it_whole(saved: Path) -> None:
     assert [path.name for path in saved.parent.iterdir()] == [saved.name]
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing_behind(saved: Path) -> None:
+def test_failed_save_leaves_no_file(saved: Path) -> None:
     with pytest.raises(OSError, match="directory"):
         Bandit.load(saved).save(saved.parent / "missing" / "model.safetensors")
     (saved.parent / "folder").mkdir()
@@ -102,8 +102,8 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(saved: Path) -> Non
     assert {path.name for path in saved.parent.iterdir()} == {saved.name, "folder"}
 
 
-def test_a_link_of_the_users_own_is_given_again(tmp_path: Path) -> None:
-    policy = LaplaceTs(link=own_link())
+def test_user_defined_link_must_be_passed_to_load(tmp_path: Path) -> None:
+    policy = LaplaceTs(link=cauchit_link())
     Bandit(policy, dim=2, seed=1).save(tmp_path / "own")
     with pytest.raises(ModelFileError, match="unknown link 'cauchit'.*link of your own, pass it"):
         Bandit.load(tmp_path / "own")
@@ -112,7 +112,7 @@ def test_a_link_of_the_users_own_is_given_again(tmp_path: Path) -> None:
     assert Bandit.load(tmp_path / "own", policy=policy).policy is policy
 
 
-def test_refusals_belong_to_the_family(tmp_path: Path) -> None:
+def test_load_errors_are_glbandits_errors(tmp_path: Path) -> None:
     with pytest.raises(GlbanditsError):
         Bandit.load(tmp_path)
 
@@ -132,13 +132,13 @@ def sealed(path: Path, arrays: dict[str, Any], **changes: str) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_a_wrong_header_is_refused_even_with_a_right_digest(saved: Path, changes: dict[str, str]) -> None:
+def test_invalid_header_with_valid_digest_is_refused(saved: Path, changes: dict[str, str]) -> None:
     sealed(saved, dict(load_file(saved)), **changes)
     with pytest.raises(ModelFileError):
         Bandit.load(saved)
 
 
-def test_wrong_arrays_are_refused_even_with_a_right_digest(saved: Path) -> None:
+def test_invalid_arrays_with_valid_digest_are_refused(saved: Path) -> None:
     good = dict(load_file(saved))
     state, generator = good["state"], good["generator"]
     for changes in ({"state": state.astype("f4")}, {"state": state[:9]}, {"generator": generator[:2]}):
@@ -147,7 +147,7 @@ def test_wrong_arrays_are_refused_even_with_a_right_digest(saved: Path) -> None:
             Bandit.load(saved)
 
 
-def test_types_that_numpy_lacks_are_refused(tmp_path: Path) -> None:
+def test_types_unknown_to_numpy_are_refused(tmp_path: Path) -> None:
     for kind, size in (("BF16", 2), ("F8_E4M3", 1)):
         header = json.dumps({"weights": {"dtype": kind, "shape": [1], "data_offsets": [0, size]}}).encode()
         path = tmp_path / kind
@@ -156,14 +156,14 @@ def test_types_that_numpy_lacks_are_refused(tmp_path: Path) -> None:
             Bandit.load(path)
 
 
-def test_a_model_is_as_readable_as_any_file(saved: Path) -> None:
+def test_model_file_has_default_permissions(saved: Path) -> None:
     plain = saved.with_name("plain")
     plain.touch()
     assert saved.stat().st_mode == plain.stat().st_mode
     Bandit.load(saved).save(saved.with_name("n" * 250))
 
 
-def test_bytes_are_as_good_as_a_file() -> None:
+def test_bandit_can_be_restored_from_bytes() -> None:
     bandit, arms = Bandit(SgdTs(), dim=2, seed=3), np.eye(2)
     for reward in (0.0, 1.0, 1.0):
         bandit.learn(arms[bandit.choose(arms)], reward)
@@ -174,7 +174,7 @@ def test_bytes_are_as_good_as_a_file() -> None:
         Bandit.from_bytes(b"nothing")
 
 
-def test_a_copy_goes_on_by_itself() -> None:
+def test_copy_is_independent() -> None:
     bandit, arms = Bandit(SgdTs(), dim=2, seed=3), np.eye(2)
     bandit.learn(arms[0], 1.0)
     copy, before = bandit.copy(), bandit.state

@@ -30,7 +30,7 @@ def trained(features: Any = FEATURES) -> Bandit:
     return bandit
 
 
-def test_rows_and_their_arrays_give_the_same_decisions() -> None:
+def test_rows_and_arrays_give_the_same_decisions() -> None:
     bandit, arrays = trained(), Bandit(LinUcb(), dim=FEATURES.dim, seed=1)
     X = FEATURES.transform(ROWS)
     arrays.learn_batch(X, [0.0, 1.0, 0.0])
@@ -53,7 +53,7 @@ def test_rows_and_their_arrays_give_the_same_decisions() -> None:
     np.testing.assert_array_equal(exact, arrays.probabilities(X))
 
 
-def test_the_map_is_saved_with_the_model(tmp_path: Path) -> None:
+def test_feature_map_is_saved_with_the_model(tmp_path: Path) -> None:
     bandit = trained()
     bandit.save(tmp_path / "model.safetensors")
     loaded = Bandit.load(tmp_path / "model.safetensors")
@@ -75,7 +75,7 @@ def test_the_map_is_saved_with_the_model(tmp_path: Path) -> None:
         (json.dumps({**FEATURES.document(), "arm": {"x": {"kind": "__import__"}}}), "unknown kind of a column"),
     ],
 )
-def test_hostile_maps_in_a_file_are_refused(features: str, message: str) -> None:
+def test_invalid_feature_maps_in_a_file_are_refused(features: str, message: str) -> None:
     content = trained().to_bytes()
     length = int.from_bytes(content[:8], "little")
     header = json.loads(content[8 : 8 + length])["__metadata__"]
@@ -90,7 +90,7 @@ def test_hostile_maps_in_a_file_are_refused(features: str, message: str) -> None
         Bandit.from_bytes(save(tensors, metadata=header))
 
 
-def test_a_transformer_of_scikit_learn_takes_the_place_of_a_map(tmp_path: Path) -> None:
+def test_scikit_learn_transformer_replaces_a_feature_map(tmp_path: Path) -> None:
     columns = [("topic", OneHotEncoder(), ["topic"]), ("age", StandardScaler(), ["age"])]
     transformer = ColumnTransformer(columns).fit(pd.DataFrame(ROWS))
     bandit = trained(transformer)
@@ -107,7 +107,7 @@ def test_a_transformer_of_scikit_learn_takes_the_place_of_a_map(tmp_path: Path) 
         Bandit(LinUcb(), features=ColumnTransformer(columns))
 
 
-def test_what_is_wrong_with_rows_is_said_in_one_sentence() -> None:
+def test_invalid_rows_are_reported() -> None:
     bandit = trained()
     for call, message in (
         (lambda: bandit.choose([ROWS[0], {"topic": "news", "age": "old"}]), "column 'age', row 1: it must be a number"),
@@ -123,7 +123,7 @@ def test_what_is_wrong_with_rows_is_said_in_one_sentence() -> None:
             call()
 
 
-def test_sparse_bandit_takes_rows_as_a_dense_one_does() -> None:
+def test_sparse_bandit_accepts_rows() -> None:
     policy = Optimist(covariance="diagonal")
     dense, sparse = (Bandit(policy, features=FEATURES, seed=1, sparse=kind) for kind in (False, True))
     for row in ROWS * 3:

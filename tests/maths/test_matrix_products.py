@@ -6,7 +6,7 @@ from glbandits.maths.matrix_products import add_rows, set_gram, set_scores
 
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 9])
 @pytest.mark.parametrize("dim", [1, 5])
-def test_products_are_those_of_numpy(n: int, dim: int) -> None:
+def test_products_agree_with_numpy(n: int, dim: int) -> None:
     rng = np.random.default_rng(n)
     X, scales, theta = rng.normal(size=(n, dim)), rng.random(n), rng.normal(size=dim)
     scores, total, A = np.empty(n), theta.copy(), np.full((dim, dim), 7.0)

@@ -10,9 +10,9 @@ from glbandits import Bandit, Greedy, InvalidInput, Optimist, Policy, UnknownNam
 from glbandits.bandit.entries import learn_batch_recipe
 from glbandits.compilation import entry_point
 from glbandits.environments.noise import NOISES, Noise
-from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.maths.links import LINKS, find_link
 from glbandits.maths.philox import generator
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.policies.optimist import LARGEST_BONUS, LEAST_BONUS, ROUNDS_AHEAD, argmax_with_bonus, bonus
 from glbandits.policy import unpacker
 from glbandits.policy_bases.self_scaling_posterior import (

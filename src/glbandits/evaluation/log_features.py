@@ -10,8 +10,8 @@ from glbandits.errors import InvalidInput, lookup
 from glbandits.evaluation.columns import Columns
 from glbandits.evaluation.series import column_values
 from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
-from glbandits.features.kinds.column_kind import MISSING, ColumnKind
 from glbandits.features.feature_map.feature_map import MapOptions, closed_category, missing_share
+from glbandits.features.kinds.column_kind import MISSING, ColumnKind
 from glbandits.features.kinds.learned_kinds import learn_kinds
 from glbandits.features.transformer_features import as_features
 

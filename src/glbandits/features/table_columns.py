@@ -1,4 +1,4 @@
-"""Tables of any library as columns of plain values. No library of data frames is imported."""
+"""Read the columns of tables of any library, without importing a data frame library."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
@@ -8,14 +8,15 @@ import numpy as np
 from scipy import sparse
 
 from glbandits.errors import InvalidInput
-from glbandits.features.kinds.column_kind import Values
 
 Table: TypeAlias = Any
 """A data frame of pandas or polars, an Arrow table, a list of dicts, a dict of columns, or a structured array."""
+Values: TypeAlias = Any
+"""The values of a column: a list, or an array of numbers with NaN for missing values."""
 
 
 def is_table(table: object) -> bool:
-    """Whether it has named columns, unlike an array of numbers.
+    """Whether an object has named columns, unlike an array of numbers.
 
     >>> is_table([{"age": 3}]), is_table({"age": [3]}), is_table([[3.0]])
     (True, True, False)
@@ -30,39 +31,49 @@ def is_table(table: object) -> bool:
 
 
 def table_columns(table: Table, names: Iterable[str] | None = None) -> dict[str, Values]:
-    """The columns of a table, all of them or those of these names that it has. Missing values are None or NaN.
+    """The columns of a table by name, with None or NaN for missing values.
 
-    A single value in a dict of columns stands in every row. A name such as "user.age" is found within objects too.
+    A single value in a dict of columns is repeated in every row. A name such as "user.age" also refers to the field
+    "age" of the object in the column "user".
+
+    Args:
+        table: a table of any supported type.
+        names: the columns to return; those that the table lacks are left out. None returns all columns.
+
+    Raises:
+        InvalidInput: if the type of the table is not supported, or its columns differ in length.
     """
     if isinstance(table, list | tuple):
         return _columns_of_rows(table, names)
     if isinstance(table, Mapping):
-        found = _broadcast(table)
+        columns = _broadcast(table)
     elif hasattr(table, "to_pydict"):
-        found = table.to_pydict()
+        columns = table.to_pydict()
     elif hasattr(table, "iloc"):
-        found = {str(name): table.iloc[:, index].tolist() for index, name in enumerate(table.columns)}
+        columns = {str(name): table.iloc[:, index].tolist() for index, name in enumerate(table.columns)}
     elif hasattr(table, "get_columns"):
-        found = {column.name: column.to_list() for column in table.get_columns()}
+        columns = {column.name: column.to_list() for column in table.get_columns()}
     elif isinstance(table, np.ndarray) and table.dtype.names is not None:
-        found = {name: table[name].tolist() for name in table.dtype.names}
+        columns = {name: table[name].tolist() for name in table.dtype.names}
     else:
         raise InvalidInput(
             "a table must be a list of dicts, a dict of columns, or a data frame of pandas, polars or Arrow; got "
             f"{type(table).__name__}"
         )
-    return found if names is None else {name: found[name] for name in names if name in found}
+    return columns if names is None else {name: columns[name] for name in names if name in columns}
 
 
 def named_table(array: Any, names: Sequence[str]) -> dict[str, Any]:
-    """A dict of columns from an array of NumPy or scipy.sparse whose columns have these names.
+    """Convert a NumPy or scipy.sparse array to a dict of columns with these names.
 
     >>> named_table(np.array([[1.0, 2.0]]), ["age", "price"])
     {'age': array([1.]), 'price': array([2.])}
     """
     dense = array.toarray() if sparse.issparse(array) else np.asarray(array)
     if dense.ndim != 2 or dense.shape[1] != len(names):
-        raise InvalidInput(f"{len(names)} names need an array with as many columns; got shape {dense.shape}")
+        raise InvalidInput(
+            f"array must have 2 dimensions and {len(names)} columns, one for each name; got shape {dense.shape}"
+        )
     return {str(name): dense[:, index] for index, name in enumerate(names)}
 
 
@@ -70,7 +81,7 @@ def _broadcast(table: Mapping[Any, Any]) -> dict[str, Values]:
     columns = {str(name): _sequence(values) for name, values in table.items()}
     lengths = {len(values) for values in columns.values() if values is not None}
     if len(lengths) > 1:
-        raise InvalidInput(f"the columns of a table must be of the same length; got lengths {sorted(lengths)}")
+        raise InvalidInput(f"the columns of a table must have the same length; got lengths {sorted(lengths)}")
     rows = lengths.pop() if lengths else 1
     return {name: [table[name]] * rows if values is None else values for name, values in columns.items()}
 
@@ -81,7 +92,7 @@ def _sequence(values: Any) -> Values | None:
         return values if values.dtype.kind in "iuf" and values.ndim == 1 else list(values)
     if isinstance(values, list | tuple | range):
         return values
-    if hasattr(values, "to_list") or hasattr(values, "to_pylist"):  # of pandas, polars or Arrow
+    if hasattr(values, "to_list") or hasattr(values, "to_pylist"):  # a pandas, polars or Arrow column
         return list(values.to_list() if hasattr(values, "to_list") else values.to_pylist())
     return None
 
@@ -92,20 +103,20 @@ def _columns_of_rows(rows: Sequence[Any], names: Iterable[str] | None) -> dict[s
         raise InvalidInput(f"row {index} must be a dict with a value for each column; got {repr(rows[index])[:60]}")
     if not rows:
         return {}
-    wanted = dict.fromkeys(str(name) for row in rows for name in row) if names is None else names
+    selected = dict.fromkeys(str(name) for row in rows for name in row) if names is None else names
     columns: dict[str, Values] = {}
-    for name in wanted:
+    for name in selected:
         if name in rows[0] or any(name in row for row in rows):
             columns[name] = [row.get(name) for row in rows]
         elif "." in name:
-            values = [_within(row, name.split(".")) for row in rows]
+            values = [_nested_value(row, name.split(".")) for row in rows]
             if any(value is not None for value in values):
                 columns[name] = values
     return columns
 
 
-def _within(row: Any, path: Sequence[str]) -> Any:
-    """The value at a path within objects; None if there is none."""
+def _nested_value(row: Any, path: Sequence[str]) -> Any:
+    """The value at a path in nested objects; None if there is none."""
     for part in path:
         if not isinstance(row, Mapping) or part not in row:
             return None
@@ -113,11 +124,11 @@ def _within(row: Any, path: Sequence[str]) -> Any:
     return row
 
 
-def check_present(wanted: Iterable[str], found: Iterable[str]) -> None:
-    """Raise InvalidInput if a table lacks a wanted column, with the name that may have been meant."""
-    names = list(found)
-    for name in wanted:
+def check_present(required: Iterable[str], present: Iterable[str]) -> None:
+    """Raise InvalidInput if a table lacks a required column. The error suggests a column with a similar name."""
+    names = list(present)
+    for name in required:
         if name not in names:
-            near = get_close_matches(name, names, n=1, cutoff=0.5)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            similar = get_close_matches(name, names, n=1, cutoff=0.5)
+            hint = f" (did you mean {similar[0]!r}?)" if similar else ""
             raise InvalidInput(f"the table has no column {name!r}{hint}. It has: {', '.join(names[:40])}")

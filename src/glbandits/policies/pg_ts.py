@@ -9,9 +9,9 @@ import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
-from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
-from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.fitting.observation_history import history
+from glbandits.maths.links import LinkFunctions, find_link
+from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
 from glbandits.maths.posteriors.polya_gamma import polya_gamma
 from glbandits.maths.vectors import add_scaled_row, copy_to, dot_row
 from glbandits.policy import Grid, NonNegative, PolicyInfo, Positive, PositiveInt

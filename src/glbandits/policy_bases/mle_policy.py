@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.maths.fitting.likelihood import hessian_factor
-from glbandits.maths.links import LinkFunctions
 from glbandits.maths.fitting.observation_history import history, remember
 from glbandits.maths.fitting.warm_fit import MEMORY_SIZE, absorb, refit
+from glbandits.maths.links import LinkFunctions
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, NonNegative, NonNegativeInt, Positive, PositiveInt, StateLayout, derived
 from glbandits.policy_bases.confidence import Confidence

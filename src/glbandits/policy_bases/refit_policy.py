@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.links import LinkFunctions
 from glbandits.maths.fitting.observation_history import history, remember
-from glbandits.maths.vectors import best_arm
 from glbandits.maths.fitting.warm_fit import MEMORY_SIZE, absorb, refit
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.vectors import best_arm
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, NonNegative, NonNegativeInt, Policy, StateLayout
 from glbandits.records import Floats, Generator

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from glbandits import InvalidInput
 from glbandits.features import Hashing, NamedFeature
-from tests.features.hashing.test_hashing import OBJECTS
+from tests.features.hashing.json_objects import OBJECTS
 
 
 def names(shared: Any, action: Any) -> list[str]:
@@ -25,13 +25,13 @@ def test_named_features_add_up_to_the_vector(shared: Any, action: Any, width: in
 
 @settings(deadline=None)
 @given(OBJECTS, st.lists(OBJECTS, max_size=3))
-def test_several_actions_have_the_features_of_each(shared: Any, actions: list[Any]) -> None:
+def test_named_features_of_several_actions(shared: Any, actions: list[Any]) -> None:
     hashing = Hashing(32)
     together = [list(features) for features in hashing.named_features_of_actions(shared, actions)]
     assert together == [hashing.named_features(shared, action) for action in actions]
 
 
-def test_names_are_those_of_the_request() -> None:
+def test_names_are_paths_in_the_request() -> None:
     shared = [{"user": {"age": 31, "tags": [0.5, 2], "_id": 7}}, {"device": {"os": {"name": "linux"}}, "new": True}]
     assert names(shared, {}) == [
         "constant",
@@ -74,11 +74,11 @@ def test_long_names_are_cut() -> None:
     assert text == "text=" + "y" * 94 + "…"
 
 
-def test_features_without_a_name_are_refused_as_in_vectors() -> None:
+def test_named_features_refuse_the_same_input_as_vectors() -> None:
     with pytest.raises(InvalidInput, match="shared features: a must be a finite number"):
         Hashing().named_features({"a": 1e30}, {})
     with pytest.raises(InvalidInput, match="features of action 0: names of features must be text; got 1"):
         names({}, {1: 2})
     many = {"x": [1] * 2000}
-    with pytest.raises(InvalidInput, match="may be 1,000,000 products in all"):
+    with pytest.raises(InvalidInput, match="at most 1,000,000 products"):
         Hashing().named_features(many, many)

@@ -29,51 +29,52 @@ def learned(values: Any, **settings: Any) -> ColumnKind:
         ([f"city {i % 60}" for i in range(600)], Hashed(128)),
     ],
 )
-def test_kinds_are_told_by_values(values: Sequence[Any], kind: ColumnKind) -> None:
+def test_kind_is_inferred_from_values(values: Sequence[Any], kind: ColumnKind) -> None:
     assert learned(values) == kind
 
 
 @pytest.mark.parametrize(
-    ("values", "question"),
+    ("values", "message"),
     [
         (
             ["12", "30"],
-            r"holds numbers that are written as text \('12' and '30'\). Write kinds={'c': 'number'} to read",
+            r"contains numbers written as text \('12' and '30'\). Use kinds={'c': 'number'} to parse",
         ),
-        (["12%", "NA", "3"], r"\('12%' and '3'\). Write kinds={'c': 'number'} to .*, or kinds={'c': 'category'}"),
-        (["1,234", "7", "new"], r"holds numbers that are written as text \('new' and '1,234'\)"),
-        (["a", 3], r"holds numbers and text \(3 and 'a'\). Write kinds={'c': 'number'} if all are numbers, or"),
-        ([{"a": 1}], r"holds objects \({'a': 1}\). Name a value in them, such as 'c.a'"),
-        ([None, float("nan")], "column 'c' holds no value. Leave it out"),
+        (["12%", "NA", "3"], r"\('12%' and '3'\). Use kinds={'c': 'number'} to .*, or kinds={'c': 'category'}"),
+        (["1,234", "7", "new"], r"contains numbers written as text \('new' and '1,234'\)"),
+        (["a", 3], r"contains numbers and text \(3 and 'a'\). Use kinds={'c': 'number'} if all are numbers, or"),
+        ([{"a": 1}], r"contains objects \({'a': 1}\). Name a field of the objects, such as 'c.a'"),
+        ([None, float("nan")], "column 'c' has no values. Leave it out"),
         (
             [f"text {i}" for i in range(4744)],
-            r"4,744 different texts in 4,744 rows \('text 0' and 'text 1'\). Write kinds={'c': 'text'} to use its words"
-            ", "
-            "kinds={'c': 'hashed'} if it is a category, or kinds={'c': 'skip'} to leave it out",
+            r"4,744 distinct texts in 4,744 rows \('text 0' and 'text 1'\). Use kinds={'c': 'text'} for features of its "
+            "words, kinds={'c': 'hashed'} if it is a category, or kinds={'c': 'skip'} to leave it out",
         ),
     ],
 )
-def test_values_that_mean_two_things_are_a_question(values: list[Any], question: str) -> None:
-    with pytest.raises(InvalidInput, match=question):
+def test_ambiguous_values_are_reported(values: list[Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
         learned(values)
 
 
-def test_all_questions_are_asked_at_once() -> None:
+def test_problems_of_all_columns_are_reported_together() -> None:
     with pytest.raises(InvalidInput) as error:
         FeatureMap.learn({"a": ["1", "2"], "b": [1, 2], "c": ["1%", "2%"]}, context=("a", "b", "c"))
     assert [line[:10] for line in str(error.value).splitlines()] == ["column 'a'", "column 'c'"]
 
 
-def test_numbers_that_are_written_as_text_are_read_if_told() -> None:
+def test_numbers_as_text_are_parsed_if_declared() -> None:
     table = {"p": ["12%", "1,200%", "", "NA"], "q": ["$1,234.50", "3", "-2", None]}
     features = FeatureMap.learn(table, context=("p", "q"), kinds={"p": "number", "q": "number"}, crosses=())
     assert features.kinds["p"] == Number(6.06, 5.94, "indicator", from_text=True)
     np.testing.assert_allclose(features.transform(table)[:, :2], [[-1, 0], [1, 0], [0, 1], [0, 1]], atol=1e-12)
-    with pytest.raises(InvalidInput, match="column 'c': it must be a number; got 'a'. Write kinds={'c': 'category'}"):
+    with pytest.raises(
+        InvalidInput, match="column 'c': each value must be a number; got 'a'. Correct it, or use kinds="
+    ):
         learned(["1", "a"], kinds={"c": "number"})
 
 
-def test_kinds_can_be_set_by_name_or_in_full() -> None:
+def test_kinds_are_declared_by_name_or_object() -> None:
     assert learned(["12", "30"], kinds={"c": "category"}) == Category(("12", "30"))
     assert learned([1, 2], kinds={"c": "category"}) == Category(("1", "2"))
     assert learned(np.array([1.0, 2.0]), kinds={"c": "category"}) == Category(("1", "2"))

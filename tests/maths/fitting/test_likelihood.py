@@ -5,6 +5,7 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from glbandits.maths.fitting.likelihood import RIDGE_WITHOUT_MLE, Fit, fit, fit_towards
 from glbandits.maths.links import LINKS, Link, LinkFunctions
 from glbandits.records import Floats
+from tests.maths.link_support import link_functions
 
 
 def fitted(
@@ -15,14 +16,13 @@ def fitted(
     weights: Floats | None = None,
     start: Floats | None = None,
 ) -> Fit:
-    functions = LINKS[link]
     return fit(
         X,
         y,
         np.ones(len(y)) if weights is None else weights,
         ridge,
         np.zeros(X.shape[1]) if start is None else start,
-        LinkFunctions(functions.mean, functions.slope, functions.antiderivative),
+        link_functions(LINKS[link]),
     )
 
 
@@ -36,7 +36,7 @@ def problem(link: Link, samples: int = 200, dim: int = 4, seed: int = 0) -> tupl
 
 
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
-def test_the_gradient_vanishes_at_the_fit(link: Link) -> None:
+def test_gradient_is_zero_at_the_fit(link: Link) -> None:
     X, y = problem(link)
     result = fitted(X, y, link.name)
     means = np.array([link.mean(z) for z in X @ result.theta])
@@ -74,14 +74,14 @@ def test_weights_count_as_repeated_rows() -> None:
     np.testing.assert_allclose(fitted(X, y, weights=weights).theta, fitted(X[twice], y[twice]).theta, rtol=1e-9)
 
 
-def test_a_warm_start_changes_the_way_but_not_the_end() -> None:
+def test_fit_does_not_depend_on_a_warm_start() -> None:
     X, y = problem(LINKS["logistic"])
     cold = fitted(X, y)
     np.testing.assert_allclose(fitted(X, y, start=np.array([30.0, -30.0, 30.0, 9.0])).theta, cold.theta, rtol=1e-8)
 
 
 @pytest.mark.parametrize("ridge", [0.01, 1.0])
-def test_fewer_samples_than_features_give_the_same_ridge_fit_by_the_other_factor(ridge: float) -> None:
+def test_ridge_fit_with_fewer_samples_than_features(ridge: float) -> None:
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(7, 12)), rng.integers(0, 2, 7).astype(float)
     wide = fitted(X, y, ridge=ridge)
@@ -118,7 +118,7 @@ LABELS = np.array([1.0, 1.0, 0.0, 0.0])
         "zero features",
     ],
 )
-def test_where_there_is_no_estimate_a_ridge_steps_in(X: Floats, y: Floats, link: str) -> None:
+def test_ridge_is_used_if_there_is_no_estimate(X: Floats, y: Floats, link: str) -> None:
     labels = y.copy()
     result = fitted(X, y, link)
     assert result.ridge == RIDGE_WITHOUT_MLE
@@ -127,7 +127,7 @@ def test_where_there_is_no_estimate_a_ridge_steps_in(X: Floats, y: Floats, link:
     np.testing.assert_array_equal(y, labels)
 
 
-def test_a_nearly_separable_estimate_is_found_and_not_replaced() -> None:
+def test_estimate_of_nearly_separable_data_is_found() -> None:
     X = np.concatenate([np.linspace(-8, -1, 40), np.linspace(1, 8, 40), [1.0]])[:, np.newaxis]
     y = (X[:, 0] > 0).astype(float)
     y[-1] = 0.0
@@ -136,7 +136,7 @@ def test_a_nearly_separable_estimate_is_found_and_not_replaced() -> None:
     assert result.theta[0] > 2.0
 
 
-def test_a_start_far_off_does_not_change_the_answer() -> None:
+def test_fit_does_not_depend_on_a_far_start() -> None:
     X, y = problem(LINKS["logistic"])
     for far in (300.0, 1e4, 1e8):
         result = fitted(X, y, start=far * np.array([1.0, -1.0, 1.0, 0.0]))
@@ -153,7 +153,7 @@ def test_large_counts_are_fitted(reward: float) -> None:
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
 @pytest.mark.parametrize("ridge", [1e-6, 1.0])
-def test_a_ridge_that_was_asked_for_is_kept_for_wide_data_of_any_size(scale: float, ridge: float) -> None:
+def test_requested_ridge_is_used_for_wide_data(scale: float, ridge: float) -> None:
     rng = np.random.default_rng(7)
     X, y = scale * rng.normal(size=(20, 50)), rng.integers(0, 2, 20).astype(float)
     result = fitted(X, y, ridge=ridge)
@@ -171,7 +171,7 @@ def test_rows_of_weight_zero_do_not_count() -> None:
 
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 @pytest.mark.parametrize("samples", [3, 60])  # fewer than features, and more
-def test_a_fit_towards_a_centre_has_no_gradient_there(link: Link, samples: int) -> None:
+def test_gradient_is_zero_at_a_fit_towards_a_centre(link: Link, samples: int) -> None:
     X, y = problem(link, samples=samples, dim=5)
     centre, functions = np.linspace(-1.0, 1.0, 5), LinkFunctions(link.mean, link.slope, link.antiderivative)
     theta = fit_towards(X, y, np.ones(samples), 0.7, centre, np.zeros(5), functions).theta

@@ -10,11 +10,12 @@ import pytest
 from numba import types
 
 from glbandits.maths.fitting.likelihood import RIDGE_WITHOUT_MLE, fit, fit_towards
-from glbandits.maths.links import LINKS, Link, LinkFunctions
 from glbandits.maths.fitting.observation_history import empty_history, history, remember
 from glbandits.maths.fitting.warm_fit import REFRESHES, RIDGE_USED, absorb, memory_size, refit
+from glbandits.maths.links import LINKS, Link, LinkFunctions
 from glbandits.numba_support import READ_MATRIX, READ_VECTOR, compile_cached
 from glbandits.records import Floats
+from tests.maths.link_support import link_functions
 
 Play = Callable[[Floats, Floats, float, Floats, Floats], None]
 
@@ -36,13 +37,9 @@ class Run(NamedTuple):
     refreshes: Floats
 
 
-def functions(link: Link) -> LinkFunctions:
-    return LinkFunctions(link.mean, link.slope, link.antiderivative)
-
-
 def player(link: Link) -> Play:
     """A loop that learns rewards one after the other, and writes down each estimate."""
-    mean, slope, antiderivative = functions(link)
+    mean, slope, antiderivative = link_functions(link)
 
     def play(X: Floats, y: Floats, ridge: float, thetas: Floats, notes: Floats) -> None:
         link_functions, dim = LinkFunctions(mean, slope, antiderivative), X.shape[1]
@@ -121,7 +118,7 @@ def check(link: Link, play: Play, seed: int, longest: int) -> None:
     T, dim = problem.X.shape
     for t in {0, T // 3, T // 2, T - 2, T - 1} - {-1}:
         X, y = problem.X[: t + 1], problem.y[: t + 1]
-        plain = fit(X, y, np.ones(t + 1), problem.ridge, np.zeros(dim), functions(link))
+        plain = fit(X, y, np.ones(t + 1), problem.ridge, np.zeros(dim), link_functions(link))
         assert (run.converged[t], run.ridges[t]) == (plain.converged, plain.ridge)
         direct = solved_directly(link, X, y, plain.ridge, plain.theta)
         np.testing.assert_allclose(run.thetas[t], direct, rtol=1e-6, atol=1e-6, err_msg=f"seed {seed}, t {t}")
@@ -140,7 +137,7 @@ def test_refit_agrees_with_a_direct_solve_on_1000_problems(link: Link) -> None:
         check(link, compiled_player(link.name), seed, longest=120)
 
 
-def test_compiled_and_uncompiled_refits_have_the_same_bits() -> None:
+def test_compiled_refits_equal_uncompiled_ones() -> None:
     link = LINKS["logistic"]
     for seed in (3, 6, 8, 9):
         problem = random_problem(link, seed, longest=60)
@@ -196,7 +193,7 @@ def test_ridge_is_dropped_when_an_observation_makes_an_estimate_exist() -> None:
     run = played(player(link), Problem(X, y, 0.0))
     assert (run.ridges[:40] == RIDGE_WITHOUT_MLE).all()
     for t in range(40, 60):
-        plain = fit(X[: t + 1], y[: t + 1], np.ones(t + 1), 0.0, np.zeros(3), functions(link))
+        plain = fit(X[: t + 1], y[: t + 1], np.ones(t + 1), 0.0, np.zeros(3), link_functions(link))
         assert run.ridges[t] == plain.ridge
         np.testing.assert_allclose(run.thetas[t], plain.theta, atol=1e-6)
     assert run.ridges[-1] == 0.0
@@ -262,12 +259,12 @@ def test_perturbed_refits_agree_with_plain_fits(link: Link, samples: int) -> Non
     X = rng.normal(size=(samples, 5))
     y, weights = draw_rewards(link, X @ np.linspace(-0.6, 0.8, 5), rng), rng.integers(1, 4, samples).astype(float)
     theta, memory = np.zeros(5), np.zeros(memory_size(5))
-    assert refit(X, y, weights, 0.7, np.zeros(5), False, theta, memory, functions(link))
+    assert refit(X, y, weights, 0.7, np.zeros(5), False, theta, memory, link_functions(link))
     for _ in range(5):
         centre, perturbed = rng.normal(size=5), y + 0.3 * rng.normal(size=samples)
         moved = theta.copy()
-        assert refit(X, perturbed, weights, 0.7, centre, True, moved, memory.copy(), functions(link))
-        expected = fit_towards(X, perturbed, weights, 0.7, centre, theta, functions(link)).theta
+        assert refit(X, perturbed, weights, 0.7, centre, True, moved, memory.copy(), link_functions(link))
+        expected = fit_towards(X, perturbed, weights, 0.7, centre, theta, link_functions(link)).theta
         np.testing.assert_allclose(moved, expected, atol=1e-6)
 
 
@@ -280,5 +277,5 @@ def test_changed_ridge_is_noticed() -> None:
         np.testing.assert_allclose(theta, fit(X, y, weights, ridge, 0 * theta, link).theta, atol=1e-7)
 
 
-def test_empty_history_is_what_the_player_starts_from() -> None:
+def test_player_starts_from_an_empty_history() -> None:
     np.testing.assert_array_equal(empty_history(3), [0.0, 16.0, *np.zeros(16 * 5)])

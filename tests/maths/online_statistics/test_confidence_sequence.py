@@ -42,7 +42,7 @@ def add_rows(
     )
 
 
-def test_bound_is_where_the_mixed_capital_reaches_its_limit() -> None:
+def test_bound_is_where_the_capital_reaches_its_limit() -> None:
     terms = (np.random.default_rng(0).random(200) < 0.7).astype(np.float64)
     one_arm, sequence = np.ones((200, 1)), ConfidenceSequence(0.0)
     always, rows = np.zeros(200, dtype=np.int64), np.ones(200)
@@ -70,7 +70,7 @@ def test_blocks_of_any_size_give_the_same_interval(low: float) -> None:
 
 
 @pytest.mark.parametrize("low", [0.0, -1.0])
-def test_predictions_never_change_what_is_estimated(low: float) -> None:
+def test_predictions_do_not_bias_the_terms(low: float) -> None:
     """Enumerate all arms and rewards of one row: the mean gain of each bet is that of the true difference."""
     rng = np.random.default_rng(3)
     probabilities, means = rng.dirichlet([0.2] * ARMS, size=20) * 0.97 + 0.01, rng.random((20, ARMS))
@@ -121,7 +121,7 @@ def test_without_known_weights_predictions_are_not_used() -> None:
 
 
 @pytest.mark.parametrize("target", [[0.0, 1.0, 0.0], [1 / 3, 1 / 3, 1 / 3], [-1.0, 1.0, 0.0]])
-def test_interval_holds_at_every_look(target: list[float]) -> None:
+def test_interval_covers_the_mean_at_every_row(target: list[float]) -> None:
     """100 logs with drift, 20 looks each. At a miss rate of 5 %, 14 misses have probability 0.0005."""
     misses = 0
     for seed in range(100):
@@ -136,7 +136,7 @@ def test_interval_holds_at_every_look(target: list[float]) -> None:
     assert misses < 14
 
 
-def test_evidence_grows_only_against_what_is_false() -> None:
+def test_evidence_grows_only_against_false_values() -> None:
     rows = rows_of(5, n=20_000)
     sequence = ConfidenceSequence(-1.0)
     add_rows(sequence, np.array([-1.0, 1.0, 0.0]), rows, np.full((20_000, ARMS), 0.4))
@@ -146,13 +146,13 @@ def test_evidence_grows_only_against_what_is_false() -> None:
     assert 0.0 < lowest < 0.2 < highest
 
 
-def test_one_row_says_nothing() -> None:
+def test_interval_of_one_row_is_the_whole_range() -> None:
     sequence = ConfidenceSequence(0.0)
     assert math.isnan(sequence.mean)
     assert sequence.interval(0.95) == (0.0, 1.0)
 
 
-def test_sequence_goes_on_from_its_saved_state() -> None:
+def test_sequence_continues_from_its_saved_state() -> None:
     rows, predicted, target = rows_of(6), np.full((400, ARMS), 0.4), np.array([-1.0, 1.0, 0.0])
     whole, first = ConfidenceSequence(-1.0), ConfidenceSequence(-1.0)
     for part in (slice(0, 150), slice(150, 400)):
@@ -165,7 +165,7 @@ def test_sequence_goes_on_from_its_saved_state() -> None:
     assert ConfidenceSequence.from_state(-1.0, ()).state() == ConfidenceSequence(-1.0).state()
 
 
-def test_other_grid_needs_another_version() -> None:
+def test_changed_grid_needs_a_new_version() -> None:
     """Services have saved states. If this fails, increase GRID_VERSION and write the new numbers here."""
     grid = (GRID_VERSION, len(BETS), round(float(BETS.sum()), 9), round(float(BETS @ LOG_SHARES), 9))
     assert grid == (1, 12, 0.49987793, -1.463667856)

@@ -56,7 +56,7 @@ def test_few_features_are_one_block(dim: int) -> None:
     np.testing.assert_array_equal(P, np.eye(dim))
 
 
-def test_many_features_start_as_blocks_of_their_own() -> None:
+def test_many_features_start_in_separate_blocks() -> None:
     dim = LARGEST_BLOCK + 1
     assert partition(initial_blocks(dim)) == {frozenset([i]) for i in range(dim)}
     np.testing.assert_array_equal(assembled(initial_blocks(dim), dim), np.eye(dim))
@@ -108,7 +108,7 @@ def test_largest_observation_that_fits_gives_one_block() -> None:
 
 @pytest.mark.parametrize("order", ["contiguous", "interleaved", "shuffled"])
 @pytest.mark.parametrize(("classes", "size"), [(10, 20), (3, 100), (50, 3)])
-def test_one_block_per_class_gives_these_blocks(classes: int, size: int, order: str) -> None:
+def test_features_per_class_give_a_block_per_class(classes: int, size: int, order: str) -> None:
     dim, rng = classes * size, np.random.default_rng(classes)
     features = np.arange(dim)
     if order == "shuffled":
@@ -207,7 +207,7 @@ def test_damaged_blocks_are_refused(index: int, value: float) -> None:
     assert not are_valid_blocks(blocks, 4)
 
 
-def test_feature_twice_in_a_block_is_refused() -> None:
+def test_repeated_feature_in_a_block_is_refused() -> None:
     # Every feature occurs, so only the repetition is wrong.
     blocks = packed([(np.array([1, 1]), np.eye(2)), (np.array([0]), np.eye(1))])
     assert not are_valid_blocks(blocks, 2)

@@ -1,8 +1,8 @@
 import numpy as np
 
 from glbandits.maths.cholesky import backward, factorise, forward, inverse_norm, update
-from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus, draw_with_precision, score_and_norm
 from glbandits.maths.philox import generator
+from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus, draw_with_precision, score_and_norm
 from glbandits.maths.vectors import dot
 from glbandits.records import Floats
 
@@ -24,7 +24,7 @@ def test_triangular_solves_and_norms() -> None:
     assert score_and_norm_of_b == (dot(b, y), inverse_norm(R, b, np.empty(4)))
 
 
-def test_a_rank_one_update_is_that_of_the_matrix() -> None:
+def test_rank_one_update_equals_that_of_the_matrix() -> None:
     factor, x = R.copy(), RNG.normal(size=4)
     update(factor, 0.7, x)
     np.testing.assert_allclose(factor.T @ factor, V + 0.7 * np.outer(x, x), rtol=1e-12)
@@ -32,7 +32,7 @@ def test_a_rank_one_update_is_that_of_the_matrix() -> None:
     np.testing.assert_allclose(factor.T @ factor, V + 0.7 * np.outer(x, x), rtol=1e-12)
 
 
-def test_draws_have_the_covariance_of_the_precision() -> None:
+def test_draws_have_the_inverse_precision_as_covariance() -> None:
     rng, theta = generator(5), np.arange(4.0)
     draws = np.array([draw_with_precision(theta, R, 0.5, rng) for _ in range(4000)])
     covariance = 0.25 * np.linalg.inv(V)
@@ -44,14 +44,14 @@ def test_draws_have_the_covariance_of_the_precision() -> None:
     )
 
 
-def test_the_bonus_is_each_arms_own_norm() -> None:
+def test_bonus_is_the_norm_of_the_arm() -> None:
     arms, theta = RNG.normal(size=(9, 4)), RNG.normal(size=4)
     norms = np.sqrt(np.einsum("ai,ij,aj->a", arms, np.linalg.inv(V), arms))
     for scale in (-2.0, 0.0, 0.5, 30.0):
         assert best_with_bonus(arms, theta, R, scale) == int(np.argmax(arms @ theta + scale * norms))
 
 
-def test_a_pivot_that_rounding_made_too_small_is_put_right() -> None:
+def test_pivot_below_the_ridge_is_corrected() -> None:
     rng = np.random.default_rng(0)
     for _ in range(100):
         x = 1e4 * rng.normal(size=4)

@@ -1,4 +1,4 @@
-"""Combination: from the features of arms and of the context to those that a policy sees, products included."""
+"""Combination: join the features of arms and context, and their products, to the features of a policy."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from glbandits.records import Floats, Ints
 
 
 class Part(NamedTuple):
-    """Some consecutive features, of the context or of the arm."""
+    """A range of features of the context or of the arm."""
 
     of_context: bool
     start: int
@@ -19,40 +19,40 @@ class Part(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many there are."""
+        """The number of features."""
         return self.stop - self.start
 
 
 class Entries(NamedTuple):
-    """The entries of a matrix that are not 0, sorted by row. None is there twice."""
+    """The non-zero entries of a matrix, sorted by row, without duplicates."""
 
     rows: Ints
     columns: Ints
     values: Floats
 
     def within(self, part: Part) -> "Entries":
-        """Those of some columns, which are counted from the first of them."""
+        """The entries in a range of columns, with columns counted from the start of the range."""
         here = (self.columns >= part.start) & (self.columns < part.stop)
         return Entries(self.rows[here], self.columns[here] - part.start, self.values[here])
 
 
 @dataclass(frozen=True)
 class Combination:
-    """The features of an arm in a row: those of the arm, those of the context, products, and those of the pair.
+    """The order of the features: those of the arm, of the context, products, and features of the pair of both.
 
-    All parts are arrays whose last axis has the features; the other axes are broadcast.
+    Arrays have the features in their last axis. The other axes are broadcast.
     """
 
     arm: int
-    """Features of an arm."""
+    """The number of features of an arm."""
     context: int
-    """Features of the context."""
+    """The number of features of the context."""
     own: int
-    """Features that belong to one row and one arm."""
+    """The number of features of a pair of row and arm."""
     context_alone: bool
-    """Whether the features of the context stand alone too, and not in products only."""
+    """Whether the features of the context are also features without a product."""
     products: tuple[tuple[Part, Part], ...]
-    """Every feature of the first part is multiplied with every one of the second."""
+    """Pairs of parts. Every feature of the first part is multiplied by every feature of the second."""
 
     @property
     def dim(self) -> int:
@@ -74,7 +74,9 @@ class Combination:
                 (context if part.of_context else arm)[..., part.start : part.stop] for part in (left, right)
             )
             width = left.width * right.width
-            here = out[..., at : at + width].reshape(*shape, left.width, right.width)  # splits an axis: a view
+            here = out[..., at : at + width].reshape(
+                *shape, left.width, right.width
+            )  # a view: reshape only splits an axis
             np.multiply(first[..., :, np.newaxis], second[..., np.newaxis, :], out=here)
             at += width
         if own is not None:
@@ -82,7 +84,7 @@ class Combination:
         return out
 
     def combine_sparse(self, arm: Entries, context: Entries, own: Entries, rows: int) -> Any:
-        """As `combine`, of entries that are not 0, and giving a CSR array with so many rows."""
+        """As `combine`, for non-zero entries. Returns a CSR array with this number of rows."""
         parts, at = [(0, arm)], self.arm
         if self.context_alone:
             parts.append((at, context))
@@ -98,18 +100,18 @@ class Combination:
         return sparse.csr_array((values, (at_rows, columns)), shape=(rows, self.dim))
 
     def names(self, arm: Sequence[str], context: Sequence[str], own: Sequence[str]) -> Iterator[str]:
-        """The names of all features, from those of the parts."""
+        """The names of all features, given the names in each group."""
         yield from arm
         if self.context_alone:
             yield from context
         for left, right in self.products:
             first, second = ((context if part.of_context else arm)[part.start : part.stop] for part in (left, right))
-            yield from (f"{one} * {other}" for one in first for other in second)
+            yield from (f"{left_name} * {right_name}" for left_name in first for right_name in second)
         yield from own
 
 
 def _row_products(left: Entries, right: Entries, rows: int, width: int) -> Entries:
-    """The products of all entries of a row of one with all of the same row of the other, which has `width` columns."""
+    """The products of all pairs of entries in the same row. `width` is the number of columns of `right`."""
     counts = np.bincount(right.rows, minlength=rows)
     starts = np.cumsum(counts) - counts
     repeats = counts[left.rows]

@@ -1,14 +1,15 @@
-"""The feature map of a document that `FeatureMap.document` made: from JSON, checked, never from pickle."""
+"""Read a feature map from the JSON document that `FeatureMap.document` returns. Never unpickles."""
 
 from dataclasses import fields
 from typing import Any
 
 from glbandits.errors import GlbanditsError, InvalidInput, lookup
+from glbandits.features.feature_map.feature_map import FeatureMap
+from glbandits.features.feature_map.random_fourier import RandomFourier
 from glbandits.features.kinds.categorical import Category, Hashed, Tags, Text
 from glbandits.features.kinds.column_kind import ColumnKind
-from glbandits.features.feature_map.feature_map import FeatureMap
-from glbandits.features.kinds.numeric import Boolean, Date, Number, Vector
-from glbandits.features.feature_map.random_fourier import RandomFourier
+from glbandits.features.kinds.dates import Date
+from glbandits.features.kinds.numeric import Boolean, Number, Vector
 
 VERSION = 1
 KINDS: dict[str, type[ColumnKind]] = {
@@ -17,7 +18,7 @@ KINDS: dict[str, type[ColumnKind]] = {
 
 
 def feature_map_of(document: Any) -> FeatureMap:
-    """The map that a document describes. Raises InvalidInput if it describes none.
+    """Create the feature map of a document. Raises InvalidInput if the document is not valid.
 
     >>> feature_map_of(FeatureMap(context={"age": "number"}).document()).names
     ('age', 'age is missing')
@@ -25,13 +26,14 @@ def feature_map_of(document: Any) -> FeatureMap:
     if not isinstance(document, dict) or document.get("version") != VERSION:
         version = document.get("version") if isinstance(document, dict) else None
         raise InvalidInput(
-            f"the feature map has version {version!r}, this version of glbandits reads {VERSION}. Upgrade glbandits"
+            f"the feature map has format version {version!r}; this version of glbandits reads {VERSION}. "
+            "Upgrade glbandits"
         )
     try:
         crosses = document["crosses"]
         block = document["per_arm_block"]
         if block is not None and not isinstance(block, str):
-            raise InvalidInput(f"per_arm_block must be the name of a column, got {block!r}")
+            raise InvalidInput(f"per_arm_block must be the name of a column; got {block!r}")
         return FeatureMap(
             arm=_kinds(document["arm"]),
             context=_kinds(document["context"]),
@@ -42,7 +44,7 @@ def feature_map_of(document: Any) -> FeatureMap:
             missing_shares={str(name): float(share) for name, share in document["missing_shares"].items()},
         )
     except GlbanditsError as error:
-        raise InvalidInput(f"the feature map cannot be used: {error}") from None
+        raise InvalidInput(f"the feature map is not valid: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise InvalidInput(f"the feature map is damaged: {type(error).__name__} {error}") from None
 
@@ -56,5 +58,5 @@ def _kind(document: dict[str, Any]) -> ColumnKind:
     kind = lookup("kind of a column", settings.pop("kind"), KINDS)
     known = {field.name for field in fields(kind) if field.init}
     if set(settings) != known:
-        raise InvalidInput(f"a column of kind {kind.kind} has the settings {sorted(known)}, got {sorted(settings)}")
+        raise InvalidInput(f"a column of kind {kind.kind} has the settings {sorted(known)}; got {sorted(settings)}")
     return kind(**settings)

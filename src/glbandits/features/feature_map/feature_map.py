@@ -1,4 +1,4 @@
-"""FeatureMap: from the columns of a table, or the fields of JSON, to the features of arms."""
+"""FeatureMap: encodes the columns of a table, or the fields of JSON objects, as features of arms."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -7,10 +7,6 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 
 from glbandits.errors import InvalidInput, lookup
-from glbandits.features.kinds.categorical import Category, as_category
-from glbandits.features.feature_map.column_group import ColumnGroup, split_expansions
-from glbandits.features.kinds.column_kind import MISSING, MISSING_TEXTS, ColumnKind, Missing, Values, is_missing
-from glbandits.features.feature_map.combination import Combination, Part
 from glbandits.features.feature_map.checks import (
     Crosses,
     check_fields,
@@ -18,43 +14,52 @@ from glbandits.features.feature_map.checks import (
     checked_crosses,
     declared_kinds,
 )
+from glbandits.features.feature_map.column_group import ColumnGroup, split_expansions
+from glbandits.features.feature_map.combination import Combination, Part
+from glbandits.features.feature_map.random_fourier import RandomFourier
 from glbandits.features.feature_map.summary import columns_text, summary_text
+from glbandits.features.kinds.categorical import Category, as_category
+from glbandits.features.kinds.column_kind import MISSING, MISSING_TEXTS, ColumnKind, Missing, is_missing
 from glbandits.features.kinds.learned_kinds import Kinds, learn_kinds
 from glbandits.features.natural_order import natural_order
-from glbandits.features.feature_map.random_fourier import RandomFourier
-from glbandits.features.table_columns import Table, check_present, table_columns
+from glbandits.features.table_columns import Table, Values, check_present, table_columns
 from glbandits.records import Floats
 
 LARGEST_DIM = 2**24
+"""The largest number of features."""
 
 
 class MapOptions(TypedDict, total=False):
-    """How a feature map is learned. All are optional."""
+    """Optional keyword arguments of functions that learn a feature map, as in `FeatureMap.learn`."""
 
     kinds: Kinds
-    """Of columns whose kind should not be guessed, by name."""
+    """The kinds of columns, by name, that should not be inferred."""
     missing: Missing
-    """What to do with missing values."""
+    """How to treat missing values."""
     crosses: Crosses
-    """Which columns are multiplied."""
+    """The products of columns."""
     expansions: Sequence[RandomFourier]
     """Random Fourier features of some columns."""
 
 
 class FeatureMap:
-    """Turns rows of named values into features, the same ones in a log, a Bandit and the service.
+    """Encodes rows of named values as features, in the same way for a log, a Bandit and the service.
 
-    The features of an arm are those of its columns, those of the context, the products that `crosses` names, and those
-    of columns that belong to one row and one arm. Declare it, or have `FeatureMap.learn` learn it from a table.
+    The features of an arm are those of its own columns, those of the context, the products that `crosses` selects, and
+    those of columns that describe a pair of context and arm. Declare the kinds of columns here, or infer them from a
+    table by `FeatureMap.learn`.
 
     Args:
-        arm: the columns that describe an arm, each with its kind.
-        context: the columns that describe what all arms of a row share.
-        own: columns that belong to one row and one arm, such as an affinity. "all" crosses none of them.
-        crosses: "all" multiplies each column of the context with each of the arm; or pairs of names; or ().
-        per_arm_block: the column with the name of the arm. Every arm gets a block of features of its own: a constant
-            and the context. Its kind must be a Category without `other`.
+        arm: the kinds of the columns that describe an arm, by name.
+        context: the kinds of the columns that describe the context, which all arms of a decision share.
+        own: the kinds of the columns that describe a pair of context and arm, such as an affinity. They are not
+            part of any product.
+        crosses: the products of columns: "all" for each context column times each arm column, pairs of names for some
+            products, or () for none.
+        per_arm_block: the column with the name of the arm. Every arm then has its own block of features: a constant
+            and the context. The kind of the column must be a Category with `other=False`.
         expansions: random Fourier features of some columns.
+        missing_shares: the share of missing values of some columns, for `print` only.
 
     >>> from glbandits.features import Category, FeatureMap, Number
     >>> features = FeatureMap(
@@ -90,7 +95,7 @@ class FeatureMap:
         self.crosses: Literal["all"] | tuple[tuple[str, str], ...] = checked_crosses(crosses)
         self.per_arm_block = per_arm_block
         self.missing_shares = dict(missing_shares or {})
-        """The share of missing values of each column when the map was learned."""
+        """The share of missing values of each column in the table from which the map was learned."""
         self.combination = Combination(
             arm=self.arm.width,
             context=self.context.width,
@@ -100,7 +105,7 @@ class FeatureMap:
         )
         if not 0 < self.combination.dim <= LARGEST_DIM:
             raise InvalidInput(
-                f"a feature map must give 1 to {LARGEST_DIM:,} features, got {self.combination.dim:,}. Name fewer "
+                f"a feature map must have 1 to {LARGEST_DIM:,} features; got {self.combination.dim:,}. Change its "
                 "columns or crosses"
             )
 
@@ -118,7 +123,7 @@ class FeatureMap:
         missing: Missing = "indicator",
         expansions: Sequence[RandomFourier] = (),
     ) -> "FeatureMap":
-        """Learn the kinds, means, scales and categories of columns from a table.
+        """Infer the kinds, means, scales and categories of columns from a table.
 
         >>> table = {"offer": ["a", "b", "a"], "age": [31, None, 52], "country": ["fr", "de", "fr"]}
         >>> print(FeatureMap.learn(table, context=("age", "country"), per_arm_block="offer"))
@@ -130,25 +135,28 @@ class FeatureMap:
 
         Args:
             table: a data frame of pandas or polars, an Arrow table, a list of dicts or a dict of columns.
-            context: the columns that all arms of a row share.
+            context: the columns that describe the context.
             arm: the columns that describe an arm.
-            own: columns that belong to one row and one arm.
-            per_arm_block: the column with the name of the arm, if every arm gets a block of its own.
-            crosses: which columns are multiplied.
-            kinds: of columns whose kind should not be guessed: "number", "raw" (a number that is not scaled),
+            own: the columns that describe a pair of context and arm.
+            per_arm_block: the column with the name of the arm, if every arm should have its own block of features.
+            crosses: the products of columns, as in the constructor.
+            kinds: the kinds of columns that should not be inferred: "number", "raw" (a number that is not scaled),
                 "boolean", "category", "hashed", "text", "date", "list", "vector", or "skip".
-            missing: "indicator" gives columns with missing values a feature that says so; "impute" does not; "error"
-                refuses missing values.
+            missing: "indicator" adds a feature to columns with missing values, which is 1 for them; "impute" uses a
+                default value; "error" raises an error for missing values.
             expansions: random Fourier features of some columns.
+
+        Raises:
+            InvalidInput: if the table lacks a column, or the kind of a column is ambiguous.
         """
         kinds, missing = kinds or {}, lookup("way to treat missing values", missing, MISSING)
         blocks = [] if per_arm_block is None else [per_arm_block]
-        wanted = [*blocks, *(name for name in arm if name not in blocks), *context, *own]
-        columns = table_columns(table, wanted)
-        if any(name not in columns for name in wanted):
-            check_present(wanted, table_columns(table))
+        names = [*blocks, *(name for name in arm if name not in blocks), *context, *own]
+        columns = table_columns(table, names)
+        if any(name not in columns for name in names):
+            check_present(names, table_columns(table))
         closed = {name: closed_category(name, columns[name]) for name in blocks}
-        learned = closed | learn_kinds({name: columns[name] for name in wanted if name not in closed}, kinds, missing)
+        learned = closed | learn_kinds({name: columns[name] for name in names if name not in closed}, kinds, missing)
         return cls(
             arm={name: learned[name] for name in (*blocks, *arm) if name in learned},
             context={name: learned[name] for name in context if name in learned},
@@ -176,7 +184,7 @@ class FeatureMap:
         return self.arm.kinds | self.context.kinds | self.own.kinds
 
     def transform(self, rows: Table, *, sparse: bool = False) -> Any:
-        """The features of each row, (n, dim): a float64 array, or a CSR array of SciPy.
+        """The features of each row, (n, dim): a float64 array, or a scipy.sparse CSR array.
 
         A row has the columns of an arm and of its context. Columns that the map does not know are ignored.
 
@@ -185,7 +193,7 @@ class FeatureMap:
             sparse: whether to return a CSR array.
 
         Raises:
-            InvalidInput: if a column is missing, or a value cannot be used. A value that is missing (None or NaN) can.
+            InvalidInput: if a required column is absent, or a value does not fit the kind of its column.
         """
         columns = table_columns(rows, self.kinds)
         self._check_columns(rows, columns)
@@ -193,13 +201,14 @@ class FeatureMap:
         if sparse:
             arm, context, own = (group.encode_sparse(columns, count) for group in (self.arm, self.context, self.own))
             return self.combination.combine_sparse(arm, context, own, count)
-        shared = 1 if count and self.context.is_same_in_all(columns) else count
-        once = {name: values[:shared] for name, values in columns.items()} if shared < count else columns
-        pairs = self.own.encode(columns, count) if self.own.width else None
-        return self.combination.combine(self.arm.encode(columns, count), self.context.encode(once, shared), pairs)
+        contexts = 1 if count and self.context.is_constant(columns) else count
+        distinct = {name: values[:contexts] for name, values in columns.items()} if contexts < count else columns
+        own_features = self.own.encode(columns, count) if self.own.width else None
+        arm_features = self.arm.encode(columns, count)
+        return self.combination.combine(arm_features, self.context.encode(distinct, contexts), own_features)
 
     def _check_columns(self, rows: Table, columns: Mapping[str, Values]) -> None:
-        """Raise InvalidInput if a column is not there, unless it may be missing and no other has nearly its name."""
+        """Raise InvalidInput if a required column is absent, or seems to be misspelt."""
         if isinstance(rows, list | tuple):
             for index, row in enumerate(rows):
                 if not row.keys() >= self._plain_names:
@@ -210,11 +219,11 @@ class FeatureMap:
 
     @cached_property
     def _plain_names(self) -> frozenset[str]:
-        """The columns that are not within objects."""
+        """The names of columns that are not fields of nested objects."""
         return frozenset(name for name in self.kinds if "." not in name)
 
     def document(self) -> dict[str, Any]:
-        """All that the map is made of, for JSON. `feature_map_of` makes the map of it again."""
+        """The map as a JSON object, from which `feature_map_of` creates an equal map."""
         return {
             "version": 1,
             **{
@@ -260,27 +269,29 @@ class FeatureMap:
             if name in group.spans:
                 return Part(of_context, *group.spans[name])
         known = [*self.context.spans, *self.arm.spans]
-        raise InvalidInput(f"crosses names {name!r}, which is no column of the map. Known: {', '.join(known)}")
+        raise InvalidInput(
+            f"crosses contains {name!r}, which is no column of the map. The columns are: {', '.join(known)}"
+        )
 
 
 def closed_category(name: str, values: Values) -> Category:
-    """A category of all values of a column, and no other: the names of the arms."""
-    found = {as_category(value) for value in values}
-    if None in found:
-        raise InvalidInput(f"column {name!r} names the arms and must not be missing")
-    return Category(natural_order(text for text in found if text is not None), other=False, missing="error")
+    """The kind of a column with the names of all arms: a Category that accepts no other value."""
+    categories = {as_category(value) for value in values}
+    if None in categories:
+        raise InvalidInput(f"column {name!r} has missing values, but names the arms. Fill them in, or drop these rows")
+    return Category(natural_order(text for text in categories if text is not None), other=False, missing="error")
 
 
 def missing_share(values: Values, kind: ColumnKind) -> float:
-    """The share of missing values. In numbers and dates that are written as text, "NA" and the like count."""
+    """The share of missing values. Texts such as "NA" count as missing, except in categories."""
     if isinstance(values, np.ndarray):
-        gone: Floats = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values))
-        return float(gone.mean()) if len(values) else 0.0
+        absent: Floats = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values))
+        return float(absent.mean()) if len(values) else 0.0
     texts = frozenset[str]() if isinstance(kind, Category) else MISSING_TEXTS
-    gone_ones = sum(is_missing(value) or (type(value) is str and value.strip() in texts) for value in values)
-    return gone_ones / max(1, len(values))
+    count = sum(is_missing(value) or (type(value) is str and value.strip() in texts) for value in values)
+    return count / max(1, len(values))
 
 
 def _ordered(document: dict[str, Any]) -> Any:
-    """The document without what does not change features, and with the order of columns."""
+    """The document without missing_shares, as lists, so that the order of columns matters in a comparison."""
     return [(name, list(value.items()) if isinstance(value, dict) else value) for name, value in document.items()][:-1]

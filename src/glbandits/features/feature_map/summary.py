@@ -1,4 +1,4 @@
-"""A feature map as text: a line for each column."""
+"""Print a feature map: a line for each column, and a summary."""
 
 from collections.abc import Mapping, Sequence
 
@@ -18,7 +18,7 @@ def columns_text(groups: Mapping[str, ColumnGroup], missing_shares: Mapping[str,
 
 
 def summary_text(combination: Combination, per_arm_block: str | None) -> str:
-    """How many features there are, and of what."""
+    """One line with the number of features of each group."""
     context = combination.context * combination.context_alone
     products = combination.dim - combination.arm - combination.own - context
     counts = {
@@ -33,7 +33,7 @@ def summary_text(combination: Combination, per_arm_block: str | None) -> str:
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Lines of a table: three columns of text, and others of numbers."""
+    """Align the cells of a table: three columns of text to the left, the others to the right."""
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     padded = (
         [

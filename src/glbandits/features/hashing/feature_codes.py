@@ -1,4 +1,4 @@
-"""Codes: 64 bits for every feature, made of its name, and kept at hand for those that come again."""
+"""FeatureCodes: a 64-bit hash for the name of every feature, with a cache."""
 
 import sys
 from collections.abc import Mapping
@@ -10,80 +10,85 @@ from typing import Any, TypeAlias
 from glbandits.errors import InvalidInput
 
 LARGEST_FEATURE = 1e20
-"""Products of two such, and sums of them, are still numbers that a policy takes."""
-MOST_KNOWN = 200_000
-"""Features and namespaces that are kept at hand: some 50 MB, and 100 MB if somebody tries."""
-LONGEST_KNOWN = 64
-"""Characters of the namespace, name and text of one that is kept: long ones seldom come again, and fill memory."""
+"""The largest absolute value of a feature. Sums of products of two such features are still valid policy input."""
+MAX_CACHED = 200_000
+"""The largest number of cached features and namespaces: about 50 MB, and 100 MB in the worst case."""
+LONGEST_CACHED = 64
+"""The most characters of namespace, name and text of a cached feature. Long ones seldom recur, and fill memory."""
 
-Known: TypeAlias = Mapping[Any, bytes]
-"""What (name, value) became, and for a name alone, the code of its numbers."""
+CodeCache: TypeAlias = Mapping[Any, bytes]
+"""The encoded feature for each key (name, value), and the code without a value for each key name."""
 
-NOTHING_KNOWN: Known = {}
+EMPTY_CACHE: CodeCache = {}
 
 packed = Struct("d").pack
-"""A value as 8 bytes."""
-CODED = 16
-"""Bytes of a feature: those of its code, as uint64, and those of its value."""
+"""Convert a float to 8 bytes."""
+FEATURE_BYTES = 16
+"""The bytes of an encoded feature: its code as uint64, then its value as float64."""
 
 
-class Codes:
-    """The codes of one seed. A code depends on the seed, the namespace, the name and the text, and on nothing else."""
+class FeatureCodes:
+    """Encodes features for one seed. A code depends only on the seed, the namespace, the name and the text."""
 
     def __init__(self, seed: int) -> None:
         self._salt = seed.to_bytes(8, "little")
         self._spaces: dict[str, dict[Any, bytes]] = {}
         self._count = 0
 
-    def known(self, space: str) -> Known:
-        """The features of a namespace that are at hand."""
-        return self._spaces.get(space, NOTHING_KNOWN)
+    def cached(self, space: str) -> CodeCache:
+        """The cached features of a namespace."""
+        return self._spaces.get(space, EMPTY_CACHE)
 
-    def meet(self, space: str, name: object, value: object) -> bytes:
-        """The code and the value of a feature that is not at hand; nothing if it is no feature."""
+    def encode(self, space: str, name: object, value: object) -> bytes:
+        """The code and the value of a feature. Empty if the name starts with "_", which marks it as no feature.
+
+        Raises InvalidInput if the value is not text, a finite number, a boolean or None.
+        """
         if not isinstance(name, str):
             raise InvalidInput(f"names of features must be text; got {name!r}")
         if name.startswith("_"):
             return b""
         if value is None or isinstance(value, str):
             text = "null" if value is None else value
-            return self._keep(space, name, text, (name, value), self.code(space, name, text) + packed(1.0))
+            return self._store(space, name, text, (name, value), self.code(space, name, text) + packed(1.0))
         number = packed(_number(path_of(space, name), value))
-        code = self.known(space).get(name) or self._keep(space, name, "", name, self.code(space, name))
-        if isinstance(value, int):  # whole numbers and booleans come again; other numbers may all be different
-            return self._keep(space, name, "", (name, value), code + number)
+        code = self.cached(space).get(name) or self._store(space, name, "", name, self.code(space, name))
+        if isinstance(value, int):  # integers and booleans recur; floats may all be different
+            return self._store(space, name, "", (name, value), code + number)
         return code + number
 
     def code(self, *parts: str) -> bytes:
-        """64 bits for these texts."""
+        """The 64-bit hash of these texts."""
         text = "\0".join(parts).encode("utf-8", "surrogatepass")
         digest = blake2b(text, digest_size=8, salt=self._salt).digest()
         return digest if sys.byteorder == "little" else digest[::-1]
 
-    def _keep(self, space: str, name: str, text: str, key: object, coded: bytes) -> bytes:
-        if len(space) + len(name) + len(text) > LONGEST_KNOWN:
-            return coded
-        if self._count >= MOST_KNOWN:
+    def _store(self, space: str, name: str, text: str, key: object, encoded: bytes) -> bytes:
+        if len(space) + len(name) + len(text) > LONGEST_CACHED:
+            return encoded
+        if self._count >= MAX_CACHED:
             self._spaces, self._count = {}, 0
         if space not in self._spaces:
             self._count += 1
-        self._spaces.setdefault(space, {})[key] = coded
+        self._spaces.setdefault(space, {})[key] = encoded
         self._count += 1
-        return coded
+        return encoded
 
 
 def path_of(space: str, name: object) -> str:
-    """How errors call a feature."""
+    """The name of a feature in errors and explanations."""
     return f"{space}.{name}" if space else str(name)
 
 
 def _number(path: str, value: Any) -> float:
-    """A number as a plain float."""
     if not isinstance(value, Real):
         raise InvalidInput(
             f"{path} must be text, a number, true or false, an object, or an array of numbers; got {repr(value)[:60]}"
         )
     largest: Any = LARGEST_FEATURE
-    if not -largest <= value <= largest:  # before it is a float: a whole number may be too large for one
-        raise InvalidInput(f"{path} must be a finite number of at most {LARGEST_FEATURE:g}; got {repr(value)[:60]}")
+    if not -largest <= value <= largest:  # before the conversion: an int may be too large for a float
+        raise InvalidInput(
+            f"{path} must be a finite number between -{LARGEST_FEATURE:g} and {LARGEST_FEATURE:g}; "
+            f"got {repr(value)[:60]}"
+        )
     return float(value)

@@ -1,4 +1,4 @@
-"""Hashed features and their products, added up in vectors or sparse rows: the part of hashing that is compiled."""
+"""Compiled part of hashing: sum hashed features and their products into vectors or sparse rows."""
 
 from typing import TypeVar
 
@@ -7,40 +7,40 @@ from numba import types
 from numpy.typing import NDArray
 
 from glbandits.compilation import Recipe
-from glbandits.features.hashing.feature_codes import CODED
+from glbandits.features.hashing.feature_codes import FEATURE_BYTES
 from glbandits.numba_support import READ_INTS, READ_VECTOR, VECTOR, jittable
 from glbandits.records import Floats, Ints
 
 Code = TypeVar("Code", np.uint64, NDArray[np.uint64])
-"""A code, or an array of them: the functions below that take both serve compiled code and NumPy."""
+"""A code or an array of codes. Functions that accept both are called by compiled code and by NumPy code."""
 HALF, LOWEST = np.uint64(32), np.uint64(1)
 DIGIT, DIGIT_MASK = 11, 2**11 - 1
-"""Bits by which keys are sorted at a time."""
+"""The bits of a digit of the radix sort, and their mask."""
 
 
 @jittable
 def index_of(code: Code, width: int) -> Code:
-    """The index in the vector that the upper half of a code gives."""
+    """The index in a vector of this width, from the upper 32 bits of the code."""
     return ((code >> HALF) * np.uint64(width)) >> HALF
 
 
 @jittable
-def add_up(row: Floats, code: np.uint64, value: float) -> None:
-    """Add a value at the index of its code, with the sign that the lowest bit of the code gives.
+def add_signed(row: Floats, code: np.uint64, value: float) -> None:
+    """Add a value at the index of its code. The lowest bit of the code is the sign.
 
-    Because of the sign, features that share an index cancel as often as they add up, so inner products have no bias.
+    Because of the sign, features that share an index cancel as often as they add, so inner products are unbiased.
     """
     row[index_of(code, row.shape[0])] += value if code & LOWEST else -value
 
 
 def signs_of(codes: NDArray[np.uint64]) -> Floats:
-    """The signs with which `add_up` adds the values of these codes."""
+    """The signs with which `add_signed` adds the values of these codes."""
     return np.where(codes & LOWEST, 1.0, -1.0)
 
 
 @jittable
-def of_pair(action: Code, shared: Code) -> Code:
-    """64 bits for a pair of features, well mixed: the last steps of splitmix64."""
+def product_code(action: Code, shared: Code) -> Code:
+    """The code of a product of two features, by the final mixing steps of splitmix64."""
     mixed = action * np.uint64(0x9E3779B97F4A7C15) + shared
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -48,23 +48,24 @@ def of_pair(action: Code, shared: Code) -> Code:
 
 
 def cross_recipe() -> Recipe:
-    """A function that fills a row of `out` for each action.
+    """The recipe of a function that fills a row of `out` for each action.
 
-    The features stand one after the other, a code and then its value: first the shared ones, then those of each action.
-    `codes` and `values` are the same bytes, read in two ways; `sizes` says how many bytes are of whom.
+    The encoded features are concatenated: first the shared ones, then those of each action. Each is a code and a value.
+    `codes` and `values` are views of the same bytes as uint64 and as float64. `sizes` has the number of bytes of the
+    shared features and of each action.
     """
 
     def cross(codes: NDArray[np.uint64], values: Floats, sizes: Ints, out: Floats) -> None:
-        shared_end = sizes[0] // CODED
+        shared_end = sizes[0] // FEATURE_BYTES
         begin = shared_end
         for action in range(out.shape[0]):
-            row, end = out[action], begin + sizes[action + 1] // CODED
+            row, end = out[action], begin + sizes[action + 1] // FEATURE_BYTES
             for shared in range(shared_end):
-                add_up(row, codes[2 * shared], values[2 * shared + 1])
+                add_signed(row, codes[2 * shared], values[2 * shared + 1])
             for own in range(begin, end):
                 code, value = codes[2 * own], values[2 * own + 1]
                 for shared in range(shared_end):
-                    add_up(row, of_pair(code, codes[2 * shared]), value * values[2 * shared + 1])
+                    add_signed(row, product_code(code, codes[2 * shared]), value * values[2 * shared + 1])
             begin = end
 
     codes = types.Array(types.uint64, 1, "C", readonly=True)
@@ -73,27 +74,27 @@ def cross_recipe() -> Recipe:
 
 
 def cross_rows_recipe() -> Recipe:
-    """A function that fills sparse rows with what `cross_recipe` adds up in vectors, and costs nothing for the width.
+    """The recipe of a function that computes the same sums as `cross_recipe`, as sparse rows.
 
-    `indices` and `sums` have room for all terms, of which several may have the same index: `indptr`, whose first number
-    is 0, says how much is used. Terms of one index are added in the order in which they are added to a vector, so the
-    sums are the same to the last bit.
+    Its cost does not depend on the width. `indices` and `sums` have room for all terms. `indptr`, whose first entry
+    must be 0, receives the end of each row. Terms with the same index are summed in the same order as in a vector, so
+    the sums are equal to the last bit.
     """
 
     def cross_rows(
         codes: NDArray[np.uint64], values: Floats, sizes: Ints, width: int, indptr: Ints, indices: Ints, sums: Floats
     ) -> None:
-        shared_end = sizes[0] // CODED
+        shared_end = sizes[0] // FEATURE_BYTES
         begin, used = shared_end, 0
         keys, terms = np.empty(indices.shape[0], dtype=np.int64), np.empty(indices.shape[0])
         for action in range(indptr.shape[0] - 1):
-            end, count = begin + sizes[action + 1] // CODED, 0
+            end, count = begin + sizes[action + 1] // FEATURE_BYTES, 0
             for shared in range(shared_end):
                 count = put_term(keys, terms, count, codes[2 * shared], values[2 * shared + 1], width)
             for own in range(begin, end):
                 code, value = codes[2 * own], values[2 * own + 1]
                 for shared in range(shared_end):
-                    pair, product = of_pair(code, codes[2 * shared]), value * values[2 * shared + 1]
+                    pair, product = product_code(code, codes[2 * shared]), value * values[2 * shared + 1]
                     count = put_term(keys, terms, count, pair, product, width)
             used = add_terms(sorted_keys(keys[:count], width), terms, indices, sums, used)
             indptr[action + 1] = used
@@ -107,7 +108,10 @@ def cross_rows_recipe() -> Recipe:
 
 @jittable
 def put_term(keys: Ints, terms: Floats, count: int, code: np.uint64, value: float, width: int) -> int:
-    """Put a term, with its sign, after `count` others. Its key has its index in the upper half, its position below."""
+    """Write a signed term after `count` others, and return the new count.
+
+    The key of a term is its index in the upper 32 bits and its position in the lower 32 bits.
+    """
     keys[count] = (np.int64(index_of(code, width)) << 32) | count
     terms[count] = value if code & LOWEST else -value
     return count + 1
@@ -115,7 +119,7 @@ def put_term(keys: Ints, terms: Floats, count: int, code: np.uint64, value: floa
 
 @jittable
 def sorted_keys(keys: Ints, width: int) -> Ints:
-    """The keys in order. Many are sorted digit by digit, in linear time: clients choose how many there are."""
+    """Sort the keys. From 1000 keys on by radix sort, in linear time, because clients control their number."""
     if keys.shape[0] < 1000:
         keys.sort()
         return keys
@@ -135,7 +139,7 @@ def sorted_keys(keys: Ints, width: int) -> Ints:
 
 @jittable
 def add_terms(keys: Ints, terms: Floats, indices: Ints, sums: Floats, used: int) -> int:
-    """Write the sum of the terms of each index after `used` others. Returns how many are used then."""
+    """Write the sum of the terms of each index after `used` others, and return the new number of sums."""
     last = -1
     for key in keys:
         index = key >> 32

@@ -3,10 +3,10 @@
 import numpy as np
 
 from glbandits.maths.cholesky import add_outer, factorise, forward, solve_factorised
+from glbandits.maths.fitting.warm_fit import RIDGE, RIDGE_USED, VALID, factor_in, memory_size, refit
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
-from glbandits.maths.fitting.warm_fit import RIDGE, RIDGE_USED, VALID, factor_in, memory_size, refit
 from glbandits.numba_support import jittable
 from glbandits.records import Floats
 

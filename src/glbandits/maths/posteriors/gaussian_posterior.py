@@ -1,16 +1,34 @@
-"""Playing from N(theta, scale^2 (R'R)^-1): by a draw of theta, or by a bonus for each arm's own uncertainty."""
+"""A Gaussian posterior of theta, N(theta, scale^2 (R'R)^-1): updates, draws, bonuses and confidence widths.
+
+The posterior is given by its mean theta and by a Cholesky factor R of its precision. An observation moves the mean by
+the exact proximal step and adds its curvature to the precision. This is recursive ridge regression for the identity
+link, and an online Laplace approximation for other links. It costs O(d^2) per reward and needs no history.
+"""
 
 import math
 
 import numpy as np
 
-from glbandits.maths.cholesky import backward, forward, log_determinant
+from glbandits.maths.cholesky import backward, forward, log_determinant, solve_factorised, update
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals
+from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.maths.upper_envelope import highest_line, normal_probabilities
-from glbandits.maths.vectors import add_scaled, dot, norm
+from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
 from glbandits.numba_support import jittable
 from glbandits.records import Floats, Generator
+
+
+@jittable
+def observe(theta: Floats, R: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
+    """Learn one observation: theta -= (mu(z) - y) H^-1 x at the proximal score z, then H += mu'(z) xx'."""
+    direction = np.empty(x.shape[0])
+    copy_to(direction, x)
+    solve_factorised(R, direction)
+    score, variance = dot(x, theta), dot(x, direction)
+    z = proximal_score(score, variance, reward, link)
+    add_scaled(theta, proximal_pull(z, score, variance, reward, link), direction)
+    update(R, link.slope(z), x)
 
 
 @jittable
