@@ -2,20 +2,20 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Optimist
-from glbandits.bandit.entries import arms_check
+from glbandits.bandit.entries import arms_check, arms_check_recipe
 from glbandits.errors import InvalidInput
 
 
 @pytest.mark.parametrize("compiled", [True, False])
 def test_valid_arms_have_the_width_and_finite_numbers(compiled: bool) -> None:
-    fits = arms_check().compiled() if compiled else arms_check()._plain
-    assert fits(np.zeros((3, 2)), 2)
-    assert not fits(np.zeros((3, 2)), 3)
-    assert not fits(np.zeros((0, 2)), 2)
-    assert not fits(np.array([[0.0, np.nan]]), 2)
-    assert not fits(np.array([[0.0, 1e60]]), 2)
+    are_valid = arms_check().compiled() if compiled else arms_check_recipe().function
+    assert are_valid(np.zeros((3, 2)), 2)
+    assert not are_valid(np.zeros((3, 2)), 3)
+    assert not are_valid(np.zeros((0, 2)), 2)
+    assert not are_valid(np.array([[0.0, np.nan]]), 2)
+    assert not are_valid(np.array([[0.0, 1e60]]), 2)
     with pytest.raises(TypeError):
-        fits(np.zeros((3, 2), dtype=np.float32), 2)
+        are_valid(np.zeros((3, 2), dtype=np.float32), 2)
 
 
 def test_exact_probabilities_check_their_input() -> None:

@@ -1,6 +1,5 @@
 import json
 import pickle
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -8,12 +7,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from safetensors.numpy import load, save
 from sklearn.compose import ColumnTransformer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from glbandits import Bandit, InvalidInput, LinUcb, ModelFileError, Optimist
 from glbandits.features import FeatureMap
+from tests.bandit.model_files import forged
 
 ROWS: list[dict[str, Any]] = [
     {"topic": "news", "age": 20},
@@ -61,33 +60,26 @@ def test_feature_map_is_saved_with_the_model(tmp_path: Path) -> None:
     assert loaded.choose(ROWS) == bandit.choose(ROWS)
     for copy in (bandit.copy(), pickle.loads(pickle.dumps(bandit)), Bandit.from_bytes(bandit.to_bytes())):
         assert copy.features == FEATURES
-    with pytest.raises(ModelFileError, match="was saved with other features than these"):
+    with pytest.raises(ModelFileError, match="was saved with other features than the given ones"):
         Bandit.load(tmp_path / "model.safetensors", features=FeatureMap(context={"age": "number"}))
 
 
 @pytest.mark.parametrize(
     ("features", "message"),
     [
-        ("{}", "the feature map has version None, this version of glbandits reads 1. Upgrade glbandits"),
+        ("{}", "the feature map has format version None; this version of glbandits reads 1. Upgrade glbandits"),
         ("not JSON", "was changed or damaged"),
         ("[" * 100_000, "was changed or damaged"),
-        (json.dumps(FeatureMap(context={"age": "number"}).document()), "was saved with other features than these"),
+        (
+            json.dumps(FeatureMap(context={"age": "number"}).document()),
+            "was saved with other features than the given ones",
+        ),
         (json.dumps({**FEATURES.document(), "arm": {"x": {"kind": "__import__"}}}), "unknown kind of a column"),
     ],
 )
 def test_invalid_feature_maps_in_a_file_are_refused(features: str, message: str) -> None:
-    content = trained().to_bytes()
-    length = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + length])["__metadata__"]
-    tensors = load(content)
-    header["features"] = features
-    header.pop("digest")
-    digest = sha256(json.dumps(header, sort_keys=True).encode())
-    for name in ("state", "generator"):
-        digest.update(tensors[name].tobytes())
-    header["digest"] = digest.hexdigest()
     with pytest.raises(ModelFileError, match=message):
-        Bandit.from_bytes(save(tensors, metadata=header))
+        Bandit.from_bytes(forged(trained().to_bytes(), features=features))
 
 
 def test_scikit_learn_transformer_replaces_a_feature_map(tmp_path: Path) -> None:
@@ -98,10 +90,10 @@ def test_scikit_learn_transformer_replaces_a_feature_map(tmp_path: Path) -> None
     assert bandit.features.names == ("topic__topic_news", "topic__topic_sports", "age__age")
     assert bandit.choose(ROWS) == bandit.choose(pd.DataFrame(ROWS)) == 1
     bandit.save(tmp_path / "model.safetensors")
-    with pytest.raises(ModelFileError, match=r"a transformer of your own \(ColumnTransformer\).* Pass it: Bandit.load"):
+    with pytest.raises(ModelFileError, match="with the transformer ColumnTransformer, which .* Pass it: Bandit.load"):
         Bandit.load(tmp_path / "model.safetensors")
     assert Bandit.load(tmp_path / "model.safetensors", features=transformer).choose(ROWS) == 1
-    with pytest.raises(InvalidInput, match="the transformer of the features could not use the rows"):
+    with pytest.raises(InvalidInput, match="the transformer ColumnTransformer failed on the rows"):
         bandit.choose([{"topic": "news"}])
     with pytest.raises(InvalidInput, match="ColumnTransformer must be fitted"):
         Bandit(LinUcb(), features=ColumnTransformer(columns))
@@ -110,13 +102,19 @@ def test_scikit_learn_transformer_replaces_a_feature_map(tmp_path: Path) -> None
 def test_invalid_rows_are_reported() -> None:
     bandit = trained()
     for call, message in (
-        (lambda: bandit.choose([ROWS[0], {"topic": "news", "age": "old"}]), "column 'age', row 1: it must be a number"),
-        (lambda: bandit.choose([{"topic": "news", "agee": 3}]), r"no column 'age' \(did you mean 'agee' for it\?\)"),
+        (
+            lambda: bandit.choose([ROWS[0], {"topic": "news", "age": "old"}]),
+            "column 'age', row 1: the value must be a number",
+        ),
+        (lambda: bandit.choose([{"topic": "news", "agee": 3}]), "no column 'age', but 'agee', which may be"),
         (lambda: bandit.choose([ROWS[0], 3]), "row 1 must be a dict with a value for each column; got 3"),
-        (lambda: bandit.learn(ROWS, 1.0), "x must be one row, the arm that got the reward; got 3 rows"),
+        (lambda: bandit.learn(ROWS, 1.0), "x must be one row, the arm with this reward; got 3 rows"),
         (lambda: Bandit(LinUcb(), 3).choose(ROWS), "rows of named values need a feature map"),
         (lambda: Bandit(LinUcb()), "a Bandit needs dim, the number of features of an arm, or features"),
-        (lambda: Bandit(LinUcb(), 3, features=FEATURES), "the feature map gives 7 features, got dim=3. Leave dim out"),
+        (
+            lambda: Bandit(LinUcb(), 3, features=FEATURES),
+            "dim must be 7, the number of features of the .*; got 3. Leave dim out",
+        ),
         (lambda: Bandit(LinUcb(), features=3), "features must be a FeatureMap, such as log.feature_map, or a fitted"),
     ):
         with pytest.raises(InvalidInput, match=message):

@@ -1,4 +1,4 @@
-"""Rows of named values, made features by the feature map of a Bandit."""
+"""Encode rows of named values by the feature map of a Bandit."""
 
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -11,40 +11,40 @@ from glbandits.features.transformer_features import Features
 from glbandits.maths.sparse_rows import SparseRows
 
 Rows: TypeAlias = ArrayLike | SparseRows | Table
-"""An array of features; SparseRows or a matrix of scipy.sparse, if the Bandit is sparse; or rows of named values, if it
-has a feature map."""
+"""An array of features; SparseRows or a scipy.sparse matrix if the Bandit is sparse; rows of named values if it has a
+feature map."""
 
 
-def dim_of(dim: int | None, features: Features | None) -> int:
-    """The number of features, which a feature map or the user tells."""
+def resolve_dim(dim: int | None, features: Features | None) -> int:
+    """The number of features, from the feature map or from the user. Raises InvalidInput if they disagree."""
     if features is None:
         if dim is None:
             raise InvalidInput("a Bandit needs dim, the number of features of an arm, or features, a feature map")
         return dim
     if dim is not None and dim != features.dim:
-        raise InvalidInput(f"the feature map gives {features.dim} features, got dim={dim}. Leave dim out")
+        raise InvalidInput(f"dim must be {features.dim}, the dimension of the feature map; got {dim}. Leave dim out")
     return features.dim
 
 
-def encoded_rows(features: Features | None, rows: Rows, *, sparse: bool = False) -> Any:
-    """The features of rows of named values; an array as it is."""
+def encode_rows(features: Features | None, rows: Rows, *, sparse: bool = False) -> Any:
+    """Encode rows of named values. Returns an array or a sparse matrix unchanged."""
     if not is_table(rows):
         return rows
     if features is None:
         raise InvalidInput(
-            "rows of named values need a feature map, which turns them into numbers: Bandit(policy, features=...). "
-            f"Got {repr(rows)[:60]}"
+            f"rows of named values need a feature map; got {repr(rows)[:60]}. Create the Bandit with features=..., or "
+            "pass an array of numbers"
         )
     return features.transform(rows, sparse=sparse)
 
 
-def encoded_row(features: Features | None, row: Any, *, sparse: bool = False) -> Any:
-    """The features of one row of named values, a dict or a table with one row; an array as it is."""
+def encode_row(features: Features | None, row: Any, *, sparse: bool = False) -> Any:
+    """Encode one row of named values, a dict or a table with one row. Returns an array unchanged."""
     if isinstance(row, Mapping):
         row = [row]
     if not is_table(row):
         return row
-    encoded: Any = encoded_rows(features, row, sparse=sparse)
+    encoded: Any = encode_rows(features, row, sparse=sparse)
     if encoded.shape[0] != 1:
-        raise InvalidInput(f"x must be one row, the arm that got the reward; got {encoded.shape[0]} rows")
+        raise InvalidInput(f"x must be one row, the arm with this reward; got {encoded.shape[0]} rows")
     return encoded if sparse else encoded[0]

@@ -40,9 +40,7 @@ def test_crosses_selects_the_products() -> None:
     assert some.transform(row).tolist() == [[5, 7, 2, 3, 14, 35, 15]]
     assert some.names[-3:] == ("age * weight", "price * weight", "size * price")
     assert FeatureMap(**kinds, crosses=()).transform(row).tolist() == [[5, 7, 2, 3]]
-    with pytest.raises(
-        InvalidInput, match="crosses contains 'agee', which is no column of the map. .*: age, size"
-    ):
+    with pytest.raises(InvalidInput, match="crosses contains 'agee', which is no column of the map. .*: age, size"):
         FeatureMap(**kinds, crosses=[("agee", "price")])
 
 
@@ -112,9 +110,7 @@ def test_fields_of_nested_objects_are_named_by_their_path() -> None:
 
 def test_absent_column_is_reported_with_a_similar_name() -> None:
     features = FeatureMap.learn(TABLE, context=("age", "mobile"), arm=("price",))
-    with pytest.raises(
-        InvalidInput, match="row 0 has no column 'price', but 'pricee', which may be a misspelling"
-    ):
+    with pytest.raises(InvalidInput, match="row 0 has no column 'price', but 'pricee', which may be a misspelling"):
         features.transform([{"pricee": 3.0, "age": 3, "mobile": True}])
     with pytest.raises(InvalidInput, match="the table has no column 'prize'"):
         FeatureMap.learn(TABLE, arm=("prize",))

@@ -47,8 +47,8 @@ def test_kind_is_inferred_from_values(values: Sequence[Any], kind: ColumnKind) -
         ([None, float("nan")], "column 'c' has no values. Leave it out"),
         (
             [f"text {i}" for i in range(4744)],
-            r"4,744 distinct texts in 4,744 rows \('text 0' and 'text 1'\). Use kinds={'c': 'text'} for features of its "
-            "words, kinds={'c': 'hashed'} if it is a category, or kinds={'c': 'skip'} to leave it out",
+            r"4,744 distinct texts in 4,744 rows \('text 0' and 'text 1'\). Use kinds={'c': 'text'} for features of "
+            "its words, kinds={'c': 'hashed'} if it is a category, or kinds={'c': 'skip'} to leave it out",
         ),
     ],
 )

@@ -178,7 +178,7 @@ def test_without_an_estimate_refits_have_ridge_one(X: Floats, y: Floats, link: s
     times = 6
     problem = Problem(np.tile(X, (times, 1)), np.tile(y, times), 0.0)
     run = played(player(LINKS[link]), problem)
-    expected = fit(problem.X, problem.y, np.ones(len(problem.y)), 1.0, np.zeros(2), functions(LINKS[link])).theta
+    expected = fit(problem.X, problem.y, np.ones(len(problem.y)), 1.0, np.zeros(2), link_functions(LINKS[link])).theta
     assert (run.ridges == RIDGE_WITHOUT_MLE).all()
     assert run.converged.all()
     np.testing.assert_allclose(run.thetas[-1], expected, atol=1e-7)
@@ -270,7 +270,7 @@ def test_perturbed_refits_agree_with_plain_fits(link: Link, samples: int) -> Non
 
 def test_changed_ridge_is_noticed() -> None:
     problem = random_problem(LINKS["logistic"], 8, longest=40)
-    X, y, link = problem.X, problem.y, functions(LINKS["logistic"])
+    X, y, link = problem.X, problem.y, link_functions(LINKS["logistic"])
     theta, memory, weights = np.zeros(X.shape[1]), np.zeros(memory_size(X.shape[1])), np.ones(len(y))
     for ridge in (1.0, 0.5, 2.0):
         refit(X, y, weights, ridge, np.zeros(X.shape[1]), False, theta, memory, link)
