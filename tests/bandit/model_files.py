@@ -20,8 +20,11 @@ def with_header(content: bytes, **changes: str) -> bytes:
     return save(load(content), metadata=header_of(content) | changes)
 
 
-def forged(content: bytes, arrays: dict[str, Any] | None = None, **changes: str | None) -> bytes:
-    """Change arrays and fields of the header, and compute a valid digest. None removes a field."""
+def forged(content: bytes, arrays: dict[str, Any] | None = None, **changes: Any) -> bytes:
+    """Change arrays and fields of the header, and compute a valid digest.
+
+    None removes a field.
+    """
     tensors = dict(load(content)) | (arrays or {})
     fields = header_of(content) | {"digest": None} | changes
     header = {name: value for name, value in fields.items() if value is not None}

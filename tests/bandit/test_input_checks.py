@@ -2,13 +2,15 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, Optimist
-from glbandits.bandit.entries import arms_check, arms_check_recipe
+from glbandits.bandit.entries import arms_check_recipe
+from glbandits.compilation import EntryPoint
 from glbandits.errors import InvalidInput
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_valid_arms_have_the_width_and_finite_numbers(compiled: bool) -> None:
-    are_valid = arms_check().compiled() if compiled else arms_check_recipe().function
+@pytest.mark.parametrize("mode", ["now", "never"])
+def test_valid_arms_have_the_width_and_finite_numbers(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", mode)
+    are_valid = EntryPoint(arms_check_recipe, ()).call
     assert are_valid(np.zeros((3, 2)), 2)
     assert not are_valid(np.zeros((3, 2)), 3)
     assert not are_valid(np.zeros((0, 2)), 2)

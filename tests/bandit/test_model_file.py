@@ -110,7 +110,8 @@ def test_load_errors_are_glbandits_errors(tmp_path: Path) -> None:
     "changes",
     [
         {"dim": "x"}, {"dim": None}, {"dim": "-3"}, {"dim": "7"}, {"policy": None}, {"policy": "ts"},
-        {"settings": None}, {"settings": "[]"}, {"settings": "{"}, {"settings": '{"step": {"a": 1}}'}, {"settings": '{"stepp": 1}'},
+        {"settings": None}, {"settings": "[]"},
+        {"settings": "{"}, {"settings": '{"step": {"a": 1}}'}, {"settings": '{"stepp": 1}'},
     ],
     ids=str,
 )  # fmt: skip

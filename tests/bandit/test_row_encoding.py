@@ -113,7 +113,7 @@ def test_invalid_rows_are_reported() -> None:
         (lambda: Bandit(LinUcb()), "a Bandit needs dim, the number of features of an arm, or features"),
         (
             lambda: Bandit(LinUcb(), 3, features=FEATURES),
-            "dim must be 7, the number of features of the .*; got 3. Leave dim out",
+            "dim must be 7, the dimension of the .*; got 3. Leave dim out",
         ),
         (lambda: Bandit(LinUcb(), features=3), "features must be a FeatureMap, such as log.feature_map, or a fitted"),
     ):

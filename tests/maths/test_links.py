@@ -94,15 +94,15 @@ def test_unknown_link_is_reported_with_a_similar_name() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mean": lambda z: -z}, "must increase strictly"),
+        ({"mean": lambda z: -z}, "mean must be strictly increasing"),
         ({"slope": lambda z: 1.0}, "slope must be the derivative of mean"),  # noqa: ARG005
         ({"antiderivative": lambda z: z}, "mean must be the derivative of antiderivative"),
-        ({"inverse": lambda p: p}, "inverse must undo mean"),
+        ({"inverse": lambda p: p}, "inverse must be the inverse of mean"),
         ({"lipschitz": math.nan}, "lipschitz must be the largest slope"),
         ({"lipschitz": 0.1}, "lipschitz must be the largest slope"),
         ({"lowest_reward": 2.0}, "lowest_reward must be below highest_reward"),
-        ({"name": 3}, "a link needs a name of its own"),
-        ({"name": "logistic"}, "a link needs a name of its own"),
+        ({"name": 3}, "name must be a text that is not the name of a built-in"),
+        ({"name": "logistic"}, "name must be a text that is not the name of a built-in"),
     ],
 )
 def test_inconsistent_link_is_refused(changes: dict[str, object], message: str) -> None:

@@ -109,7 +109,10 @@ class Bandit:
         self._state = state.copy()
 
     def choose(self, arms: Rows) -> int:
-        """The index of the arm to pull, a row of `arms` (K, dim). Advances the random generator, learns nothing."""
+        """The index of the arm to pull, a row of `arms` (K, dim).
+
+        Advances the random generator, learns nothing.
+        """
         if type(arms) is not self._kind:
             arms = self._arms(arms)
         try:
@@ -138,7 +141,7 @@ class Bandit:
             self._state = new_state
 
     def learnable(self, x: SparseRows, most_numbers: int) -> SparseRows:
-        """The features of a sparse row that can be learned in a state of at most `most_numbers` numbers.
+        """The features of a sparse row that fit in a state of at most `most_numbers` numbers.
 
         Returns all features while there is room, and afterwards only features that were learned before. A state grows
         with every new feature, 8 bytes a number. A service that learns features from clients can bound its memory by
@@ -184,11 +187,13 @@ class Bandit:
             self._state = learn(self._state, self._settings, self.dim, rest, y[done:], self._rng)
 
     def _learn_all_at_once(self, rows: int) -> bool:
-        """Whether to wait for compilation, because it is faster than learning this number of rows in Python."""
+        """Whether waiting for compilation is faster than learning the rows in Python."""
         return rows > MIN_ROWS_TO_COMPILE and not self._learn.is_compiled
 
     def probabilities(self, arms: Rows, *, draws: int = 10_000) -> Floats:
-        """The probabilities with which the next `choose(arms)` returns each arm, (K,). Changes no later decision.
+        """The probabilities with which the next `choose(arms)` returns each arm, (K,).
+
+        Changes no later decision.
 
         They are exact if the rule of the policy has an exact form. Otherwise (a new posterior draw for each decision)
         they are estimated from `draws` trial decisions, with a standard error of sqrt(p (1 - p) / draws), at most
@@ -223,7 +228,7 @@ class Bandit:
         only: Iterable[Hashable] | None = None,
         excluded: Iterable[Hashable] = (),
     ) -> Any:
-        """The id of the arm to pull: the same arm as `choose` on the features of all arms, but faster.
+        """The id of the arm to pull: the same arm as `choose` on all arms, but faster.
 
         Args:
             catalogue: the arms.
@@ -243,7 +248,7 @@ class Bandit:
         excluded: Iterable[Hashable] = (),
         draws: int = 10_000,
     ) -> Floats:
-        """The probabilities with which the next `choose_from` returns each arm, in the order of `catalogue.ids`.
+        """The probabilities of the arms in the next `choose_from`, in the order of the ids.
 
         As in `probabilities`, they are estimates if the rule of the policy has no exact form. An estimate takes as
         long as `draws` decisions.
@@ -265,7 +270,7 @@ class Bandit:
         only: Iterable[Hashable] | None = None,
         excluded: Iterable[Hashable] = (),
     ) -> Floats | None:
-        """As `probabilities_from` if the rule of the policy has an exact form; None if it has none."""
+        """As `probabilities_from` if the policy has an exact form; None if it has none."""
         allowed = allowed_rows(catalogue, only, excluded)
         return self._decisions(catalogue).exact_probabilities(self._state, context, allowed)
 
@@ -290,7 +295,7 @@ class Bandit:
             self._catalogues = other._catalogues
 
     def coefficients(self) -> Coefficients | None:
-        """A copy of the point estimate of theta that the policy uses; None if it has no single estimate.
+        """A copy of the policy's estimate of theta; None if it has no single estimate.
 
         >>> from glbandits import Bandit, LinUcb
         >>> bandit = Bandit(LinUcb(), dim=2)
@@ -301,7 +306,10 @@ class Bandit:
         return self._form.coefficients(self._state, self.dim)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write policy, state, generator and feature map to a safetensors file. Replaces the file atomically."""
+        """Write policy, state, generator and feature map to a safetensors file.
+
+        Replaces the file atomically.
+        """
         write_model(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Entry points of a dense Bandit: the functions of a policy, bound to a link, with checks of their input.
+"""Entry points of a dense Bandit: policy functions with a link and input checks.
 
 Compiled code checks the input before it changes the state, which takes very little time. The checks raise an
 InvalidInput without a message. `Bandit` then repeats them in Python, with a message.
@@ -85,7 +85,7 @@ def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def choose_stored_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """The recipe of `choose` for stored arms of a catalogue, which were checked when they were stored."""
+    """The recipe of `choose` for arms of a catalogue, which were checked before."""
     policy_choose, _, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -100,7 +100,10 @@ def choose_stored_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """The recipe of `learn`, with a check of arm and reward. Returns None if the state was changed in place."""
+    """The recipe of `learn`, with a check of arm and reward.
+
+    Returns None if the state was changed in place.
+    """
     _, policy_learn, _, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
     lowest, highest = link.lowest_reward, link.highest_reward
@@ -142,7 +145,10 @@ def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """The recipe of a function that writes exact probabilities to `out`. Returns False if there is no exact form."""
+    """The recipe of a function that writes exact probabilities to `out`.
+
+    Returns False if there is no exact form.
+    """
     _, _, policy_probabilities, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -155,7 +161,7 @@ def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """The recipe of a function that estimates probabilities by the frequencies of arms in trial decisions.
+    """The recipe of a function that estimates probabilities by trial decisions.
 
     An arm that was never chosen has 1 / (K (draws + 1)), because its probability need not be 0.
     """
@@ -178,7 +184,10 @@ def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def arms_check_recipe() -> Recipe:
-    """The recipe of a check that arms are (K, dim) with valid numbers. Other types of arrays raise TypeError."""
+    """The recipe of a check that arms are (K, dim) with valid numbers.
+
+    Other types of arrays raise TypeError.
+    """
 
     def are_usable(arms: Floats, dim: int) -> bool:
         return arms.shape[0] > 0 and arms.shape[1] == dim and usable(arms)
@@ -246,7 +255,10 @@ def _work_of_drawing(state: Floats, settings: Floats, dim: int, arms: Floats, _r
 
 
 def _work_of_learning(state: Floats, _settings: Floats, dim: int, *_rest: Any) -> float:
-    """O(size dim) if the state has a matrix or a history, for a fit. Otherwise a few passes over the state."""
+    """O(size dim) if the state has a matrix or a history, for a fit.
+
+    Otherwise a few passes over the state.
+    """
     return float(state.size * (dim if state.size >= dim * dim else 16))
 
 

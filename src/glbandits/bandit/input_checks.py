@@ -11,10 +11,14 @@ from glbandits.records import Floats
 
 
 def as_floats(name: str, values: Any) -> Floats:
-    """Convert to a contiguous float64 array. Raises InvalidInput for text, dates, complex and masked numbers."""
+    """Convert to a contiguous float64 array.
+
+    Raises InvalidInput for text, dates, complex and masked numbers.
+    """
     if hasattr(values, "tocsr") or isinstance(values, SparseRows):
         raise InvalidInput(
-            f"{name} must be dense for a dense Bandit; got sparse rows. Create the Bandit with sparse=True, or pass .toarray()"
+            f"{name} must be dense for a dense Bandit; got sparse rows. Create the Bandit with sparse=True, or pass "
+            ".toarray()"
         )
     try:
         given = np.ma.asanyarray(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)

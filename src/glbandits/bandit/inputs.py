@@ -1,4 +1,4 @@
-"""Input of dense and of sparse Bandits: checks, conversions and the entry points that accept it."""
+"""Input of dense and sparse Bandits: checks, conversions and entry points."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -207,7 +207,7 @@ class SparseInputs:
 
 
 class _SparseEntryPoint(ABC):
-    """An entry point that accepts SparseRows, for compiled code that takes three arrays instead.
+    """An entry point that accepts SparseRows and passes three arrays to compiled code.
 
     Subclasses differ in the number of arguments after the rows. A single class with variable arguments would make each
     call 0.3 microseconds slower.
@@ -255,7 +255,7 @@ class SparseCallWithTwoArguments(_SparseEntryPoint):
 
 
 def compile_policy(policy: Policy, dim: int, *, sparse: bool = False) -> None:
-    """Compile all entry points of a Bandit with this policy and dimension, and store them in the disk cache."""
+    """Compile all entry points of a Bandit with this policy into the disk cache."""
     form, source = (sparse_form(policy, dim), sparse_entries) if sparse else (policy, entries)
     key = form.implementation(dim), find_link(policy.link)
     for recipe in (

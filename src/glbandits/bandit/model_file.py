@@ -1,4 +1,7 @@
-"""Model files: safetensors files with arrays, and the settings in their header. Never pickle."""
+"""Model files: safetensors files with arrays, and the settings in their header.
+
+Never pickle.
+"""
 
 import json
 from hashlib import sha256

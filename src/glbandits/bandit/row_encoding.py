@@ -16,7 +16,10 @@ feature map."""
 
 
 def resolve_dim(dim: int | None, features: Features | None) -> int:
-    """The number of features, from the feature map or from the user. Raises InvalidInput if they disagree."""
+    """The number of features, from the feature map or from the user.
+
+    Raises InvalidInput if they disagree.
+    """
     if features is None:
         if dim is None:
             raise InvalidInput("a Bandit needs dim, the number of features of an arm, or features, a feature map")
@@ -39,7 +42,10 @@ def encode_rows(features: Features | None, rows: Rows, *, sparse: bool = False) 
 
 
 def encode_row(features: Features | None, row: Any, *, sparse: bool = False) -> Any:
-    """Encode one row of named values, a dict or a table with one row. Returns an array unchanged."""
+    """Encode one row of named values, a dict or a table with one row.
+
+    Returns an array unchanged.
+    """
     if isinstance(row, Mapping):
         row = [row]
     if not is_table(row):

@@ -1,4 +1,4 @@
-"""Encoding of table columns and JSON objects as features: feature maps and feature hashing."""
+"""Feature maps and feature hashing: encode table columns and JSON objects as features."""
 
 from glbandits.features.feature_map.document import feature_map_of
 from glbandits.features.feature_map.feature_map import FeatureMap

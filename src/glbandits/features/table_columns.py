@@ -125,7 +125,10 @@ def _nested_value(row: Any, path: Sequence[str]) -> Any:
 
 
 def check_present(required: Iterable[str], present: Iterable[str]) -> None:
-    """Raise InvalidInput if a table lacks a required column. The error suggests a column with a similar name."""
+    """Raise InvalidInput if a table lacks a required column.
+
+    The error suggests a column with a similar name.
+    """
     names = list(present)
     for name in required:
         if name not in names:

@@ -72,7 +72,7 @@ class TransformerFeatures:
         return np.ascontiguousarray(dense, dtype=np.float64)
 
     def document(self) -> dict[str, Any]:
-        """The class and the feature names of the transformer, which are all that a model file stores."""
+        """The class and the feature names of the transformer, for a model file."""
         return {"version": 1, "transformer": type(self.transformer).__name__, "names": list(self.names)}
 
 

@@ -1,8 +1,8 @@
-"""Products with a matrix of rows X (n, d), four rows at a time.
+"""Products with a matrix X (n, d), computed for four rows at a time.
 
-The sums of a block do not wait for each other, and a block reads and writes its result once.
-Every sum keeps the order of its index, so the bits are those of one row at a time. The loops index X instead of
-slicing it: a slice of a row costs 20 to 30 ns, more than its product at d=6.
+The four sums of a block are independent, and a block reads and writes its result once. Every sum is in the order of its
+index, so the result equals that of one row at a time, to the last bit. The loops index X instead of slicing it, because
+a slice of a row takes 20 to 30 ns, longer than its product at d=6.
 """
 
 from glbandits.numba_support import jittable
@@ -32,7 +32,7 @@ def set_scores(scores: Floats, X: Floats, theta: Floats) -> None:
 
 @jittable
 def add_rows(target: Floats, scales: Floats, X: Floats) -> None:
-    """Do target += X' scales. O(n d)."""
+    """Compute target += X' scales, in place. O(n d)."""
     n, dim = X.shape
     blocks = n - n % 4
     for s in range(0, blocks, 4):
@@ -47,9 +47,11 @@ def add_rows(target: Floats, scales: Floats, X: Floats) -> None:
 
 @jittable
 def set_gram(A: Floats, scales: Floats, X: Floats, ridge: float) -> None:
-    """Overwrite A with X' diag(scales) X + ridge I, in the upper triangle and zeros below it. O(n d^2).
+    """Overwrite A with X' diag(scales) X + ridge I, in the upper triangle and zeros below it.
 
-    The sums are collected in the lower triangle: Numba vectorises a loop over columns only if it starts at 0.
+    O(n d^2).
+
+    The sums are computed in the lower triangle, because Numba vectorises a loop over columns only if it starts at 0.
     """
     n, dim = X.shape
     blocks = n - n % 4

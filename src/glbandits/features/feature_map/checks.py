@@ -29,7 +29,7 @@ Crosses: TypeAlias = Literal["all"] | Iterable[tuple[str, str]]
 
 
 def declared_kinds(name: str, columns: object) -> dict[str, ColumnKind]:
-    """The kinds of the columns in the argument `name`, whose values are kinds or names of kinds."""
+    """The kinds of columns in the argument `name`, given as kinds or names of kinds."""
     if columns is None:
         return {}
     if not isinstance(columns, Mapping):
@@ -50,7 +50,10 @@ def declared_kinds(name: str, columns: object) -> dict[str, ColumnKind]:
 
 
 def check_names(groups: Mapping[str, Mapping[str, ColumnKind]], per_arm_block: str | None) -> None:
-    """Raise InvalidInput if a column is in two groups, or `per_arm_block` is no column with the names of arms."""
+    """Raise InvalidInput if a column is in two groups, or `per_arm_block` is not valid.
+
+    It must be a column with the names of all arms.
+    """
     names = [name for group in groups.values() for name in group]
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
@@ -80,7 +83,7 @@ def checked_crosses(crosses: Any) -> Literal["all"] | tuple[tuple[str, str], ...
 def check_fields(
     absent: Iterable[str], present: Iterable[str], kinds: Mapping[str, ColumnKind], row: int | None
 ) -> None:
-    """Raise InvalidInput if an absent column is required, or if a present column may be a misspelling of it.
+    """Raise InvalidInput if an absent column is required, or seems to be misspelt.
 
     Args:
         absent: columns of the map that the row lacks.

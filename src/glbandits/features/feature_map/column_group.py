@@ -1,4 +1,4 @@
-"""ColumnGroup: the columns that describe the context, the arm or a pair of both, encoded together."""
+"""ColumnGroup: columns that are encoded together, such as those of the context."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -87,7 +87,10 @@ class ColumnGroup:
         return Entries(at // width, at % width, values)
 
     def is_constant(self, columns: Mapping[str, Values]) -> bool:
-        """Whether all rows are equal, so that encoding one row is enough. False if a comparison would be slow."""
+        """Whether all rows are equal, so that encoding one row is enough.
+
+        False if a comparison would be slow.
+        """
         for name in self.kinds:
             values = columns.get(name)
             if values is not None and (
@@ -99,7 +102,11 @@ class ColumnGroup:
     def _encode_columns(
         self, columns: Mapping[str, Values], rows: int, first_row: int, labels: Mapping[str, str]
     ) -> tuple[list[int], list[float], list[tuple[int, Floats]]]:
-        """The indices and values of non-zero features, and (start, features) of columns encoded as arrays."""
+        """Encode all columns.
+
+        Returns the indices and values of non-zero features, and (start, features) of columns that were encoded as
+        arrays.
+        """
         indices: list[int] = []
         numbers: list[float] = []
         dense: list[tuple[int, Floats]] = []
@@ -135,7 +142,10 @@ class ColumnGroup:
 
 
 def _encode_distinct(kind: ColumnKind, values: list[Any]) -> Floats | None:
-    """Encode each distinct value once. Returns (n, width), or None if too many values are distinct for a gain."""
+    """Encode each distinct value once.
+
+    Returns (n, width), or None if too many values are distinct for a gain.
+    """
     types = set(map(type, values)) - {type(None)}
     if kind.width > DEDUPLICATE_WIDTH or not (types == {str} or types == {bool}):  # True and 1 are equal keys
         return None

@@ -1,4 +1,4 @@
-"""Combination: join the features of arms and context, and their products, to the features of a policy."""
+"""Combination: combine features of arms and context, and their products."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -38,7 +38,9 @@ class Entries(NamedTuple):
 
 @dataclass(frozen=True)
 class Combination:
-    """The order of the features: those of the arm, of the context, products, and features of the pair of both.
+    """The layout of the features of a policy.
+
+    The order is: features of the arm, features of the context, products, features of the pair of context and arm.
 
     Arrays have the features in their last axis. The other axes are broadcast.
     """
@@ -111,7 +113,10 @@ class Combination:
 
 
 def _row_products(left: Entries, right: Entries, rows: int, width: int) -> Entries:
-    """The products of all pairs of entries in the same row. `width` is the number of columns of `right`."""
+    """The products of all pairs of entries in the same row.
+
+    `width` is the number of columns of `right`.
+    """
     counts = np.bincount(right.rows, minlength=rows)
     starts = np.cumsum(counts) - counts
     repeats = counts[left.rows]

@@ -1,4 +1,7 @@
-"""Read a feature map from the JSON document that `FeatureMap.document` returns. Never unpickles."""
+"""Read a feature map from the JSON document that `FeatureMap.document` returns.
+
+Never unpickles.
+"""
 
 from dataclasses import fields
 from typing import Any

@@ -1,4 +1,4 @@
-"""FeatureMap: encodes the columns of a table, or the fields of JSON objects, as features of arms."""
+"""FeatureMap: encodes columns of tables, or fields of JSON objects, as features."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -30,7 +30,7 @@ LARGEST_DIM = 2**24
 
 
 class MapOptions(TypedDict, total=False):
-    """Optional keyword arguments of functions that learn a feature map, as in `FeatureMap.learn`."""
+    """Optional keyword arguments of `FeatureMap.learn`, and of functions that call it."""
 
     kinds: Kinds
     """The kinds of columns, by name, that should not be inferred."""
@@ -43,7 +43,7 @@ class MapOptions(TypedDict, total=False):
 
 
 class FeatureMap:
-    """Encodes rows of named values as features, in the same way for a log, a Bandit and the service.
+    """Encodes rows of named values as features, for logs, Bandits and the service.
 
     The features of an arm are those of its own columns, those of the context, the products that `crosses` selects, and
     those of columns that describe a pair of context and arm. Declare the kinds of columns here, or infer them from a
@@ -293,5 +293,5 @@ def missing_share(values: Values, kind: ColumnKind) -> float:
 
 
 def _ordered(document: dict[str, Any]) -> Any:
-    """The document without missing_shares, as lists, so that the order of columns matters in a comparison."""
+    """The document without missing_shares, as lists that preserve the order of columns."""
     return [(name, list(value.items()) if isinstance(value, dict) else value) for name, value in document.items()][:-1]

@@ -7,7 +7,10 @@ from glbandits.features.feature_map.combination import Combination
 
 
 def columns_text(groups: Mapping[str, ColumnGroup], missing_shares: Mapping[str, float]) -> str:
-    """A line for each column: its name, group, kind, number of features and share of missing values."""
+    """A table with a line for each column.
+
+    A line has the name, group, kind, number of features and share of missing values of a column.
+    """
     lines = [("column", "of", "kind", "features", "missing")]
     for label, group in groups.items():
         for name, kind in group.kinds.items():

@@ -28,7 +28,10 @@ FEATURE_BYTES = 16
 
 
 class FeatureCodes:
-    """Encodes features for one seed. A code depends only on the seed, the namespace, the name and the text."""
+    """Encodes features for one seed.
+
+    A code depends only on the seed, the namespace, the name and the text.
+    """
 
     def __init__(self, seed: int) -> None:
         self._salt = seed.to_bytes(8, "little")
@@ -40,7 +43,9 @@ class FeatureCodes:
         return self._spaces.get(space, EMPTY_CACHE)
 
     def encode(self, space: str, name: object, value: object) -> bytes:
-        """The code and the value of a feature. Empty if the name starts with "_", which marks it as no feature.
+        """The code and the value of a feature.
+
+        Empty if the name starts with "_", which marks it as no feature.
 
         Raises InvalidInput if the value is not text, a finite number, a boolean or None.
         """

@@ -1,4 +1,4 @@
-"""Compiled part of hashing: sum hashed features and their products into vectors or sparse rows."""
+"""Compiled part of hashing: sums of hashed features and their products."""
 
 from typing import TypeVar
 
@@ -119,7 +119,10 @@ def put_term(keys: Ints, terms: Floats, count: int, code: np.uint64, value: floa
 
 @jittable
 def sorted_keys(keys: Ints, width: int) -> Ints:
-    """Sort the keys. From 1000 keys on by radix sort, in linear time, because clients control their number."""
+    """Sort the keys.
+
+    From 1000 keys on by radix sort, in linear time, because clients control their number.
+    """
     if keys.shape[0] < 1000:
         keys.sort()
         return keys
@@ -139,7 +142,10 @@ def sorted_keys(keys: Ints, width: int) -> Ints:
 
 @jittable
 def add_terms(keys: Ints, terms: Floats, indices: Ints, sums: Floats, used: int) -> int:
-    """Write the sum of the terms of each index after `used` others, and return the new number of sums."""
+    """Write the sum of the terms of each index after `used` others.
+
+    Returns the new number of sums.
+    """
     last = -1
     for key in keys:
         index = key >> 32

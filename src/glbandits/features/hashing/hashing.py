@@ -1,4 +1,4 @@
-"""Hashing: from JSON objects to feature vectors of a fixed width, the same on every machine."""
+"""Hashing: from JSON objects to feature vectors of a fixed width."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ Object: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Hashing:
-    """Computes a feature vector for each action of a decision from shared features and features of actions.
+    """Computes a feature vector for each action of a decision, by feature hashing.
 
     Values of a JSON object become features as follows:
 
@@ -88,11 +88,14 @@ class Hashing:
         return self._dense(self._encode(shared, actions))
 
     def rows(self, shared: Object, actions: Sequence[Object]) -> SparseRows:
-        """The vectors of the actions as sparse rows, with the same sums. O(n log n) for n features."""
+        """The vectors of the actions as sparse rows, with the same sums.
+
+        O(n log n) for n features.
+        """
         return self._sparse(self._encode(shared, actions))
 
     def named_features(self, shared: Object, action: Object) -> list[NamedFeature]:
-        """The named terms whose sum is the vector of an action, in the order in which they are added.
+        """The named terms whose sum is the vector of an action, in the order of the sum.
 
         A number is named by its path, "user.age". A text is named by path and text, "topic=sports". An entry of an
         array is named by path and index, "user.tags[0]". A product is named by the shared feature and the feature of
@@ -108,7 +111,7 @@ class Hashing:
         return list(next(self.named_features_of_actions(shared, [action])))
 
     def named_features_of_actions(self, shared: Object, actions: Sequence[Object]) -> Iterator[NamedFeatures]:
-        """As `named_features` for each of several actions, but names are built only when they are read.
+        """As `named_features` for several actions, but builds names only when they are read.
 
         Thread-safe: the method does not change this object.
         """
@@ -122,7 +125,9 @@ class Hashing:
             yield named_features(encoded_shared, shared_names, encoded, names, self.width)
 
     def vectors_of_texts(self, shared: bytes, actions: Sequence[bytes], parse: Callable[[bytes], Object]) -> Floats:
-        """As `vectors`, for JSON texts instead of objects. The features of recurring texts are cached.
+        """As `vectors`, for JSON texts instead of objects.
+
+        The features of recurring texts are cached.
 
         Args:
             shared: the text of the shared features.
@@ -189,7 +194,7 @@ class _EncodedDecision(NamedTuple):
 
 
 def _encoded(codes: FeatureCodes, features: Object, action: int | None) -> bytes:
-    """Encode the features of the action with this index, or the shared features if `action` is None."""
+    """Encode the features of an action, or the shared features if `action` is None."""
     encoded: list[bytes] = []
     try:
         _append(codes, "", features, 0, encoded)
@@ -241,7 +246,9 @@ def _holds_no_object(value: object) -> bool:
 
 
 def _count_terms(shared: int, features: int, actions: int) -> int:
-    """The number of terms of a decision. Raises InvalidInput above MAX_PRODUCTS, before any term is computed.
+    """The number of terms of a decision.
+
+    Raises InvalidInput above MAX_PRODUCTS, before any term is computed.
 
     Args:
         shared: the number of shared features.

@@ -63,7 +63,10 @@ class NamedFeatures:
 
 
 class RecordingCodes(FeatureCodes):
-    """Feature codes that record the name of each encoded feature, in order. Without a cache, so that none is missed."""
+    """Feature codes that record the name of each encoded feature, in order.
+
+    Without a cache, so that none is missed.
+    """
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)

@@ -1,4 +1,4 @@
-"""Kinds of columns with text values: categories, hashed categories, free text and lists of categories."""
+"""Kinds of columns with text: categories, hashed categories, free text and lists."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -92,7 +92,10 @@ class Category(ColumnKind):
 
 @dataclass(frozen=True)
 class _Hashed(ColumnKind):
-    """A column whose texts are hashed to an index and a sign. Different texts may share an index."""
+    """A column whose texts are hashed to an index and a sign.
+
+    Different texts may share an index.
+    """
 
     size: int = DEFAULT_WIDTH
     _cache: dict[str, tuple[int, float]] = field(init=False, repr=False, compare=False, default_factory=dict)
@@ -197,7 +200,7 @@ class Tags(ColumnKind):
 
 
 def as_tags(value: Any) -> list[str] | None:
-    """The categories in a list or a separated text, without missing ones; None if the value is no list.
+    """The categories in a list or a separated text; None if the value is no list.
 
     >>> as_tags("new; red"), as_tags(["new", None]), as_tags(None), as_tags(3)
     (['new', 'red'], ['new'], [], None)

@@ -15,7 +15,9 @@ MISSING_TEXTS = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL",
 
 
 class BadValue(Exception):
-    """A value that a column cannot hold. The caller adds the name of the column by `as_invalid_input`.
+    """A value that a column cannot hold.
+
+    The caller adds the name of the column by `as_invalid_input`.
 
     Args:
         row: the index of the value.
@@ -28,7 +30,10 @@ class BadValue(Exception):
         self.row, self.requirement, self.value, self.advice = row, requirement, value, advice
 
     def as_invalid_input(self, column: str, first_row: int) -> InvalidInput:
-        """The error for the user. Rows are counted from 0; `first_row` is the number of the first row."""
+        """The error for the user.
+
+        Rows are counted from 0; `first_row` is the number of the first row.
+        """
         problem = f"{self.requirement}; got {repr(self.value)[:60]}"
         if is_missing(self.value):
             problem = "is missing" if self.requirement == NOT_MISSING else f"{self.requirement}, but it is missing"
@@ -42,7 +47,10 @@ NOT_MISSING = "must not be missing"
 
 @dataclass(frozen=True)
 class ColumnKind(ABC):
-    """How a column becomes features. A model file stores the fields of the kind, and nothing else."""
+    """How a column becomes features.
+
+    A model file stores the fields of the kind, and nothing else.
+    """
 
     kind: ClassVar[str]
     """The name of the kind in model files and in `FeatureMap.learn(kinds=...)`."""

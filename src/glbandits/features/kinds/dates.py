@@ -93,7 +93,10 @@ def years_of(moment: datetime) -> float:
 
 
 def parse_date(value: object) -> datetime | Literal["missing"] | None:
-    """Convert a value to a datetime. Returns "missing" for a missing value, and None if the value is no date."""
+    """Convert a value to a datetime.
+
+    Returns "missing" for a missing value, and None if the value is no date.
+    """
     if is_missing(value):
         return "missing"
     if isinstance(value, datetime):

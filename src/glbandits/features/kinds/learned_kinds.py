@@ -34,7 +34,10 @@ Kinds: TypeAlias = Mapping[str, str | ColumnKind]
 
 
 def learn_kinds(columns: Mapping[str, Values], kinds: Kinds, missing: Missing) -> dict[str, ColumnKind]:
-    """The kind of each column that is not skipped. Raises one InvalidInput with the problems of all columns."""
+    """The kind of each column that is not skipped.
+
+    Raises one InvalidInput with the problems of all columns.
+    """
     learned: dict[str, ColumnKind] = {}
     problems: list[str] = []
     for name, values in columns.items():
@@ -53,7 +56,7 @@ def learn_kinds(columns: Mapping[str, Values], kinds: Kinds, missing: Missing) -
 
 
 def learn_kind(name: str, values: Values, declared: str | None, missing: Missing) -> ColumnKind:
-    """Learn the settings of a column's kind: of the declared kind, or of the kind inferred from the values."""
+    """Learn the settings of the kind of a column: of the declared or the inferred kind."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
         absent: Any = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=np.bool_)
         present = values[~absent]
@@ -81,7 +84,10 @@ def learn_kind(name: str, values: Values, declared: str | None, missing: Missing
 
 
 def infer_kind(name: str, values: Values) -> str:
-    """The name of the kind that fits the values. Raises InvalidInput if several kinds are plausible."""
+    """The name of the kind that fits the values.
+
+    Raises InvalidInput if several kinds are plausible.
+    """
     if isinstance(values, np.ndarray):
         return "boolean" if values.dtype.kind == "b" else "number"
     types = {_type_name(value) for value in values}

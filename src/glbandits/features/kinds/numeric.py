@@ -26,7 +26,9 @@ TRUE, FALSE = frozenset({"true", "t", "yes", "y", "1", "on"}), frozenset({"false
 
 
 def parse_number(text: str) -> float | None:
-    """Parse a number with thousands separators, a currency or a percent sign. Returns None if the text is no number.
+    """Parse a number with thousands separators, a currency or a percent sign.
+
+    Returns None if the text is no number.
 
     >>> [parse_number(text) for text in ("12", "12%", "1,234.5", "$3", "1e3", "a12", "1,23")]
     [12.0, 0.12, 1234.5, 3.0, 1000.0, None, None]

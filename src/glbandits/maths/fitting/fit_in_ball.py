@@ -1,4 +1,4 @@
-"""Estimates that must lie in the ball ||theta|| <= radius."""
+"""Fits with the constraint ||theta|| <= radius."""
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from glbandits.records import Floats
 
 MAX_STEPS = 100
 TOLERANCE = 1e-10
-"""A step shorter than this is the last, relative to the radius."""
+"""The length of the last step, relative to the radius."""
 ON_SPHERE = 1e-8
-"""How far from the sphere an estimate on it may be, relative to the radius, before it is scaled to it."""
+"""The largest distance from the sphere, relative to the radius, at which an estimate is scaled to the sphere."""
 SHORTEST = 1e-9
-"""If even this part of a step does not descend, theta is where rounding allows no better."""
+"""The smallest part of a step that is tried. If it does not descend, theta is optimal up to rounding."""
 
 
 @jittable
@@ -29,7 +29,7 @@ def fit_in_ball(
     start: Floats,
     link: LinkFunctions,
 ) -> Floats:
-    """The theta of the ball that minimises `likelihood.objective`; with ridge > 0 there is exactly one."""
+    """The theta in the ball that minimises `likelihood.objective`. It is unique if ridge > 0."""
     theta = start.copy()
     refit_in_ball(features, rewards, weights, ridge, radius, theta, np.zeros(memory_size(start.shape[0])), link)
     return theta
@@ -46,17 +46,17 @@ def refit_in_ball(
     memory: Floats,
     link: LinkFunctions,
 ) -> None:
-    """The same after each new observation: overwrite theta, with a memory as in `warm_fit.refit`; needs ridge > 0.
+    """As `fit_in_ball`, with a memory as in `warm_fit.refit`. Overwrites theta.
 
-    Outside the ball, the point wanted is the plain fit with ridge + nu, for the one nu > 0 that puts it on the sphere.
-    Its norm falls with nu, so Newton's method on 1/norm, kept in a bracket, finds nu. It starts from the last nu, and
-    mostly takes 2 or 3 fits of O(n d).
+    The ridge must be positive. If the plain fit is outside the ball, the result is the plain fit with ridge + nu, for
+    the only nu > 0 for which it is on the sphere. Its norm decreases in nu, so Newton's method on 1/norm within a
+    bracket finds nu. It starts from the last nu, and usually takes 2 or 3 fits of O(n d).
     """
     dim, length = theta.shape[0], 0.0
     R, scratch, centre = factor_in(memory, dim), np.empty(dim), np.zeros(dim)
     nu, low, high = max(memory[RIDGE] - ridge, 0.0) if memory[VALID] == 1.0 else 0.0, -1.0, np.inf
     for _ in range(MAX_STEPS):
-        memory[RIDGE] = memory[RIDGE_USED] = ridge + nu  # R is that of the last nu, and good enough to start with
+        memory[RIDGE] = memory[RIDGE_USED] = ridge + nu  # R of the last nu is close enough for a start
         refit(features, rewards, counts, ridge + nu, centre, False, theta, memory, link)
         length = norm(theta)
         if abs(length - radius) <= ON_SPHERE * radius or (nu == 0.0 and length <= radius):
@@ -79,13 +79,16 @@ def refit_in_ball(
 def match_means_in_ball(
     features: Floats, weights: Floats, ridge: float, R: Floats, radius: float, theta_hat: Floats, link: LinkFunctions
 ) -> Floats:
-    """The theta of the ball whose g(theta) is nearest to g(theta_hat), in the inverse of R'R.
+    """The theta in the ball whose g(theta) is nearest to g(theta_hat).
 
-    Here g(theta) = sum w mu(x'theta) x + ridge theta, which at a ridge estimate is sum w y x.
+    The distance is in the norm of the inverse of R'R.
 
-    That distance is not convex in theta, so this is a stationary point: the one that descent reaches from theta_hat
-    scaled back to the sphere. Inside the ball it is theta_hat. Each step minimises, over the ball, the distance with g
-    replaced by its linear expansion: an unconstrained step, then `project_in_norm`. It is halved until it descends.
+    Here g(theta) = sum w mu(x'theta) x + ridge theta, which is sum w y x at a ridge estimate. If theta_hat is in the
+    ball, the result is theta_hat.
+
+    The distance is not convex in theta. The result is the stationary point that descent reaches from theta_hat scaled
+    to the sphere. Each step minimises, in the ball, the distance with g replaced by its linear expansion: an
+    unconstrained step, then `project_in_norm`. A step is halved until the distance decreases.
     """
     theta, there, goal = into_ball(theta_hat, radius), np.empty(theta_hat.shape[0]), np.zeros(theta_hat.shape[0])
     if norm(theta_hat) <= radius:
@@ -110,7 +113,7 @@ def match_means_in_ball(
 
 @jittable
 def into_ball(theta: Floats, radius: float) -> Floats:
-    """A copy, scaled back to the sphere if it is outside."""
+    """A copy of theta, scaled to the sphere if it is outside the ball."""
     inside, length = theta.copy(), norm(theta)
     if length > radius:
         for i in range(theta.shape[0]):
@@ -129,7 +132,7 @@ def gauss_newton_step(
     theta: Floats,
     link: LinkFunctions,
 ) -> Floats:
-    """From theta to the point of the ball that minimises the distance with g replaced by its linear expansion."""
+    """The step from theta to the minimum of the linearised distance in the ball."""
     dim = theta.shape[0]
     jacobian, inner, descent = np.zeros((dim, dim)), np.zeros((dim, dim)), np.empty(dim)
     for s in range(features.shape[0]):
@@ -145,7 +148,7 @@ def gauss_newton_step(
         for j in range(i + 1):
             inner[j, i] = dot(jacobian[i], jacobian[j])
         largest = max(largest, inner[i, i])
-    least = 1e-12 * largest + 1e-300  # directions that no arm has shown
+    least = 1e-12 * largest + 1e-300  # for directions without observations
     for i in range(dim):
         inner[i, i] += least
     factorise(inner, least, descent)
@@ -166,7 +169,10 @@ def step_in_ball(descent: Floats, R: Floats, radius: float, theta: Floats) -> Fl
 def mean_gap(
     features: Floats, weights: Floats, ridge: float, R: Floats, goal: Floats, theta: Floats, link: LinkFunctions
 ) -> Floats:
-    """R'^-1 (g(theta) - goal): its norm is that of the difference in the inverse of R'R."""
+    """The vector R'^-1 (g(theta) - goal).
+
+    Its norm is the distance in the norm of the inverse of R'R.
+    """
     gap = np.empty(theta.shape[0])
     for i in range(theta.shape[0]):
         gap[i] = -goal[i]
@@ -179,7 +185,7 @@ def mean_gap(
 def add_means(
     target: Floats, features: Floats, weights: Floats, ridge: float, theta: Floats, link: LinkFunctions
 ) -> None:
-    """Do target += g(theta)."""
+    """Compute target += g(theta), in place."""
     add_scaled(target, ridge, theta)
     for s in range(features.shape[0]):
         add_scaled(target, weights[s] * link.mean(dot(features[s], theta)), features[s])

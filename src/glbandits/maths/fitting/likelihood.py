@@ -1,16 +1,16 @@
-"""Fitting a generalized linear model to what was observed, by a guarded Newton method.
+"""Fit a generalized linear model to observations, by Newton's method with line search.
 
-The objective is the paper's loss with optional weights and ridge:
+The objective is the loss of the SGD-TS paper, with optional weights and a ridge:
 
     sum_s w_s [m(x_s'theta) - y_s x_s'theta] + (ridge/2) ||theta - centre||^2.
 
-It is convex for every strictly increasing link. For the canonical links (identity, logistic, log) its minimum
-is the maximum likelihood estimate; for others, such as probit, it solves the paper's equation
-sum (y - mu) x = 0, which is a quasi-likelihood.
+The objective is convex for every strictly increasing link. For the canonical links (identity, logistic, log) its
+minimum is the maximum likelihood estimate. For other links, such as probit, the minimum solves the equation of the
+paper, sum (y - mu) x = 0, which is a quasi-likelihood.
 
-**When there is no estimate.** Without ridge, a logistic likelihood has no maximum on separable data, and no
-likelihood has a unique one when the features do not span the space. Both are common in the first rounds of a
-bandit. `fit` then fits again with `RIDGE_WITHOUT_MLE`, and the result says so. No label is ever edited.
+**When there is no estimate.** Without a ridge, a logistic likelihood has no maximum on separable data, and no
+likelihood has a unique maximum if the features do not span the space. Both are common in the first rounds of a bandit.
+`fit` then fits again with the ridge `RIDGE_WITHOUT_MLE`, and returns that ridge. It never changes rewards.
 """
 
 import math
@@ -26,35 +26,35 @@ from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 RIDGE_WITHOUT_MLE = 1.0
-"""The ridge used where the plain estimate does not exist: a standard normal prior on theta."""
+"""The ridge if the estimate without a ridge does not exist: a standard normal prior of theta."""
 MAX_ITERATIONS = 50
-"""More than enough where there is a minimum. On separable data each step adds 1 or so to every margin."""
+"""More than enough if there is a minimum. On separable data, each step adds about 1 to every margin."""
 TOLERANCE = 1e-6
-"""Newton has converged when its step changes no score by more than this, relative to 1 + the largest score.
+"""Newton's method has converged if a step changes no score by more than this, relative to 1 + the largest score.
 
-The step is still taken, and squares the error. Where a mean is next to 0 or 1, scores cannot be known better anyway.
+The last step is still taken, and squares the error. If a mean is close to 0 or 1, scores cannot be more precise.
 """
 STEEPEST = 1e100
-"""Curvature above this is as good as this, and its square is still a number."""
+"""The largest curvature; larger values are reduced to it. Its square does not overflow."""
 SINGULAR = 1e-12
-"""Curvature below this share of what it is at theta = 0 means: gone, as far as floats can tell."""
+"""A curvature below this share of the curvature at theta = 0 counts as zero."""
 
 
 class Fit(NamedTuple):
-    """An estimate, and how far it can be trusted."""
+    """An estimate, and whether the fit converged."""
 
     theta: Floats
     converged: bool
-    """Whether Newton reached its tolerance."""
+    """Whether Newton's method reached its tolerance."""
     ridge: float
-    """The ridge of this fit: the one that was asked for, or RIDGE_WITHOUT_MLE if without one there is no minimum."""
+    """The ridge of this fit: the requested one, or RIDGE_WITHOUT_MLE if there is no minimum without a ridge."""
 
 
 @jittable
 def fit(features: Floats, rewards: Floats, weights: Floats, ridge: float, start: Floats, link: LinkFunctions) -> Fit:
-    """Minimise the objective above, with centre 0, from a warm start.
+    """Minimise the objective above with centre 0, from a given start.
 
-    O((n + d) min(n, d)^2) a step, so linear in d if n < d.
+    O((n + d) min(n, d)^2) for each step, which is linear in d if n < d.
     """
     dim = features.shape[1]
     return fit_or_diverge(features, rewards, weights, ridge, np.zeros(dim), start, np.empty(dim), link)
@@ -70,7 +70,7 @@ def fit_towards(
     start: Floats,
     link: LinkFunctions,
 ) -> Fit:
-    """The same with any centre, the mean of a normal prior of precision ridge."""
+    """As `fit`, with any centre: the mean of a normal prior with precision ridge."""
     return fit_or_diverge(features, rewards, weights, ridge, centre, start, np.empty(start.shape[0]), link)
 
 
@@ -85,9 +85,9 @@ def fit_or_diverge(
     diverged: Floats,
     link: LinkFunctions,
 ) -> Fit:
-    """The same, by Newton's method, each step halved until the objective falls.
+    """As `fit_towards`, by Newton steps that are halved until the objective decreases.
 
-    If there is no minimum without a ridge, writes the theta where Newton stopped into `diverged`.
+    If there is no minimum without a ridge, writes to `diverged` the theta at which Newton's method stopped.
     """
     samples, dim = features.shape
     theta, converged, used = start.copy(), False, ridge
@@ -98,7 +98,7 @@ def fit_or_diverge(
     gram = gram_matrix(features) if samples < dim else np.empty((0, 0))
     hessian = np.empty((dim, dim) if samples >= dim else (0, 0))
     least = least_curvature(features, weights, link)
-    # From a start far off, curvature can be gone where there is a minimum elsewhere: the second try tells.
+    # At a distant start the curvature may vanish although there is a minimum: the second attempt decides.
     for attempt in range(3):
         if attempt > 0:
             copy_to(diverged, theta)
@@ -129,12 +129,12 @@ def fit_or_diverge(
             set_scores(score_steps, features, step)
             slope = dot(gradient, step)
             small_step = largest(score_steps) <= TOLERANCE * (1.0 + largest(scores))
-            # -slope / 2 is how far the objective still is above its minimum, if it is nearly quadratic here.
+            # -slope / 2 is the distance of the objective to its minimum, if it is nearly quadratic here.
             converged = small_step and -slope <= TOLERANCE * (1.0 + abs(value))
             if converged:
                 add_scaled(theta, 1.0, step)
                 break
-            # The first of 1, 1/2, 1/4, ... of the step that lowers the objective enough (Armijo).
+            # Take the first of 1, 1/2, 1/4, ... of the step that decreases the objective enough (Armijo).
             size = 1.0
             while size > 1e-60:
                 for i in range(dim):
@@ -142,7 +142,7 @@ def fit_or_diverge(
                 for s in range(samples):
                     there_scores[s] = scores[s] + size * score_steps[s]
                 there_value = objective(there_scores, there, rewards, weights, used, centre, link)
-                # The last term forgives what rounding adds to the objective next to its minimum.
+                # The last term allows for rounding errors of the objective near its minimum.
                 if there_value <= value + 1e-4 * size * slope + 1e-12 * (1.0 + abs(value)):
                     break
                 size *= 0.5
@@ -150,8 +150,8 @@ def fit_or_diverge(
                 break
             value = there_value
             copy_to(theta, there)
-            set_scores(scores, features, theta)  # afresh: sums of steps from a far start would keep their rounding
-        # Where means are within rounding of 0 or 1 scores never settle, but with a ridge the objective has a minimum.
+            set_scores(scores, features, theta)  # not by sums of steps, which accumulate rounding errors
+        # If means are 0 or 1 up to rounding, scores do not converge, but with a ridge the objective does.
         converged = converged or (used > 0.0 and size > 1e-60 and -slope <= 1e-12 * (1.0 + abs(value)))
         if converged:
             break
@@ -179,9 +179,11 @@ def objective(
 
 @jittable
 def least_curvature(features: Floats, weights: Floats, link: LinkFunctions) -> Floats:
-    """For each feature, the curvature below which it counts as gone, by the scale of what it is at theta = 0.
+    """For each feature, the curvature below which it counts as zero.
 
-    On separable data all scores run off to where the mean is flat, and it goes.
+    It is a share of the curvature at theta = 0.
+
+    On separable data all scores diverge to where the mean is flat, and the curvature vanishes.
     """
     least = np.zeros(features.shape[1])
     for s in range(features.shape[0]):
@@ -194,9 +196,9 @@ def least_curvature(features: Floats, weights: Floats, link: LinkFunctions) -> F
 def hessian_factor(
     R: Floats, features: Floats, weights: Floats, ridge: float, theta: Floats, link: LinkFunctions
 ) -> bool:
-    """Overwrite R with the factor of the objective's Hessian at theta. False if it is singular; never with a ridge.
+    """Overwrite R with the Cholesky factor of the Hessian of the objective at theta. O(n d^2).
 
-    O(n d^2).
+    Returns False if the Hessian is singular, which never happens with a ridge.
     """
     curvature, threshold = np.empty(features.shape[0]), np.empty(theta.shape[0])
     set_scores(curvature, features, theta)
@@ -220,10 +222,10 @@ def step_in_sample_space(
     theta: Floats,
     step: Floats,
 ) -> bool:
-    """Newton's step by an n x n factor, for fewer samples than features. False without a ridge.
+    """Write the Newton step, computed by an n x n factor, for fewer samples than features.
 
-    From the centre it goes to X'W^1/2 (W^1/2 XX' W^1/2 + ridge I)^-1 (W^1/2 z - W^-1/2 r), where z are the scores less
-    those of the centre, and r the residuals.
+    The step leads to centre + X'W^1/2 (W^1/2 XX' W^1/2 + ridge I)^-1 (W^1/2 z - W^-1/2 r), where z are the scores minus
+    the scores of the centre, and r the residuals. Returns False if the ridge is 0.
     """
     samples, dim = features.shape
     if ridge == 0.0:

@@ -1,9 +1,9 @@
-"""All observations so far, for policies that fit them again and again.
+"""A history of all observations, as a part of the state of a policy.
 
-The history is the last part of a state, from a given place on: rows used, room for rows, the features of each row,
-and how often a row was seen with which mean reward. An arm that comes again adds to its row, so with a fixed set of
-arms the history stops growing; looking for it costs no more than one step of a fit. Policies that keep several sets of
-observations apart add a label to each row, as a last feature.
+The history is the last part of a state, from a given offset on: the number of rows, the capacity, the features of each
+row, the count of each row, and the mean reward of each row. A recurring arm updates its row, so with a fixed set of
+arms the history stops growing. The search for the row takes no longer than one step of a fit. Policies with several
+sets of observations add a label to each row, as a last feature.
 """
 
 from typing import NamedTuple
@@ -14,76 +14,83 @@ from glbandits.maths.vectors import copy_to
 from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
-FIRST_ROOM = 16
+INITIAL_CAPACITY = 16
+"""The number of rows for which a new history has capacity."""
 
 
 class History(NamedTuple):
-    """The rows in use: slices of the state."""
+    """Views of the rows of a history."""
 
     features: Floats
     """(n, d)."""
     counts: Floats
-    """How often each row was seen, (n,)."""
+    """The number of observations of each row, (n,)."""
     rewards: Floats
-    """Its mean reward, (n,)."""
+    """The mean reward of each row, (n,)."""
 
 
 @jittable
-def history_size(room: int, dim: int) -> int:
-    """The numbers that a history with room for so many rows takes."""
-    return 2 + room * (dim + 2)
+def history_size(capacity: int, dim: int) -> int:
+    """The size of a history with room for this number of rows."""
+    return 2 + capacity * (dim + 2)
 
 
 def empty_history(dim: int) -> Floats:
-    """No observation."""
-    empty = np.zeros(history_size(FIRST_ROOM, dim))
-    empty[1] = FIRST_ROOM
+    """A history without observations."""
+    empty = np.zeros(history_size(INITIAL_CAPACITY, dim))
+    empty[1] = INITIAL_CAPACITY
     return empty
 
 
-def is_valid_history(state: Floats, place: int, dim: int) -> bool:
-    """Whether the rest of this state, from a place on, can be a history."""
-    if state.size < place + history_size(FIRST_ROOM, dim):
+def is_valid_history(state: Floats, offset: int, dim: int) -> bool:
+    """Whether a state has a valid history from this offset to its end."""
+    if state.size < offset + history_size(INITIAL_CAPACITY, dim):
         return False
-    used, room = float(state[place]), float(state[place + 1])
-    if not (used.is_integer() and room.is_integer() and 0 <= used <= room):
+    used, capacity = float(state[offset]), float(state[offset + 1])
+    if not (used.is_integer() and capacity.is_integer() and 0 <= used <= capacity):
         return False
-    return state.size == place + history_size(int(room), dim)
+    return state.size == offset + history_size(int(capacity), dim)
 
 
 @jittable
-def history(state: Floats, place: int, dim: int) -> History:
-    """The rows in use."""
-    used, room, start = int(state[place]), int(state[place + 1]), place + 2
-    counts = start + room * dim
+def history(state: Floats, offset: int, dim: int) -> History:
+    """The rows of the history at this offset."""
+    used, capacity, start = int(state[offset]), int(state[offset + 1]), offset + 2
+    counts = start + capacity * dim
     return History(
         state[start : start + used * dim].reshape(used, dim),
         state[counts : counts + used],
-        state[counts + room : counts + room + used],
+        state[counts + capacity : counts + capacity + used],
     )
 
 
 @jittable
-def remember(state: Floats, place: int, x: Floats, reward: float) -> Floats:
-    """Add an observation. Returns the state: a larger copy, if there was no room for a new row."""
-    dim, used, start = x.shape[0], int(state[place]), place + 2
+def remember(state: Floats, offset: int, x: Floats, reward: float) -> Floats:
+    """Add an observation.
+
+    Returns the state, which is a larger copy if there was no room for a new row.
+    """
+    dim, used, start = x.shape[0], int(state[offset]), offset + 2
     row = find_row(state, start, used, x)
-    if row == used and used == int(state[place + 1]):
-        state = with_more_room(state, place, dim)
-    room = int(state[place + 1])
-    counts = start + room * dim
+    if row == used and used == int(state[offset + 1]):
+        state = with_double_capacity(state, offset, dim)
+    capacity = int(state[offset + 1])
+    counts = start + capacity * dim
     if row == used:
         copy_to(state[start + row * dim : start + (row + 1) * dim], x)
-        state[place] += 1.0
+        state[offset] += 1.0
     state[counts + row] += 1.0
-    state[counts + room + row] += (reward - state[counts + room + row]) / state[counts + row]
+    state[counts + capacity + row] += (reward - state[counts + capacity + row]) / state[counts + row]
     return state
 
 
 @jittable
-def rows_labelled(state: Floats, place: int, dim: int, first: float, second: float) -> History:
-    """A copy of the rows with one of two labels, without it. Their label is the last feature, behind dim others."""
-    rows = history(state, place, dim + 1)
+def rows_labelled(state: Floats, offset: int, dim: int, first: float, second: float) -> History:
+    """A copy of the rows with one of two labels, without the label.
+
+    The label is the last feature, after dim others.
+    """
+    rows = history(state, offset, dim + 1)
     total = 0
     for s in range(rows.counts.shape[0]):
         total += rows.features[s, dim] == first or rows.features[s, dim] == second
@@ -100,7 +107,7 @@ def rows_labelled(state: Floats, place: int, dim: int, first: float, second: flo
 
 @jittable
 def labelled(x: Floats, label: float) -> Floats:
-    """A row to remember, with a label behind its features."""
+    """A row for `remember`: the features followed by a label."""
     row = np.empty(x.shape[0] + 1)
     copy_to(row, x)
     row[x.shape[0]] = label
@@ -109,7 +116,7 @@ def labelled(x: Floats, label: float) -> Floats:
 
 @jittable
 def find_row(state: Floats, start: int, used: int, x: Floats) -> int:
-    """The row with these features; the number of rows if there is none."""
+    """The index of the row with these features; `used` if there is none."""
     dim = x.shape[0]
     for row in range(used):
         i = 0
@@ -121,16 +128,16 @@ def find_row(state: Floats, start: int, used: int, x: Floats) -> int:
 
 
 @jittable
-def with_more_room(state: Floats, place: int, dim: int) -> Floats:
-    """A copy with twice the room."""
-    used, room = int(state[place]), int(state[place + 1])
-    more = max(FIRST_ROOM, 2 * room)
-    larger = np.zeros(place + history_size(more, dim))
-    copy_to(larger, state[:place])
-    larger[place], larger[place + 1] = state[place], more
-    old, new = place + 2, place + 2
+def with_double_capacity(state: Floats, offset: int, dim: int) -> Floats:
+    """A copy of the state with twice the capacity of the history."""
+    used, capacity = int(state[offset]), int(state[offset + 1])
+    more = max(INITIAL_CAPACITY, 2 * capacity)
+    larger = np.zeros(offset + history_size(more, dim))
+    copy_to(larger, state[:offset])
+    larger[offset], larger[offset + 1] = state[offset], more
+    old, new = offset + 2, offset + 2
     copy_to(larger[new:], state[old : old + used * dim])
     for part in range(2):
-        old, new = place + 2 + room * (dim + part), place + 2 + more * (dim + part)
+        old, new = offset + 2 + capacity * (dim + part), offset + 2 + more * (dim + part)
         copy_to(larger[new:], state[old : old + used])
     return larger

@@ -1,15 +1,15 @@
-"""Fit all observations again after each new one, in O(t d) instead of O(t d^2).
+"""Warm-started fits of all observations, in O(t d) instead of O(t d^2).
 
-A policy keeps the last estimate and a `memory`: the Cholesky factor R of a Hessian, and what R belongs to. A new
+A policy stores the last estimate and a `memory`: the Cholesky factor R of a recent Hessian, and data about it. A new
 observation changes the Hessian by one outer product, and the estimate only a little. `absorb` updates R by rotations
 and takes a first step from the new observation alone. `refit` takes steps of -(R'R)^-1 times the gradient of all
-observations. The closer R'R is to the Hessian, the faster they converge. `refit` computes R afresh where that costs
-less than the steps it saves. If the steps do not converge, `refit` calls `likelihood.fit_or_diverge`.
+observations. They converge faster the closer R'R is to the Hessian. `refit` computes R anew if that takes less time
+than the steps that it saves. If the steps do not converge, `refit` calls `likelihood.fit_or_diverge`.
 
-**When there is no maximum likelihood estimate** (see `likelihood`), the fit has ridge 1. A test for that by two
-diverging Newton runs after each reward would be slow. Instead the memory keeps a direction v along which no loss grows:
-along v, the score of each observation is constant, or its mean tends to the limit that its reward is at. As long as no
-new observation contradicts v, there is no estimate.
+**When there is no maximum likelihood estimate** (see `likelihood`), the fit has ridge 1. To detect this by two
+diverging Newton runs after each reward would be slow. Instead the memory stores a direction v along which no loss
+increases: along v, the score of each observation is constant, or its mean tends to a limit that equals its reward. As
+long as no new observation contradicts v, there is no estimate.
 """
 
 import math
@@ -25,23 +25,23 @@ from glbandits.numba_support import jittable
 from glbandits.records import Floats
 
 VALID, RIDGE, RIDGE_USED, LAST_LENGTH, CONTRADICTED, REFRESHES, DIRECTION = 0, 1, 2, 3, 4, 5, 6
-"""The memory: whether R is valid, the ridge asked for and that of R, the length of the step of `absorb`, whether the
-direction v was contradicted, the number of Hessians computed; then v, and R."""
+"""Indices in the memory: whether R is valid, the requested ridge, the ridge of R, the length of the step of `absorb`,
+whether the direction v was contradicted, the number of computed Hessians, the start of v. R follows v."""
 MAX_PASSES = 50
 TOLERANCE = 1e-8
 """The error of theta after the last step, in standard errors and relative to 1 + the largest coefficient."""
 SLOW = 0.5
-"""A step must reduce the error by this factor, or R is computed afresh."""
+"""R is computed anew if a step does not reduce the error by this factor."""
 FASTEST = 0.01
-"""A smaller factor between two steps is an accident of their directions, and says nothing about the next step."""
+"""The smallest factor that is used to predict the next step. Smaller factors are coincidences."""
 FAR = 1e4
-"""A score at which the mean of a link counts as its limit."""
+"""The score at which the mean of a link is taken for its limit."""
 FLAT = 1e-9
 """A score below this share of its terms counts as 0."""
 
 
 MEMORY_SIZE = (DIRECTION, 1, 1)
-"""The memory has DIRECTION + d + d^2 numbers. All zeros is an empty memory."""
+"""Coefficients of 1, d and d^2 in the size of the memory. A memory of zeros is empty."""
 
 
 @jittable
@@ -52,13 +52,15 @@ def memory_size(dim: int) -> int:
 
 @jittable
 def factor_in(memory: Floats, dim: int) -> Floats:
-    """R: a slice of the memory."""
+    """A view of R in the memory."""
     return square_matrix(memory, DIRECTION + dim, dim)
 
 
 @jittable
 def absorb(theta: Floats, memory: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
-    """Add an observation to R, and take the step from theta that it asks for. O(d^2); nothing if R is not valid.
+    """Update R by a new observation, and take a step of theta for it.
+
+    O(d^2). Does nothing if R is not valid.
 
     Call it after each new observation, before `refit`.
     """
@@ -90,11 +92,13 @@ def refit(
     memory: Floats,
     link: LinkFunctions,
 ) -> bool:
-    """Overwrite theta with the fit to all rows. True if it converged.
+    """Overwrite theta with the fit to all rows.
 
-    Theta is the start: the last estimate after `absorb`. `perturbed` says that rewards or the centre are not those of
-    the last call with one more observation. `memory[RIDGE_USED]` is the ridge of the fit: the one asked for, or
-    RIDGE_WITHOUT_MLE. A copy of the memory may be passed, to keep R at another estimate. O(n d) a step.
+    Returns whether it converged. O(n d) for each step.
+
+    Theta must be the last estimate after `absorb`. `perturbed` means that rewards or the centre differ from the last
+    call by more than one new observation. Afterwards `memory[RIDGE_USED]` is the ridge of the fit: the requested ridge,
+    or RIDGE_WITHOUT_MLE. Pass a copy of the memory to preserve R at another estimate.
 
     The length of a step in the norm of R'R is its length in standard errors. The ratio of the lengths of two steps
     estimates the factor by which a step reduces the error.
@@ -102,7 +106,7 @@ def refit(
     n, dim = features.shape
     R, used = factor_in(memory, dim), float(memory[RIDGE_USED])
     residuals, gradient, step = np.empty(n), np.empty(dim), np.empty(dim)
-    # What a Hessian and its factor cost, in passes over the rows; as measured at d = 6, 20 and 55.
+    # The cost of a Hessian and its factor in passes over the rows, as measured at d = 6, 20 and 55.
     refresh_cost = 1.0 + dim / 7.0 + dim * dim / (4.0 * n + 1.0)
     going, fresh, last_length = memory[VALID] == 1.0 and memory[RIDGE] == ridge, False, float(memory[LAST_LENGTH])
     if going and used != ridge:
@@ -142,7 +146,7 @@ def refit(
         backward(R, step)
         add_scaled(theta, 1.0, step)
         close = rate * length <= TOLERANCE and rate * largest(step) <= TOLERANCE * (1.0 + largest(theta))
-        if close or (slow and length <= TOLERANCE):  # the rest is rounding
+        if close or (slow and length <= TOLERANCE):  # the remaining error is rounding
             return True
         last_length = length
     result = fit_or_diverge(features, rewards, counts, ridge, centre, start, gradient, link)
@@ -162,10 +166,12 @@ def refit(
 
 @jittable
 def find_direction(features: Floats, rewards: Floats, direction: Floats, R: Floats, link: LinkFunctions) -> None:
-    """Overwrite direction, where Newton diverged to, with one along which no loss grows; zeros if none is found.
+    """Overwrite the point to which Newton diverged by a direction without increasing loss.
 
-    On separable data that is the direction to where Newton diverged. Otherwise it is its projection to the space where
-    the Hessian has vanished; R'R is the Hessian there plus a small ridge.
+    Writes zeros if no such direction is found.
+
+    On separable data, that is the direction of the point itself. Otherwise it is the projection of the point to the
+    space in which the Hessian vanishes. R'R must be the Hessian at the point plus a small ridge.
     """
     n, dim = features.shape
     valid, length = False, norm(direction)
@@ -190,7 +196,10 @@ def find_direction(features: Floats, rewards: Floats, direction: Floats, R: Floa
 
 @jittable
 def not_contradicted(direction: Floats, x: Floats, reward: float, link: LinkFunctions) -> bool:
-    """Whether the loss of an observation does not grow for ever along this direction. False if that is 0."""
+    """Whether the loss of an observation does not increase without bound along a direction.
+
+    False for zeros.
+    """
     z, size, length = 0.0, 0.0, 0.0
     for i in range(x.shape[0]):
         z += x[i] * direction[i]
@@ -199,6 +208,6 @@ def not_contradicted(direction: Floats, x: Floats, reward: float, link: LinkFunc
     if abs(z) <= FLAT * size:
         return length > 0.0
     far = FAR if z > 0.0 else -FAR
-    if not link.slope(far) * FAR <= 1e-3 * link.slope(0.0):  # no limit, or not reached
+    if not link.slope(far) * FAR <= 1e-3 * link.slope(0.0):  # the mean has no limit, or does not reach it
         return False
     return reward >= link.mean(far) if z > 0.0 else reward <= link.mean(far)

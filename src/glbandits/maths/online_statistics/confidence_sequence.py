@@ -1,4 +1,4 @@
-"""Confidence sequences: intervals for a running mean that hold at every look, however the data were collected.
+"""Confidence sequences: intervals for a running mean that hold at all rows at once.
 
 Let X_1, X_2, ... be random numbers, mu_i = E[X_i | past] their conditional means, and m_i centres that depend only on
 the past. For a bet l > 0 with l (X_i - m_i) > -1,
@@ -6,17 +6,17 @@ the past. For a bet l > 0 with l (X_i - m_i) > -1,
     E[1 + l (X_i - m_i) | past] = 1 + l (mu_i - m_i) <= exp(l (mu_i - m_i)),
 
 so the capital prod_i (1 + l (X_i - m_i)) exp(l (m_i - mu_i)) is a nonnegative supermartingale that starts at 1. By
-Ville's inequality it ever exceeds 1 / alpha with probability at most alpha. Until then the running mean of mu is at
-least
+Ville's inequality, the probability that it ever exceeds 1 / alpha is at most alpha. While it does not, the running mean
+of mu is at least
 
     (sum_i m_i + sum_i log(1 + l (X_i - m_i)) / l - log(1 / alpha) / l) / n.
 
-Nothing is assumed about how mu_i changes, about independence, or about the largest X_i: only X_i must be bounded below
-(Mineiro 2022, arXiv:2210.11133). No bet suits every n, so the capital is spread over a grid of bets (a mixture of
-supermartingales is one), and only a few sums per bet are kept.
+There are no assumptions about changes of mu_i, independence, or the largest X_i. Only a lower bound of X_i is needed
+(Mineiro 2022, arXiv:2210.11133). No bet is good for every n, so the capital is divided among a grid of bets. A mixture
+of supermartingales is a supermartingale. The state has only a few sums per bet.
 
-X_i is a doubly robust estimate of a difference between policies. Its model is limited where a weight is large, so that
-X_i is bounded below for any weight (after Waudby-Smith et al., arXiv:2210.10768).
+X_i is a doubly robust estimate of a difference between policies. Its predictions are limited where a weight is large,
+so that X_i is bounded below for any weight (after Waudby-Smith et al., arXiv:2210.10768).
 """
 
 import math
@@ -35,21 +35,21 @@ BETS: Floats = np.ldexp(0.25, -np.arange(12))
 """The grid of bets l: the best one for n rows of variance s^2 is about 3 / (s sqrt(n))."""
 _SHARES = np.exp(-np.square(np.arange(12) - 4.0) / 8.0) + 0.02
 LOG_SHARES: Floats = np.log(_SHARES / _SHARES.sum())
-"""Logarithms of the shares of the capital. Most is on bets that suit 1,000 to 100,000 rows."""
+"""Logarithms of the shares of the capital. Most of it is on bets for 1,000 to 100,000 rows."""
 GRID_VERSION = 1
-"""Increase it with every change of `BETS` or `LOG_SHARES`: a saved state is of no use with others."""
+"""Increase it with every change of `BETS` or `LOG_SHARES`: a saved state is not valid for another grid."""
 LARGEST_LOSS = 0.5
-"""The largest share of its capital that a bet can lose in one row."""
+"""The largest share of the capital that a bet can lose in one row."""
 PRIOR_ROWS = 10.0
-"""How many rows the middle of the range counts for in the centres."""
+"""The weight, in rows, of the middle of the range in the centres."""
 LOGARITHM_EVERY, LARGE_WEIGHT = 16, 1e6
-"""A logarithm of the product of so many factors is taken; of fewer if a weight is so large."""
+"""The number of factors per logarithm, and the weight above which a logarithm is taken at once."""
 ROWS, TERMS, CENTRES = range(3)
-"""Indices of the sums of a `LowerSequence`: rows so far, terms of the smallest bet, and centres."""
+"""Indices of the sums of a `LowerSequence`: number of rows, terms without limit, and centres."""
 
 
 class SequenceRows(NamedTuple):
-    """Rows as `ConfidenceSequence.add` takes them, in contiguous arrays."""
+    """The arguments of `ConfidenceSequence.add` as contiguous arrays."""
 
     measure: Floats
     reach: Floats
@@ -61,9 +61,9 @@ class SequenceRows(NamedTuple):
 
 
 class LowerSequence:
-    """A lower confidence sequence for the running mean of conditional means that lie between `low` and `high`.
+    """A lower confidence sequence for a running mean between `low` and `high`.
 
-    Each bet has its own terms X_i: all have the same conditional mean, those of bet j are at least `low - limits[j]`.
+    Each bet has its own terms X_i. All have the same conditional mean. Those of bet j are at least `low - limits[j]`.
     """
 
     def __init__(self, low: float, high: float) -> None:
@@ -74,32 +74,37 @@ class LowerSequence:
 
     @property
     def rows(self) -> int:
-        """Rows so far."""
+        """The number of rows so far."""
         return int(self._sums[ROWS])
 
     def add(self, rows: "SequenceRows", sign: float) -> None:
-        """Add the next rows, with measure, weights and offset times `sign`, 1 or -1."""
+        """Add rows, with measure, weights and offset multiplied by `sign`, 1 or -1."""
         add = entry_point(add_recipe).call
         add(self._sums, self.log_capital, BETS, self.limits, self.low, self.high, *rows, sign)
 
     def state(self) -> list[float]:
-        """Return all that `set_state` needs to go on from here."""
+        """The numbers from which `set_state` restores the sequence."""
         return [*self._sums.tolist(), *self.log_capital.tolist()]
 
     def set_state(self, state: Sequence[float]) -> None:
-        """Go on from a saved state."""
+        """Restore a saved state."""
         self._sums, self.log_capital = (np.array(part, dtype=np.float64) for part in (state[:3], state[3:]))
 
     def log_evidence(self, value: float) -> float:
-        """Return the logarithm of the capital won against "the running mean is at most `value`".
+        """The logarithm of the evidence against a running mean of at most `value`.
 
-        With probability 1 - alpha it stays below log(1 / alpha) for ever if that is true.
+        The evidence is the capital of the bets.
+
+        If the hypothesis is true, it stays below log(1 / alpha) at all rows with probability 1 - alpha.
         """
         log_capital = LOG_SHARES + self.log_capital + BETS * (self._sums[CENTRES] - self._sums[ROWS] * value)
         return float(np.logaddexp.reduce(log_capital))
 
     def bound(self, alpha: float) -> float:
-        """Return the lower bound: with probability 1 - alpha no bound ever exceeds the running mean at its row."""
+        """The lower bound.
+
+        With probability 1 - alpha, the bounds at all rows are below the running means.
+        """
 
         def excess(value: float) -> float:
             return self.log_evidence(value) - math.log(1.0 / alpha)
@@ -110,24 +115,27 @@ class LowerSequence:
 
 
 class ConfidenceSequence:
-    """A confidence sequence for the running mean of a difference between policies: a lower sequence on either side.
+    """A confidence sequence for the value of a policy, or a difference between policies.
 
-    Rewards and predictions are between 0 and 1.
+    Rewards and predictions must be between 0 and 1.
 
     Args:
-        low: the least value that the mean can have: 0 for the value of a policy, -1 for a difference.
+        low: the smallest possible mean: 0 for the value of a policy, -1 for a difference.
     """
 
     def __init__(self, low: float) -> None:
         self.above = LowerSequence(low, 1.0)
-        """Bounds the mean from below."""
+        """The sequence that bounds the mean from below."""
         self.below = LowerSequence(-1.0, -low)
-        """Bounds the mean times -1 from below."""
+        """The sequence that bounds the mean times -1 from below."""
         self._sum = 0.0
 
     @classmethod
     def from_state(cls, low: float, state: Sequence[float]) -> "ConfidenceSequence":
-        """Go on from a state that `state` returned under the same `GRID_VERSION`; an empty one is the beginning."""
+        """Restore a sequence from the result of `state`, of the same `GRID_VERSION`.
+
+        An empty state has no rows.
+        """
         sequence = cls(low)
         if state:
             middle = (len(state) + 1) // 2
@@ -137,12 +145,12 @@ class ConfidenceSequence:
         return sequence
 
     def state(self) -> tuple[float, ...]:
-        """Return a few numbers from which `from_state` makes the same sequence again."""
+        """The numbers from which `from_state` restores the sequence."""
         return (self._sum, *self.above.state(), *self.below.state())
 
     @property
     def rows(self) -> int:
-        """Rows so far."""
+        """The number of rows so far."""
         return self.above.rows
 
     @property
@@ -165,12 +173,11 @@ class ConfidenceSequence:
 
         Args:
             measure: pi(a) for the value of pi, pi(a) - b(a) for the difference between pi and b; (rows, arms).
-            reach: an upper bound of |measure(a)| / p(a), (rows, arms). None if none is known, and
-                predictions are then not used.
+            reach: an upper bound of |measure(a)| / p(a), (rows, arms). If None, predictions are not used.
             chosen: index of the chosen arm, (rows,).
             weights: measure / p of the chosen arm, (rows,).
             rewards: (rows,).
-            predicted: rewards that a model expects, which has not learned from these rows or later ones; (rows, arms).
+            predicted: predicted rewards of a model that has not learned from these or later rows, (rows, arms).
             offset: a number for each row, (rows,), or 0.
         """
         chosen_predicted = predicted[np.arange(len(chosen)), chosen]
@@ -186,20 +193,23 @@ class ConfidenceSequence:
             offset=np.full(len(chosen), offset),
         )
         for sequence, sign in ((self.above, 1.0), (self.below, -1.0)):
-            # Where no bound of the weights is known, a prediction that cannot lose: 0 for w > 0, 1 for w < 0.
+            # Without a bound of the weights, use predictions without loss: 0 for w > 0, 1 for w < 0.
             safe = arrays.predicted if reach is not None else np.where(sign * measure > 0.0, 0.0, 1.0)
             sequence.add(arrays._replace(predicted=safe), sign)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """Return bounds that all hold at once, at every row, with probability `level`."""
+        """Lower and upper bound.
+
+        With probability `level`, the intervals at all rows cover the running means.
+        """
         alpha = (1.0 - level) / 2.0
         return self.above.bound(alpha), -self.below.bound(alpha)
 
 
 def rows_to_exclude_zero(rows: int, value: float, low: float, high: float) -> float:
-    """About how many rows are needed in all until the sign is known, if the estimate is right; may be infinite.
+    """An estimate of the total number of rows until the interval excludes 0; may be infinite.
 
-    Intervals shrink like 1 / sqrt(rows).
+    Assumes that the estimate stays the same, and that the interval shrinks as 1 / sqrt(rows).
 
     >>> rows_to_exclude_zero(100, 0.1, -0.1, 0.3)
     400.0
@@ -214,10 +224,12 @@ def rows_to_exclude_zero(rows: int, value: float, low: float, high: float) -> fl
 def limited_term(
     measure: Floats, reach: Floats, chosen: int, weight: float, reward: float, predicted: Floats, sign: float, k: float
 ) -> float:
-    """Return a doubly robust term, sum_a m(a) q(a) + w (r - q), that is at most k below the least mean.
+    """The doubly robust term sum_a m(a) q(a) + w (r - q), with clipped predictions.
 
-    The chosen arm's part is w (r - q). It is at least -k if q <= k / w where w > 0, and q >= 1 - k / |w| where w < 0.
-    Predictions beyond that are moved there. The mean of a term stays the same, whatever the predictions are.
+    The term is at most k below the smallest mean.
+
+    The part of the chosen arm is w (r - q). It is at least -k if q <= k / w for w > 0, and q >= 1 - k / |w| for w < 0.
+    Predictions are clipped to these bounds. The mean of a term does not depend on the predictions.
     """
     expected, of_chosen = 0.0, 0.0
     for arm in range(len(measure)):
@@ -231,7 +243,7 @@ def limited_term(
 
 @jittable
 def largest_loss(measure: Floats, reach: Floats, predicted: Floats, sign: float) -> float:
-    """Return how far below the least mean the term of a row can be, if predictions are not moved."""
+    """The largest distance of the unclipped term of a row below the smallest mean."""
     largest = 0.0
     for arm in range(len(measure)):
         if measure[arm] != 0.0:
@@ -242,7 +254,7 @@ def largest_loss(measure: Floats, reach: Floats, predicted: Floats, sign: float)
 
 
 def add_recipe() -> Recipe:
-    """A function that adds rows to a `LowerSequence`, in place."""
+    """The recipe of a function that adds rows to a `LowerSequence`, in place."""
 
     def add(
         sums: Floats,
@@ -268,7 +280,7 @@ def add_recipe() -> Recipe:
             at = (measure[row], reach[row], chosen[row], weights[row], rewards[row], predicted[row], sign)
             term = limited_term(*at, np.inf) + sign * offset[row]
             largest, first = largest_loss(measure[row], reach[row], predicted[row], sign), 0
-            while first < len(bets) and largest > limits[first]:  # limits grow
+            while first < len(bets) and largest > limits[first]:  # limits increase
                 moved = limited_term(*at, limits[first]) + sign * offset[row]
                 capital[first] *= 1.0 + bets[first] * (moved - centre)
                 first += 1

@@ -1,4 +1,6 @@
-"""A covariance matrix in blocks: exact among features that occur together, zero between blocks.
+"""A covariance matrix in blocks of features that occur together.
+
+It is exact in blocks, and zero between blocks.
 
 Up to `LARGEST_BLOCK` features there is one block, so the matrix is exact. With more features every feature starts as a
 block of its own, and an observation merges the blocks in which it is not zero. Arms that have a block of features for
@@ -16,13 +18,16 @@ from glbandits.numba_support import jittable
 from glbandits.records import Floats, Ints
 
 LARGEST_BLOCK = 128
-"""Features that one observation may join to a single block."""
+"""The largest number of features in one block."""
 CHUNK = 32
-"""The size of the blocks of an observation with more features than that."""
+"""The largest number of features in a block of an observation with more than LARGEST_BLOCK features."""
 
 
 def initial_blocks(dim: int, *, is_diagonal: bool = False) -> Floats:
-    """The blocks before the first observation, with variances of 1; one for each feature if `is_diagonal`."""
+    """The blocks before the first observation, with variances of 1.
+
+    Each feature is a block if `is_diagonal`.
+    """
     if dim <= LARGEST_BLOCK and not is_diagonal:
         return np.concatenate([[float(dim)], np.arange(float(dim)), np.eye(dim).ravel()])
     return np.stack([np.ones(dim), np.arange(float(dim)), np.ones(dim)], axis=1).ravel()
@@ -64,7 +69,10 @@ def block_end(state: Floats, start: int) -> int:
 
 @jittable
 def gather(state: Floats, start: int, vector: Floats, out: Floats) -> bool:
-    """Copy the features of a block from a vector of all features. Returns whether one of them is not zero."""
+    """Copy the features of a block from a vector of all features.
+
+    Returns whether one of them is not zero.
+    """
     n, present = int(state[start]), False
     for k in range(n):
         out[k] = vector[int(state[start + 1 + k])]
@@ -81,7 +89,9 @@ def scatter(state: Floats, start: int, values: Floats, vector: Floats) -> None:
 
 @jittable
 def quadratic_form(P: Floats, features: Floats, start: int, product: Floats) -> float:
-    """Return x'Px for a symmetric P, where x is features[start : start + n]. Overwrites `product` with Px. O(n^2).
+    """Return x'Px for a symmetric P, where x is features[start : start + n].
+
+    Overwrites `product` with Px. O(n^2).
 
     Computes Px row by row, four rows at a time: no sum then waits for its previous term.
     """
@@ -105,7 +115,7 @@ def quadratic_form(P: Floats, features: Floats, start: int, product: Floats) -> 
 
 @jittable
 def diagonal_form(P: Floats, x: Floats) -> float:
-    """What x'Px would be if no two features were correlated."""
+    """The value of x'Px without correlations between features."""
     total = 0.0
     for i in range(P.shape[0]):
         total += x[i] * x[i] * P[i, i]
@@ -114,7 +124,10 @@ def diagonal_form(P: Floats, x: Floats) -> float:
 
 @jittable
 def add_variances(state: Floats, start: int, arms: Floats, variances: Floats) -> None:
-    """Add x'Px to the variance of each arm; the blocks of P begin at `start`. O(n^2) for each block with features."""
+    """Add x'Px to the variance of each arm; the blocks of P begin at `start`.
+
+    O(n^2) for each block with features.
+    """
     K, dim = arms.shape
     side = min(dim, LARGEST_BLOCK)
     x, product = np.empty(side), np.empty(side)
@@ -147,7 +160,9 @@ def subtract_outer(P: Floats, weight: float, u: Floats) -> None:
 
 @jittable
 def merge_blocks(state: Floats, start: int, x: Floats) -> Floats:
-    """Merge the blocks in which x is not zero. Returns the state: a larger copy if blocks were merged.
+    """Merge the blocks in which x is not zero.
+
+    Returns the state: a larger copy if blocks were merged.
 
     The blocks begin at `start`. If they have more than LARGEST_BLOCK features, they are merged up to CHUNK features.
     """
@@ -180,7 +195,7 @@ def merge_blocks(state: Floats, start: int, x: Floats) -> Floats:
 
 @jittable
 def touches(state: Floats, start: int, x: Floats) -> bool:
-    """Whether x has a feature of the block that is not zero."""
+    """Whether a feature of the block is not zero in x."""
     present = False
     for k in range(int(state[start])):
         present = present or x[int(state[start + 1 + k])] != 0.0

@@ -1,4 +1,4 @@
-"""A Gaussian posterior of theta, N(theta, scale^2 (R'R)^-1): updates, draws, bonuses and confidence widths.
+"""A Gaussian posterior N(theta, scale^2 (R'R)^-1): updates, draws and bonuses.
 
 The posterior is given by its mean theta and by a Cholesky factor R of its precision. An observation moves the mean by
 the exact proximal step and adds its curvature to the precision. This is recursive ridge regression for the identity
@@ -21,7 +21,10 @@ from glbandits.records import Floats, Generator
 
 @jittable
 def observe(theta: Floats, R: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
-    """Learn one observation: theta -= (mu(z) - y) H^-1 x at the proximal score z, then H += mu'(z) xx'."""
+    """Learn one observation, in place.
+
+    With the proximal score z: theta -= (mu(z) - y) H^-1 x, then H += mu'(z) xx', where H = R'R.
+    """
     direction = np.empty(x.shape[0])
     copy_to(direction, x)
     solve_factorised(R, direction)
@@ -33,7 +36,7 @@ def observe(theta: Floats, R: Floats, x: Floats, reward: float, link: LinkFuncti
 
 @jittable
 def draw_with_precision(theta: Floats, R: Floats, scale: float, rng: Generator) -> Floats:
-    """A draw from N(theta, scale^2 (R'R)^-1), without ever forming an inverse. O(d^2)."""
+    """Draw from N(theta, scale^2 (R'R)^-1), without an inverse. O(d^2)."""
     drawn, noise = theta.copy(), np.zeros(theta.shape[0])
     add_normals(noise, 1.0, rng)
     backward(R, noise)
@@ -43,9 +46,11 @@ def draw_with_precision(theta: Floats, R: Floats, scale: float, rng: Generator) 
 
 @jittable
 def score_and_norm(arms: Floats, a: int, theta: Floats, R: Floats, scratch: Floats) -> tuple[float, float]:
-    """The score x'theta and the norm of x in the inverse of R'R, where x is row a. Overwrites scratch. O(d^2).
+    """The score x'theta of arm a, and the norm of x in the inverse of R'R.
 
-    It reads the row by index, because a slice of arms in a loop costs as much as the sums.
+    Overwrites scratch. O(d^2).
+
+    Reads the row by index, because a slice of arms in a loop takes as long as the sums.
     """
     for i in range(scratch.shape[0]):
         scratch[i] = arms[a, i]
@@ -56,7 +61,10 @@ def score_and_norm(arms: Floats, a: int, theta: Floats, R: Floats, scratch: Floa
 
 @jittable
 def best_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float) -> int:
-    """The arm with the largest x'theta + scale ||x|| in the inverse of R'R; the first of several. O(K d^2)."""
+    """The arm with the largest x'theta + scale ||x||, in the norm of the inverse of R'R.
+
+    O(K d^2).
+    """
     scratch = np.empty(theta.shape[0])
     best, best_score = 0, -np.inf
     for a in range(arms.shape[0]):
@@ -69,7 +77,7 @@ def best_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float) -> int
 
 @jittable
 def best_mean_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float, link: LinkFunctions) -> int:
-    """The same with the bonus on the scale of rewards: the largest mu(x'theta) + scale ||x||."""
+    """As `best_with_bonus`, with a bonus on rewards: the largest mu(x'theta) + scale ||x||."""
     scratch = np.empty(theta.shape[0])
     best, best_score = 0, -np.inf
     for a in range(arms.shape[0]):
@@ -82,7 +90,10 @@ def best_mean_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float, l
 
 @jittable
 def score_lines(arms: Floats, theta: Floats, R: Floats, scale: float, levels: Floats, slopes: Floats) -> None:
-    """Write x'theta and scale ||x|| in the inverse of R'R of each arm: its score is levels + Z slopes. O(K d^2)."""
+    """Write the level x'theta and the slope scale ||x|| of each arm. O(K d^2).
+
+    The score of the arm is level + Z slope. The norm is that of the inverse of R'R.
+    """
     scratch = np.empty(theta.shape[0])
     for a in range(arms.shape[0]):
         levels[a], length = score_and_norm(arms, a, theta, R, scratch)
@@ -91,7 +102,10 @@ def score_lines(arms: Floats, theta: Floats, R: Floats, scale: float, levels: Fl
 
 @jittable
 def best_perturbed(arms: Floats, theta: Floats, R: Floats, scale: float, z: float) -> int:
-    """The arm with the largest x'theta + z scale ||x|| in the inverse of R'R; the first of several. O(K d^2)."""
+    """The arm with the largest x'theta + z scale ||x||, in the norm of the inverse of R'R.
+
+    O(K d^2).
+    """
     levels, slopes = np.empty(arms.shape[0]), np.empty(arms.shape[0])
     score_lines(arms, theta, R, scale, levels, slopes)
     return highest_line(levels, slopes, z)
@@ -99,7 +113,10 @@ def best_perturbed(arms: Floats, theta: Floats, R: Floats, scale: float, z: floa
 
 @jittable
 def perturbed_probabilities(arms: Floats, theta: Floats, R: Floats, scale: float, out: Floats) -> None:
-    """The probability of each arm to be `best_perturbed` for a standard normal z. O(K d^2 + K log K)."""
+    """Write the probability that each arm is `best_perturbed` for a standard normal z.
+
+    O(K d^2 + K log K).
+    """
     levels, slopes = np.empty(arms.shape[0]), np.empty(arms.shape[0])
     score_lines(arms, theta, R, scale, levels, slopes)
     normal_probabilities(levels, slopes, out)
@@ -109,14 +126,19 @@ def perturbed_probabilities(arms: Floats, theta: Floats, R: Floats, scale: float
 def matched_width(
     R: Floats, prior_precision: float, noise: float, failure: float, least_slope: float, bound: float
 ) -> float:
-    """How far `constrained.match_means_in_ball` may be from theta*, in the norm of R'R; docs/theory/glm-ucb.md."""
+    """A bound of the distance of `match_means_in_ball` to theta*, in the norm of R'R.
+
+    See docs/theory/glm-ucb.md.
+    """
     drift = least_slope * math.sqrt(prior_precision) * bound
     return 2.0 / least_slope * (self_normalised_width(R, prior_precision, noise, failure) + drift)
 
 
 @jittable
 def self_normalised_width(R: Floats, prior_precision: float, noise: float, failure: float) -> float:
-    """A bound for the norm of sum e_s x_s in the inverse of R'R; with probability 1 - failure it holds in every round.
+    """A bound of the norm of sum e_s x_s in the inverse of R'R.
+
+    With probability 1 - failure it holds in all rounds.
 
     Here R'R = prior_precision I + sum x_s x_s', and the e_s are sub-Gaussian with parameter noise (Abbasi-Yadkori,
     Pal and Szepesvari, 2011): noise sqrt(log(det R'R / prior_precision^d) + 2 log(1/failure)).

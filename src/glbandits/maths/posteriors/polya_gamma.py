@@ -1,8 +1,8 @@
 """Draws from the Polya-Gamma distribution (Polson, Scott and Windle, 2013).
 
-PG(n, c) is the law of (1 / 2 pi^2) sum_k g_k / ((k - 1/2)^2 + c^2 / 4 pi^2) with independent g_k ~ Gamma(n, 1). Given
-theta, a logistic likelihood becomes a normal one with such a number as its weight, which is what makes it possible to
-draw from a logistic posterior by turns.
+PG(n, c) is the distribution of (1 / 2 pi^2) sum_k g_k / ((k - 1/2)^2 + c^2 / 4 pi^2) with independent
+g_k ~ Gamma(n, 1). Given such a number for each observation, a logistic likelihood is a normal likelihood with these
+numbers as weights. This allows Gibbs sampling from a logistic posterior.
 """
 
 import math
@@ -13,16 +13,19 @@ from glbandits.numba_support import jittable
 from glbandits.records import Generator
 
 CUT = 0.64
-"""Where the two series of the density change places; the paper's."""
+"""The point at which the series of the density changes, from the paper."""
 MANY = 170
-"""From this n on, PG(n, c) is drawn as a normal number with its mean and variance, as in the authors' package."""
+"""From this n on, PG(n, c) is approximated by a normal distribution, as in the package of the authors."""
 FAR = 1e4
-"""Beyond this c, where its standard deviation is 1.4 % of its mean, PG(1, c) is taken to be its mean."""
+"""Above this c, PG(1, c) is replaced by its mean. Its standard deviation is at most 1.4 % of the mean there."""
 
 
 @jittable
 def polya_gamma(n: int, c: float, rng: Generator) -> float:
-    """A draw from PG(n, c), n >= 1: the sum of n draws from PG(1, c), or its normal limit. Always positive."""
+    """Draw from PG(n, c), n >= 1: the sum of n draws from PG(1, c), or its normal limit.
+
+    Always positive.
+    """
     c = abs(c)
     mean = n * polya_gamma_mean(c)
     if c > FAR:
@@ -54,16 +57,16 @@ def polya_gamma_variance(c: float) -> float:
 
 @jittable
 def tilted_jacobi(z: float, rng: Generator) -> float:
-    """A draw of density proportional to exp(-z^2 x / 2) times that of the Jacobi distribution J*(1).
+    """Draw from the Jacobi distribution J*(1), tilted by exp(-z^2 x / 2).
 
-    Devroye's method: draw from a hull, an inverse Gaussian below CUT and an exponential above; then accept by a series
-    whose partial sums are bounds from above and from below in turn.
+    Devroye's method: draw from an envelope, an inverse Gaussian below CUT and an exponential above. Then accept or
+    reject by a series whose partial sums are alternately upper and lower bounds.
     """
     rate = math.pi**2 / 8.0 + 0.5 * z * z
-    # The masses of the two parts of the hull, both times exp(z) so that neither is lost when z is large.
+    # The masses of the two parts of the envelope, both times exp(z), so that neither underflows if z is large.
     above = math.pi / (2.0 * rate) * math.exp(z - rate * CUT)
     below = normal_cdf((CUT * z - 1.0) / math.sqrt(CUT))
-    if z < 40.0:  # beyond, this term is nothing
+    if z < 40.0:  # above, this term is negligible
         below += math.exp(2.0 * z) * normal_cdf(-(CUT * z + 1.0) / math.sqrt(CUT))
     below *= 2.0
     while True:
@@ -94,8 +97,8 @@ def series_term(k: int, x: float) -> float:
 
 @jittable
 def short_inverse_gaussian(z: float, rng: Generator) -> float:
-    """A draw from the inverse Gaussian with mean 1/z and shape 1, given that it is below CUT."""
-    if z * CUT < 1.0:  # the mean is above: draw with z = 0 below CUT, and thin
+    """Draw from the inverse Gaussian with mean 1/z and shape 1, given a value below CUT."""
+    if z * CUT < 1.0:  # the mean is above CUT: draw with z = 0 below CUT, and reject
         while True:
             first, second = exponential(rng), exponential(rng)
             if first * first <= 2.0 * second / CUT:
@@ -114,5 +117,5 @@ def short_inverse_gaussian(z: float, rng: Generator) -> float:
 
 @jittable
 def exponential(rng: Generator) -> float:
-    """A standard exponential number."""
+    """Draw a standard exponential number."""
     return -math.log(1.0 - uniform(rng))
