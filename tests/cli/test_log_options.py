@@ -46,8 +46,8 @@ def test_errors_of_a_log_name_parameters_of_python(tmp_path: Path, columns: Colu
         (ARMS, "name\nb\n", "row 0: it must be one of 'b'; got 'a'. Add the arm to --arm-table"),
         (ARMS, "name\na\na\n", "column 'name', row 0: it must name each arm of --arm-table once"),
         (ARMS, "", "--arm-table: arms.csv could not be read"),
-        (("--context", "price"), None, "Set --kind price=number to read them as numbers, or --kind price=category"),
-        (("--context", "age", "--missing", "error"), None, "set --missing indicator or --missing impute"),
+        (("--context", "price"), None, "Use --kind price=number to parse them, or --kind price=category"),
+        (("--context", "age", "--missing", "error"), None, "use --missing indicator or --missing impute"),
     ],
 )
 def test_errors_of_a_command_name_options(

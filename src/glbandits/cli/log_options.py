@@ -16,7 +16,7 @@ from glbandits.evaluation import Columns, Log, estimate_propensities
 from glbandits.evaluation.logs.log_features import LogOptions
 from glbandits.evaluation.replay.learning_curve import Learn
 from glbandits.features import Hashed, Text
-from glbandits.features.column_kind import MISSING, ColumnKind
+from glbandits.features.kinds.column_kind import MISSING, ColumnKind
 from glbandits.service_logs.log_source import FORMATS, LogSource
 
 LEARN_MODES: Mapping[str, Learn] = MappingProxyType({"matched": "matched", "all": "all"})

@@ -12,9 +12,9 @@ from glbandits.bandit import compile_policy
 from glbandits.cli.progress import work_bar
 from glbandits.compilation import compile_now
 from glbandits.errors import lookup
-from glbandits.features.crosses import cross_recipe, cross_rows_recipe
-from glbandits.maths.confidence_sequence import add_recipe
+from glbandits.features.hashing.hashed_products import cross_recipe, cross_rows_recipe
 from glbandits.maths.links import LINKS, find_link
+from glbandits.maths.online_statistics.confidence_sequence import add_recipe
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy, settings_of
 from glbandits.policy.policy_checks import accepted_links

@@ -1,7 +1,7 @@
 """Anytime-valid intervals for the value of a target, from a log whose policy may learn.
 
 The estimate is doubly robust with a reward model that learns as it reads: each row is predicted before it is learned.
-See `maths.confidence_sequence` for why the intervals hold at every row, for any logging policy, and when rewards drift.
+See `confidence_sequence` for why the intervals hold at every row, for any logging policy, and when rewards drift.
 """
 
 import math
@@ -14,8 +14,8 @@ from glbandits.errors import InvalidInput
 from glbandits.evaluation.estimators.intervals import Interval
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.models.reward_models import SequentialGlm
-from glbandits.maths.confidence_sequence import ConfidenceSequence, add_recipe, rows_to_exclude_zero
 from glbandits.maths.links import Link
+from glbandits.maths.online_statistics.confidence_sequence import ConfidenceSequence, add_recipe, rows_to_exclude_zero
 from glbandits.records import Floats
 
 

@@ -18,7 +18,7 @@ from glbandits.evaluation.logs.logged_data import BLOCK, LoggedData, rows_togeth
 from glbandits.evaluation.logs.table_layout import look_at, prepared
 from glbandits.evaluation.logs.table_rows import read_rows
 from glbandits.features import Features
-from glbandits.features.tables import is_table, table_columns
+from glbandits.features.table_columns import is_table, table_columns
 from glbandits.maths.links import Link
 
 SPARSE_FEATURES = 256
