@@ -23,6 +23,8 @@ from glbandits.records import Floats, Ints, set_validated
 
 FEWEST, MOST, GROWTH = 32, 4096, 8
 """Rows that are predicted together, with a model of the rows before: at least, at most, and n / 8 after n rows."""
+ALL_LEARNED, STEP = 200_000, 8
+"""`SequentialGlm` learns all rows up to the first number, and then every eighth."""
 
 
 @runtime_checkable
@@ -143,6 +145,9 @@ class _SparseGlms:
 class SequentialGlm:
     """The same model as `GlmReward`, without folds: it predicts rows, then learns them.
 
+    After many rows it learns only some of the next ones, because more rows hardly change its predictions and learning
+    takes longest. Which rows it learns depends on their number only, so the predictions use earlier rows alone.
+
     Args:
         link: of the model.
         dim: features of an arm.
@@ -161,7 +166,7 @@ class SequentialGlm:
             stop = start + min(MOST, max(FEWEST, self._rows // GROWTH))
             rows = block[start:stop]
             predicted[start:stop] = self._model.expect(rows)
-            self._model.learn(rows)
+            self._model.learn(rows if self._rows < ALL_LEARNED else rows[::STEP])
             self._rows += len(rows)
             start = stop
         return predicted
