@@ -54,7 +54,7 @@ class Counting(Uniform):
 
 
 def draw_arms(rng: np.random.Generator) -> Floats:
-    """Two, three or four of the four arms, in random order; the rest are zeros. Rows with fewer arms have better ones."""
+    """Two, three or four of the four arms, in random order; the rest are 0. Rows with fewer arms have better ones."""
     count = int(rng.integers(2, 5))
     worst_left_out = np.arange(4)[4 - count :]
     arms = np.zeros((4, DIM))
