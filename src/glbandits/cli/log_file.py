@@ -33,7 +33,7 @@ from glbandits.evaluation.logs.table_layout import ONE_FOR_EACH, OTHER_PROBABILI
 from glbandits.evaluation.logs.table_log import read_arm_table
 from glbandits.evaluation.logs.table_rows import NOT_KNOWN
 from glbandits.features import Hashed, Hashing, Text
-from glbandits.features.column_kind import MISSING, ColumnKind
+from glbandits.features.kinds.column_kind import MISSING, ColumnKind
 
 IN_OPTIONS: Mapping[str, str] = MappingProxyType(
     {

@@ -21,7 +21,7 @@ from glbandits.evaluation.logs.log_slice import fold_of
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData
 from glbandits.evaluation.models.reward_models import CrossFitted, GlmReward, RewardModel
 from glbandits.maths.links import find_link
-from glbandits.maths.running_sums import RunningSums
+from glbandits.maths.online_statistics.running_sums import RunningSums
 from glbandits.records import Floats, Ints
 
 RUNNING_POINTS = 500

@@ -41,6 +41,16 @@ def test_sequential_predictions_follow_rare_rewards() -> None:
     assert predicted[-1] == pytest.approx(0.004, abs=6 * np.sqrt(0.004 / 5000))
 
 
+def test_a_long_log_is_predicted_from_some_of_its_rows() -> None:
+    """Six standard errors of a rate of 2 % after 205,000 rows. Later rows must not change a prediction."""
+    log = arm_log(210_000, [0.02] * 4, seed=1)
+    first, second = (SequentialGlm(find_link("logistic"), 4) for _ in range(2))
+    predicted = first.predict_then_learn(log)
+    assert predicted[-1] == pytest.approx(0.02, abs=6 * np.sqrt(0.02 / 50_000))
+    shorter = second.predict_then_learn(log[:205_000])
+    np.testing.assert_array_equal(shorter, predicted[:205_000])
+
+
 def rows_of_a_world(rows: int, seed: int) -> tuple[Floats, Floats]:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, 2))

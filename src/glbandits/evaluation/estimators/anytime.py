@@ -1,6 +1,6 @@
 """Anytime-valid intervals for the value of a target, from a log whose policy may learn.
 
-The estimate is doubly robust. Its reward model predicts each row before it learns the row. `maths.confidence_sequence`
+The estimate is doubly robust. Its reward model predicts each row before it learns the row. `confidence_sequence`
 explains why the intervals hold at every number of rows, for any logging policy, and when rewards drift.
 """
 
@@ -14,8 +14,8 @@ from glbandits.errors import InvalidInput
 from glbandits.evaluation.estimators.intervals import Interval
 from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.evaluation.models.reward_models import SequentialGlm
-from glbandits.maths.confidence_sequence import ConfidenceSequence, add_recipe, rows_to_exclude_zero
 from glbandits.maths.links import Link
+from glbandits.maths.online_statistics.confidence_sequence import ConfidenceSequence, add_recipe, rows_to_exclude_zero
 from glbandits.records import Floats
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from glbandits.errors import MAX_ABS, InvalidInput
-from glbandits.features.combination import Combination, Part
+from glbandits.features.feature_map.combination import Combination, Part
 from glbandits.records import Floats, Ints, set_validated
 
 Record = TypeVar("Record")

@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 
 from glbandits.errors import MAX_ABS, InvalidInput
-from glbandits.features.category_kinds import as_category
-from glbandits.features.column_kind import MISSING_TEXTS
+from glbandits.features.kinds.categorical import as_category
+from glbandits.features.kinds.column_kind import MISSING_TEXTS
 from glbandits.records import Floats, Ints
 
 NUMBER_ADVICE = "Write it as a plain number, 0.12 for 12%"

@@ -10,9 +10,9 @@ from glbandits.errors import InvalidInput, lookup
 from glbandits.evaluation.logs.column_values import column_values
 from glbandits.evaluation.logs.columns import Columns
 from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
-from glbandits.features.column_kind import MISSING, ColumnKind
-from glbandits.features.feature_map import MapOptions, closed_category, missing_share
-from glbandits.features.learned_kinds import learn_kinds
+from glbandits.features.feature_map.feature_map import MapOptions, closed_category, missing_share
+from glbandits.features.kinds.column_kind import MISSING, ColumnKind
+from glbandits.features.kinds.learned_kinds import learn_kinds
 from glbandits.features.transformer_features import as_features
 
 LEARN_ROWS = 100_000

@@ -12,7 +12,7 @@ from glbandits.errors import InvalidInput
 from glbandits.evaluation.logs.columns import Columns, check_columns
 from glbandits.evaluation.logs.log_features import LogOptions
 from glbandits.evaluation.logs.table_log import TableLog, convert_polars_errors
-from glbandits.features.column_kind import MISSING_TEXTS
+from glbandits.features.kinds.column_kind import MISSING_TEXTS
 from glbandits.maths.links import Link
 
 Source: TypeAlias = str | PathLike[str]

@@ -13,7 +13,7 @@ from glbandits.evaluation.logs.columns import ARM, Columns, check_present, colum
 from glbandits.evaluation.logs.log_features import LogOptions, MapRequest, make_feature_map
 from glbandits.evaluation.logs.logged_data import MAX_DENSE_FEATURES
 from glbandits.features import FeatureMap, Features
-from glbandits.features.combination import Entries
+from glbandits.features.feature_map.combination import Entries
 from glbandits.features.natural_order import natural_order
 from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats

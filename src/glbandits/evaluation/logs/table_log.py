@@ -21,7 +21,7 @@ from glbandits.evaluation.logs.logged_data import BLOCK, LoggedData, block_size
 from glbandits.evaluation.logs.table_layout import inspect_table, prepare_table
 from glbandits.evaluation.logs.table_rows import read_rows
 from glbandits.features import Features
-from glbandits.features.tables import is_table, table_columns
+from glbandits.features.table_columns import is_table, table_columns
 from glbandits.maths.links import Link
 
 SPARSE_FEATURES = 256

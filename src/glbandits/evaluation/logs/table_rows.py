@@ -19,7 +19,7 @@ from glbandits.evaluation.logs.logged_data import LoggedData, check_probabilitie
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.logs.table_layout import OTHER_PROBABILITIES, TableLayout
 from glbandits.features import FeatureMap
-from glbandits.features.combination import Combination, Entries
+from glbandits.features.feature_map.combination import Combination, Entries
 from glbandits.maths.links import find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows, joined_rows
 from glbandits.records import Floats, Ints

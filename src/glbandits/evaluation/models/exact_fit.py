@@ -9,8 +9,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from glbandits.evaluation.models.link_arrays import apply_link
-from glbandits.maths.feature_blocks import block_matrix
 from glbandits.maths.links import Link
+from glbandits.maths.posteriors.block_covariance import block_matrix
 from glbandits.policy_bases.self_scaling_posterior import (
     INTERCEPT,
     INTERCEPT_PRECISION,

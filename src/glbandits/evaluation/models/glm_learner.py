@@ -7,8 +7,8 @@ import numpy as np
 
 from glbandits.bandit import Bandit
 from glbandits.evaluation.models.exact_fit import refit
-from glbandits.maths.feature_blocks import LARGEST_BLOCK
 from glbandits.maths.links import LINKS, Link
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.policies import Optimist
 from glbandits.policy_bases.self_scaling_posterior import INTERCEPT, mean_of
 from glbandits.records import Floats

@@ -23,6 +23,8 @@ from glbandits.records import Floats, Ints, set_validated
 
 MIN_BLOCK, MAX_BLOCK, GROWTH = 32, 4096, 8
 """Rows that are predicted with the same model: n / 8 after n rows, at least 32 and at most 4096."""
+ALL_LEARNED, STEP = 200_000, 8
+"""`SequentialGlm` learns all of the first 200,000 rows, and then every eighth row."""
 
 
 @runtime_checkable
@@ -143,6 +145,10 @@ class _SparseGlms:
 class SequentialGlm:
     """The model of `GlmReward` without folds: it predicts rows before it learns them.
 
+    After `ALL_LEARNED` rows it learns every eighth row only, because more rows hardly change its predictions and
+    learning takes most of the time. The choice of rows depends only on their index, so predictions use earlier rows
+    only.
+
     Args:
         link: link of the model.
         dim: number of features of an arm.
@@ -161,7 +167,7 @@ class SequentialGlm:
             stop = start + min(MAX_BLOCK, max(MIN_BLOCK, self._rows // GROWTH))
             rows = block[start:stop]
             predicted[start:stop] = self._model.predict(rows)
-            self._model.learn(rows)
+            self._model.learn(rows if self._rows < ALL_LEARNED else rows[::STEP])
             self._rows += len(rows)
             start = stop
         return predicted

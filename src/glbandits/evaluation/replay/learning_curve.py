@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias, TypedDict
 import numpy as np
 
 from glbandits.evaluation.estimators.grouped_moments import ClusterNumbering
-from glbandits.maths.running_sums import RunningSums
+from glbandits.maths.online_statistics.running_sums import RunningSums
 from glbandits.policies import Policy
 from glbandits.records import Floats, Ints
 
