@@ -126,14 +126,30 @@ class Bandit:
             arm = self._choose.call(self._state, self._settings, self.dim, checked, self._rng)
         return arm
 
-    def learn(self, x: Rows, reward: float) -> None:
-        """Learn the reward of an arm with features `x` (dim,). It need not be the arm chosen last."""
+    def learn(self, x: Rows, reward: float, *, arm: int | None = None) -> None:
+        """Learn the reward of an arm, which need not be the last one chosen.
+
+        Args:
+            x: the features of the arm, (dim,). With `arm`, the features of several arms, as `choose` takes them.
+            reward: the reward of the arm.
+            arm: the row of the arm in `x`.
+
+        For SparseRows, `learn(arms, reward, arm=arm)` is faster than `learn(arms.row(arm), reward)`.
+
+        >>> from glbandits import Bandit, Optimist
+        >>> bandit = Bandit(Optimist(), dim=2, seed=7)
+        >>> arms = [[1.0, 0.0], [0.0, 1.0]]
+        >>> bandit.learn(arms, 1.0, arm=bandit.choose(arms))
+        """
+        if arm is not None and (type(x) is not SparseRows or type(arm) is not int or arm < 0):
+            x, arm = self._one_of(x, arm), None
         if type(x) is not self._kind or not isinstance(reward, (float, int)):
-            x, reward = self._arm(x), checked_reward(self._link, reward)
+            x, reward, arm = self._arm(x, arm), checked_reward(self._link, reward), None
+        row = () if arm is None else (arm,)
         try:
-            new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
+            new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng, *row)
         except (InvalidInput, TypeError):
-            x, reward = self._arm(x), checked_reward(self._link, reward)
+            x, reward = self._arm(x, arm), checked_reward(self._link, reward)
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except IndexError as error:
             raise index_out_of_range(self.policy, "learn") from error
@@ -363,5 +379,11 @@ class Bandit:
     def _arms(self, arms: Rows) -> Any:
         return self._inputs.arms(encode_rows(self.features, arms, sparse=self.sparse))
 
-    def _arm(self, x: Rows) -> Any:
+    def _arm(self, x: Rows, arm: int | None = None) -> Any:
+        if arm is not None:
+            return self._one_of(x, arm)
         return self._inputs.features(encode_row(self.features, x, sparse=self.sparse))
+
+    def _one_of(self, arms: Rows, arm: int) -> Any:
+        rows = self._arms(arms)
+        return self._inputs.row(rows, check_int("arm", arm, at_least=0, at_most=self._inputs.count(rows) - 1))

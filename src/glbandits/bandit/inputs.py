@@ -13,7 +13,7 @@ from glbandits.errors import InvalidInput
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.policy import Policy
-from glbandits.records import Floats
+from glbandits.records import Floats, Generator
 from glbandits.sparse_policies import sparse_form
 
 
@@ -156,7 +156,7 @@ class SparseInputs:
     def __init__(self, policy: type[Policy], link: Link, dim: int) -> None:
         self._dim, self._key = dim, (policy, link)
         self.choose: Call = SparseCall(entry_point(sparse_entries.choose_recipe, *self._key))
-        self.learn: Call = SparseCallWithTwoArguments(entry_point(sparse_entries.learn_recipe, *self._key))
+        self.learn: Call = SparseLearnCall(entry_point(sparse_entries.learn_recipe, *self._key))
 
     def batch(self) -> Call:
         """The entry point that learns many rows."""
@@ -252,6 +252,24 @@ class SparseCallWithTwoArguments(_SparseEntryPoint):
         """Unpack the rows and call the entry point."""
         indptr, indices, values = rows
         return self._entry.call(state, settings, dim, indptr, indices, values, first, last)
+
+
+class SparseLearnCall(_SparseEntryPoint):
+    """An entry point that learns a reward of one row. `row` is its index, if there are several rows."""
+
+    def call(
+        self,
+        state: Floats,
+        settings: Floats,
+        dim: int,
+        rows: SparseRows,
+        reward: float,
+        rng: Generator,
+        row: int = sparse_entries.ONLY_ROW,
+    ) -> Any:
+        """Unpack the rows and call the entry point."""
+        indptr, indices, values = rows
+        return self._entry.call(state, settings, dim, indptr, indices, values, row, reward, rng)
 
 
 def compile_policy(policy: Policy, dim: int, *, sparse: bool = False) -> None:

@@ -16,21 +16,21 @@ HEAD = """# Policies
 
 `glb policies --markdown` generates this page from the code, and a test checks that it is up to date.
 
-- **Costs** are orders of growth in K (arms), d (features) and t (distinct arms pulled so far, which stops growing with a
-  fixed set of arms). M and n are settings.
+- **Costs** are orders of growth in K (arms), d (features) and t (distinct arms pulled so far, which stops growing if
+  the set of arms is fixed). M and n are settings.
 - A **guarantee** is the proven order of regret with the settings of the theory (`exploration=None`), up to logarithms.
   kappa is the smallest slope of the link for ||theta|| <= S, and mu'* is its slope at the best arm.
-- **Sparse** is the cost of a Bandit with `sparse=True` to choose, to learn and in memory. Here n is the number of nonzero
-  features of an arm and f the number of learned features. A dash means that the policy has no sparse form
+- **Sparse** is the cost of a Bandit with `sparse=True` to choose, to learn and in memory. Here n is the number of
+  nonzero features of an arm and f the number of learned features. A dash means that the policy has no sparse form
   ([sparse-features.md](sparse-features.md)).
-- Default explorations were chosen by `python -m benchmarks defaults`, on a problem whose arms change in each round and on
-  a problem with fixed arms.
+- Default explorations were chosen by `python -m benchmarks defaults`, on a problem whose arms change in each round and
+  on a problem with fixed arms.
 """
 FOOT = """
 The grids are those of the SGD-TS paper. Policies that are not in the paper have its five values of the exploration.
 
-**LinUCB-d** (Wu, Yang and Shen, 2020), which the paper mentions once, is not included, because we could not determine the
-formula of its index. `lin-ucb-disjoint` is LinUCB with separate parameters for each arm.
+**LinUCB-d** (Wu, Yang and Shen, 2020), which the paper mentions once, is not included, because we could not determine
+the formula of its index. `lin-ucb-disjoint` is LinUCB with separate parameters for each arm.
 """
 
 COLUMNS = "id", "to choose", "to learn", "memory", "sparse", "links", "guarantee", "use it when"
