@@ -4,14 +4,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from glbandits.evaluation.replay.tune import Played, Tuned
+from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
 from glbandits.reports.evaluation_report.record import write_json
 from glbandits.version import __version__
 
 
 def write_tuning_record(
     path: Path,
-    tuned: Tuned,
+    tuned: TuningResult,
     settings: Sequence[str],
     *,
     level: float,
@@ -51,12 +51,12 @@ def write_tuning_record(
     return write_json(path, record)
 
 
-def tuned_settings(played: Played, names: Iterable[str]) -> dict[str, Any]:
+def tuned_settings(played: CandidateResult, names: Iterable[str]) -> dict[str, Any]:
     """Return the values that a candidate has for the tuned settings."""
     return {name: getattr(played.policy, name) for name in names}
 
 
-def _played_record(played: Played, names: Iterable[str]) -> dict[str, Any]:
+def _played_record(played: CandidateResult, names: Iterable[str]) -> dict[str, Any]:
     return {
         "settings": tuned_settings(played, names),
         "value": played.value,

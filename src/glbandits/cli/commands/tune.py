@@ -25,7 +25,7 @@ from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.errors import check_float, lookup
 from glbandits.evaluation import tune
-from glbandits.evaluation.replay.tune import Played, Tuned
+from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
 from glbandits.policy_parsing import parse_grid
 from glbandits.reports.evaluation_report.estimate_rows import format_interval, format_value
 from glbandits.reports.tuning_record import tuned_settings, write_tuning_record
@@ -99,7 +99,7 @@ def tune_command(
     console.print(f"Results: {record}", soft_wrap=True, markup=False)
 
 
-def _table(tuned: Tuned, settings: Sequence[str], level: float) -> Table:
+def _table(tuned: TuningResult, settings: Sequence[str], level: float) -> Table:
     first, second = tuned.rows
     title = f"Mean reward per decision of {tuned.best.name} while learning; part 1: {first:,} rows, part 2: {second:,}"
     table = Table(title=title, title_justify="left")
@@ -118,5 +118,5 @@ def _table(tuned: Tuned, settings: Sequence[str], level: float) -> Table:
     return table
 
 
-def _label(played: Played, settings: Sequence[str]) -> str:
+def _label(played: CandidateResult, settings: Sequence[str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in tuned_settings(played, settings).items())
