@@ -13,7 +13,7 @@ from glbandits.service_logs.exported_log import open_export
 from glbandits.service_logs.loop_export import export_loop
 from glbandits.service_logs.optimisation import optimise_log
 from glbandits.serving.domain.events import Reward
-from glbandits.serving.domain.optimisation import LookVerdict
+from glbandits.serving.domain.optimisation_rules import LookVerdict
 from tests.cli.in_process import glb
 from tests.serving.runtime.worlds import Clock, ask, live, small_loop
 
@@ -95,5 +95,5 @@ def test_candidate_of_a_sparse_loop_is_promoted(tmp_path: Path) -> None:
     optimised = optimise_log(store, "default", learned_through=loop.published.sequence)
     assert optimised.look.verdict is LookVerdict.PROMOTE, optimised.look.sentence
     assert optimised.configuration is not None
-    assert optimised.configuration.policy_settings() == Optimist(link="identity")
+    assert optimised.configuration.build_policy() == Optimist(link="identity")
     store.close()

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import DecisionRequest, Event, Reward
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.domain.request_features import DENSE
+from glbandits.serving.runtime.loops.learning_loop import Loop
 from glbandits.serving.storage.event_store import EventStore
 from tests.serving.runtime.worlds import Clock
 

@@ -12,7 +12,7 @@ import pytest
 
 from glbandits.errors import InvalidInput
 from glbandits.serving import Settings, create_app
-from glbandits.serving.client import Client, ServiceError, question
+from glbandits.serving.client import Client, ServiceError, decide_request
 from glbandits.serving.domain.events import EventStatus
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.api_keys import Keys
@@ -100,7 +100,7 @@ def test_explanation_adds_up_to_the_scores(live: Live) -> None:
 
 def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
     with live.client("other") as client:
-        questions = [question(ARMS, event_id="b1"), question(ARMS, event_id="b2"), question([[1.0]])]
+        questions = [decide_request(ARMS, event_id="b1"), decide_request(ARMS, event_id="b2"), decide_request([[1.0]])]
         reply = client.batch(questions, [("b1", 1.0), ("nobody", 1.0)])
     first, second, third = reply.decide
     assert first.decided is not None

@@ -105,7 +105,7 @@ def test_auto_optimisation_without_the_extra_lab_names_it(tmp_path: Path) -> Non
         sent = {"autoOptimisation": True, "rewardRange": [0, 1]}
         reply = server.ask("PATCH", "/v1/configuration", sent)
         assert reply.status == 400
-        assert "estimators of the extra [lab], which this server lacks" in reply.json["detail"]
+        assert "estimators of the extra [lab], which are not installed" in reply.json["detail"]
 
 
 def test_a_backup_of_a_running_server_has_what_was_acknowledged(tmp_path: Path) -> None:

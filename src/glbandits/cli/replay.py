@@ -10,7 +10,7 @@ from glbandits.cli.export import opened_store
 from glbandits.cli.progress import work_bar
 from glbandits.serving.domain.events import EventStatus
 from glbandits.serving.domain.model_snapshots import decode_snapshot
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.runtime.service import DEFAULT_LOOP
 from glbandits.serving.storage.event_store import EventStore
 
@@ -52,6 +52,6 @@ def _replay(kept: EventStore, loop: str, check: bool, console: Console) -> bool:
     console.print(f"{sentence}: {'all the same' if found.sound else f'{found.different} differ'}", markup=False)
     if found.unchecked:
         console.print(f"{found.unchecked} decisions cannot be made again: what their model learned was deleted")
-    for sentence in found.sentences:
+    for sentence in found.messages:
         console.print(f"  {sentence}", markup=False)
     return found.sound

@@ -19,8 +19,8 @@ from glbandits.serving.server_settings import (
     FILE,
     KINDS,
     Settings,
+    as_environment,
     description,
-    environment_of,
     read_settings,
 )
 
@@ -55,7 +55,7 @@ def serve_command(**flags: str | None) -> None:
     with listen(settings.host, settings.port) as listening:
         first = first_key(settings)
         typer.echo("Loading models. Code that is not compiled yet is compiled in the background.")
-        os.environ.update(environment_of(settings))  # from which each process reads them
+        os.environ.update(as_environment(settings))  # from which each process reads them
         example = example_request(settings.model) if settings.model else EXAMPLE
         announced = partial(announce, address_of(listening), first, start_lines(settings), example)
         run_server(f"{__name__}:create_worker_app", settings, listening, announced)
@@ -115,7 +115,7 @@ def example_request(path: str) -> dict[str, Any]:
 def start_lines(settings: Settings) -> list[str]:
     """When the first loop learns from a decision, by its saved configuration or else the settings; and its model."""
     from glbandits.serving.domain.loop_config import LoopConfig
-    from glbandits.serving.runtime.loop_documents import CONFIGURATION
+    from glbandits.serving.runtime.loops.loop_documents import CONFIGURATION
     from glbandits.serving.storage.open_store import open_store
 
     name, window = settings.loops[0], settings.reward_window_seconds

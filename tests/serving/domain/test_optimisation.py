@@ -8,7 +8,7 @@ from glbandits.errors import GlbanditsError
 from glbandits.policies import Optimist
 from glbandits.policy import settings_of
 from glbandits.serving.domain.loop_config import DAY, SECOND, LoopConfig
-from glbandits.serving.domain.optimisation import candidates_of, check_optimisable, default_candidates, next_look
+from glbandits.serving.domain.optimisation_rules import candidates_of, check_optimisable, default_candidates, next_look
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 AT = round(START.timestamp() * SECOND)
@@ -48,7 +48,7 @@ def test_configurations_of_older_versions_have_it_off() -> None:
         ({"reward_range": None}, "auto_optimisation needs limits of the rewards, and this loop has none. Set reward_r"),
         ({"candidates": ("optimste",)}, "unknown policy 'optimste'; did you mean 'optimist'"),
         ({"candidates": ("laplace-ts",)}, "laplace-ts with these settings has no exact probabilities"),
-        ({"candidates": ("glm-tsl",)}, "glm-tsl keeps all that it learned"),
+        ({"candidates": ("glm-tsl",)}, "glm-tsl stores all past rewards"),
         ({"candidates": ("optimist:link=logistic",)}, "candidate 'optimist:link=logistic' learns rewards within"),
         ({"candidates": tuple(map(str, range(11)))}, "candidates must be at most 10, got 11"),
     ],

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from glbandits import InvalidInput
 from glbandits.features import Hashing
 from glbandits.records import Floats
-from glbandits.serving.domain.action_selection import DENSE, JSON, arms_of, described_request
 from glbandits.serving.domain.events import DecisionRequest
-from glbandits.serving.domain.request_map import RequestHashing
-from glbandits.serving.http.personalizer.calls import decode
+from glbandits.serving.domain.request_features import DENSE, JSON, RequestHashing, arms_of, encode_json_request
+from glbandits.serving.http.personalizer.handler_adapter import decode
 from glbandits.serving.http.personalizer.schemas import RankRequest
 
 ODD = [
@@ -49,7 +48,7 @@ def bits_of(text: str) -> bytes:
 def test_odd_features_give_the_same_vectors_from_the_kept_text(text: str) -> None:
     sent = msgspec.json.decode(text)
     objects = sent if isinstance(sent, list) else [sent]
-    kept, hashing = described_request(objects, [objects, []]), Hashing(64)
+    kept, hashing = encode_json_request(objects, [objects, []]), Hashing(64)
     for _ in range(2):  # the second time from what is at hand
         assert vectors(kept, JSON, 2, hashing).tobytes() == bits_of(text)
 
@@ -64,7 +63,7 @@ OBJECTS = st.lists(st.dictionaries(TEXTS, VALUES | TEXTS | FLAT, max_size=4), ma
 @given(OBJECTS, st.lists(OBJECTS, min_size=1, max_size=3))
 def test_any_features_give_the_same_vectors_from_the_kept_text(shared: Any, actions: list[Any]) -> None:
     sent = msgspec.json.decode(json.dumps([shared, actions]))
-    kept = described_request(*sent)
+    kept = encode_json_request(*sent)
     assert vectors(kept, JSON, len(actions), Hashing(64)).tobytes() == Hashing(64).vectors(*sent).tobytes()
 
 
@@ -76,7 +75,7 @@ def test_what_is_no_number_is_not_read(number: str) -> None:
 
 
 def test_numbers_that_are_too_large_are_refused_before_anything_is_decided() -> None:
-    kept = described_request([], [[{"a": 10**400}]])
+    kept = encode_json_request([], [[{"a": 10**400}]])
     with pytest.raises(InvalidInput, match="features of action 0: a must be a finite number"):
         vectors(kept, JSON, 1, Hashing(64))
 

@@ -6,8 +6,8 @@ import pytest
 from glbandits import Bandit, Optimist
 from glbandits.errors import InvalidInput
 from glbandits.features import FeatureMap, Number
-from glbandits.serving.domain.catalogue_arms import CatalogueArm, CatalogueQuestion
-from glbandits.serving.domain.served_catalogue import ServedCatalogue
+from glbandits.serving.domain.catalogues.catalogue_records import CatalogueArm, CatalogueQuery
+from glbandits.serving.domain.catalogues.served_catalogue import ServedCatalogue
 
 UNUSABLE = CatalogueArm(1, "hat", 1, 0, "json", b'{"prize":3}')
 RETIRED = CatalogueArm(1, "hat", 1, 2, "json", b'{"prize":3}')
@@ -29,10 +29,10 @@ def test_unusable_arms_are_named_until_they_are_replaced(bandit: Bandit, usable:
     served = ServedCatalogue(bandit)
     served.apply(1, [UNUSABLE])
     assert served.numbers == {"hat": 1}
-    with pytest.raises(InvalidInput, match="arms of the catalogue cannot be used: row 0 has no column 'price'"):
-        served.draw(bandit, CatalogueQuestion(), 0.0, seed=1)
+    with pytest.raises(InvalidInput, match="arms of the catalogue are unusable: row 0 has no column 'price'"):
+        served.draw(bandit, CatalogueQuery(), 0.0, seed=1)
     served.apply(2, [RETIRED, usable])
-    assert served.draw(bandit, CatalogueQuestion(), 0.0, seed=1).actions == ("hat",)
+    assert served.draw(bandit, CatalogueQuery(), 0.0, seed=1).actions == ("hat",)
 
 
 def test_other_arms_do_not_repair_unusable_ones(bandit: Bandit) -> None:
@@ -40,6 +40,6 @@ def test_other_arms_do_not_repair_unusable_ones(bandit: Bandit) -> None:
     served.apply(1, [UNUSABLE])
     served.apply(2, [CatalogueArm(2, "coat", 2, 0, "json", b'{"price":3}')])
     with pytest.raises(InvalidInput, match="Replace or delete them"):
-        served.draw(bandit, CatalogueQuestion(only=("coat",)), 0.0, seed=1)
+        served.draw(bandit, CatalogueQuery(only=("coat",)), 0.0, seed=1)
     served.apply(3, [CatalogueArm(1, "hat", 1, 3, "json", b'{"prize":3}')])
-    assert served.draw(bandit, CatalogueQuestion(), 0.0, seed=1).actions == ("coat",)
+    assert served.draw(bandit, CatalogueQuery(), 0.0, seed=1).actions == ("coat",)

@@ -21,7 +21,7 @@ def request(**headers: str) -> Request:
 
 def refusal(guard: Authenticator, request: Request, scope: str = "rank") -> HttpError:
     with pytest.raises(HttpError) as caught:
-        guard.admit(request, scope)
+        guard.authorize(request, scope)
     return caught.value
 
 
@@ -30,8 +30,8 @@ def test_a_key_comes_in_either_header(keys: Keys) -> None:
     guard = Authenticator(keys.live)
     for shown in ({"ocp_apim_subscription_key": text}, {"authorization": f"Bearer {text}"}):
         for _ in range(3):  # the first is looked for, the others are remembered
-            guard.admit(request(**shown), "rank")
-    guard.admit(request(authorization=f"bearer  {text} "), "rank")
+            guard.authorize(request(**shown), "rank")
+    guard.authorize(request(authorization=f"bearer  {text} "), "rank")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_a_wrong_key_is_refused_and_not_repeated_to_the_sender(keys: Keys) -> No
 def test_a_key_is_for_its_scopes_alone(keys: Keys) -> None:
     text = keys.create("shop", ("rank", "read")).text
     guard = Authenticator(keys.live)
-    guard.admit(request(authorization=f"Bearer {text}"), "read")
+    guard.authorize(request(authorization=f"Bearer {text}"), "read")
     refused = refusal(guard, request(authorization=f"Bearer {text}"), "admin")
     assert (refused.status, refused.code) == (403, "Forbidden")
     assert refused.message == "this needs a key for admin; the key 'shop' is for rank, read"
@@ -68,27 +68,27 @@ def test_a_key_is_for_its_scopes_alone(keys: Keys) -> None:
 def test_new_and_revoked_keys_count_after_a_refresh(keys: Keys) -> None:
     old = keys.create("shop")
     guard = Authenticator(keys.live)
-    guard.admit(request(authorization=f"Bearer {old.text}"), "rank")
+    guard.authorize(request(authorization=f"Bearer {old.text}"), "rank")
     new = keys.create("shop")
     keys.revoke(old.key.id)
     guard.refresh()
-    guard.admit(request(authorization=f"Bearer {new.text}"), "rank")
+    guard.authorize(request(authorization=f"Bearer {new.text}"), "rank")
     assert refusal(guard, request(authorization=f"Bearer {old.text}")).status == 401
 
 
 def test_who_comes_too_often_is_told_when_to_come_again(keys: Keys) -> None:
     now, texts = 0.0, [keys.create(name).text for name in "ab"]
     guard = Authenticator(keys.live, rate_limit=RateLimit(0.5, clock=lambda: now))
-    guard.admit(request(authorization=f"Bearer {texts[0]}"), "rank")
+    guard.authorize(request(authorization=f"Bearer {texts[0]}"), "rank")
     refused = refusal(guard, request(authorization=f"Bearer {texts[0]}"))
     assert (refused.status, refused.code, refused.headers) == (429, "TooManyRequests", ((b"retry-after", b"2"),))
-    guard.admit(request(authorization=f"Bearer {texts[1]}"), "rank")
+    guard.authorize(request(authorization=f"Bearer {texts[1]}"), "rank")
     now = 2.0
-    guard.admit(request(authorization=f"Bearer {texts[0]}"), "rank")
+    guard.authorize(request(authorization=f"Bearer {texts[0]}"), "rank")
 
 
 def test_who_has_not_the_scope_takes_nothing_from_the_rate(keys: Keys) -> None:
     text = keys.create("shop", ("rank",)).text
     guard = Authenticator(keys.live, rate_limit=RateLimit(1.0, clock=lambda: 0.0))
     assert refusal(guard, request(authorization=f"Bearer {text}"), "read").status == 403
-    guard.admit(request(authorization=f"Bearer {text}"), "rank")
+    guard.authorize(request(authorization=f"Bearer {text}"), "rank")

@@ -14,8 +14,8 @@ import psutil
 import pytest
 
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.optimisation import OPTIMISATION
-from glbandits.serving.runtime.loop_documents import CONFIGURATION
+from glbandits.serving.domain.optimisation_rules import OPTIMISATION
+from glbandits.serving.runtime.loops.loop_documents import CONFIGURATION
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.open_store import open_store
 from tests.service_logs.written_loop import ARMS, play, uniform_loop
@@ -91,7 +91,7 @@ def test_of_two_servers_one_promotes_a_better_policy(tmp_path: Path, new_address
         assert look["sentence"].startswith("Promoted optimist: it is better than uniform was")
         assert look["gains"]["optimist"]["low"] > 0.0
         for server in (first, second):
-            # Known: 0.8 + 0.2 / 4. Five standard deviations of 200 draws are 0.13.
+            # KnownDecision: 0.8 + 0.2 / 4. Five standard deviations of 200 draws are 0.13.
             until(partial(is_better, server, key), "decisions are no better")
         assert first.ask("GET", SERVICE, key=key).json["isAutoOptimizationEnabled"]
         logged = first.errors.read_text() + second.errors.read_text()

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from glbandits.serving.client import Client, ServiceError
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.open_store import open_store
 from tests.serving.http.server_process import Running, running
 from tests.serving.makers import wait_until
@@ -79,4 +79,4 @@ def test_nothing_acknowledged_is_lost_by_a_kill(tmp_path: Path) -> None:
             assert logged.decision.actions[logged.decision.shown] == arm
         result = verify(store, "default")
     assert made
-    assert (result.different, result.unchecked) == (0, 0), result.sentences
+    assert (result.different, result.unchecked) == (0, 0), result.messages

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import DecisionRequest, Event, Mode, Reward
-from glbandits.serving.http.dashboard.handlers import FEWEST, MOST_ACTIONS
+from glbandits.serving.domain.request_features import DENSE
+from glbandits.serving.http.dashboard.handlers import MIN_WORTH, MAX_ACTIONS
 from tests.serving.http.native import ARMS, Site
 
 
@@ -95,7 +95,7 @@ class TestStatistics:
 
     def test_a_point_with_few_decisions_says_nothing_of_the_baseline(self, site: Site) -> None:
         site.set_mode(Mode.APPRENTICE)
-        play(site, FEWEST - 1)
+        play(site, MIN_WORTH - 1)
         (point,) = figures(site, "/v1/statistics?window=day")["points"]
         assert (point["baseline"], point["reward"]) == (None, {"value": 0.0, "error": 0.0})
         play(site, 1)
@@ -106,7 +106,7 @@ class TestStatistics:
         for number in range(30):
             play(site, 1, (f"id-{number:02}",))
         told = figures(site, "/v1/statistics?window=all")
-        assert [one["id"] for one in told["actions"]] == [f"id-{number:02}" for number in range(MOST_ACTIONS)]
+        assert [one["id"] for one in told["actions"]] == [f"id-{number:02}" for number in range(MAX_ACTIONS)]
 
     def test_tell_of_the_learner(self, site: Site) -> None:
         site.decide()

@@ -127,7 +127,7 @@ def test_key_in_the_address_is_taken_and_removed(browser: Any, server: Running) 
 def test_says_that_it_is_better_and_of_which_decisions(opened: Any) -> None:
     assert text(opened, "headline") == "Better than the baseline so far"
     assert f"over all {DECISIONS + 1} decisions since " in text(opened, "past")
-    assert "Judged once it has learned from 1,024 decisions: 623 more, about " in text(opened, "present")
+    assert "The first verdict comes after 1,024 learned decisions: 623 more, about " in text(opened, "present")
     assert opened.execute_script("return document.querySelectorAll('#past svg').length") == 1
     assert f"over {DECISIONS + 1} decisions" in text(opened, "sentence")
     assert "against 0.00" in text(opened, "sentence")
@@ -244,11 +244,11 @@ def test_events_are_found_by_how_they_begin(browser: Any, server: Running) -> No
     enter(browser, server.key)
     seen(browser, READY)
     browser.find_element("id", "prefix").send_keys("visit-12")
-    seen(browser, "return document.getElementById('found').textContent === 'The newest 10, which are all'")
+    seen(browser, "return document.getElementById('found').textContent === 'The newest 10 (all)'")
     ids = browser.execute_script("return [...document.querySelectorAll('.event .id')].map(one => one.textContent)")
     assert ids == [f"visit-12{number}" for number in reversed(range(10))]
     browser.find_element("id", "prefix").send_keys("x")
-    seen(browser, "return document.getElementById('found').textContent === 'No event begins so'")
+    seen(browser, "return document.getElementById('found').textContent === 'No event id begins with this'")
     browser.find_element("id", "prefix").clear()
     browser.find_element("css selector", "#search button").click()
     seen(browser, "return document.querySelectorAll('.event').length === 20")
@@ -283,7 +283,7 @@ def test_event_says_why_it_has_no_explanation(browser: Any, server: Running) -> 
     seen(browser, READY)
     seen(browser, OPEN_WHY)
     problem = seen(browser, f"return {WHY}.querySelector('.problem')?.textContent")
-    assert problem == "uniform has no single estimate of theta that could explain a score"
+    assert problem == "uniform has no single estimate of theta, so its scores cannot be explained"
 
 
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
@@ -351,7 +351,7 @@ def test_is_live_and_goes_from_loop_to_loop(browser: Any, server: Running) -> No
     visit(browser, f"{server.address}/loops/quiet/dashboard")
     enter(browser, server.key)
     seen(browser, "return document.getElementById('headline').textContent === 'Too early: 0 decisions'")
-    assert "No decision is old enough" in text(browser, "sentence")
+    assert "No decision is settled yet" in text(browser, "sentence")
     settings = {"width": 2, "rewardWait": 0.1, "modelUpdate": 0.1, "rewardRange": [0, 1]}
     assert server.ask("PUT", "/loops/quiet/v1/configuration", settings).status == 200
     assert server.ask("POST", "/loops/quiet/v1/decide", {"arms": ARMS}).status == 200
@@ -372,4 +372,4 @@ def test_says_when_the_server_is_gone(browser: Any, tmp_path: Path) -> None:
         enter(browser, short.key)
         seen(browser, "return document.getElementById('live').dataset.state === 'live'")
     seen(browser, "return document.getElementById('live').dataset.state === 'lost'")
-    assert "The server does not answer" in text(browser, "notice")
+    assert "The server does not respond" in text(browser, "notice")

@@ -122,7 +122,7 @@ def test_model_of_a_deleted_log_is_not_exact(site: Site) -> None:
     kept_since = site.now
     teach(site)
     assert explanation(site, "e")["exact"]
-    assert site.service.loop("default").forget(before=kept_since) == 20
+    assert site.service.loop("default").delete_log(before=kept_since) == 20
     assert not explanation(site, "e")["exact"]
 
 
@@ -133,7 +133,7 @@ def test_decision_of_another_width_without_its_model_is_400(site: Site) -> None:
     teach(site)
     loop = site.service.loop("default")
     loop.configure(LoopConfig(width=3, reward_wait=10.0))
-    loop.forget(before=kept_since)
+    loop.delete_log(before=kept_since)
     status, detail = site.refusal("GET", "/v1/events/e/explanation")
     assert (status, "does not have the 3 features" in detail) == (400, True)
 
@@ -142,7 +142,7 @@ def test_policy_without_coefficients_is_400(site: Site) -> None:
     site.service.loop("default").configure(LoopConfig(policy="uniform", settings={}, width=2))
     site.decide(eventId="e")
     status, detail = site.refusal("GET", "/v1/events/e/explanation")
-    assert (status, detail) == (400, "uniform has no single estimate of theta that could explain a score")
+    assert (status, detail) == (400, "uniform has no single estimate of theta, so its scores cannot be explained")
 
 
 def test_loops_have_their_own_events(site: Site) -> None:

@@ -13,7 +13,7 @@ from glbandits.cli.serve import example_request
 from glbandits.evaluation import Columns, open_log, train
 from glbandits.service_logs.loop_export import export_loop
 from glbandits.serving.domain.model_snapshots import FirstModel
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.replay.replay_verification import verify
 from tests.serving.http.served_site import ServedSite
 
 ARM_TABLE = {"offer": ["hat", "shoe"], "price": [20.0, 80.0]}
@@ -120,7 +120,7 @@ def test_a_model_is_for_new_loops_only(tmp_path: Path, path: Path) -> None:
 
 def test_a_policy_without_exact_probabilities_cannot_be_served(tmp_path: Path) -> None:
     Bandit(GlmTsl(), dim=2).save(tmp_path / "model.safetensors")
-    with pytest.raises(InvalidInput, match="keeps all that it learned|no exact probabilities"):
+    with pytest.raises(InvalidInput, match="stores all past rewards|no exact probabilities"):
         FirstModel.load(str(tmp_path / "model.safetensors"))
 
 

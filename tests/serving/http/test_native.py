@@ -12,7 +12,7 @@ import pytest
 from glbandits import Bandit
 from glbandits.serving.domain.errors import QueueFull, StoreError
 from glbandits.serving.domain.events import DecisionRequest, LoggedDecision, Mode
-from glbandits.serving.domain.optimisation import OPTIMISATION, Gain, Look, LookVerdict
+from glbandits.serving.domain.optimisation_rules import OPTIMISATION, Gain, Look, LookVerdict
 from glbandits.serving.http.v1 import admin_handlers
 from glbandits.serving.http.v1.schemas import EventRecord
 from tests.serving.http.native import ARMS, Site
@@ -363,10 +363,13 @@ class TestLooking:
     @pytest.mark.parametrize(
         ("path", "told"),
         [
-            ("/v1/events?limt=2", "unknown parameter 'limt'; did you mean 'limit'? Known: before, limit, prefix"),
+            (
+                "/v1/events?limt=2",
+                "unknown parameter 'limt'; did you mean 'limit'? KnownDecision: before, limit, prefix",
+            ),
             ("/v1/events?limit=2&limit=3", "the parameter limit is there twice; send it once"),
             ("/v1/status?verbose", "this takes no parameters in the query; got 'verbose'"),
-            ("/loops/a%2Fb/v1/events?=", "unknown parameter ''. Known: before, limit, prefix"),
+            ("/loops/a%2Fb/v1/events?=", "unknown parameter ''. KnownDecision: before, limit, prefix"),
         ],
     )
     def test_refuses_parameters_that_it_would_ignore(self, site: Site, path: str, told: str) -> None:

@@ -14,20 +14,20 @@ import msgspec
 import pytest
 
 from glbandits.errors import InvalidInput
+from glbandits.serving.http.http_messages import as_datetime
 from glbandits.serving.http.personalizer.config_schemas import (
     Evaluation,
     PolicyContract,
     PolicyResult,
     PolicyResultSummary,
 )
-from glbandits.serving.http.personalizer.evaluations import (
+from glbandits.serving.http.personalizer.evaluation_handlers import (
     ABANDONED,
     EVALUATION,
     StoredEvaluation,
     Worker,
     end_abandoned,
 )
-from glbandits.serving.http.personalizer.iso8601 import as_time
 from glbandits.serving.storage.event_store import EventStore
 from tests.serving.http.personalizer import PREVIEW, V1, Site
 
@@ -42,7 +42,7 @@ PATH = f"{V1}/evaluations"
 
 def result(name: str, arguments: str, reward: float) -> PolicyResult:
     total = PolicyResultSummary(
-        time_stamp=as_time(0),
+        time_stamp=as_datetime(0),
         ips_estimator_numerator=reward,
         ips_estimator_denominator=1,
         snips_estimator_denominator=1,
@@ -159,11 +159,11 @@ class TestAWorkerThatWasKilled:
         pending = Evaluation(
             id="theirs",
             name="first",
-            start_time=as_time(0),
-            end_time=as_time(1),
+            start_time=as_datetime(0),
+            end_time=as_datetime(1),
             job_id="theirs",
             status="pending",
-            creation_time=as_time(0),
+            creation_time=as_datetime(0),
         )
         body = msgspec.json.encode(StoredEvaluation("theirs", pending, worker))
         site.service.store.save_document("default", EVALUATION, 0, body)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.http.personalizer.iso8601 import as_microseconds, as_time, duration_text, parse_duration
+from glbandits.serving.http.http_messages import as_datetime
+from glbandits.serving.http.personalizer.iso8601 import as_microseconds, duration_text, parse_duration
 
 
 @given(st.integers(0, 60 * 24 * 3600 * 1_000_000))
@@ -42,5 +43,5 @@ def test_what_has_no_fixed_length_is_refused(text: str) -> None:
 
 @given(st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)))
 def test_a_time_comes_back(time: datetime) -> None:
-    assert as_time(as_microseconds(time)) == time.replace(tzinfo=UTC)
+    assert as_datetime(as_microseconds(time)) == time.replace(tzinfo=UTC)
     assert as_microseconds(time) == as_microseconds(time.replace(tzinfo=UTC))

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from glbandits.serving.http.http_messages import as_datetime
 from glbandits.serving.http.personalizer.config_schemas import Evaluation
-from glbandits.serving.http.personalizer.evaluations import EVALUATION, StoredEvaluation
-from glbandits.serving.http.personalizer.iso8601 import as_time
+from glbandits.serving.http.personalizer.evaluation_handlers import EVALUATION, StoredEvaluation
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.http.server_process import ACTIONS, GLB, Running, ask, eventually, running
 
@@ -197,7 +197,7 @@ def test_evaluations_are_done(site: Running) -> None:
 
 
 def test_an_evaluation_that_a_killed_server_left_is_not_pending_for_ever(tmp_path: Path) -> None:
-    began = as_time(0)
+    began = as_datetime(0)
     left = Evaluation(
         id="e", name="e", start_time=began, end_time=began, job_id="e", status="pending", creation_time=began
     )

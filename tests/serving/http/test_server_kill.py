@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from glbandits.serving.runtime.replay_verification import Verified, verify
+from glbandits.serving.runtime.replay.replay_verification import VerificationResult, verify
 from glbandits.serving.storage.open_store import open_store
 from tests.serving.http.acknowledged_load import WIDTH, Load, distinct
 from tests.serving.http.rankers import Ranker, configure, first_key_of, rankers, start_all
@@ -48,7 +48,7 @@ class Outcome:
     longest_recovery: float
     """Seconds from the end of a restart to the next acknowledged decision and reward."""
     seconds: float
-    verified: Verified
+    verified: VerificationResult
 
 
 class Killer:
@@ -153,7 +153,7 @@ class Killer:
             assert store.check() == []
             assert self._load.wrong(store) == []
 
-    def _verify(self) -> Verified:
+    def _verify(self) -> VerificationResult:
         with closing(open_store(self._store, durability="process")) as store:
             assert store.check() == []
             assert self._load.wrong(store, everything=True) == []
@@ -177,7 +177,7 @@ def test_killed_under_load_nothing_acknowledged_is_lost(
     with rankers(tmp_path, store, ["127.0.0.1"] if database is None else ["127.0.0.1", "127.0.0.2"]) as started:
         outcome = Killer(store, started, kills, database).kill(kills)
     log.info("%s", outcome)
-    assert outcome.verified.sound, outcome.verified.sentences
+    assert outcome.verified.sound, outcome.verified.messages
     assert outcome.verified.decisions >= outcome.decisions > 10 * kills
     assert outcome.verified.unchecked == 0
     assert outcome.verified.models > kills / 2

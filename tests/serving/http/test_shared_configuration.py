@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.loops.learning_loop import Loop
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.http import native, personalizer
 

@@ -88,7 +88,7 @@ def test_configuration_says_whether_the_loop_is_sparse(site: ServedSite) -> None
 def test_vectors_need_the_width_of_the_loop(site: ServedSite) -> None:
     reply = site.ask("POST", "/v1/decide", {"arms": [[1.0, 0.0], [0.0, 1.0]]})
     assert reply.status_code == 400
-    assert "the loop takes 16777216 features for each action; got 2" in reply.text
+    assert "an action must have 16777216 features, the width of the loop; got 2" in reply.text
     site.ask("PATCH", "/v1/configuration", {"width": 2, "sparse": True})
     assert site.ask("POST", "/v1/decide", {"arms": [[1.0, 0.0], [0.0, 1.0]]}).status_code == 200
     body = np.array([1.0, 0.0, 0.5, 0.25], dtype="<f4").tobytes()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.http.server_process import Running, eventually, running
 from tests.serving.http.test_server import Caller, lost, rank
@@ -62,7 +62,7 @@ def test_nothing_acknowledged_is_lost_and_all_decide_with_what_one_learns(tmp_pa
     store = SqliteStore(tmp_path / "store.db")
     found = verify(store, "default")
     store.close()
-    assert found.sound, found.sentences
+    assert found.sound, found.messages
     assert found.models > 2
 
 

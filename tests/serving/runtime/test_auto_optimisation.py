@@ -13,12 +13,12 @@ import pytest
 from glbandits.features import Hashing
 from glbandits.serving.domain.loop_config import DAY, LoopConfig
 from glbandits.serving.domain.model_snapshots import fresh_model
-from glbandits.serving.domain.optimisation import OPTIMISATION, Look, LookVerdict
-from glbandits.serving.domain.request_map import RequestHashing
+from glbandits.serving.domain.optimisation_rules import OPTIMISATION, Look, LookVerdict
+from glbandits.serving.domain.request_features import RequestHashing
 from glbandits.serving.domain.reward_aggregation import LearningOutcome
 from glbandits.serving.runtime.auto_optimisation import AutoOptimisation, OptimiseLog
-from glbandits.serving.runtime.relearning import relearn
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.replay.relearning import relearn
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import run
@@ -100,7 +100,9 @@ def test_a_failure_is_saved_logged_and_not_repeated_at_once(world: World, caplog
     optimisation = world.optimisation(optimisers.fail)
     optimisation.run_due()
     optimisation.run_due()
-    assert world.looks() == [Look(verdict=LookVerdict.FAILED, sentence="The look failed: The server's log says why.")]
+    assert world.looks() == [
+        Look(verdict=LookVerdict.FAILED, sentence="The look failed: The server's log has the error.")
+    ]
     assert "ValueError: no result for default" in caplog.text
     assert world.loop.configuration == SETTINGS
 

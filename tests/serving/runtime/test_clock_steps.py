@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from glbandits.serving.domain.events import EventStatus, Reward
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.log_marks import MOST_MARKS, LogMarks
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.loops.log_watermarks import MAX_WATERMARKS, LogWatermarks
+from glbandits.serving.runtime.replay.replay_verification import verify
 from tests.serving.runtime.worlds import CONTEXTS, Clock, ask, small_loop
 
 DAY = 24 * 60 * 60.0
@@ -123,7 +123,7 @@ def test_the_lag_is_true_when_the_clock_steps_back(world: World) -> None:
 
 
 def test_marks_stay_few_while_nothing_is_learned() -> None:
-    marks = LogMarks(stopwatch := Stopwatch())
+    marks = LogWatermarks(stopwatch := Stopwatch())
     for last in range(1, 10_000):
         stopwatch.now = float(last)
         marks.update(last, 0, WINDOW)
@@ -132,11 +132,11 @@ def test_marks_stay_few_while_nothing_is_learned() -> None:
     assert marks.logged_for(9_000.0) >= 1
     marks.update(9_999, 9_999, WINDOW)
     assert (marks.age_after(9_999), marks.logged_for(0.0)) == (0.0, 0)
-    assert MOST_MARKS < 1_000
+    assert MAX_WATERMARKS < 1_000
 
 
 def test_no_decision_is_settled_before_its_window_is_over() -> None:
-    marks = LogMarks(stopwatch := Stopwatch())
+    marks = LogWatermarks(stopwatch := Stopwatch())
     logged = {}
     for last in range(1, 500):
         stopwatch.now += 0.07

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.loop_documents import BASE, CONFIGURATION, IDENTITY
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.loops.loop_documents import BASE, CONFIGURATION, IDENTITY
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.event_store import Document
 from glbandits.serving.storage.learner_lock import FileLearnerLock
 from glbandits.serving.storage.sqlite_store import SqliteStore

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from glbandits import Bandit, InvalidInput, Optimist
 from glbandits.compilation import entry_point
 from glbandits.policy import settings_of
-from glbandits.serving.domain.action_selection import decide, draw, draw_recipe, seed_of, share_of
+from glbandits.serving.domain.action_selection import decide, draw, draw_recipe, seed_of, uniform_of
 from glbandits.serving.domain.events import (
     Activation,
     Aggregation,
@@ -23,11 +23,11 @@ from glbandits.serving.domain.events import (
     SettledDecision,
 )
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.request_map import RequestEncoder
+from glbandits.serving.domain.request_features import RequestEncoder
 from glbandits.serving.domain.reward_aggregation import LearningOutcome, aggregate, learn
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.loop_documents import BASE
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.loops.loop_documents import BASE
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage import sqlite_log
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.runtime.worlds import ACTIONS, Clock, ask, live, small_loop
@@ -74,7 +74,7 @@ def test_a_changed_log_is_noticed(tmp_path: Path) -> None:
     store.append_blocking([other])
     found = verify(store, "default")
     assert not found.sound
-    assert "forged" in found.sentences[0]
+    assert "forged" in found.messages[0]
 
 
 def test_a_loop_that_was_killed_at_its_birth_is_sound_and_can_be_born_again(
@@ -82,7 +82,7 @@ def test_a_loop_that_was_killed_at_its_birth_is_sound_and_can_be_born_again(
 ) -> None:
     store = SqliteStore(tmp_path / "events.sqlite")
     with monkeypatch.context() as patched:
-        patched.setattr("glbandits.serving.runtime.loop_documents.fresh_model", lambda _: sys.exit())
+        patched.setattr("glbandits.serving.runtime.loops.loop_documents.fresh_model", lambda _: sys.exit())
         with pytest.raises(SystemExit):
             Loop("default", store, Clock())
     found = verify(store, "default")
@@ -132,7 +132,7 @@ def test_what_fails_in_the_middle_of_a_batch_is_not_learned_twice(
 
     with monkeypatch.context() as patched:
         if failing == "learn":
-            patched.setattr("glbandits.serving.runtime.learning_loop.learn", broken)
+            patched.setattr("glbandits.serving.runtime.loops.learning_loop.learn", broken)
         else:
             patched.setattr(loop.statistics, "add", out_of_memory)
         with pytest.raises(MemoryError):
@@ -220,9 +220,9 @@ def test_excluded_actions_have_no_chance(tmp_path: Path) -> None:
 
 
 def test_a_draw_never_takes_what_has_no_chance() -> None:
-    assert draw(np.array([0.0, 1.0, 0.0]), share_of(0)) == 1
-    assert draw(np.array([0.0, 1.0, 0.0]), share_of(2**63 - 1)) == 1
-    assert [draw(np.array([0.5, 0.5]), share_of(seed)) for seed in (0, 2**62 - 1, 2**62, 2**63 - 1)] == [0, 0, 1, 1]
+    assert draw(np.array([0.0, 1.0, 0.0]), uniform_of(0)) == 1
+    assert draw(np.array([0.0, 1.0, 0.0]), uniform_of(2**63 - 1)) == 1
+    assert [draw(np.array([0.5, 0.5]), uniform_of(seed)) for seed in (0, 2**62 - 1, 2**62, 2**63 - 1)] == [0, 0, 1, 1]
 
 
 @settings(deadline=None)
@@ -239,8 +239,8 @@ def test_compiled_draws_are_those_of_the_plain_function(
     allowed = np.arange(len(chances)) + excluded
     given_chances, count = np.array(chances), len(chances) + excluded
     compiled, plain = np.zeros(count), np.zeros(count)
-    drawn = entry.compiled()(given_chances, allowed, exploration, share_of(seed), compiled)
-    assert drawn == entry.recipe.function(given_chances, allowed, exploration, share_of(seed), plain)
+    drawn = entry.compiled()(given_chances, allowed, exploration, uniform_of(seed), compiled)
+    assert drawn == entry.recipe.function(given_chances, allowed, exploration, uniform_of(seed), plain)
     assert compiled.tobytes() == plain.tobytes()
     assert not compiled[:excluded].any()
 
@@ -262,7 +262,7 @@ def test_dense_actions_are_decided_and_learned(tmp_path: Path) -> None:
         loop.learn()
     assert np.argmax(decision.probabilities) == 2
     assert verify(store, "default").sound
-    with pytest.raises(InvalidInput, match="the loop takes 3 features for each action; got 2"):
+    with pytest.raises(InvalidInput, match="an action must have 3 features, the width of the loop; got 2"):
         loop.decide(DecisionRequest(event_id="x", request=np.eye(2).tobytes(), encoding="dense", actions=("a", "b")))
 
 
@@ -302,7 +302,7 @@ def test_rewards_are_aggregated_in_any_order() -> None:
         ({"default_reward": 2.0}, "default_reward must be"),
         ({"exploration": 1.5}, "exploration must be"),
         ({"policy": "optimits"}, "unknown policy 'optimits'; did you mean 'optimist'"),
-        ({"policy": "ucb-glm", "settings": {}}, "keeps all that it learned"),
+        ({"policy": "ucb-glm", "settings": {}}, "stores all past rewards"),
         ({"policy": "optimist", "settings": {"hope": 3}}, "the settings of optimist cannot be"),
         ({"retention_days": 0}, "retention_days must be a whole number"),
     ],
@@ -336,20 +336,20 @@ def test_what_was_forgotten_is_not_said_to_differ(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     made = live(loop, store, clock, 100)
     state = loop.published.bandit.state
-    assert loop.forget(made[50].timestamp) == 50
+    assert loop.delete_log(made[50].timestamp) == 50
     np.testing.assert_array_equal(loop.published.bandit.state, state)
     live(loop, store, clock, 40, first=1000)
     found = verify(store, "default")
     assert (found.sound, found.unchecked, found.decisions) == (True, 50, 40)
     assert found.learned == 40
-    assert loop.forget() == 90
+    assert loop.delete_log() == 90
     assert verify(store, "default").sound
 
 
 def test_what_was_not_learned_yet_is_not_forgotten(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     made = live(loop, store, clock, 30)  # of which 20 are learned
-    assert loop.forget(clock() + 1) == 20
+    assert loop.delete_log(clock() + 1) == 20
     assert store.decision("default", made[20].event_id) is not None
     clock.wait(11)
     assert loop.learn() == 10
@@ -373,12 +373,12 @@ def test_a_log_whose_deletion_was_cut_short_is_sound(
     with monkeypatch.context() as patched:
         patched.setattr(sqlite_log, "delete_oldest", deleted)
         with pytest.raises(KeyboardInterrupt):
-            loop.forget(before)
+            loop.delete_log(before)
     again = Loop("default", store, clock)
     live(again, store, clock, 40, first=1000)
     found = verify(store, "default")
     assert (found.sound, found.unchecked, found.decisions) == (True, 60, 40)
-    assert again.forget(before) == (100 if all_of_it else 10)
+    assert again.delete_log(before) == (100 if all_of_it else 10)
 
 
 def test_models_of_epochs_that_were_forgotten_are_not_kept(tmp_path: Path) -> None:
@@ -386,8 +386,8 @@ def test_models_of_epochs_that_were_forgotten_are_not_kept(tmp_path: Path) -> No
     for first in range(0, 100, 20):
         live(loop, store, clock, 20, first=first)
         loop.reset()
-        assert loop.forget() == 20
+        assert loop.delete_log() == 20
     assert len(store.documents("default", BASE)) == 1
     assert verify(store, "default").sound
-    assert loop.forget() == 0
+    assert loop.delete_log() == 0
     assert loop.published.epoch == 11

@@ -9,18 +9,18 @@ from msgspec.structs import replace
 
 from glbandits.bandit import Bandit, catalogue_decisions
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.catalogue_arms import CatalogueQuestion, CatalogueRequest, NewArm
+from glbandits.serving.domain.catalogues.catalogue_records import CatalogueQuery, CatalogueRequest, NewArm
 from glbandits.serving.domain.errors import VersionConflict
 from glbandits.serving.domain.events import Decision, Mode, Reward
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.verdict import Verdict, judge_past
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.runtime.worlds import Clock, small_loop
 
 DIM = 3
-MOST = 1000
+MAX_ARMS = 1000
 
 
 def dense(ids: list[str], seed: int = 0, dim: int = DIM) -> list[NewArm]:
@@ -33,11 +33,11 @@ def named(count: int) -> list[str]:
 
 
 def put(loop: Loop, arms: list[NewArm], **more: Any) -> int:
-    return loop.catalogue.put(arms, most=MOST, **more)
+    return loop.catalogue.put(arms, max_arms=MAX_ARMS, **more)
 
 
 def ask(loop: Loop, event_id: str, **question: Any) -> Decision:
-    return loop.decide_from_catalogue(CatalogueRequest(event_id=event_id, question=CatalogueQuestion(**question)))
+    return loop.decide_from_catalogue(CatalogueRequest(event_id=event_id, question=CatalogueQuery(**question)))
 
 
 def live(loop: Loop, store: SqliteStore, clock: Clock, rounds: int, first: int = 0, **question: Any) -> list[Decision]:
@@ -142,7 +142,9 @@ def test_retired_arms_are_not_chosen_and_come_back(world: World) -> None:
     put(loop, dense(named(3)))
     loop.catalogue.retire_and_restore(["arm 0", "arm 1"], [])
     assert {ask(loop, f"e{number}").actions for number in range(20)} == {("arm 2",)}
-    with pytest.raises(InvalidInput, match="only: the catalogue has no arm 'arm 0' in version 2; it was retired, or"):
+    with pytest.raises(
+        InvalidInput, match="only: version 2 of the catalogue has no arm 'arm 0'; add it, or restore it"
+    ):
         ask(loop, "f", only=("arm 0",))
     assert loop.catalogue.retire_and_restore([], ["arm 0"]) == 3
     assert ask(loop, "f", only=("arm 0",)).request == dense(named(3))[0].features
@@ -161,16 +163,19 @@ def test_excluded_arms_are_not_chosen(world: World) -> None:
     made = [ask(loop, f"e{number}", excluded=("arm 0", "unheard-of")) for number in range(30)]
     assert {decision.actions[0] for decision in made} == {"arm 1", "arm 2"}
     assert ask(loop, "f", only=("arm 0", "arm 2"), excluded=("arm 0",)).probability == 1.0
-    with pytest.raises(InvalidInput, match="none of the 3 arms of the catalogue may be chosen; leave at least one"):
+    with pytest.raises(InvalidInput, match="all 3 arms of the catalogue are excluded; leave at least one"):
         ask(loop, "g", only=("arm 0",), excluded=("arm 0",))
 
 
 @pytest.mark.parametrize(
     ("question", "message"),
     [
-        ({"only": ("x",)}, "only: the catalogue has no arm 'x' in version 1"),
-        ({"baseline": "x"}, "baseline: the catalogue has no arm 'x' in version 1"),
-        ({"baseline": "arm 0", "excluded": ("arm 0",)}, "baseline must be an arm that may be chosen; 'arm 0' may not"),
+        ({"only": ("x",)}, "only: version 1 of the catalogue has no arm 'x'"),
+        ({"baseline": "x"}, "baseline: version 1 of the catalogue has no arm 'x'"),
+        (
+            {"baseline": "arm 0", "excluded": ("arm 0",)},
+            "baseline must be an arm that may be chosen; 'arm 0' is excluded",
+        ),
         ({"context": (1.0,)}, "context must have 0 numbers; got 1"),
     ],
 )
@@ -184,11 +189,17 @@ def test_wrong_questions_are_refused(world: World, question: dict[str, Any], mes
 @pytest.mark.parametrize(
     ("arms", "message"),
     [
-        (dense(["x"], dim=4), "an arm must have the 3 features that the loop takes.*; got 4"),
-        ([*dense(["x"]), *dense(["y"], dim=2)], "all arms must have as many features; 'x' has 3, and 'y' has 2"),
+        (dense(["x"], dim=4), "an arm must have 3 features, the width of the loop.*; got 4"),
+        (
+            [*dense(["x"]), *dense(["y"], dim=2)],
+            "all arms must have the same number of features; 'x' has 3, and 'y' has 2",
+        ),
         ([NewArm("x", "dense", np.array([1.0, np.nan, 0.0]).tobytes())], "features"),
-        ([NewArm("x", "json", b'{"a":1}')], "all arms of a catalogue must be alike; it has dense arms of 3"),
-        (dense([f"x{number}" for number in range(MOST)]), "a catalogue may have 1000 arms; it would have 1001"),
+        (
+            [NewArm("x", "json", b'{"a":1}')],
+            "all arms of a catalogue must have the same kind of features; it has dense arms of 3",
+        ),
+        (dense([f"x{number}" for number in range(MAX_ARMS)]), "a catalogue may have 1000 arms; it would have 1001"),
     ],
 )
 def test_wrong_arms_are_refused(world: World, arms: list[NewArm], message: str) -> None:
@@ -201,16 +212,16 @@ def test_wrong_arms_are_refused(world: World, arms: list[NewArm], message: str) 
 
 def test_a_change_after_another_version_is_refused(world: World) -> None:
     loop, _, _ = world
-    put(loop, dense(["a"]), after=0)
+    put(loop, dense(["a"]), expected_version=0)
     with pytest.raises(VersionConflict, match="the catalogue has version 1, not 0; read it again"):
-        put(loop, dense(["b"]), after=0)
+        put(loop, dense(["b"]), expected_version=0)
 
 
 def test_unknown_arms_cannot_be_retired_or_restored(world: World) -> None:
     loop, _, _ = world
     put(loop, dense(["a"]))
     for retire, restore in ((["b"], []), ([], ["b"])):
-        with pytest.raises(InvalidInput, match="there is no arm 'b' in the catalogue, live or retired; add it first"):
+        with pytest.raises(InvalidInput, match="the catalogue has no arm 'b', also not a retired one; add it first"):
             loop.catalogue.retire_and_restore(["a", *retire], restore)
     assert "a" in loop.catalogue.served
 
@@ -256,7 +267,9 @@ def test_other_modes_show_the_named_baseline(tmp_path: Path, mode: Mode) -> None
     clock = Clock()
     loop, store = small_loop(tmp_path, clock, width=DIM, mode=mode)
     put(loop, dense(named(5)))
-    with pytest.raises(InvalidInput, match=f"the mode {mode} shows the baseline; name an arm of the catalogue as it"):
+    with pytest.raises(
+        InvalidInput, match=f"baseline is missing: the mode {mode} shows it. Name an arm of the catalogue"
+    ):
         ask(loop, "e")
     made = live(loop, store, clock, 20, baseline="arm 2")
     assert {(decision.actions[decision.shown], decision.probability) for decision in made} == {("arm 2", 1.0)}
@@ -303,7 +316,7 @@ def test_verification_finds_another_arm(world: World) -> None:
     store.append_blocking([replace(made, event_id="f")])
     clock.wait(11)
     loop.learn()
-    first, second = verify(store, "default").sentences
+    first, second = verify(store, "default").messages
     assert "are drawn, and" in first
     assert "the seed is" in second
 
@@ -323,5 +336,5 @@ def test_forgetting_the_log_deletes_retired_arms(world: World) -> None:
     loop, store, _ = world
     put(loop, dense(named(3)))
     loop.catalogue.retire_and_restore(["arm 0"], [])
-    loop.forget()
+    loop.delete_log()
     assert list(store.arms_of_ids("default", named(3))) == ["arm 1", "arm 2"]

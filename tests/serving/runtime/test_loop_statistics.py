@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from glbandits.serving.domain.decision_totals import MAX_NAMES, DecisionTotals, baseline_of, totals_of
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import Mode, Reward, SettledDecision
-from glbandits.serving.domain.reward_aggregates import NAMES, Tally, baseline_of, tally_of
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.loop_statistics import LoopStatistics, Timeline, View, Window
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.loops.loop_statistics import LoopStatistics, Timeline, View, Window
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import decision
 from tests.serving.runtime.worlds import Clock, ask, small_loop
@@ -23,10 +23,10 @@ def passed(
     return SettledDecision(sequence, decision(f"e{sequence}", timestamp, **changed), rewards, activated=False)
 
 
-def total_of(*decisions: SettledDecision) -> Tally:
-    total = Tally()
+def total_of(*decisions: SettledDecision) -> DecisionTotals:
+    total = DecisionTotals()
     for settled in decisions:
-        total.add(tally_of(settled))
+        total.add(totals_of(settled))
     return total
 
 
@@ -49,18 +49,18 @@ class TestTally:
 
     def test_how_many_equal_weights_are_worth_as_much(self) -> None:
         assert total_of(*FOUR).baseline_worth == 6**2 / (2**2 + 4**2)
-        assert Tally().baseline_worth == 0.0
+        assert DecisionTotals().baseline_worth == 0.0
 
     def test_says_nothing_of_what_it_has_not_seen(self) -> None:
-        nothing = Tally()
+        nothing = DecisionTotals()
         assert (nothing.reward, nothing.baseline, nothing.delay(0.5)) == (None, None, None)
         assert total_of(FOUR[2]).baseline is None
 
     def test_counts_shares(self) -> None:
         likely: dict[str, Any] = {"probabilities": (0.25, 0.5, 0.25)}
-        tally = total_of(passed(**likely), passed(chosen=0, shown=0, **likely), passed(chosen=2, shown=2, **likely))
-        assert (tally.decisions, tally.explored, tally.agreed) == (3, 2, 1)
-        assert tally.frequent() == [("a", 1), ("b", 1), ("c", 1)]
+        totals = total_of(passed(**likely), passed(chosen=0, shown=0, **likely), passed(chosen=2, shown=2, **likely))
+        assert (totals.decisions, totals.explored, totals.agreed) == (3, 2, 1)
+        assert totals.frequent() == [("a", 1), ("b", 1), ("c", 1)]
 
     def test_of_two_equally_likely_actions_neither_is_exploration(self) -> None:
         assert (
@@ -69,21 +69,21 @@ class TestTally:
         )
 
     def test_a_decision_that_is_not_learned_has_no_reward(self) -> None:
-        tally = total_of(passed(mode=Mode.LOGGING), passed(deferred=True, rewards=((3, 1.0),)))
-        assert (tally.decisions, tally.learned, tally.reward) == (2, 0, None)
+        totals = total_of(passed(mode=Mode.LOGGING), passed(deferred=True, rewards=((3, 1.0),)))
+        assert (totals.decisions, totals.learned, totals.reward) == (2, 0, None)
 
     def test_counts_rewards_that_are_missing(self) -> None:
-        tally = total_of(passed(default_reward=0.25), passed(rewards=((1, 0.75),)))
-        assert tally.missing == 1
-        assert tally.reward is not None
-        assert tally.reward.value == 0.5
+        totals = total_of(passed(default_reward=0.25), passed(rewards=((1, 0.75),)))
+        assert totals.missing == 1
+        assert totals.reward is not None
+        assert totals.reward.value == 0.5
 
     def test_quantiles_of_the_delay_of_the_first_reward(self) -> None:
         """The scale has steps of 9 %, so a quantile is within 5 %."""
         delays = [1000 * step for step in range(1, 101)]
-        tally = total_of(*(passed(timestamp=7, rewards=((7 + 900_000, 0.0), (7 + delay, 1.0))) for delay in delays))
-        assert tally.delay(0.5) == pytest.approx(50_000, rel=0.05)
-        assert tally.delay(0.99) == pytest.approx(99_000, rel=0.05)
+        totals = total_of(*(passed(timestamp=7, rewards=((7 + 900_000, 0.0), (7 + delay, 1.0))) for delay in delays))
+        assert totals.delay(0.5) == pytest.approx(50_000, rel=0.05)
+        assert totals.delay(0.99) == pytest.approx(99_000, rel=0.05)
 
     def test_a_reward_from_before_its_decision_has_no_delay(self) -> None:
         assert total_of(passed(timestamp=100, rewards=((40, 1.0),))).delay(0.5) == 0.0
@@ -96,11 +96,11 @@ class TestTally:
 
     def test_the_rarest_names_are_forgotten_and_still_counted(self) -> None:
         often = [passed(actions=("often",), shown=0, chosen=0, probabilities=(1.0,)) for _ in range(3)]
-        rare = [passed(actions=(f"{n}",), shown=0, chosen=0, probabilities=(1.0,)) for n in range(5 * NAMES)]
-        tally = total_of(*often, *rare)
-        assert len(tally.actions) <= 2 * NAMES
-        assert tally.frequent()[0] == ("often", 3)
-        assert sum(tally.actions.values()) + tally.others == 3 + 5 * NAMES
+        rare = [passed(actions=(f"{n}",), shown=0, chosen=0, probabilities=(1.0,)) for n in range(5 * MAX_NAMES)]
+        totals = total_of(*often, *rare)
+        assert len(totals.actions) <= 2 * MAX_NAMES
+        assert totals.frequent()[0] == ("often", 3)
+        assert sum(totals.actions.values()) + totals.others == 3 + 5 * MAX_NAMES
 
 
 def test_the_baseline_is_the_first_action_that_is_allowed() -> None:
@@ -110,8 +110,8 @@ def test_the_baseline_is_the_first_action_that_is_allowed() -> None:
 
 def test_the_baseline_is_the_action_that_a_slot_names() -> None:
     assert baseline_of(decision("e", slot="top", baseline=2)) == 2
-    tally = total_of(passed(rewards=((5, 1.0),), baseline=1), passed(rewards=((5, 0.0),), baseline=0))
-    assert (tally.agreed, tally.baseline_shown, tally.baseline) == (1, 1, (1.0, 0.0))
+    totals = total_of(passed(rewards=((5, 1.0),), baseline=1), passed(rewards=((5, 0.0),), baseline=0))
+    assert (totals.agreed, totals.baseline_shown, totals.baseline) == (1, 1, (1.0, 0.0))
 
 
 def test_errors_are_right_in_simulation() -> None:
@@ -121,61 +121,61 @@ def test_errors_are_right_in_simulation() -> None:
         log = [
             shown(int(b), 0.4 if b else 0.6, float(rng.random() < (0.5 if b else 0.3))) for b in rng.random(500) < 0.4
         ]
-        tally = total_of(*log)
-        assert tally.reward is not None
-        assert tally.baseline is not None
+        totals = total_of(*log)
+        assert totals.reward is not None
+        assert totals.baseline is not None
         held += [
             abs(estimate.value - truth) <= 1.96 * estimate.error
-            for estimate, truth in ((tally.reward, 0.3 * 0.6 + 0.5 * 0.4), (tally.baseline, 0.3))
+            for estimate, truth in ((totals.reward, 0.3 * 0.6 + 0.5 * 0.4), (totals.baseline, 0.3))
         ]
     assert held.min() >= 0.91 * 400
 
 
 class TestTimeline:
     def test_stretches_become_wider_when_there_are_too_many(self) -> None:
-        timeline = Timeline(SECOND, 4, forgets=False)
+        timeline = Timeline(SECOND, 4, is_sliding=False)
         for second in (0, 1, 2, 3, 100):
-            timeline.add(second * SECOND, tally_of(passed()))
+            timeline.add(second * SECOND, totals_of(passed()))
         assert timeline.width == 2 * SECOND
-        assert {at: tally.decisions for at, tally in timeline.view().points.items()} == {
+        assert {at: totals.decisions for at, totals in timeline.view().points.items()} == {
             0: 2,
             2 * SECOND: 2,
             100 * SECOND: 1,
         }
 
     def test_memory_is_bounded_and_nothing_is_lost(self) -> None:
-        timeline = Timeline(SECOND, 50, forgets=False)
+        timeline = Timeline(SECOND, 50, is_sliding=False)
         for second in np.random.default_rng(0).integers(0, 10**6, 2000).tolist():
-            timeline.add(second * SECOND, tally_of(passed()))
+            timeline.add(second * SECOND, totals_of(passed()))
             assert len(timeline.buckets) <= 50
-        assert timeline.view().whole.decisions == 2000
+        assert timeline.view().total.decisions == 2000
 
     def test_a_window_forgets_what_is_before_it(self) -> None:
-        timeline = Timeline(SECOND, 3, forgets=True)
+        timeline = Timeline(SECOND, 3, is_sliding=True)
         for second in (5, 1, 6, 7, 8, 2):
-            timeline.add(second * SECOND, tally_of(passed()))
+            timeline.add(second * SECOND, totals_of(passed()))
         assert list(timeline.view().points) == [6 * SECOND, 7 * SECOND, 8 * SECOND]
 
     @pytest.mark.parametrize(("each", "width", "points"), [(3, 8, 57), (2, 16, 29)])
     def test_a_view_has_few_points_and_stays_as_it_is(self, each: int, width: int, points: int) -> None:
         """At most 100; and at most 12 while they are worth less than 20 decisions of the baseline each."""
-        timeline, baseline = Timeline(SECOND, 500, forgets=False), tally_of(shown(0, 0.5, 1.0))
+        timeline, baseline = Timeline(SECOND, 500, is_sliding=False), totals_of(shown(0, 0.5, 1.0))
         for second in range(450):
             for _ in range(each):
                 timeline.add(second * SECOND, baseline)
         view = timeline.view()
         timeline.add(0, baseline)
         assert (view.width, len(view.points)) == (width * SECOND, points)
-        assert view.whole.decisions == sum(tally.decisions for tally in view.points.values()) == 450 * each
+        assert view.total.decisions == sum(totals.decisions for totals in view.points.values()) == 450 * each
 
     def test_points_stay_apart_that_are_far_apart(self) -> None:
-        timeline = Timeline(SECOND, 500, forgets=False)
+        timeline = Timeline(SECOND, 500, is_sliding=False)
         for day in range(12):
-            timeline.add(day * 86400 * SECOND, tally_of(passed()))
+            timeline.add(day * 86400 * SECOND, totals_of(passed()))
         assert len(timeline.view().points) == 12
 
     def test_without_a_decision_it_is_empty(self) -> None:
-        assert Timeline(SECOND, 3, forgets=True).view() == View(Tally(), SECOND, {})
+        assert Timeline(SECOND, 3, is_sliding=True).view() == View(DecisionTotals(), SECOND, {})
 
 
 def played(loop: Loop, store: Any, clock: Clock, rounds: int) -> None:
@@ -197,7 +197,7 @@ def played(loop: Loop, store: Any, clock: Clock, rounds: int) -> None:
 def test_a_loop_counts_what_it_learned(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), exploration=0.3)
     played(loop, store, clock, 600)
-    whole = loop.statistics.view(Window.HOUR).whole
+    whole = loop.statistics.view(Window.HOUR).total
     assert (whole.decisions, whole.missing) == (600, 0)
     assert whole.baseline is not None
     assert abs(whole.baseline.value - 0.2) < 4 * whole.baseline.error  # fails once in 16,000 times
@@ -213,17 +213,17 @@ def test_after_a_start_the_log_is_counted_again(tmp_path: Path) -> None:
         store.append_blocking([ask(loop, f"later-{number}", "noon")])
     clock.wait(11)
     again = Loop("default", store, clock)
-    assert again.statistics.view(Window.ALL).whole.decisions == 0  # nothing is read before it learns
+    assert again.statistics.view(Window.ALL).total.decisions == 0  # nothing is read before it learns
     again.learn()
     loop.learn()
     assert again.learn() == 0
     for window in Window:
-        assert again.statistics.view(window).whole.decisions == 130
+        assert again.statistics.view(window).total.decisions == 130
     mine, other = again.statistics.view(Window.ALL), loop.statistics.view(Window.ALL)
-    assert mine.whole.reward == pytest.approx(other.whole.reward)
-    assert mine.whole.baseline == pytest.approx(other.whole.baseline)
-    assert mine.whole.delays == other.whole.delays
-    assert mine.whole.actions == other.whole.actions
+    assert mine.total.reward == pytest.approx(other.total.reward)
+    assert mine.total.baseline == pytest.approx(other.total.baseline)
+    assert mine.total.delays == other.total.delays
+    assert mine.total.actions == other.total.actions
 
 
 def test_learning_goes_before_looking_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,24 +241,24 @@ def test_learning_goes_before_looking_back(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(store, "search", watched)
     assert again.learn() == 1
     assert set(learned) == {store.last_sequence("default")}
-    assert again.statistics.view(Window.ALL).whole.decisions == 51
+    assert again.statistics.view(Window.ALL).total.decisions == 51
 
 
 def test_looking_back_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     played(loop, store, clock, 60)
     loop.close()
-    monkeypatch.setattr("glbandits.serving.runtime.loop_statistics.MOST_RECALLED", 45)
-    monkeypatch.setattr("glbandits.serving.runtime.loop_statistics.PAGE", 10)
+    monkeypatch.setattr("glbandits.serving.runtime.loops.loop_statistics.MAX_HISTORY", 45)
+    monkeypatch.setattr("glbandits.serving.runtime.loops.loop_statistics.PAGE", 10)
     again = Loop("default", store, clock)
     again.learn()
-    assert again.statistics.view(Window.ALL).whole.decisions == 45
+    assert again.statistics.view(Window.ALL).total.decisions == 45
 
 
 def test_looking_back_goes_on_where_the_store_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     played(loop, store, clock, 60)
-    monkeypatch.setattr("glbandits.serving.runtime.loop_statistics.PAGE", 20)
+    monkeypatch.setattr("glbandits.serving.runtime.loops.loop_statistics.PAGE", 20)
     search, calls = store.search, []
 
     def failing(*asked: Any) -> Any:
@@ -270,20 +270,20 @@ def test_looking_back_goes_on_where_the_store_failed(tmp_path: Path, monkeypatch
     monkeypatch.setattr(store, "search", failing)
     statistics = LoopStatistics(store, "default", loop.published.sequence)
     with pytest.raises(StoreError, match="slow"):
-        statistics.look_back()
-    statistics.look_back()
-    assert statistics.view(Window.ALL).whole.decisions == 60
+        statistics.count_history()
+    statistics.count_history()
+    assert statistics.view(Window.ALL).total.decisions == 60
 
 
 def test_what_another_process_learns_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    monkeypatch.setattr("glbandits.serving.runtime.loop_statistics.PAGE", 20)
+    monkeypatch.setattr("glbandits.serving.runtime.loops.loop_statistics.PAGE", 20)
     other = Loop("default", store, clock)
     played(loop, store, clock, 55)
     store.append_blocking([ask(loop, "waits", "noon")])
     other.refresh()
-    assert other.statistics.view(Window.ALL).whole == loop.statistics.view(Window.ALL).whole
-    assert other.statistics.view(Window.ALL).whole.decisions == 55
+    assert other.statistics.view(Window.ALL).total == loop.statistics.view(Window.ALL).total
+    assert other.statistics.view(Window.ALL).total.decisions == 55
     assert other.learned_at is not None
 
 
@@ -307,7 +307,7 @@ def test_what_is_learned_again_in_an_epoch_that_another_process_begins_is_counte
     assert loop.learn() == 30  # by the model of the epoch that the other began
     other.refresh()
     for one in (loop, other):
-        assert one.statistics.view(Window.ALL).whole.decisions == 30
+        assert one.statistics.view(Window.ALL).total.decisions == 30
 
 
 def test_a_log_that_was_deleted_meanwhile_is_not_waited_for(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_a_log_that_was_deleted_meanwhile_is_not_waited_for(tmp_path: Path) -> N
     played(loop, store, clock, 10)
     store.delete_log("default")
     other.refresh()
-    assert other.statistics.view(Window.ALL).whole.decisions == 0
+    assert other.statistics.view(Window.ALL).total.decisions == 0
 
 
 class TestAfterTheLogWasDeleted:
@@ -333,37 +333,37 @@ class TestAfterTheLogWasDeleted:
 
     def test_nothing_is_said_of_it(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
         deleting, seen, store, clock = loops
-        assert deleting.forget() == 100
+        assert deleting.delete_log() == 100
         seen.refresh()
         for window in Window:
-            assert seen.statistics.view(window).whole == Tally()
+            assert seen.statistics.view(window).total == DecisionTotals()
         store.append_blocking([ask(deleting, f"later-{number}", "noon") for number in range(7)])
         clock.wait(11)
         deleting.learn()
         seen.refresh()
         for window in Window:
-            assert seen.statistics.view(window).whole.decisions == 7
+            assert seen.statistics.view(window).total.decisions == 7
 
     def test_what_is_left_of_it_is_counted_on(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
         """But for the stretch in which the log was cut: 15 seconds, or five minutes, which all 100 may be in."""
         deleting, seen, store, clock = loops
         kept = store.search("default", "event-60", 1)[0].decision.timestamp
-        assert deleting.forget(kept) == 60
+        assert deleting.delete_log(kept) == 60
         seen.refresh()
         hour = seen.statistics.view(Window.HOUR)
-        assert 35 <= hour.whole.decisions <= 40
+        assert 35 <= hour.total.decisions <= 40
         assert min(hour.points) >= kept
         for window in Window:
-            assert seen.statistics.view(window).whole.decisions <= 40
-        before = hour.whole.decisions
+            assert seen.statistics.view(window).total.decisions <= 40
+        before = hour.total.decisions
         store.append_blocking([ask(deleting, "later", "noon")])
         clock.wait(11)
         deleting.learn()
         seen.refresh()
-        assert seen.statistics.view(Window.HOUR).whole.decisions == before + 1
+        assert seen.statistics.view(Window.HOUR).total.decisions == before + 1
 
     def test_another_model_for_the_same_log_changes_nothing(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
         deleting, seen, *_ = loops
         deleting.reset()
         seen.refresh()
-        assert {seen.statistics.view(window).whole.decisions for window in Window} == {100}
+        assert {seen.statistics.view(window).total.decisions for window in Window} == {100}

@@ -8,8 +8,8 @@ import pytest
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.model_snapshots import decode_snapshot, encode_snapshot
 from glbandits.serving.domain.verdict import Verdict, judge_past, judge_present
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.open_store import open_store
 from tests.serving.runtime.worlds import Clock, live, loop_in
@@ -71,7 +71,7 @@ def test_retention_does_not_change_the_verdict(new_world: Callable[[], World]) -
     world = new_world()
     world.live(100)
     before = world.loop.published.evidence
-    assert world.loop.forget(world.clock.now - 30_000_000) > 0
+    assert world.loop.delete_log(world.clock.now - 30_000_000) > 0
     assert world.loop.published.evidence == world.another().published.evidence == before
     world.live(100)
     assert world.loop.published.evidence.past.decisions == 200
@@ -80,7 +80,7 @@ def test_retention_does_not_change_the_verdict(new_world: Callable[[], World]) -
 def test_deleting_the_whole_log_begins_the_evidence_anew(new_world: Callable[[], World]) -> None:
     world = new_world()
     world.live(40)
-    world.loop.forget()
+    world.loop.delete_log()
     assert world.loop.published.evidence == world.another().published.evidence == Evidence()
 
 

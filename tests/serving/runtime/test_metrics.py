@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest, Event, Receipt
 from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime.metrics import BOUNDS, RequestMetrics, ServiceMetrics
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from glbandits.serving.domain.events import Mode
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.runtime.worlds import Clock, ask, live, small_loop
 
@@ -44,7 +44,7 @@ def test_without_a_model_the_baseline_must_have_been_shown(tmp_path: Path, shown
 
 @pytest.fixture(name="small_batches")
 def small_batches_fixture(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glbandits.serving.runtime.relearning.BATCH", 10)
+    monkeypatch.setattr("glbandits.serving.runtime.replay.relearning.BATCH", 10)
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -82,9 +82,9 @@ def test_what_is_deleted_meanwhile_is_not_said_to_differ(
 ) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     before = live(loop, store, clock, 60)[30].timestamp
-    with meanwhile(monkeypatch, store, "settled", call, lambda: loop.forget(None if all_of_it else before)):
+    with meanwhile(monkeypatch, store, "settled", call, lambda: loop.delete_log(None if all_of_it else before)):
         found = verify(store, "default")
-    assert (found.sound, found.sentences) == (True, ())
+    assert (found.sound, found.messages) == (True, ())
     assert found.decisions + found.unchecked <= 60
 
 
@@ -94,8 +94,8 @@ def test_differences_before_a_deletion_are_told(tmp_path: Path, small_batches: N
     before = live(loop, store, clock, 60)[30].timestamp
 
     def forget(_: int) -> None:
-        loop.forget(before)
+        loop.delete_log(before)
 
     found = verify(store, "default", forget)
     assert (found.different, found.decisions, found.unchecked) == (1, 10, 30)
-    assert found.sentences[0].startswith("decision ")
+    assert found.messages[0].startswith("decision ")

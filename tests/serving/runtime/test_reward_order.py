@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from glbandits.records import Floats
 from glbandits.serving.domain.events import Aggregation, Reward
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.open_store import open_store
 from tests.serving.runtime.worlds import CONTEXTS, Clock, ask, loop_in
 

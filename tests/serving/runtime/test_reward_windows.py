@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 
 from glbandits.serving.domain.events import EventStatus, Reward
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.replay.replay_verification import verify
 from tests.serving.runtime.worlds import CONTEXTS, Clock, ask, small_loop
 
 

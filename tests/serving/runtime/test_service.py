@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest, Event, EventStatus, LoggedDecision, Receipt
+from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime.service import DEFAULT_LOOP, DecisionResult, Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.makers import run
@@ -94,7 +94,7 @@ def test_a_pending_event_gets_the_same_decision_again(world: World) -> None:
 def test_a_pending_event_with_another_question_is_refused(world: World) -> None:
     async def ask() -> None:
         await world.decide()
-        with pytest.raises(InvalidInput, match="event 'e' was decided before, with other actions or features"):
+        with pytest.raises(InvalidInput, match="event 'e' was decided before with other actions or features"):
             await world.decide(("tea", "milk"))
 
     world.store.may_write.clear()

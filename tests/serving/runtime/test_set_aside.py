@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 from glbandits.bandit import Bandit
 from glbandits.cli.app import app
 from glbandits.serving.domain.events import Aggregation, Reward
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.loop_statistics import Window
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.loops.loop_statistics import Window
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.runtime.worlds import CONTEXTS, Clock, ask, live, small_loop
 
@@ -34,7 +34,7 @@ def test_huge_rewards_do_not_stop_learning(tmp_path: Path, aggregation: Aggregat
     assert loop.published.sequence == store.last_sequence("default")
     usable = aggregation is not Aggregation.SUM and value == 1e50
     assert loop.published.set_aside == (0 if usable else 1)
-    assert loop.statistics.view(Window.ALL).whole.set_aside == loop.published.set_aside
+    assert loop.statistics.view(Window.ALL).total.set_aside == loop.published.set_aside
     found = verify(store, "default")
     assert (found.sound, found.set_aside) == (True, loop.published.set_aside)
 
@@ -60,7 +60,7 @@ def test_the_count_survives_a_restart_and_a_reset(tmp_path: Path) -> None:
     assert Loop("default", store, clock).published.set_aside == 1
     loop.refresh()
     assert loop.published.set_aside == 1
-    loop.forget()
+    loop.delete_log()
     assert loop.published.set_aside == 0
 
 

@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from glbandits import Bandit, EpsilonGreedy, InvalidInput, Optimist
 from glbandits.policy import settings_of
 from glbandits.serving.domain import reward_aggregation
-from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, Reward
 from glbandits.serving.domain.explanation import explain
 from glbandits.serving.domain.loop_config import LARGEST_SPARSE_MODEL, LoopConfig
 from glbandits.serving.domain.model_snapshots import FirstModel
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.domain.request_features import DENSE
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.replay.replay_verification import verify
 from tests.serving.runtime.worlds import CONTEXTS, Clock, ask, live, small_loop
 
 WIDE = 2**24
@@ -67,7 +67,7 @@ def test_model_is_exported_and_imported(tmp_path: Path) -> None:
     assert loop.published.bandit.state.tobytes() == state
     dense = Bandit(Optimist(link="identity"), 32, seed=0)
     loop.configure(LoopConfig(width=32, sparse=True))
-    with pytest.raises(InvalidInput, match=r"the loop runs Bandit\(.*sparse=True\); the model is Bandit\("):
+    with pytest.raises(InvalidInput, match=r"must be like that of the loop, Bandit\(.*sparse=True\); got Bandit\("):
         loop.import_model(dense.to_bytes())
     store.close()
 
@@ -86,7 +86,7 @@ def test_another_form_begins_a_new_model(tmp_path: Path) -> None:
     loop.reconfigure(partial(replace, width=64))
     live(loop, store, clock, 40, first=200)
     result = verify(store, "default")
-    assert result.sound, result.sentences
+    assert result.sound, result.messages
     assert result.decisions == 120
     store.close()
 
@@ -135,7 +135,9 @@ def test_vectors_are_taken_by_a_sparse_loop(tmp_path: Path) -> None:
                 clock.wait(11)
                 loop.learn()
         assert verify(store, "default").sound
-        with pytest.raises(InvalidInput, match="the loop takes 5 features for each action; got 4. Send as many"):
+        with pytest.raises(
+            InvalidInput, match="an action must have 5 features, the width of the loop; got 4. Send as many"
+        ):
             loop.decide(replace(request, request=arms[:, :4].tobytes()))
         with pytest.raises(InvalidInput, match="finite numbers"):
             loop.decide(replace(request, request=(arms * np.nan).tobytes()))

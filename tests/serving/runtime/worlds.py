@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from glbandits.serving.domain.action_selection import described_request
 from glbandits.serving.domain.events import Decision, DecisionRequest, Reward
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import Identity
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.loop_documents import IDENTITY
+from glbandits.serving.domain.request_features import encode_json_request
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.loops.loop_documents import IDENTITY
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.sqlite_store import SqliteStore
 
@@ -35,7 +35,7 @@ class Clock:
 
 def request_at(context: str) -> bytes:
     actions = [{"topic": name} for name in ACTIONS]
-    return described_request([{"time": context}], actions)
+    return encode_json_request([{"time": context}], actions)
 
 
 def ask(loop: Loop, event_id: str, context: str, **more: Any) -> Decision:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glbandits.serving.domain.catalogue_arms import CatalogueArm, NewArm
+from glbandits.serving.domain.catalogues.catalogue_records import CatalogueArm, NewArm
 from glbandits.serving.storage import sqlite_schema
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.open_store import open_store
@@ -37,7 +37,7 @@ def new(*ids: str) -> list[NewArm]:
 
 def change(store: EventStore, *add: str, retire: tuple[int, ...] = (), loop: str = "shop", at: int = 1) -> int:
     version, _ = store.catalogue_head(loop)
-    made = store.change_catalogue(loop, at, after=version, add=new(*add), retire=retire)
+    made = store.change_catalogue(loop, at, expected_version=version, add=new(*add), retire=retire)
     assert made is not None
     return made
 
@@ -83,7 +83,7 @@ def test_changes_after_a_version_are_those_it_lacks(store: EventStore) -> None:
 
 def test_a_change_after_another_version_writes_nothing(store: EventStore) -> None:
     change(store, "tea")
-    assert store.change_catalogue("shop", 1, after=0, add=new("cola"), retire=[1]) is None
+    assert store.change_catalogue("shop", 1, expected_version=0, add=new("cola"), retire=[1]) is None
     assert [arm.id for arm in store.live_arms("shop")[1]] == ["tea"]
 
 
@@ -91,7 +91,7 @@ def test_of_changes_at_once_each_has_its_own_version(store: EventStore) -> None:
     def add(arm: str) -> int:
         while True:
             version, _ = store.catalogue_head("shop")
-            if made := store.change_catalogue("shop", 1, after=version, add=new(arm), retire=()):
+            if made := store.change_catalogue("shop", 1, expected_version=version, add=new(arm), retire=()):
                 return made
 
     with ThreadPoolExecutor(4) as pool:

@@ -300,7 +300,7 @@ def test_all_or_none_of_a_call(store: EventStore) -> None:
         assert store.decision("shop", "a") is None
     assert store.append_blocking([decision("a")]) == [Receipt(EventStatus.ACCEPTED, 1)]
     assert store.append_blocking([]) == []
-    with pytest.raises(InvalidInput, match="names must be valid text"):
+    with pytest.raises(InvalidInput, match="names must be valid Unicode text"):
         store.decision("shop", "\ud800")
 
 
@@ -355,7 +355,7 @@ def test_deletion_frees_names_and_keeps_numbers_growing(store: EventStore) -> No
     assert store.delete_log("shop", up_to=2) == 1
     assert [each.decision.event_id for each in store.search("shop", "", 9)] == ["c"]
     assert store.summary("shop").rewards[EventStatus.ACCEPTED] == 2
-    assert store.delete_log("shop", anew=True) == 1
+    assert store.delete_log("shop", reset_counts=True) == 1
     assert store.summary("shop").rewards[EventStatus.ACCEPTED] == 0
     assert store.append_blocking([decision("a")]) == [Receipt(EventStatus.ACCEPTED, 8)]
     assert store.decision("other", "a") is not None
@@ -374,10 +374,12 @@ def test_documents_keep_their_history(store: EventStore) -> None:
 
 def test_documents_are_saved_together_or_not_at_all(store: EventStore) -> None:
     store.save_document("shop", "policy", 1, b"a")
-    assert store.save_documents("shop", 2, {"policy": b"b", "base": b"c"}, after={"policy": 1, "base": 0})
-    assert not store.save_documents("shop", 3, {"policy": b"d", "base": b"e"}, after={"policy": 2, "base": 0})
+    assert store.save_documents("shop", 2, {"policy": b"b", "base": b"c"}, expected_versions={"policy": 1, "base": 0})
+    assert not store.save_documents(
+        "shop", 3, {"policy": b"d", "base": b"e"}, expected_versions={"policy": 2, "base": 0}
+    )
     assert store.latest_document("shop", "policy") == Document(2, 2, b"b")
-    assert store.save_documents("shop", 4, {"base": b"f"}, after={"policy": 2}, alone=["base"])
+    assert store.save_documents("shop", 4, {"base": b"f"}, expected_versions={"policy": 2}, latest_only=["base"])
     assert store.documents("shop", "base") == [Document(2, 4, b"f")]
     assert len(store.documents("shop", "policy")) == 2
 
@@ -432,7 +434,7 @@ def test_names_are_any_text(store: EventStore, name: str) -> None:
     assert store.seal(name, 0, 2 * WAIT, 10) == 1
     assert statuses(store, reward(name, loop=name, slot=name)) == [EventStatus.LATE]
     assert store.summary(name).decisions[EventStatus.DUPLICATE] == 1
-    assert store.delete_log(name, anew=True) == 1
+    assert store.delete_log(name, reset_counts=True) == 1
     assert store.summary(name).decisions[EventStatus.DUPLICATE] == 0
     assert store.append_blocking([decision("next")]) == [Receipt(EventStatus.ACCEPTED, 5)]
 
@@ -441,9 +443,9 @@ def test_what_is_tidied_is_as_it_was(store: EventStore) -> None:
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(lambda: [store.append_blocking([decision(str(i)), reward(str(i))]) for i in range(100)])
         while not writing.done():
-            store.tidy()
+            store.maintain()
         writing.result()
-    store.tidy()
+    store.maintain()
     assert (
         store.summary("shop").decisions[EventStatus.ACCEPTED]
         == store.summary("shop").rewards[EventStatus.ACCEPTED]
@@ -461,7 +463,7 @@ def test_a_closed_store_says_so(opened: Callable[[], EventStore]) -> None:
     with pytest.raises(StoreError, match="is closed; open it again"):
         store.summary("shop")
     with pytest.raises(StoreError, match="is closed; open it again"):
-        store.tidy()
+        store.maintain()
 
 
 def test_many_threads_write_and_read(store: EventStore) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import Identity
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.loop_documents import IDENTITY
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.loops.loop_documents import IDENTITY
 from glbandits.serving.storage.postgres_store import PostgresStore
 from tests.cli.in_process import glb
 from tests.serving.runtime.worlds import Clock, live

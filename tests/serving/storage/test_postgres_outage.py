@@ -8,9 +8,9 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest, Event, EventStatus, Receipt
+from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime.batch_writer import WriterState
 from glbandits.serving.runtime.service import DEFAULT_LOOP, DecisionResult, Service
 from glbandits.serving.storage.postgres_store import PostgresStore

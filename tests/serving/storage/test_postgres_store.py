@@ -134,7 +134,9 @@ def test_tables_of_an_older_version_are_upgraded(
     with closing(PostgresStore(address)) as newer:
         assert newer.decision("shop", "a") is not None
     monkeypatch.undo()
-    with pytest.raises(StoreError, match=f"has version {known + 1} of the tables; this glbandits knows up to {known}"):
+    with pytest.raises(
+        StoreError, match=f"has version {known + 1} of the tables; this version of glbandits knows up to {known}"
+    ):
         PostgresStore(address)
 
 
@@ -203,7 +205,7 @@ def test_a_change_by_another_process_wakes(store: PostgresStore, other: Postgres
     assert not store.wait_for_change(0.1)
     for change in (
         lambda: other.save_document("shop", "policy", 1, b""),
-        lambda: other.save_documents("shop", 1, {"base": b""}, after={}),
+        lambda: other.save_documents("shop", 1, {"base": b""}, expected_versions={}),
         lambda: other.save_model("shop", 1, 1, b""),
     ):
         began = time.monotonic()

@@ -45,7 +45,7 @@ def other_fixture(tmp_path: Path, store: WatchedStore) -> Iterator[sqlite3.Conne
 
 
 def test_a_quick_commit_needs_no_thread(store: WatchedStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_store, "QUICK", 60.0)  # also on a busy machine
+    monkeypatch.setattr(sqlite_store, "FAST_COMMIT", 60.0)  # also on a busy machine
 
     async def main() -> list[Receipt]:
         return [*await store.append([decision("a")]), *await store.append([decision("a"), reward("a")])]
@@ -74,10 +74,10 @@ def test_the_event_loop_runs_while_another_process_writes(store: WatchedStore, o
 
 def test_after_a_slow_commit_the_thread_writes(store: WatchedStore, monkeypatch: pytest.MonkeyPatch) -> None:
     async def main() -> None:
-        monkeypatch.setattr(sqlite_store, "QUICK", 0.0)
+        monkeypatch.setattr(sqlite_store, "FAST_COMMIT", 0.0)
         for name in "abc":
             await store.append([decision(name)])
-        monkeypatch.setattr(sqlite_store, "QUICK", 60.0)
+        monkeypatch.setattr(sqlite_store, "FAST_COMMIT", 60.0)
         for name in "de":
             await store.append([decision(name)])
 

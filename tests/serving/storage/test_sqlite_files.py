@@ -35,7 +35,7 @@ def test_a_lost_file_is_noticed_by_reads_and_writes(tmp_path: Path, lose: Callab
             lambda: run(store.append([decision("b")])),
             lambda: store.save_document("shop", "policy", 0, b""),
             lambda: store.latest_document("shop", "policy"),
-            store.tidy,
+            store.maintain,
         ):
             with pytest.raises(StoreError, match=r"events\.db was deleted or replaced while in use"):
                 use()

@@ -76,7 +76,7 @@ def test_durability_is_sqlite_s_setting(tmp_path: Path, opened: list[sqlite3.Con
         assert opened[0].execute("PRAGMA synchronous").fetchone() == (level,)
         assert opened[0].execute("PRAGMA journal_mode").fetchone() == ("wal",)
         store.close()
-    with pytest.raises(UnknownName, match="unknown durability 'disk'.*Known: power, process"):
+    with pytest.raises(UnknownName, match="unknown durability 'disk'.*KnownDecision: power, process"):
         SqliteStore(tmp_path / "x", durability="disk")
 
 
@@ -102,7 +102,7 @@ def test_files_of_others_are_refused_and_left_alone(tmp_path: Path) -> None:
     before = text.read_bytes(), other.read_bytes()
     with pytest.raises(StoreError, match="notes.txt could not be opened: file is not a database"):
         SqliteStore(text)
-    with pytest.raises(StoreError, match="other.db is a database of another program; name a new file"):
+    with pytest.raises(StoreError, match="other.db is a database of another program; use a new file"):
         SqliteStore(other)
     assert (text.read_bytes(), other.read_bytes()) == before
     with pytest.raises(StoreError, match="could not be opened"):
@@ -113,7 +113,7 @@ def test_a_newer_version_is_refused_by_name(tmp_path: Path) -> None:
     make(tmp_path / "events.db").close()
     with closing(sqlite3.connect(tmp_path / "events.db")) as connection:
         connection.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="version 99 of the tables; this glbandits knows up to 4"):
+    with pytest.raises(StoreError, match="version 99 of the tables; this version of glbandits knows up to 4"):
         SqliteStore(tmp_path / "events.db")
 
 
@@ -210,7 +210,7 @@ def test_a_full_disk_is_said_and_loses_nothing(tmp_path: Path, opened: list[sqli
 def test_another_process_that_holds_the_lock_is_waited_for_and_then_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("glbandits.serving.storage.sqlite_store.WAIT_FOR_LOCK", 50)
+    monkeypatch.setattr("glbandits.serving.storage.sqlite_store.LOCK_TIMEOUT", 50)
     store = make(tmp_path / "events.db", events=1)
     with closing(sqlite3.connect(tmp_path / "events.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -269,7 +269,7 @@ def test_to_trust_that_decisions_are_new_changes_nothing(calls: list[list[LogEve
         for events in calls:
             receipts = store.append_blocking(events)
             with closing(sqlite3.connect(Path(folder) / "careful.db")) as connection, connection:
-                assert sqlite_log.append(connection, events, trust=False) == receipts
+                assert sqlite_log.append(connection, events, assume_new=False) == receipts
         store.close()
         careful.close()
         for table in ("decisions", "rewards", "activations", "event_counts"):
@@ -318,7 +318,7 @@ def restarts(path: Path) -> int:
 
 def test_tidying_brings_everything_to_its_place(tmp_path: Path) -> None:
     store = make(tmp_path / "events.db", events=30)
-    store.tidy()
+    store.maintain()
     shutil.copy(tmp_path / "events.db", tmp_path / "copy.db")
     assert _sound_prefix(tmp_path / "copy.db") == 30
     store.append_blocking([decision("next")])
@@ -327,7 +327,7 @@ def test_tidying_brings_everything_to_its_place(tmp_path: Path) -> None:
 
 
 def test_a_log_begins_again_under_steady_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_store, "PAGES_BEFORE_RESTART", 20)
+    monkeypatch.setattr(sqlite_store, "RESTART_PAGES", 20)
     store, stop = make(tmp_path / "events.db"), Event()
 
     def write() -> int:
@@ -341,7 +341,7 @@ def test_a_log_begins_again_under_steady_load(tmp_path: Path, monkeypatch: pytes
         writing = pool.submit(write)
         try:
             for _ in range(1000):
-                store.tidy()
+                store.maintain()
                 if restarts(tmp_path / "events.db") >= 3:
                     break
         finally:
@@ -352,7 +352,7 @@ def test_a_log_begins_again_under_steady_load(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_store_that_nobody_tidies_has_a_log_that_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_store, "PAGES_AT_MOST", 50)
+    monkeypatch.setattr(sqlite_store, "MAX_PAGES", 50)
     store = make(tmp_path / "events.db", events=100)
     assert restarts(tmp_path / "events.db") >= 2
     assert Path(f"{tmp_path}/events.db-wal").stat().st_size < 80 * 4200
@@ -368,10 +368,10 @@ def test_tidying_waits_for_nobody(tmp_path: Path) -> None:
         assert reader.execute("SELECT count(*) FROM decisions").fetchone() == (5,)
         store.append_blocking([decision("x")])
         writer.execute("BEGIN IMMEDIATE")
-        store.tidy()
+        store.maintain()
         writer.execute("ROLLBACK")
         assert reader.execute("SELECT count(*) FROM decisions").fetchone() == (5,)
-    store.tidy()
+    store.maintain()
     assert store.check() == []
     store.close()
 

@@ -11,9 +11,9 @@ from glbandits.policy import rebuild, settings_of
 
 
 def parse_arguments(text: str, link: str = "identity") -> tuple[str, dict[str, Any]]:
-    """A policy's name and all its settings, from `name`, `name:setting=value,setting=value` or `name:{JSON}`.
+    """Return a policy's name and all its settings from a text.
 
-    `link` is that of a policy for which the text names none.
+    The text is `name`, `name:setting=value,setting=value` or `name:{JSON}`. `link` is used if the text names no link.
 
     >>> name, settings = parse_arguments("optimist:link=logistic,floor=0.1")
     >>> name, settings["link"], settings["floor"]
@@ -28,7 +28,7 @@ def parse_arguments(text: str, link: str = "identity") -> tuple[str, dict[str, A
         return name, settings_of(rebuild(kind, settings))
     except (msgspec.DecodeError, TypeError) as error:
         raise InvalidInput(
-            f"arguments are a policy, as {name}, {name}:setting=value or {name}:{{JSON}}; got {text[:80]!r}: {error}"
+            f"a policy must be like {name}, {name}:setting=value or {name}:{{JSON}}; got {text[:80]!r}: {error}"
         ) from None
 
 
@@ -38,7 +38,6 @@ def _listed(text: str) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """A JSON value; any other text is a word."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:

@@ -1,21 +1,25 @@
-"""Make decisions from a catalogue again, each from the version that it was made from."""
+"""Repeat decisions from a catalogue, each with the version of the catalogue that it used."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from glbandits.bandit import Bandit
-from glbandits.serving.domain.catalogue_arms import CatalogueArm
+from glbandits.serving.domain.catalogues.catalogue_records import CatalogueArm
+from glbandits.serving.domain.catalogues.served_catalogue import ServedCatalogue
 from glbandits.serving.domain.events import Decision, Mode
-from glbandits.serving.domain.served_catalogue import ServedCatalogue
 from glbandits.serving.storage.event_store import EventStore
 
 TOLERANCE = 1e-9
-"""Relative difference of two probabilities that are the same: rounding depends on which arms bounds have ruled out."""
+"""Largest relative difference of probabilities that count as equal. Rounding depends on which arms were ruled out by
+bounds before."""
 
 
 class CatalogueReplay:
-    """All versions of the catalogue of a loop that the store can give again. It reads the store when it must."""
+    """All complete versions of the catalogue of a loop.
+
+    Reads the store when it needs a newer version.
+    """
 
     def __init__(self, store: EventStore, loop_name: str) -> None:
         self._store, self._loop_name = store, loop_name
@@ -24,7 +28,7 @@ class CatalogueReplay:
         self._served: ServedCatalogue | None = None
 
     def has(self, decision: Decision) -> bool:
-        """Whether a decision can be made again: it is not from a catalogue, or from a version that is whole."""
+        """Return whether a decision can be repeated: it used no catalogue, or a complete version."""
         if decision.catalogue is None:
             return True
         if decision.catalogue.version > self._version:
@@ -33,22 +37,28 @@ class CatalogueReplay:
         return self._whole_since <= decision.catalogue.version <= self._version
 
     def difference(self, decision: Decision, bandit: Bandit) -> str:
-        """Say what is not as it was when a decision from a catalogue is made again; empty if all is."""
+        """Repeat a decision from a catalogue.
+
+        Returns how the result differs from the log; empty if it does not.
+        """
         assert decision.catalogue is not None
         served, version = self._served, decision.catalogue.version
-        if served is None or not served.fits(bandit):
+        if served is None or not served.is_built_for(bandit):
             self._served = served = ServedCatalogue(bandit)
         if served.version != version:
             served.apply(version, self._arms)
         choice = served.draw(bandit, decision.catalogue.question, decision.exploration, decision.seed)
         if (choice.actions, choice.chosen) != (decision.actions, decision.chosen):
-            return f"the arms {list(choice.actions)} are drawn, and {list(decision.actions)} were"
+            return f"replay drew the arms {list(choice.actions)}, the log has {list(decision.actions)}"
         if not np.allclose(choice.probabilities, decision.probabilities, rtol=TOLERANCE, atol=0.0):
-            return f"the probabilities are {list(choice.probabilities)}, and were {list(decision.probabilities)}"
+            return f"replay has probabilities {list(choice.probabilities)}, the log has {list(decision.probabilities)}"
         if choice.request != decision.request:
-            return "the features of the arms are others than were logged"
+            return "the features of the arms differ from the logged ones"
         online = decision.mode is Mode.ONLINE
         shown = (decision.chosen, decision.probabilities[decision.chosen]) if online else (decision.baseline, 1.0)
         if shown != (decision.shown, decision.probability):
-            return f"{shown[0]} is shown with probability {shown[1]}, and {decision.shown} was"
+            return (
+                f"replay shows arm {shown[0]} with probability {shown[1]}, the log has arm {decision.shown} with "
+                f"{decision.probability}"
+            )
         return ""

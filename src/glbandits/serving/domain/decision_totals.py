@@ -1,7 +1,7 @@
-"""Decisions as sums, and what the sums say: rewards, the baseline's, shares, exploration and delays.
+"""Sums over decisions: rewards, exploration, shares of actions, reward delays.
 
-The baseline is what would be shown without a model: see `baseline_of`. What it would earn is estimated by
-self-normalised inverse propensities: decisions that showed it count 1 / probability, the others nothing. Standard
+The baseline is the action to show without a model (`baseline_of`). Its mean reward is estimated by self-normalised
+inverse propensity weights: a decision that showed the baseline has the weight 1 / probability, others have 0. Standard
 errors are those of the delta method.
 """
 
@@ -14,10 +14,10 @@ from typing import NamedTuple
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.domain.reward_aggregation import aggregated_reward, is_usable
 
-NAMES = 64
-"""Actions that a tally tells apart. It holds twice as many before it forgets the names of the rarest."""
-STEPS = 8
-"""Steps of the delay's scale for each doubling: a quantile is within 5 % of the truth."""
+MAX_NAMES = 64
+"""Actions that are counted by name. With more than twice as many, the rarest are merged into `others`."""
+STEPS_PER_DOUBLING = 8
+"""Resolution of the logarithmic scale of delays: a quantile is within 5 % of the exact one."""
 
 
 class Estimate(NamedTuple):
@@ -28,10 +28,10 @@ class Estimate(NamedTuple):
 
 
 def baseline_of(decision: Decision) -> int | None:
-    """Return the index of the action to show without a model: the one that a slot names, or the first allowed one.
+    """Return the index of the action to show without a model.
 
-    In a mode that shows it, that is the shown one, whether or not the log has it. A decision from a catalogue has none
-    unless the request named it.
+    That is the baseline of the request, or else the first allowed action. In modes that show the baseline, that is the
+    shown action. None for a decision from a catalogue whose request names no baseline.
     """
     if decision.baseline is not None:
         return decision.baseline
@@ -43,21 +43,21 @@ def baseline_of(decision: Decision) -> int | None:
 
 
 @dataclass(slots=True)
-class Tally:
-    """Sums over decisions. Two of them can be added, so that times can be joined."""
+class DecisionTotals:
+    """Sums over decisions. The totals of two time buckets can be added."""
 
     decisions: int = 0
     explored: int = 0
-    """The draw was not the model's most likely action."""
+    """Decisions in which the drawn action was not the most likely one."""
     agreed: int = 0
-    """The draw was the baseline."""
+    """Decisions in which the drawn action was the baseline."""
     learned: int = 0
     set_aside: int = 0
-    """Not learned, because the rewards aggregate to no usable number."""
+    """Decisions that cannot be learned, because their aggregated reward is too large."""
     missing: int = 0
-    """Learned with the default, for want of a reward."""
+    """Learned decisions that got the default reward, because no reward came in time."""
     baseline_shown: int = 0
-    """Learned, and the baseline was shown."""
+    """Learned decisions that showed the baseline."""
     r: float = 0.0
     rr: float = 0.0
     w: float = 0.0
@@ -65,15 +65,17 @@ class Tally:
     ww: float = 0.0
     wwr: float = 0.0
     wwrr: float = 0.0
-    """Sums of products of the reward r and the weight w = 1{the baseline was shown} / probability."""
+    """Sums over learned decisions of products of the reward r and the weight w: `wwr` is the sum of w^2 r. The weight
+    is 1 / probability if the baseline was shown, else 0."""
     others: int = 0
-    """Decisions that showed actions whose names were forgotten."""
+    """Decisions that showed an action which is no longer counted by name."""
     actions: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
+    """Decisions by the id of the shown action."""
     delays: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
     """Decisions by the delay of their first reward, on a logarithmic scale."""
 
-    def add(self, other: "Tally") -> None:
-        """Count what the other has counted as well."""
+    def add(self, other: "DecisionTotals") -> None:
+        """Add other totals to these."""
         for name in SUMS:
             if value := getattr(other, name):
                 setattr(self, name, getattr(self, name) + value)
@@ -81,18 +83,18 @@ class Tally:
             self.actions[action] += count
         for step, count in other.delays.items():
             self.delays[step] += count
-        if len(self.actions) > 2 * NAMES:
-            for name, count in self.frequent()[NAMES:]:
+        if len(self.actions) > 2 * MAX_NAMES:
+            for name, count in self.frequent()[MAX_NAMES:]:
                 self.others += count
                 del self.actions[name]
 
     def frequent(self) -> list[tuple[str, int]]:
-        """Actions and how often each was shown, the most frequent first."""
+        """Return the actions counted by name and their counts, the most frequent first."""
         return sorted(self.actions.items(), key=lambda item: (-item[1], item[0]))
 
     @property
     def reward(self) -> Estimate | None:
-        """The mean reward of what was shown."""
+        """The mean reward of the learned decisions."""
         if not self.learned:
             return None
         mean = self.r / self.learned
@@ -100,7 +102,7 @@ class Tally:
 
     @property
     def baseline(self) -> Estimate | None:
-        """The mean reward that the baseline would have."""
+        """The estimated mean reward of the baseline; None if it was never shown."""
         if not self.baseline_shown:
             return None
         mean = self.wr / self.w
@@ -108,9 +110,9 @@ class Tally:
 
     @property
     def baseline_worth(self) -> float:
-        """How many decisions of equal weight would tell as much of the baseline: (sum of w)^2 / (sum of w^2).
+        """The effective sample size of the baseline's mean: (sum of w)^2 / (sum of w^2).
 
-        With few of them the standard error is a guess: one great weight makes the mean its own reward.
+        If it is small, the standard error is unreliable, because a single large weight dominates the mean.
         """
         return self.w * self.w / self.ww if self.ww else 0.0
 
@@ -119,43 +121,46 @@ class Tally:
         return self.wwrr - mean * (2.0 * self.wwr - mean * self.ww)
 
     def delay(self, share: float) -> float | None:
-        """Microseconds within which this share of the first rewards came; None if none has come."""
+        """Return a quantile of the delay of first rewards, in microseconds; None without rewards."""
         steps = sorted(self.delays)
         for step, below in zip(steps, accumulate(self.delays[step] for step in steps), strict=True):
             if below >= share * sum(self.delays.values()):
-                return math.exp2(step / STEPS) - 1.0
+                return math.exp2(step / STEPS_PER_DOUBLING) - 1.0
         return None
 
 
-SUMS = tuple(each.name for each in fields(Tally) if each.name not in ("actions", "delays"))
+SUMS = tuple(field.name for field in fields(DecisionTotals) if field.name not in ("actions", "delays"))
 
 
-def tally_of(settled: SettledDecision) -> Tally:
-    """The tally of one decision that the model has learned, or passed over."""
+def totals_of(settled: SettledDecision) -> DecisionTotals:
+    """Return the totals of one settled decision, learned or not."""
     decision, baseline = settled.decision, baseline_of(settled.decision)
-    tally = Tally(
+    totals = DecisionTotals(
         decisions=1,
         explored=decision.probabilities[decision.chosen] < decision.highest_probability,
         agreed=decision.chosen == baseline,
     )
-    tally.actions[decision.actions[decision.shown]] = 1
+    totals.actions[decision.actions[decision.shown]] = 1
     if settled.rewards:
         delay = max(0, min(settled.rewards)[0] - decision.timestamp)
-        tally.delays[round(STEPS * math.log2(1 + delay))] = 1
+        totals.delays[round(STEPS_PER_DOUBLING * math.log2(1 + delay))] = 1
     r = aggregated_reward(settled)
     if r is None or not is_usable(r):
-        tally.set_aside = int(r is not None)
-        return tally
-    tally.learned, tally.missing = 1, int(not settled.rewards)
-    tally.r, tally.rr = r, r * r
+        totals.set_aside = int(r is not None)
+        return totals
+    totals.learned, totals.missing = 1, int(not settled.rewards)
+    totals.r, totals.rr = r, r * r
     if decision.shown == baseline:
         w = 1.0 / decision.probability
         wr = w * r
-        tally.baseline_shown = 1
-        tally.w, tally.wr, tally.ww, tally.wwr, tally.wwrr = w, wr, w * w, w * wr, wr * wr
-    return tally
+        totals.baseline_shown = 1
+        totals.w, totals.wr, totals.ww, totals.wwr, totals.wwrr = w, wr, w * w, w * wr, wr * wr
+    return totals
 
 
 def _root(square: float) -> float:
-    """Sums that should cancel may come out a little below 0."""
+    """Return the square root, 0 for a negative number.
+
+    Rounding may make a sum slightly negative.
+    """
     return math.sqrt(max(0.0, square))

@@ -1,4 +1,8 @@
-"""Auto-optimisation: what is compared with the running policy, when, and what came of it."""
+"""Auto-optimisation: candidates, schedule, and records of the results.
+
+Candidates are policies that are compared with the running policy. A look is one comparison on the log of a loop. It
+promotes a candidate, keeps the running policy, or waits for more data.
+"""
 
 from datetime import UTC
 from enum import StrEnum
@@ -14,31 +18,31 @@ from glbandits.serving.domain.model_snapshots import check_exact
 from glbandits.serving.domain.policy_arguments import parse_arguments
 
 OPTIMISATION = "optimisation"
-"""The kind of the documents, one for each look."""
-MOST_CANDIDATES = 10
+"""The kind of the documents in the store. There is a version for each look."""
+MAX_CANDIDATES = 10
 HALF_LIVES, EXPLORATION_FACTORS = (10_000, 100_000), (0.3, 3.0)
-"""Settings of the running policy that are tried by default, as far as it has them."""
+"""Default candidates: half-lives, and factors of the exploration, of the running policy if it has these settings."""
 RIVALS, LARGEST_RIVAL = ("optimist", "sgd-ts", "online-laplace"), 1_000_000
-"""Of these, the first two other policies than the running one are tried by default. A rival whose model has more
-numbers is left out: it would take hours."""
+"""Default candidates: the first two of these policies that are not the running one. A rival with a larger model, in
+numbers, is left out, because a look would take hours."""
 SPARSE_RIVALS = ("optimist", "sgd-ts:block_length=100", "epsilon-greedy:fit=online")
-"""The same of a sparse loop."""
+"""The same for a sparse loop."""
 
 
 class LookVerdict(StrEnum):
-    """What came of a look."""
+    """The result of a look."""
 
     PROMOTE = "promote"
-    """A candidate is better than the running policy, and has replaced it."""
+    """A candidate is better than the running policy and replaces it."""
     KEEP = "keep"
     """No candidate is better."""
     WAIT = "wait"
-    """The log does not tell yet."""
+    """The log does not have enough data yet."""
     FAILED = "failed"
 
 
 class Gain(msgspec.Struct, frozen=True):
-    """How much more a candidate would earn for a decision than the running policy, with an interval."""
+    """The mean reward of a candidate minus that of the running policy, with an interval."""
 
     value: float
     low: float
@@ -46,47 +50,50 @@ class Gain(msgspec.Struct, frozen=True):
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """A series of looks that compare the same candidates with the same running policy, from a row of the log on."""
+    """A series of looks that compare the same policies on the same part of the log."""
 
     index: int
-    """How many gates of the loop have spent alpha before."""
+    """The number of earlier gates of the loop, each of which has used a part of alpha."""
     since: int
     """Timestamp from which decisions count."""
     first: int
-    """Sequence number of the oldest of them in the log. If it is deleted, another gate begins."""
+    """Sequence number of the oldest of these decisions. If it is deleted from the log, a new gate starts."""
     compared: str
-    """What is compared, as JSON."""
+    """The compared policies, as JSON."""
 
 
 class Look(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a look at the log."""
+    """The record of a look."""
 
     verdict: LookVerdict
     sentence: str
     gains: dict[str, Gain] = {}
-    """Of each candidate. The intervals hold at every look at once."""
+    """By candidate. The intervals hold at all looks at once."""
     decisions: int = 0
     """Decisions that were compared or learned."""
     gate: Gate | None = None
 
 
-class Optimised(NamedTuple):
-    """A look, and what to run if the verdict is to promote a candidate."""
+class OptimisationResult(NamedTuple):
+    """The record of a look, and the configuration and the model of a promoted candidate."""
 
     look: Look
     configuration: LoopConfig | None = None
     model: bytes = b""
-    """Has learned the log of the loop, see `Bandit.from_bytes`."""
+    """A model that has learned the log of the loop, for `Bandit.from_bytes`."""
 
 
 def candidates_of(configuration: LoopConfig) -> dict[str, LoopConfig]:
-    """The configuration of the loop with each candidate, without the running policy. Raises InvalidInput."""
-    if len(configuration.candidates) > MOST_CANDIDATES:
+    """Return the configuration of the loop with each candidate, without the running policy.
+
+    Raises InvalidInput.
+    """
+    if len(configuration.candidates) > MAX_CANDIDATES:
         raise InvalidInput(
-            f"candidates must be at most {MOST_CANDIDATES}, got {len(configuration.candidates)}: each makes the others "
-            "wait longer for an answer. Name fewer."
+            f"candidates must be at most {MAX_CANDIDATES}, got {len(configuration.candidates)}: with each candidate "
+            "the others need more data. Name fewer."
         )
-    link = find_link(configuration.policy_settings().link).name
+    link = find_link(configuration.build_policy().link).name
     named = {text: parse_arguments(text, link) for text in configuration.candidates}
     candidates = {
         text: replace(configuration, policy=policy, settings=settings)
@@ -100,18 +107,20 @@ def candidates_of(configuration: LoopConfig) -> dict[str, LoopConfig]:
                 f"candidate {text!r} learns rewards within {limits}, the running policy within "
                 f"{configuration.reward_limits()}. Name a candidate with the same link."
             )
-    running = configuration.policy_settings()
-    return {text: candidate for text, candidate in candidates.items() if candidate.policy_settings() != running}
+    running = configuration.build_policy()
+    return {text: candidate for text, candidate in candidates.items() if candidate.build_policy() != running}
 
 
 def default_candidates(configuration: LoopConfig) -> dict[str, tuple[str, dict[str, Any]]]:
-    """The running policy with other settings, and two other policies: their names and settings.
+    """Return the default candidates: variants of the running policy, and two other policies.
+
+    The values are the names and the settings of the policies.
 
     >>> list(default_candidates(LoopConfig()))
     ['optimist:half_life=10000', 'optimist:half_life=100000', 'sgd-ts', 'online-laplace']
     """
     policy, settings = configuration.policy, configuration.settings
-    link = find_link(configuration.policy_settings().link).name
+    link = find_link(configuration.build_policy().link).name
     changed = [("half_life", value) for value in HALF_LIVES if "half_life" in settings]
     if settings.get("exploration") is not None:
         changed += [("exploration", factor * settings["exploration"]) for factor in EXPLORATION_FACTORS]
@@ -144,7 +153,7 @@ def check_optimisable(configuration: LoopConfig) -> None:
 
 
 def next_look(configuration: LoopConfig, last: int | None) -> int | None:
-    """The timestamp at which the next look is due, after one at `last`; None without auto-optimisation."""
+    """Return the timestamp of the next look, given the last; None without auto-optimisation."""
     if not configuration.auto_optimisation:
         return None
     start, every = configuration.optimisation_start, round(configuration.optimisation_frequency * SECOND)

@@ -1,4 +1,4 @@
-"""What the store has of a loop: its identity, its configuration, and the models with which epochs begin."""
+"""The documents of a loop in the store: identity, configuration, and models of epochs."""
 
 import secrets
 from collections.abc import Callable, Collection, Mapping
@@ -18,28 +18,29 @@ from glbandits.serving.domain.model_snapshots import (
 from glbandits.serving.storage.event_store import Document, EventStore
 
 IDENTITY, CONFIGURATION, BASE = "loop", "configuration", "base"
-"""Kinds of documents. A base is the model with which an epoch begins. The log is whole since the oldest base: when a
-part of it is deleted, a new epoch begins, and older bases go. What was decided before cannot be made again."""
+"""Kinds of documents. A base is the model that starts an epoch. The log is complete since the oldest base: when a part
+of the log is deleted, a new epoch starts, and older bases are deleted. Decisions of deleted epochs cannot be
+reproduced."""
 
 
 class SavedLoop(NamedTuple):
-    """A configuration and the newest model, as the store has them."""
+    """The newest configuration and the newest model in the store."""
 
     configuration: LoopConfig
     window_since: int
-    """Timestamp since which the reward window is what it is now."""
+    """Timestamp since which the reward window has its present length."""
     snapshot: Snapshot
 
 
 class LoopDocuments:
-    """Reads and saves the documents of a loop. Remembers their versions, so that no change of others is overwritten.
+    """Reads and saves the documents of a loop, without overwriting changes of other processes.
 
     Args:
-        loop_name: whose documents.
-        store: where they are kept.
+        loop_name: the name of the loop.
+        store: has the documents.
         clock: microseconds since 1970.
-        first_configuration: if the loop is new in the store; None for the defaults.
-        first_model: with which the loop begins, if it is new in the store; None for one that knows nothing.
+        first_configuration: the configuration of a loop that is new in the store; None for the defaults.
+        first_model: the model of a loop that is new in the store; None for one that has learned nothing.
     """
 
     def __init__(
@@ -58,14 +59,17 @@ class LoopDocuments:
         self._window_since = 0
 
     def salt(self) -> str:
-        """What makes the draws of the loop its own."""
+        """Return the salt of the loop's seeds."""
         identity = self._document(IDENTITY, lambda: msgspec.json.encode(Identity(secrets.token_hex(16))))
         return msgspec.json.decode(identity.body, type=Identity).salt
 
     def _document(self, kind: str, first: Callable[[], bytes]) -> Document:
-        """The newest version. If there is none, it is created; of several processes that try, one does."""
+        """Return the newest version.
+
+        If there is none, create it, unless another process does so first.
+        """
         while (document := self._store.latest_document(self._name, kind)) is None:
-            self._store.save_documents(self._name, self._clock(), {kind: first()}, after={kind: 0})
+            self._store.save_documents(self._name, self._clock(), {kind: first()}, expected_versions={kind: 0})
         return document
 
     def read(self) -> SavedLoop:
@@ -73,23 +77,23 @@ class LoopDocuments:
         document = self._document(CONFIGURATION, lambda: msgspec.json.encode(self._first_configuration))
         configuration = msgspec.json.decode(document.body, type=LoopConfig)
         if document.version != self._versions.get(CONFIGURATION):
-            self._window_since = self._when_the_window_changed(configuration)
-        base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, self._begin(configuration))))
+            self._window_since = self._window_changed_at(configuration)
+        base = self._document(BASE, lambda: encode_snapshot(Snapshot(0, 0, self._first_model_of(configuration))))
         self._versions = {CONFIGURATION: document.version, BASE: base.version}
         snapshot, saved = decode_snapshot(base.body), self._store.latest_model(self._name)
         latest = snapshot if saved is None else decode_snapshot(saved.body)
         newest = latest if latest.epoch == snapshot.epoch else snapshot
         return SavedLoop(configuration, self._window_since, newest)
 
-    def _begin(self, configuration: LoopConfig) -> bytes:
-        """The model of a loop that is new in the store."""
+    def _first_model_of(self, configuration: LoopConfig) -> bytes:
+        """Return the model of a loop that is new in the store."""
         first = self._first_model
         if first is not None and first.configure(configuration) == configuration:
             return first.content
         return fresh_model(configuration).to_bytes()
 
-    def _when_the_window_changed(self, configuration: LoopConfig) -> int:
-        """The timestamp since which the reward window is what it is now."""
+    def _window_changed_at(self, configuration: LoopConfig) -> int:
+        """Return the timestamp since which the reward window has its present length."""
         since = 0
         for document in reversed(self._store.documents(self._name, CONFIGURATION)):
             if msgspec.json.decode(document.body, type=LoopConfig).reward_window != configuration.reward_window:
@@ -97,10 +101,13 @@ class LoopDocuments:
             since = document.timestamp
         return since
 
-    def save(self, bodies: Mapping[str, bytes], *, alone: Collection[str] = ()) -> bool:
-        """Save documents by kind, in one transaction. Of the kinds in `alone`, older versions are deleted.
+    def save(self, bodies: Mapping[str, bytes], *, latest_only: Collection[str] = ()) -> bool:
+        """Save documents by kind, in one transaction.
 
-        If another process has changed the configuration or the base since they were read, nothing is saved, and the
-        answer is False.
+        Older versions of the kinds in `latest_only` are deleted.
+
+        Returns False and saves nothing if another process has changed the configuration or the base since `read`.
         """
-        return self._store.save_documents(self._name, self._clock(), bodies, after=self._versions, alone=alone)
+        return self._store.save_documents(
+            self._name, self._clock(), bodies, expected_versions=self._versions, latest_only=latest_only
+        )
