@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from glbandits.cli.app import app
 from glbandits.serving.domain.events import Mode, Reward
 from tests.cli.in_process import glb
-from tests.serving.runtime.worlds import Clock, ask, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import Clock, ask, live, small_loop
 
 
 @pytest.fixture

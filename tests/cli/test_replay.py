@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from glbandits import InvalidInput
 from glbandits.cli.app import app
-from tests.serving.runtime.worlds import Clock, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import Clock, live, small_loop
 
 
 def test_a_sound_log_is_said_to_be_sound(tmp_path: Path) -> None:

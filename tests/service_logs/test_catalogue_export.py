@@ -15,7 +15,7 @@ from glbandits.serving.domain.catalogues.catalogue_records import CatalogueQuery
 from glbandits.serving.domain.events import DecisionRequest, Reward
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.runtime.worlds import Clock, small_loop
+from tests.serving.runtime.loops.loop_helpers import Clock, small_loop
 
 NAMES = ("tea", "cola", "milk")
 
@@ -24,7 +24,9 @@ def write_log(folder: Path) -> SqliteStore:
     """Ten decisions from a catalogue, of which the last five name a baseline, and one among actions."""
     clock = Clock()
     loop, store = small_loop(folder, clock, width=3, exploration=0.5)
-    loop.catalogue.put([NewArm(name, DENSE, row.tobytes()) for name, row in zip(NAMES, np.eye(3), strict=True)], max_arms=9)
+    loop.catalogue.put(
+        [NewArm(name, DENSE, row.tobytes()) for name, row in zip(NAMES, np.eye(3), strict=True)], max_arms=9
+    )
     for number in range(10):
         question = CatalogueQuery(baseline="cola" if number >= 5 else None)
         decision = loop.decide_from_catalogue(CatalogueRequest(event_id=str(number), question=question))

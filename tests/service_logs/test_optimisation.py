@@ -19,7 +19,7 @@ from glbandits.serving.runtime.loops.learning_loop import Loop
 from glbandits.serving.runtime.replay.relearning import relearn
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.service_logs.written_loop import ARMS, play, uniform_loop
-from tests.serving.runtime.worlds import Clock
+from tests.serving.runtime.loops.loop_helpers import Clock
 
 ON: dict[str, Any] = {"auto_optimisation": True, "reward_range": (0.0, 1.0), "candidates": ("optimist",)}
 

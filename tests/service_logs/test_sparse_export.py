@@ -15,7 +15,7 @@ from glbandits.service_logs.optimisation import optimise_log
 from glbandits.serving.domain.events import Reward
 from glbandits.serving.domain.optimisation_rules import LookVerdict
 from tests.cli.in_process import glb
-from tests.serving.runtime.worlds import Clock, ask, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import Clock, ask, live, small_loop
 
 WIDE = 2**24
 

@@ -14,7 +14,7 @@ from glbandits.serving.domain.events import Decision
 from glbandits.serving.domain.explanation import ActionExplanation, explain
 from glbandits.serving.domain.request_features import DENSE, JSON, RequestHashing, arms_of, encode_json_request
 from tests.serving.domain.test_request_features import OBJECTS
-from tests.serving.makers import decision
+from tests.serving.helpers import decision
 
 WIDTH = 16
 ENCODER = RequestHashing(Hashing(WIDTH))

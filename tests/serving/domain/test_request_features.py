@@ -45,7 +45,7 @@ def bits_of(text: str) -> bytes:
 
 
 @pytest.mark.parametrize("text", ODD)
-def test_odd_features_give_the_same_vectors_from_the_kept_text(text: str) -> None:
+def test_odd_features_are_the_same_after_logging(text: str) -> None:
     sent = msgspec.json.decode(text)
     objects = sent if isinstance(sent, list) else [sent]
     kept, hashing = encode_json_request(objects, [objects, []]), Hashing(64)
@@ -61,26 +61,26 @@ OBJECTS = st.lists(st.dictionaries(TEXTS, VALUES | TEXTS | FLAT, max_size=4), ma
 
 @settings(deadline=None)
 @given(OBJECTS, st.lists(OBJECTS, min_size=1, max_size=3))
-def test_any_features_give_the_same_vectors_from_the_kept_text(shared: Any, actions: list[Any]) -> None:
+def test_any_features_are_the_same_after_logging(shared: Any, actions: list[Any]) -> None:
     sent = msgspec.json.decode(json.dumps([shared, actions]))
     kept = encode_json_request(*sent)
     assert vectors(kept, JSON, len(actions), Hashing(64)).tobytes() == Hashing(64).vectors(*sent).tobytes()
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
-def test_what_is_no_number_is_not_read(number: str) -> None:
+def test_nan_and_infinity_are_not_decoded(number: str) -> None:
     body = f'{{"actions": [{{"id": "a", "features": [{{"x": {number}}}]}}]}}'
     with pytest.raises(InvalidInput):
         decode(body.encode(), msgspec.json.Decoder(RankRequest))
 
 
-def test_numbers_that_are_too_large_are_refused_before_anything_is_decided() -> None:
+def test_too_large_numbers_are_refused() -> None:
     kept = encode_json_request([], [[{"a": 10**400}]])
     with pytest.raises(InvalidInput, match="features of action 0: a must be a finite number"):
         vectors(kept, JSON, 1, Hashing(64))
 
 
-def test_dense_arms_are_the_numbers_that_are_kept() -> None:
+def test_dense_arms_equal_the_logged_numbers() -> None:
     arms = np.array([[1.0, -0.0, 5e-324], [1e100, 2.0, 3.0]])
     np.testing.assert_array_equal(vectors(arms.tobytes(), DENSE, 2, Hashing(64)), arms)
 

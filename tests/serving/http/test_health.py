@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from glbandits.serving.domain.errors import StoreError
+from tests.serving.helpers import decision
 from tests.serving.http.served_site import ServedSite
-from tests.serving.makers import decision
 
 
 @pytest.fixture

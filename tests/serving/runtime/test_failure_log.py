@@ -14,7 +14,7 @@ from glbandits.serving.runtime.loops.learning_loop import Loop
 from glbandits.serving.runtime.maintenance import Maintenance
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.makers import run, wait_until
+from tests.serving.helpers import run, wait_until
 
 
 class Keys:

@@ -21,7 +21,7 @@ def record(*, request: str = "", failed: bool = False) -> logging.LogRecord:
     return made
 
 
-def test_a_line_of_text_is_for_people() -> None:
+def test_text_lines_have_time_level_and_message() -> None:
     assert TextFormatter().format(record()) == '2023-11-14T22:13:20.250Z WARNING it went wr"ong'
     assert TextFormatter().format(record(request="r-1")).endswith('it went wr"ong [r-1]')
     lines = TextFormatter().format(record(failed=True)).splitlines()
@@ -30,7 +30,7 @@ def test_a_line_of_text_is_for_people() -> None:
 
 
 @pytest.mark.parametrize("failed", [True, False])
-def test_a_line_of_json_is_one_line_whatever_it_says(failed: bool) -> None:
+def test_json_records_are_one_line(failed: bool) -> None:
     line = JsonFormatter().format(record(request="r-1", failed=failed))
     assert "\n" not in line
     told = json.loads(line)

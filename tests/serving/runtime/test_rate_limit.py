@@ -19,7 +19,7 @@ RATES = st.floats(0.01, 50.0)
 
 
 @given(RATES, GAPS)
-def test_no_stretch_of_time_has_more_than_its_rate_and_a_burst(rate: float, gaps: list[float]) -> None:
+def test_no_period_exceeds_the_rate_and_a_burst(rate: float, gaps: list[float]) -> None:
     clock = Clock()
     limit, taken = RateLimit(rate, clock=clock), list[float]()
     for gap in gaps:
@@ -33,7 +33,7 @@ def test_no_stretch_of_time_has_more_than_its_rate_and_a_burst(rate: float, gaps
 
 
 @given(RATES, GAPS)
-def test_who_waits_as_told_is_admitted(rate: float, gaps: list[float]) -> None:
+def test_a_request_after_the_wait_is_allowed(rate: float, gaps: list[float]) -> None:
     clock = Clock()
     limit = RateLimit(rate, clock=clock)
     for gap in gaps:
@@ -43,7 +43,7 @@ def test_who_waits_as_told_is_admitted(rate: float, gaps: list[float]) -> None:
             assert not limit.acquire("shop")
 
 
-def test_names_do_not_share() -> None:
+def test_names_have_separate_limits() -> None:
     limit = RateLimit(1.0, clock=Clock())
     assert limit.acquire("a") == limit.acquire("b") == 0.0
     assert limit.acquire("a") == 1.0

@@ -14,7 +14,7 @@ from glbandits.serving.domain.events import DecisionRequest, Event, EventStatus,
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime.service import DEFAULT_LOOP, DecisionResult, Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.makers import run
+from tests.serving.helpers import run
 
 ACTIONS = ("tea", "cola")
 
@@ -91,7 +91,7 @@ def test_a_pending_event_gets_the_same_decision_again(world: World) -> None:
     assert world.service.degraded == 3
 
 
-def test_a_pending_event_with_another_question_is_refused(world: World) -> None:
+def test_a_pending_event_with_another_request_is_refused(world: World) -> None:
     async def ask() -> None:
         await world.decide()
         with pytest.raises(InvalidInput, match="event 'e' was decided before with other actions or features"):
@@ -101,7 +101,7 @@ def test_a_pending_event_with_another_question_is_refused(world: World) -> None:
     asyncio.run(ask())
 
 
-def test_a_logged_event_is_answered_while_the_store_is_slow(world: World) -> None:
+def test_a_logged_event_is_returned_with_a_slow_store(world: World) -> None:
     async def ask() -> None:
         first = await world.decide()
         world.store.may_write.clear()
@@ -114,7 +114,7 @@ def test_a_logged_event_is_answered_while_the_store_is_slow(world: World) -> Non
     assert world.service.degraded == 0
 
 
-def test_decisions_go_on_without_reading_the_store(world: World) -> None:
+def test_decisions_continue_without_reading_the_store(world: World) -> None:
     async def ask() -> tuple[DecisionResult, DecisionResult]:
         return await world.decide(), await world.decide()
 
@@ -124,7 +124,7 @@ def test_decisions_go_on_without_reading_the_store(world: World) -> None:
     assert (first.degraded, again) == (True, first)
 
 
-def test_a_reward_that_was_refused_is_not_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_reward_is_not_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async def ask() -> None:
         await world.decide(event_id="first")
         world.store.may_write.clear()
@@ -149,7 +149,7 @@ def test_a_reward_that_was_refused_is_not_written(world: World, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("deferred", "text"), [(True, "before, deferred; ask as"), (False, "before, not deferred; ask")]
 )
-def test_an_event_asked_again_must_be_deferred_as_before(world: World, deferred: bool, text: str, slow: bool) -> None:
+def test_a_repeated_event_must_have_the_same_deferred(world: World, deferred: bool, text: str, slow: bool) -> None:
     async def ask() -> None:
         await world.decide(deferred=deferred)
         with pytest.raises(InvalidInput, match=text):

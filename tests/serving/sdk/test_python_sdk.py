@@ -14,7 +14,7 @@ from azure.cognitiveservices.personalizer.models import (
 from msrest.authentication import CognitiveServicesCredentials
 from msrest.exceptions import HttpOperationError
 
-from tests.serving.http.server_process import Running, running
+from tests.serving.http.servers.server_process import Running, running
 
 ACTIONS = [
     RankableAction(id="pasta", features=[{"taste": "salty", "spice": 2.5}, {"nutrition": {"calories": 400}}]),
@@ -67,13 +67,13 @@ def test_an_event_without_id_gets_one(client: Any) -> None:
     client.events.reward(event_id=answer.event_id, value=-1.0)
 
 
-def test_plain_dicts_are_taken_as_the_sdk_takes_them(client: Any) -> None:
+def test_plain_dicts_are_accepted(client: Any) -> None:
     actions = [{"id": "a", "features": [{"x": 1}]}, {"id": "b", "features": [{"x": None, "y": [1, 2.5]}]}]
     answer = client.rank(RankRequest(actions=actions, context_features=[]))
     assert answer.reward_action_id in ("a", "b")
 
 
-def test_what_the_sdk_spoils_is_refused(client: Any) -> None:
+def test_requests_that_the_sdk_corrupts_are_refused(client: Any) -> None:
     asked = RankRequest(actions=[RankableAction(id="a", features={"x": 1})])  # it sends the names alone: ["x"]
     with pytest.raises(ErrorResponseException, match=r"Expected `object . null`, got `str` - at `\$.actions"):
         client.rank(asked)
@@ -84,7 +84,7 @@ def told(refused: Any) -> Any:
     return refused.value.error.error
 
 
-def test_the_sdk_reads_refusals(server: Running) -> None:
+def test_the_sdk_parses_error_responses(server: Running) -> None:
     client = client_of(server)
     with pytest.raises(ErrorResponseException) as refused:
         client.rank(RankRequest(actions=[RankableAction(id="a", features=[])]))
@@ -102,7 +102,7 @@ def test_the_sdk_reads_refusals(server: Running) -> None:
 
 
 @pytest.mark.parametrize(("value", "status"), [(math.nan, 400), (math.inf, 400), (1.5, 400), (-1.0, 204)])
-def test_rewards_that_the_sdk_lets_through(server: Running, value: float, status: int) -> None:
+def test_invalid_rewards_of_the_sdk_are_refused(server: Running, value: float, status: int) -> None:
     client = client_of(server)
     event_id = client.rank(RankRequest(actions=ACTIONS)).event_id
     if status == 204:
@@ -113,7 +113,7 @@ def test_rewards_that_the_sdk_lets_through(server: Running, value: float, status
         assert refused.value.response.status_code == status
 
 
-def test_events_that_are_not_known(server: Running) -> None:
+def test_unknown_events_are_refused(server: Running) -> None:
     client = client_of(server)
     with pytest.raises(HttpOperationError, match="Not Found"):
         client.events.reward(event_id="nobody", value=1.0)

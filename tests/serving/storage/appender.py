@@ -19,7 +19,7 @@ from glbandits.serving.runtime.batch_writer import BatchWriter
 from glbandits.serving.storage import sqlite_store
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.open_store import open_store
-from tests.serving.makers import decision
+from tests.serving.helpers import decision
 
 SENDERS = 4
 IN_FLIGHT = 8

@@ -15,8 +15,8 @@ from typing import IO
 import pytest
 
 from glbandits.serving.storage.open_store import open_store
-from tests.serving.makers import wait_until
-from tests.serving.storage.postgres_server import PostgresServer
+from tests.serving.helpers import wait_until
+from tests.serving.storage.postgres.postgres_server import PostgresServer
 
 
 @contextmanager
