@@ -6,12 +6,12 @@ from typer.testing import CliRunner
 
 from glbandits import InvalidInput
 from glbandits.cli.app import app
-from tests.serving.runtime.loops.loop_helpers import Clock, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
 
 def test_a_sound_log_is_said_to_be_sound(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 40)
+    play_rounds(loop, store, clock, 40)
     store.close()
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--verify"])
     assert result.exit_code == 0
@@ -23,7 +23,7 @@ def test_a_sound_log_is_said_to_be_sound(tmp_path: Path) -> None:
 
 def test_a_log_that_was_changed_is_found_out(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    decision = live(loop, store, clock, 10)[0]
+    decision = play_rounds(loop, store, clock, 10)[0]
     store.append_blocking([msgspec.structs.replace(decision, event_id="forged", seed=1)])
     store.close()
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite")])
@@ -42,7 +42,7 @@ def test_a_store_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 @pytest.mark.parametrize("more", [[], ["--loop", "other"]])
 def test_a_summary_makes_nothing_again(tmp_path: Path, more: list[str]) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 5)
+    play_rounds(loop, store, clock, 5)
     store.close()
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--summary", *more])
     assert result.exit_code == 0

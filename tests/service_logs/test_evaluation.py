@@ -22,9 +22,9 @@ async def visit(site: Site, luck: random.Random, place: str) -> float:
     time_of_day = luck.choice(list(LIKED))
     actions = [{"id": dish, "features": {"dish": dish}} for dish in DISHES]
     asked = {"actions": actions, "contextFeatures": [{"time": time_of_day}], "eventId": place}
-    shown = (await site.asked("POST", f"{V1}/rank", asked)).json()["rewardActionId"]
+    shown = (await site.ask_async("POST", f"{V1}/rank", asked)).json()["rewardActionId"]
     reward = float(luck.random() < (0.9 if shown == LIKED[time_of_day] else 0.1))
-    assert (await site.asked("POST", f"{V1}/events/{place}/reward", {"value": reward})).status_code == 204
+    assert (await site.ask_async("POST", f"{V1}/events/{place}/reward", {"value": reward})).status_code == 204
     return reward
 
 
@@ -32,7 +32,7 @@ def finished(site: Site, asked: dict[str, Any]) -> Any:
     path = site.ask("POST", PATH, asked).headers["location"]
 
     async def wait() -> Any:
-        while (reply := (await site.asked("GET", path)).json())["status"] == "pending":
+        while (reply := (await site.ask_async("GET", path)).json())["status"] == "pending":
             await asyncio.sleep(0.01)
         return reply
 

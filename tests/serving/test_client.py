@@ -113,8 +113,8 @@ def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
 
 def test_threads_may_share_a_client(live: Live) -> None:
     with live.client() as client, ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda place: client.decide(ARMS, event_id=f"t{place}").event_id, range(80)))
-    assert found == [f"t{place}" for place in range(80)]
+        found = list(pool.map(lambda index: client.decide(ARMS, event_id=f"t{index}").event_id, range(80)))
+    assert found == [f"t{index}" for index in range(80)]
 
 
 def test_error_responses_raise_with_status_and_code(live: Live) -> None:

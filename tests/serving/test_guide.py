@@ -19,9 +19,9 @@ GUIDE = (ROOT / "docs" / "service.md").read_text()
 
 
 def block(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
+    page = re.search(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+    assert page is not None
+    return page[1]
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")

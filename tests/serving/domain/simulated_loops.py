@@ -1,4 +1,4 @@
-"""Simulated loops for tests of the verdict, and the evidence at every decision by a formula of its own."""
+"""Simulated loops for tests of the verdict, and an independent formula for the evidence at every decision."""
 
 from collections.abc import Iterator, Sequence
 

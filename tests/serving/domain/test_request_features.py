@@ -48,9 +48,9 @@ def bits_of(text: str) -> bytes:
 def test_odd_features_are_the_same_after_logging(text: str) -> None:
     sent = msgspec.json.decode(text)
     objects = sent if isinstance(sent, list) else [sent]
-    kept, hashing = encode_json_request(objects, [objects, []]), Hashing(64)
+    encoded, hashing = encode_json_request(objects, [objects, []]), Hashing(64)
     for _ in range(2):  # the second time from what is at hand
-        assert vectors(kept, JSON, 2, hashing).tobytes() == bits_of(text)
+        assert vectors(encoded, JSON, 2, hashing).tobytes() == bits_of(text)
 
 
 VALUES = st.integers(-(10**20), 10**20) | st.floats(-1e20, 1e20) | st.booleans() | st.none()
@@ -63,8 +63,8 @@ OBJECTS = st.lists(st.dictionaries(TEXTS, VALUES | TEXTS | FLAT, max_size=4), ma
 @given(OBJECTS, st.lists(OBJECTS, min_size=1, max_size=3))
 def test_any_features_are_the_same_after_logging(shared: Any, actions: list[Any]) -> None:
     sent = msgspec.json.decode(json.dumps([shared, actions]))
-    kept = encode_json_request(*sent)
-    assert vectors(kept, JSON, len(actions), Hashing(64)).tobytes() == Hashing(64).vectors(*sent).tobytes()
+    encoded = encode_json_request(*sent)
+    assert vectors(encoded, JSON, len(actions), Hashing(64)).tobytes() == Hashing(64).vectors(*sent).tobytes()
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
@@ -75,9 +75,9 @@ def test_nan_and_infinity_are_not_decoded(number: str) -> None:
 
 
 def test_too_large_numbers_are_refused() -> None:
-    kept = encode_json_request([], [[{"a": 10**400}]])
+    encoded = encode_json_request([], [[{"a": 10**400}]])
     with pytest.raises(InvalidInput, match="features of action 0: a must be a finite number"):
-        vectors(kept, JSON, 1, Hashing(64))
+        vectors(encoded, JSON, 1, Hashing(64))
 
 
 def test_dense_arms_equal_the_logged_numbers() -> None:

@@ -1,4 +1,4 @@
-"""Stand-ins for the optimiser. They are called in another process, so they are functions of a module."""
+"""Fake optimisers. They are called in another process, so they are functions of a module."""
 
 # ruff: noqa: ARG001
 

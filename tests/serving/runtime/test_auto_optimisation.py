@@ -23,7 +23,7 @@ from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.serving.helpers import run
 from tests.serving.runtime import fake_optimisers
-from tests.serving.runtime.loops.loop_helpers import Clock, live
+from tests.serving.runtime.loops.loop_helpers import Clock, play_rounds
 
 SETTINGS = LoopConfig(width=32, reward_wait=10.0, reward_range=(0.0, 1.0), auto_optimisation=True)
 
@@ -76,12 +76,12 @@ def test_only_the_learner_runs_looks_if_enabled(world: World) -> None:
 
 def test_a_promoted_model_learns_newer_decisions(world: World) -> None:
     store = world.service.store
-    live(world.loop, store, world.clock, 20)
+    play_rounds(world.loop, store, world.clock, 20)
     thread = threading.Thread(target=world.optimisation(fake_optimisers.promote).run_due)
     before = world.loop.published
     thread.start()
     time.sleep(0.5)
-    live(world.loop, store, world.clock, 20, first=20)
+    play_rounds(world.loop, store, world.clock, 20, first=20)
     thread.join(60)
     chosen = msgspec.structs.replace(SETTINGS, policy="lin-ucb", settings={})
     assert world.loop.configuration == chosen

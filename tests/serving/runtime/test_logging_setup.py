@@ -33,9 +33,9 @@ def test_text_lines_have_time_level_and_message() -> None:
 def test_json_records_are_one_line(failed: bool) -> None:
     line = JsonFormatter().format(record(request="r-1", failed=failed))
     assert "\n" not in line
-    told = json.loads(line)
-    assert "a disk\nis away" in told.pop("error") if failed else "error" not in told
-    assert told == {
+    expected = json.loads(line)
+    assert "a disk\nis away" in expected.pop("error") if failed else "error" not in expected
+    assert expected == {
         "at": "2023-11-14T22:13:20.250Z",
         "level": "warning",
         "logger": "glbandits.x",

@@ -26,11 +26,11 @@ class Holding(SqliteStore):
         super().__init__(path)
         self.may_write = threading.Event()
         self.may_write.set()
-        self.asked = threading.Event()
+        self.was_read = threading.Event()
         self.readable = True
 
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
-        self.asked.set()
+        self.was_read.set()
         assert await asyncio.to_thread(self.may_write.wait, 10)
         return await super().append(events)
 
@@ -128,9 +128,9 @@ def test_a_refused_reward_is_not_written(world: World, monkeypatch: pytest.Monke
     async def ask() -> None:
         await world.decide(event_id="first")
         world.store.may_write.clear()
-        world.store.asked.clear()
+        world.store.was_read.clear()
         held = asyncio.create_task(world.service.reward(DEFAULT_LOOP, "first", 1.0))
-        await asyncio.to_thread(world.store.asked.wait, 10)
+        await asyncio.to_thread(world.store.was_read.wait, 10)
         with pytest.raises(StoreError, match=r"The store took longer than 0\.05 s\. Nothing was written"):
             await world.service.reward(DEFAULT_LOOP, "first", 0.5)
         # The commit of the other had begun: it is not refused, though it takes longer.
@@ -140,9 +140,9 @@ def test_a_refused_reward_is_not_written(world: World, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("glbandits.serving.runtime.service.REWARD_TIMEOUT", 0.05)
     asyncio.run(ask())
-    kept = world.store.decision(DEFAULT_LOOP, "first")
-    assert kept is not None
-    assert [reward.value for reward in kept.rewards] == [1.0]
+    logged = world.store.decision(DEFAULT_LOOP, "first")
+    assert logged is not None
+    assert [reward.value for reward in logged.rewards] == [1.0]
 
 
 @pytest.mark.parametrize("slow", [False, True])

@@ -118,8 +118,8 @@ def test_arms_are_listed_page_by_page(store: EventStore) -> None:
 def test_an_id_finds_its_newest_arm(store: EventStore) -> None:
     change(store, "tea", "cola")
     change(store, "tea", retire=(1, 2))
-    found = store.arms_of_ids("shop", ["tea", "cola", "unheard-of"])
-    assert {name: (arm.number, arm.retired) for name, arm in found.items()} == {"tea": (3, 0), "cola": (2, 2)}
+    arms = store.arms_of_ids("shop", ["tea", "cola", "unheard-of"])
+    assert {name: (arm.number, arm.retired) for name, arm in arms.items()} == {"tea": (3, 0), "cola": (2, 2)}
 
 
 def test_numbers_are_not_reused_after_a_deletion(store: EventStore) -> None:

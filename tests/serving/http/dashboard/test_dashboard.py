@@ -20,7 +20,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         yield site
 
 
-def figures(site: Site, path: str = "/v1/statistics") -> Any:
+def read_statistics(site: Site, path: str = "/v1/statistics") -> Any:
     reply = site.ask("GET", path)
     assert reply.status_code == 200, reply.text
     return reply.json()
@@ -42,23 +42,36 @@ def play(site: Site, rounds: int, actions: tuple[str, ...] = ("x", "y", "z")) ->
 
 class TestStatistics:
     def test_statistics_are_empty_before_the_first_decision(self, site: Site) -> None:
-        told = figures(site)
-        assert (told["loop"], told["window"], told["decisions"], told["unlimited"]) == ("default", "hour", 0, 0)
-        assert [told[name] for name in ("reward", "baseline", "delays", "points")] == [None] * 3 + [[]]
-        assert told["past"] == told["present"]
-        assert (told["past"]["verdict"], told["past"]["decisions"], told["past"]["since"]) == ("early", 0, None)
-        assert told["learner"] == {"running": False, "learnedAt": None, "lag": 0.0, "failures": 0, "setAside": 0}
+        statistics = read_statistics(site)
+        assert (statistics["loop"], statistics["window"], statistics["decisions"], statistics["unlimited"]) == (
+            "default",
+            "hour",
+            0,
+            0,
+        )
+        assert [statistics[name] for name in ("reward", "baseline", "delays", "points")] == [None] * 3 + [[]]
+        assert statistics["past"] == statistics["present"]
+        assert (statistics["past"]["verdict"], statistics["past"]["decisions"], statistics["past"]["since"]) == (
+            "early",
+            0,
+            None,
+        )
+        assert statistics["learner"] == {"running": False, "learnedAt": None, "lag": 0.0, "failures": 0, "setAside": 0}
 
     def test_a_better_loop_gets_the_verdict_better(self, site: Site) -> None:
         site.configure(reward_range=(0.0, 1.0))
         play(site, 600)
-        told = figures(site)
-        assert (told["decisions"], told["learned"], told["missing"]) == (600, 600, told["baselineShown"])
-        assert told["baseline"] == {"value": 0.0, "error": 0.0}
-        assert told["reward"]["value"] == pytest.approx(1 - told["baselineShown"] / 600)
-        assert told["delays"]["median"] == pytest.approx(2.0, rel=0.05)
-        assert sum(one["decisions"] for one in told["actions"]) == 600
-        past, present = told["past"], told["present"]
+        statistics = read_statistics(site)
+        assert (statistics["decisions"], statistics["learned"], statistics["missing"]) == (
+            600,
+            600,
+            statistics["baselineShown"],
+        )
+        assert statistics["baseline"] == {"value": 0.0, "error": 0.0}
+        assert statistics["reward"]["value"] == pytest.approx(1 - statistics["baselineShown"] / 600)
+        assert statistics["delays"]["median"] == pytest.approx(2.0, rel=0.05)
+        assert sum(one["decisions"] for one in statistics["actions"]) == 600
+        past, present = statistics["past"], statistics["present"]
         assert (past["verdict"], past["decisions"], past["since"]) == ("better", 600, "1970-01-01T00:00:03Z")
         assert 0.3 < past["low"] < past["difference"] <= past["high"] <= 1.0
         assert (past["decisionsNeeded"], past["expectedAt"]) == (None, None)
@@ -70,15 +83,15 @@ class TestStatistics:
         play(site, 200)
         site.now += 2 * 3_600_000_000
         play(site, 20)
-        told = [figures(site, f"/v1/statistics?window={window}") for window in ("hour", "day")]
-        assert [one["decisions"] for one in told] == [20, 220]
-        assert told[0]["past"] == told[1]["past"]
-        assert told[0]["past"]["decisions"] == 220
+        statistics = [read_statistics(site, f"/v1/statistics?window={window}") for window in ("hour", "day")]
+        assert [one["decisions"] for one in statistics] == [20, 220]
+        assert statistics[0]["past"] == statistics[1]["past"]
+        assert statistics[0]["past"]["decisions"] == 220
 
     def test_rewards_without_limits_get_no_verdict(self, site: Site) -> None:
         play(site, 200)
-        told = figures(site)
-        assert (told["past"]["verdict"], told["present"]["verdict"], told["unlimited"]) == (
+        statistics = read_statistics(site)
+        assert (statistics["past"]["verdict"], statistics["present"]["verdict"], statistics["unlimited"]) == (
             "unlimited",
             "unlimited",
             200,
@@ -86,45 +99,45 @@ class TestStatistics:
 
     def test_points_add_up_to_the_total(self, site: Site) -> None:
         play(site, 60)
-        told = figures(site, "/v1/statistics?window=all")
-        assert sum(point["decisions"] for point in told["points"]) == 60
-        assert sum(point["explored"] for point in told["points"]) == told["explored"]
-        for place, action in enumerate(told["actions"]):
-            assert sum(point["actions"][place] for point in told["points"]) == action["decisions"]
-        assert [point["at"] for point in told["points"]] == sorted(point["at"] for point in told["points"])
+        statistics = read_statistics(site, "/v1/statistics?window=all")
+        assert sum(point["decisions"] for point in statistics["points"]) == 60
+        assert sum(point["explored"] for point in statistics["points"]) == statistics["explored"]
+        for index, action in enumerate(statistics["actions"]):
+            assert sum(point["actions"][index] for point in statistics["points"]) == action["decisions"]
+        assert [point["at"] for point in statistics["points"]] == sorted(point["at"] for point in statistics["points"])
 
     def test_a_point_with_few_decisions_has_no_baseline(self, site: Site) -> None:
         site.set_mode(Mode.APPRENTICE)
         play(site, MIN_WORTH - 1)
-        (point,) = figures(site, "/v1/statistics?window=day")["points"]
+        (point,) = read_statistics(site, "/v1/statistics?window=day")["points"]
         assert (point["baseline"], point["reward"]) == (None, {"value": 0.0, "error": 0.0})
         play(site, 1)
-        (point,) = figures(site, "/v1/statistics?window=day")["points"]
+        (point,) = read_statistics(site, "/v1/statistics?window=day")["points"]
         assert point["baseline"] == {"value": 0.0, "error": 0.0}
 
     def test_only_the_most_frequent_actions_are_listed(self, site: Site) -> None:
         for number in range(30):
             play(site, 1, (f"id-{number:02}",))
-        told = figures(site, "/v1/statistics?window=all")
-        assert [one["id"] for one in told["actions"]] == [f"id-{number:02}" for number in range(MAX_ACTIONS)]
+        statistics = read_statistics(site, "/v1/statistics?window=all")
+        assert [one["id"] for one in statistics["actions"]] == [f"id-{number:02}" for number in range(MAX_ACTIONS)]
 
     def test_statistics_have_the_state_of_the_learner(self, site: Site) -> None:
         site.decide()
         site.now += 13_000_000
-        assert figures(site)["learner"]["lag"] == 3.0
+        assert read_statistics(site)["learner"]["lag"] == 3.0
         site.learn()
-        learner = figures(site)["learner"]
+        learner = read_statistics(site)["learner"]
         assert (learner["learnedAt"], learner["lag"]) == ("1970-01-01T00:00:25Z", 0.0)
 
     def test_every_loop_has_its_own_statistics(self, site: Site) -> None:
         play(site, 3)
-        assert figures(site, "/loops/a%2Fb/v1/statistics")["decisions"] == 0
+        assert read_statistics(site, "/loops/a%2Fb/v1/statistics")["decisions"] == 0
         assert site.refusal("GET", "/loops/other/v1/statistics")[0] == 404
 
     def test_an_unknown_window_is_refused(self, site: Site) -> None:
-        status, told = site.refusal("GET", "/v1/statistics?window=huor")
+        status, statistics = site.refusal("GET", "/v1/statistics?window=huor")
         assert status == 400
-        assert "did you mean 'hour'" in told
+        assert "did you mean 'hour'" in statistics
 
     def test_statistics_need_the_scope_read(self, site: Site) -> None:
         for key, status in (("", 401), (f"Bearer {site.narrow_key}", 403)):

@@ -58,8 +58,8 @@ def play_evenly(connection: Any, key: str | None) -> None:
     rewards = [{"eventId": one["eventId"], "value": 1.0} for one in decide]
     assert ask(connection, "POST", f"{path}/batch", {"reward": rewards}, key).status == 200
     assert ask(connection, "PATCH", f"{path}/configuration", {"policy": "uniform", "settings": {}}, key).status == 200
-    asked = {"eventId": "last", "arms": ARMS, "ids": [LONG, f"{LONG[:-1]}y", "c"], "excluded": [1, 2]}
-    assert ask(connection, "POST", f"{path}/decide", asked, key).status == 200
+    requested = {"eventId": "last", "arms": ARMS, "ids": [LONG, f"{LONG[:-1]}y", "c"], "excluded": [1, 2]}
+    assert ask(connection, "POST", f"{path}/decide", requested, key).status == 200
     for value, status in ((5.0, 400), (1.0, 200)):
         assert ask(connection, "POST", f"{path}/reward", {"eventId": "last", "value": value}, key).status == status
 
@@ -147,9 +147,9 @@ def test_last_look_is_shown(browser: Any, server: Running) -> None:
 
 def test_page_has_no_errors_and_uses_only_its_server(opened: Any, server: Running) -> None:
     assert opened.get_log("browser") == []
-    asked = opened.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
-    assert asked
-    assert all(name.startswith(f"{server.address}/v1/") for name in asked)
+    requested = opened.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
+    assert requested
+    assert all(name.startswith(f"{server.address}/v1/") for name in requested)
 
 
 def test_page_fits_the_width_of_the_screen(opened: Any) -> None:

@@ -1,4 +1,4 @@
-"""A site that is asked by Personalizer's API."""
+"""A site for requests of Personalizer's API."""
 
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,16 @@ ACTIONS: list[dict[str, Any]] = [
     {"id": "salad", "features": [{"taste": "sour"}]},
 ]
 CONTEXT = [{"timeOfDay": "night"}, {"device": {"mobile": True}}]
+SLOTS: list[dict[str, Any]] = [
+    {"id": "top", "features": [{"size": "large"}], "baselineAction": "pasta"},
+    {"id": "side", "features": [{"size": "small"}], "excludedActions": ["juice"], "baselineAction": "pasta"},
+]
+SLOTS_RANK = f"{PREVIEW}/multislot/rank"
+
+
+def slots_body(**changed: Any) -> dict[str, Any]:
+    """The body of a rank request with two slots."""
+    return {"contextFeatures": CONTEXT, "actions": ACTIONS, "slots": SLOTS, "eventId": "e"} | changed
 
 
 class Site(ServedSite):

@@ -109,10 +109,10 @@ def test_auto_optimisation_is_put_and_read(tmp_path: Path) -> None:
         reply = site.ask("PUT", SERVICE, sent)
         assert reply.status_code == 200
         assert sent.items() <= site.ask("GET", SERVICE).json().items()
-        kept = site.ask("GET", "/v1/configuration").json()
-        assert (kept["autoOptimisation"], kept["optimisationFrequency"]) == (True, 1_252_800.0)
-        assert (kept["optimisationStart"], kept["candidates"]) == ("2026-01-05T06:00:00Z", [])
-        assert kept["rewardRange"] == [-1.0, 1.0]
+        configuration = site.ask("GET", "/v1/configuration").json()
+        assert (configuration["autoOptimisation"], configuration["optimisationFrequency"]) == (True, 1_252_800.0)
+        assert (configuration["optimisationStart"], configuration["candidates"]) == ("2026-01-05T06:00:00Z", [])
+        assert configuration["rewardRange"] == [-1.0, 1.0]
         assert site.ask("GET", "/v1/status").json()["optimisation"] == {"nextAt": "2026-01-05T06:00:00Z", "last": None}
         assert site.ask("PUT", SERVICE, {"isAutoOptimizationEnabled": False}).status_code == 200
         assert site.ask("GET", "/v1/status").json()["optimisation"]["nextAt"] is None

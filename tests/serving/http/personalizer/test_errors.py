@@ -118,14 +118,14 @@ def test_rate_limit_returns_429_with_retry_after(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         (QueueFull("3 events wait"), "3 events wait"),
         (StoreError("/srv/store.db: the disk is full"), "the store could not do it; send it again later"),
     ],
 )
 def test_failures_of_the_store_can_be_retried(
-    site: Site, error: Exception, told: str, monkeypatch: pytest.MonkeyPatch
+    site: Site, error: Exception, expected: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def submit(*_: Any) -> Any:
         raise error
@@ -133,7 +133,7 @@ def test_failures_of_the_store_can_be_retried(
     monkeypatch.setattr(site.service.writer, "submit", submit)
     reply = site.ask("POST", f"{V1}/events/e/reward", {"value": 1})
     assert (reply.status_code, reply.headers["retry-after"]) == (503, "1")
-    assert reply.json()["error"]["message"] == told
+    assert reply.json()["error"]["message"] == expected
     assert reply.headers["x-ms-error-code"] == "OperationNotAllowed"
     assert site.ask("POST", f"{V1}/rank", RANK).json()["error"]["code"] == "InternalServerError"
 

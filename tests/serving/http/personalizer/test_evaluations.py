@@ -55,14 +55,14 @@ class Estimators:
     """Stands for what the command line hands in."""
 
     def __init__(self, error: Exception | None = None) -> None:
-        self.asked: list[tuple[str, int, int]] = []
+        self.calls: list[tuple[str, int, int]] = []
         self.error = error
 
     def __call__(
         self, store: EventStore, loop: str, *, start: int, end: int, policies: Sequence[PolicyContract]
     ) -> list[PolicyResult]:
         assert store.summary(loop)
-        self.asked.append((loop, start, end))
+        self.calls.append((loop, start, end))
         if self.error is not None:
             raise self.error
         return [result("Online", "", 0.2), *(result(policy.name, policy.arguments, 0.3) for policy in policies)]
@@ -70,7 +70,7 @@ class Estimators:
 
 def finished(site: Site, path: str) -> Any:
     async def wait() -> Any:
-        while (reply := (await site.asked("GET", path)).json())["status"] == "pending":
+        while (reply := (await site.ask_async("GET", path)).json())["status"] == "pending":
             await asyncio.sleep(0.001)
         return reply
 
@@ -88,7 +88,7 @@ def test_an_evaluation_runs_and_is_applied_and_deleted(tmp_path: Path) -> None:
         assert (done["status"], done["optimalPolicy"]) == ("completed", "floored")
         assert [one["name"] for one in done["policyResults"]] == ["Online", "floored"]
         assert done["policyResults"][1]["totalSummary"]["averageReward"] == 0.3
-        assert estimators.asked == [("default", 1_699_920_000_000_000, 1_700_006_400_000_000)]
+        assert estimators.calls == [("default", 1_699_920_000_000_000, 1_700_006_400_000_000)]
         assert site.ask("GET", PATH).json() == [done]
         apply = f"{PREVIEW}/configurations/applyFromEvaluation"
         wanted = {"evaluationId": done["id"], "policyName": "floored"}
@@ -108,7 +108,7 @@ def test_a_named_evaluation_of_another_loop(tmp_path: Path) -> None:
         base, version = "/loops/shop/personalizer/evaluations", "?api-version=2022-09-01-preview"
         assert site.ask("PUT", f"{base}/mine%2F1{version}", ASKED).status_code == 200
         assert finished(site, f"{base}/mine%2F1{version}")["id"] == "mine/1"
-        assert estimators.asked[0][0] == "shop"
+        assert estimators.calls[0][0] == "shop"
         assert site.ask("GET", PATH).json() == []
 
 

@@ -68,14 +68,14 @@ def judge_rank(status: int, body: bytes) -> None:
     assert status in (201, 400), body
     if status == 201:
         assert is_json(body)
-        asked = json.loads(body)
-        ids = [action["id"] for action in asked["actions"]]
+        request_body = json.loads(body)
+        ids = [action["id"] for action in request_body["actions"]]
         assert 1 <= len(set(ids)) == len(ids) <= 50
         assert all(isinstance(name, str) and 0 < len(name) <= 256 for name in ids)
-        assert all(action["features"] for action in asked["actions"])
-        assert asked.get("eventId") is None or 0 < len(asked["eventId"]) <= 256
-        if "slots" not in asked:
-            assert set(ids) - set(asked.get("excludedActions") or ())
+        assert all(action["features"] for action in request_body["actions"])
+        assert request_body.get("eventId") is None or 0 < len(request_body["eventId"]) <= 256
+        if "slots" not in request_body:
+            assert set(ids) - set(request_body.get("excludedActions") or ())
 
 
 def judge_reward(status: int, body: bytes) -> None:
@@ -87,34 +87,34 @@ def judge_reward(status: int, body: bytes) -> None:
         assert -1 <= value <= 1
 
 
-def changed(value: Any, luck: random.Random) -> Any:
+def changed(value: Any, rng: random.Random) -> Any:
     """Something near it: one part is another, is gone, or is there twice."""
-    if isinstance(value, dict) and value and luck.random() < 0.85:
-        name = luck.choice(list(value))
-        if luck.random() < 0.15:
+    if isinstance(value, dict) and value and rng.random() < 0.85:
+        name = rng.choice(list(value))
+        if rng.random() < 0.15:
             return {key: part for key, part in value.items() if key != name}
-        if luck.random() < 0.1:
+        if rng.random() < 0.1:
             return value | {name + "2": value[name]}
-        return value | {name: changed(value[name], luck)}
-    if isinstance(value, list) and value and luck.random() < 0.85:
-        place = luck.randrange(len(value))
-        if luck.random() < 0.15:
-            return value * luck.choice([0, 2, 30])
-        return [*value[:place], changed(value[place], luck), *value[place + 1 :]]
-    return luck.choice(ODD)
+        return value | {name: changed(value[name], rng)}
+    if isinstance(value, list) and value and rng.random() < 0.85:
+        index = rng.randrange(len(value))
+        if rng.random() < 0.15:
+            return value * rng.choice([0, 2, 30])
+        return [*value[:index], changed(value[index], rng), *value[index + 1 :]]
+    return rng.choice(ODD)
 
 
-def spoiled(body: bytes, luck: random.Random) -> bytes:
+def spoiled(body: bytes, rng: random.Random) -> bytes:
     """Its bytes, mostly whole; or broken off, changed, or within many brackets."""
-    kind = luck.random()
+    kind = rng.random()
     if kind < 0.6:
         return body
     if kind < 0.75:
-        return body[: luck.randrange(len(body) + 1)]
+        return body[: rng.randrange(len(body) + 1)]
     if kind < 0.9:
-        place = luck.randrange(len(body) + 1)
-        return body[:place] + luck.randbytes(luck.randrange(4)) + body[place + luck.randrange(3) :]
-    deep = luck.choice([10, 500, 20_000])
+        index = rng.randrange(len(body) + 1)
+        return body[:index] + rng.randbytes(rng.randrange(4)) + body[index + rng.randrange(3) :]
+    deep = rng.choice([10, 500, 20_000])
     return body.replace(b'"salty"', b"[" * deep + b"]" * deep)
 
 
@@ -128,8 +128,8 @@ def test_any_body_gets_a_valid_response(site: Site, body: bytes) -> None:
 @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 @given(name=st.sampled_from([*WHOLE, "eventId", "other"]), value=VALUES, features=VALUES, reward=VALUES)
 def test_any_field_value_gets_a_valid_response(site: Site, name: str, value: Any, features: Any, reward: Any) -> None:
-    for asked in (WHOLE | {name: value}, WHOLE | {"actions": [{"id": "a", "features": features}]}):
-        judge_rank(site.ask("POST", f"{V1}/rank", encoded(asked)).status_code, encoded(asked))
+    for request_body in (WHOLE | {name: value}, WHOLE | {"actions": [{"id": "a", "features": features}]}):
+        judge_rank(site.ask("POST", f"{V1}/rank", encoded(request_body)).status_code, encoded(request_body))
     body = encoded({"value": reward})
     judge_reward(site.ask("POST", f"{V1}/events/known/reward", body).status_code, body)
 
@@ -144,47 +144,47 @@ def test_any_event_id_in_a_path_gets_a_valid_response(site: Site, path: str) -> 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(seed=st.integers(0, 2**32), path=st.sampled_from(list(NEAR)))
 def test_any_setting_gets_a_valid_response(site: Site, seed: int, path: str) -> None:
-    luck = random.Random(seed)
-    body = spoiled(encoded(changed(NEAR[path], luck)), luck)
+    rng = random.Random(seed)
+    body = spoiled(encoded(changed(NEAR[path], rng)), rng)
     assert site.ask("PUT", f"/loops/shop{PREVIEW}/{path}", body).status_code in (200, 400)
 
 
 def fuzz(site: Site, requests: int, seed: int) -> Counter[tuple[str, int]]:
     """Requests near good ones, one after the other; how they were answered."""
-    luck, told = random.Random(seed), Counter[tuple[str, int]]()
+    rng, responses = random.Random(seed), Counter[tuple[str, int]]()
 
     async def send() -> None:
         for _ in range(requests):
-            kind = luck.choice(["rank", "rank", "multislot/rank", "events/known/reward"])
-            asked: Any = {"value": 0.5} if kind.endswith("reward") else SLOTTED if "slot" in kind else WHOLE
-            for _ in range(luck.randrange(3)):
-                asked = changed(asked, luck)
-            body = spoiled(encoded(asked), luck)
-            status = (await site.asked("POST", f"{PREVIEW}/{kind}", body)).status_code
-            told[kind, status] += 1
+            kind = rng.choice(["rank", "rank", "multislot/rank", "events/known/reward"])
+            request_body: Any = {"value": 0.5} if kind.endswith("reward") else SLOTTED if "slot" in kind else WHOLE
+            for _ in range(rng.randrange(3)):
+                request_body = changed(request_body, rng)
+            body = spoiled(encoded(request_body), rng)
+            status = (await site.ask_async("POST", f"{PREVIEW}/{kind}", body)).status_code
+            responses[kind, status] += 1
             if kind == "events/known/reward":
                 judge_reward(status, body)
             else:
                 judge_rank(status, body)
 
     site.run(send())
-    return told
+    return responses
 
 
 def test_nearly_valid_requests_get_a_valid_response(site: Site) -> None:
-    told = fuzz(site, 3_000, seed=1)
-    assert all(told[kind, 400] > 100 for kind in ("rank", "multislot/rank", "events/known/reward"))
-    assert min(told["rank", 201], told["multislot/rank", 201], told["events/known/reward", 204]) > 100
+    responses = fuzz(site, 3_000, seed=1)
+    assert all(responses[kind, 400] > 100 for kind in ("rank", "multislot/rank", "events/known/reward"))
+    assert min(responses["rank", 201], responses["multislot/rank", 201], responses["events/known/reward", 204]) > 100
 
 
 @pytest.mark.slow
 def test_a_hundred_thousand_requests(tmp_path: Path) -> None:
     with Site(tmp_path) as site:
         site.rank(eventId="known")
-        told = fuzz(site, 100_000, seed=2)
-        assert sum(told.values()) == 100_000
-        assert {status for _, status in told} == {201, 204, 400}
-        kept = site.service.store.summary("default")
-        assert kept.rewards[EventStatus.ACCEPTED] == told["events/known/reward", 204]
+        responses = fuzz(site, 100_000, seed=2)
+        assert sum(responses.values()) == 100_000
+        assert {status for _, status in responses} == {201, 204, 400}
+        summary = site.service.store.summary("default")
+        assert summary.rewards[EventStatus.ACCEPTED] == responses["events/known/reward", 204]
         site.learn()  # all that was taken can be learned
         assert site.service.store.check() == []

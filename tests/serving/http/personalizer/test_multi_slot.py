@@ -1,25 +1,22 @@
-"""Events with several places."""
+"""Events with several slots."""
 
 from typing import Any
 
 import pytest
 
 from glbandits.serving.domain.events import EventStatus
-from tests.serving.http.personalizer.personalizer_site import ACTIONS, CONTEXT, PREVIEW, Site
-
-SLOTS: list[dict[str, Any]] = [
-    {"id": "top", "features": [{"size": "large"}], "baselineAction": "pasta"},
-    {"id": "side", "features": [{"size": "small"}], "excludedActions": ["juice"], "baselineAction": "pasta"},
-]
-RANK = f"{PREVIEW}/multislot/rank"
-
-
-def asked(**changed: Any) -> dict[str, Any]:
-    return {"contextFeatures": CONTEXT, "actions": ACTIONS, "slots": SLOTS, "eventId": "e"} | changed
+from tests.serving.http.personalizer.personalizer_site import (
+    ACTIONS,
+    PREVIEW,
+    SLOTS,
+    SLOTS_RANK,
+    Site,
+    slots_body,
+)
 
 
 def shown(site: Site, **changed: Any) -> dict[str, str]:
-    reply = site.ask("POST", RANK, asked(**changed))
+    reply = site.ask("POST", SLOTS_RANK, slots_body(**changed))
     assert reply.status_code == 201, reply.text
     return {slot["id"]: slot["rewardActionId"] for slot in reply.json()["slots"]}
 
@@ -53,10 +50,10 @@ def test_slots_have_own_rewards_and_one_activation(site: Site) -> None:
     assert site.ask("POST", f"{path}/reward", sent).status_code == 204
     assert site.ask("POST", f"{path}/activate").status_code == 204
     for slot, value in (("top", 1.0), ("side", -0.5)):
-        kept = site.service.store.decision("default", "e", slot)
-        assert kept is not None
-        assert [reward.value for reward in kept.rewards] == [value]
-        assert kept.activated_at is not None
+        logged = site.service.store.decision("default", "e", slot)
+        assert logged is not None
+        assert [reward.value for reward in logged.rewards] == [value]
+        assert logged.activated_at is not None
     assert site.learn() == 2
 
 
@@ -90,8 +87,8 @@ def test_the_log_has_the_baseline_of_each_slot(site: Site) -> None:
     """Where an earlier slot has got it, the first action that is left is the baseline, as without a name."""
     only_pasta = {"id": "top", "baselineAction": "pasta", "excludedActions": ["juice", "salad"]}
     shown(site, slots=[only_pasta, {"id": "side", "baselineAction": "salad"}, {"id": "end", "baselineAction": "pasta"}])
-    kept = [site.service.store.decision("default", "e", slot) for slot in ("top", "side", "end")]
-    assert [one and one.decision.baseline for one in kept] == [0, 2, None]
+    logged = [site.service.store.decision("default", "e", slot) for slot in ("top", "side", "end")]
+    assert [one and one.decision.baseline for one in logged] == [0, 2, None]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +106,7 @@ def test_the_log_has_the_baseline_of_each_slot(site: Site) -> None:
     ],
 )
 def test_invalid_requests_decide_no_slot(site: Site, changed: dict[str, Any], wanted: str) -> None:
-    status, code, message = site.refusal("POST", RANK, asked(**changed))
+    status, code, message = site.refusal("POST", SLOTS_RANK, slots_body(**changed))
     assert (status, code) == (400, "InvalidRankRequest")
     assert wanted in message
     assert site.service.store.summary("default").decisions.get(EventStatus.ACCEPTED, 0) == 0

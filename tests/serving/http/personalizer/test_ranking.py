@@ -21,13 +21,13 @@ def test_rank_returns_the_action_and_all_probabilities(site: Site) -> None:
     assert {one["id"] for one in answer["ranking"]} == {"pasta", "juice", "salad"}
     assert sum(one["probability"] for one in answer["ranking"]) == pytest.approx(1.0)
     assert answer["ranking"][0]["id"] == answer["rewardActionId"]
-    kept = site.service.store.decision("default", "e1")
-    assert kept is not None
-    assert kept.decision.actions[kept.decision.shown] == answer["rewardActionId"]
-    assert answer["ranking"][0]["probability"] == kept.decision.probability
+    logged = site.service.store.decision("default", "e1")
+    assert logged is not None
+    assert logged.decision.actions[logged.decision.shown] == answer["rewardActionId"]
+    assert answer["ranking"][0]["probability"] == logged.decision.probability
 
 
-def test_rankings_are_ordered_by_probability(site: Site) -> None:
+def test_a_ranking_starts_with_the_shown_action(site: Site) -> None:
     for number in range(40):
         answer = site.rank(eventId=f"e{number}", excludedActions=["juice"])
         ids = [one["id"] for one in answer["ranking"]]
@@ -58,8 +58,8 @@ def test_a_repeated_event_gets_the_same_response(site: Site) -> None:
     assert site.ask("POST", f"{V1}/events/e1/reward", {"value": 1.0}).status_code == 204
     site.learn()
     assert site.rank(eventId="e1") == first
-    asked = {"actions": ACTIONS[:2], "eventId": "e1"}
-    status, code, message = site.refusal("POST", f"{V1}/rank", asked)
+    request_body = {"actions": ACTIONS[:2], "eventId": "e1"}
+    status, code, message = site.refusal("POST", f"{V1}/rank", request_body)
     assert (status, code) == (400, "InvalidRankRequest")
     assert "'e1' was decided before" in message
 
@@ -70,10 +70,10 @@ def test_any_text_can_name_an_event(site: Site, event_id: str) -> None:
     path = f"{V1}/events/{quote(event_id, safe='')}".replace("/.", "/%2E")
     assert site.ask("POST", f"{path}/activate").status_code == 204
     assert site.ask("POST", f"{path}/reward", {"value": 0.5}).status_code == 204
-    kept = site.service.store.decision("default", event_id)
-    assert kept is not None
-    assert [reward.value for reward in kept.rewards] == [0.5]
-    assert kept.activated_at is not None
+    logged = site.service.store.decision("default", event_id)
+    assert logged is not None
+    assert [reward.value for reward in logged.rewards] == [0.5]
+    assert logged.activated_at is not None
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_any_text_can_name_an_event(site: Site, event_id: str) -> None:
     ],
 )
 def test_invalid_actions_are_refused(site: Site, changed: dict[str, Any], wanted: str) -> None:
-    asked = {"contextFeatures": CONTEXT, "actions": ACTIONS, "eventId": "e"} | changed
-    status, code, message = site.refusal("POST", f"{V1}/rank", asked)
+    request_body = {"contextFeatures": CONTEXT, "actions": ACTIONS, "eventId": "e"} | changed
+    status, code, message = site.refusal("POST", f"{V1}/rank", request_body)
     assert (status, code) == (400, "InvalidRankRequest")
     assert wanted in message
     assert site.service.store.summary("default").decisions.get(EventStatus.ACCEPTED, 0) == 0
@@ -131,9 +131,9 @@ def test_invalid_rewards_are_refused(site: Site, body: dict[str, Any]) -> None:
     site.rank(eventId="e")
     assert site.refusal("POST", f"{V1}/events/e/reward", body)[:2] == (400, "InvalidRewardRequest")
     assert site.refusal("POST", f"{V1}/events/e/reward", b'{"value": NaN}')[:2] == (400, "InvalidRewardRequest")
-    kept = site.service.store.decision("default", "e")
-    assert kept is not None
-    assert not kept.rewards
+    logged = site.service.store.decision("default", "e")
+    assert logged is not None
+    assert not logged.rewards
 
 
 def test_unknown_events_have_no_rewards_or_activations(site: Site) -> None:
@@ -189,11 +189,11 @@ def test_every_version_ranks(site: Site, version: str) -> None:
 
 
 def test_the_version_may_be_in_the_query(site: Site) -> None:
-    asked = {"actions": ACTIONS, "eventId": "e"}
-    assert site.ask("POST", "/personalizer/rank?api-version=2022-09-01-preview", asked).status_code == 201
+    request_body = {"actions": ACTIONS, "eventId": "e"}
+    assert site.ask("POST", "/personalizer/rank?api-version=2022-09-01-preview", request_body).status_code == 201
     path = "/loops/shop/personalizer/rank?api-version="
-    assert site.ask("POST", f"{path}2022-09-01-preview", asked).status_code == 201
-    status, _, message = site.refusal("POST", f"{path}2031-01-01", asked)
+    assert site.ask("POST", f"{path}2022-09-01-preview", request_body).status_code == 201
+    status, _, message = site.refusal("POST", f"{path}2031-01-01", request_body)
     assert (status, message) == (
         400,
         "api-version should be one of 2022-09-01-preview, v1.1-preview.1, v1.1-preview.2, v1.1-preview.3, v1.0; "

@@ -66,8 +66,8 @@ def saved(address: str) -> tuple[str, int]:
 
 
 def share_of_the_best(server: Running, key: str | None) -> float:
-    asked = {"decide": [{"arms": ARMS.tolist()} for _ in range(200)]}
-    made = server.ask("POST", "/v1/batch", asked, key).json["decide"]
+    request_body = {"decide": [{"arms": ARMS.tolist()} for _ in range(200)]}
+    made = server.ask("POST", "/v1/batch", request_body, key).json["decide"]
     return float(np.mean([one["decided"]["arm"] == 0 for one in made]))
 
 

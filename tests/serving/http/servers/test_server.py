@@ -190,8 +190,13 @@ def test_a_used_port_is_one_error_line(tmp_path: Path) -> None:
 
 def test_evaluations_complete(site: Running) -> None:
     """That they are right is tests/service_logs/test_evaluation.py's to say."""
-    asked = {"name": "all", "startTime": "2020-01-01T00:00:00Z", "endTime": "2100-01-01T00:00:00Z", "policies": []}
-    reply = site.ask("POST", "/personalizer/v1.0/evaluations", asked)
+    request_body = {
+        "name": "all",
+        "startTime": "2020-01-01T00:00:00Z",
+        "endTime": "2100-01-01T00:00:00Z",
+        "policies": [],
+    }
+    reply = site.ask("POST", "/personalizer/v1.0/evaluations", request_body)
     assert reply.status == 201, reply.body
     assert site.ask("GET", f"/personalizer/v1.0/evaluations/{reply.json['id']}").status == 200
 

@@ -60,10 +60,10 @@ def test_workers_share_the_log_and_the_model(tmp_path: Path) -> None:
             caller.join()
     assert lost(tmp_path / "store.db", callers) == []
     store = SqliteStore(tmp_path / "store.db")
-    found = verify(store, "default")
+    result = verify(store, "default")
     store.close()
-    assert found.sound, found.messages
-    assert found.models > 2
+    assert result.sound, result.messages
+    assert result.models > 2
 
 
 def test_a_killed_learner_is_replaced(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ class TestAdministration:
         assert site.decide(arms=[[1, 2, 3]])["modelVersion"] == "2.0"
 
     @pytest.mark.parametrize(
-        ("sent", "told"),
+        ("sent", "message"),
         [
             ({"exploration": 2}, "exploration must be a finite number"),
             ({"mode": "online"}, "Invalid enum value"),
@@ -84,16 +84,16 @@ class TestAdministration:
             (b'{"settings":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}", "nested too deep"),
         ],
     )
-    def test_invalid_settings_change_nothing(self, site: Site, sent: Any, told: str) -> None:
+    def test_invalid_settings_change_nothing(self, site: Site, sent: Any, message: str) -> None:
         before = site.ask("GET", "/v1/configuration").json()
         for method in ("PUT", "PATCH"):
             status, detail = site.refusal(method, "/v1/configuration", sent)
-            assert (status, told in detail) == (400, True), detail
+            assert (status, message in detail) == (400, True), detail
         assert site.ask("GET", "/v1/configuration").json() == before
 
     def test_pages_through_events(self, site: Site) -> None:
-        for place in range(5):
-            site.decide(eventId=f"{'ab'[place % 2]}{place}")
+        for index in range(5):
+            site.decide(eventId=f"{'ab'[index % 2]}{index}")
         first = site.ask("GET", "/v1/events?prefix=a&limit=2").json()
         assert [event["eventId"] for event in first["events"]] == ["a4", "a2"]
         second = site.ask("GET", f"/v1/events?prefix=a&limit=2&before={first['before']}").json()
@@ -103,7 +103,7 @@ class TestAdministration:
             assert site.refusal("GET", f"/v1/events?{query}")[0] == 400
 
     @pytest.mark.parametrize(
-        ("path", "told"),
+        ("path", "message"),
         [
             (
                 "/v1/events?limt=2",
@@ -114,13 +114,13 @@ class TestAdministration:
             ("/loops/a%2Fb/v1/events?=", "unknown parameter ''. Known: before, limit, prefix"),
         ],
     )
-    def test_unknown_query_parameters_are_refused(self, site: Site, path: str, told: str) -> None:
-        assert site.refusal("GET", path) == (400, told)
+    def test_unknown_query_parameters_are_refused(self, site: Site, path: str, message: str) -> None:
+        assert site.refusal("GET", path) == (400, message)
 
     def test_a_page_of_large_events_is_shorter(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(admin_handlers, "FULL_PAGE", 1)
-        for place in range(25):
-            site.decide(eventId=f"{place:02}")
+        for index in range(25):
+            site.decide(eventId=f"{index:02}")
         pages, before = list[list[str]](), ""
         while True:
             page = site.ask("GET", f"/v1/events?limit=20{before}").json()
@@ -129,7 +129,7 @@ class TestAdministration:
                 break
             before = f"&before={page['before']}"
         assert [len(page) for page in pages] == [10, 10, 5]
-        assert [name for page in pages for name in page] == [f"{place:02}" for place in reversed(range(25))]
+        assert [name for page in pages for name in page] == [f"{index:02}" for index in reversed(range(25))]
 
     def test_events_are_encoded_in_a_thread(self, site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
         threads = set[threading.Thread]()

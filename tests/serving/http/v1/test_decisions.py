@@ -33,7 +33,7 @@ class TestDecide:
         assert site.refusal("POST", "/v1/decide", other)[0] == 400
 
     def test_excluded_arms_have_probability_0(self, site: Site) -> None:
-        for _ in range(20):  # by chance alone, 20 draws of one arm among three pass once in 3e9
+        for _ in range(20):  # at random, 20 draws of one arm among three pass once in 3e9
             decided = site.decide(excluded=[0, 2, 2])
             assert decided["arm"] == 1
             assert decided["probabilities"] == [0, 1, 0]
@@ -57,7 +57,7 @@ class TestDecide:
         assert {site.decide(excluded=[0])["arm"] for _ in range(10)} == {1}
 
     @pytest.mark.parametrize(
-        ("asked", "told"),
+        ("request_body", "message"),
         [
             ({}, "send arms, a list of numbers for each arm, or rows"),
             ({"arms": []}, "length >= 1"),
@@ -82,10 +82,10 @@ class TestDecide:
             (b"", "truncated"),
         ],
     )
-    def test_invalid_requests_are_refused(self, site: Site, asked: Any, told: str) -> None:
-        status, detail = site.refusal("POST", "/v1/decide", asked)
+    def test_invalid_requests_are_refused(self, site: Site, request_body: Any, message: str) -> None:
+        status, detail = site.refusal("POST", "/v1/decide", request_body)
         assert status == 400
-        assert told in detail
+        assert message in detail
 
     def test_limits_of_arms_and_features_apply(self, tmp_path: Path) -> None:
         with Site(tmp_path, max_dense_actions=2, max_features=1, max_body=1024) as site:
@@ -108,12 +108,12 @@ class TestFloats:
         assert again == decided
 
     @pytest.mark.parametrize("query", ["arms=3", "arms=%33", "&arms=3", "arms=3&", "arms=3&deferred=false"])
-    def test_query_parameters_may_have_any_order(self, site: Site, query: str) -> None:
+    def test_equivalent_queries_are_accepted(self, site: Site, query: str) -> None:
         decided = self.send(site, ARMS, query).json()
         assert site.ask("GET", f"/v1/events/{decided['eventId']}").json()["features"] == ARMS
 
     @pytest.mark.parametrize(
-        ("numbers", "query", "told"),
+        ("numbers", "query", "message"),
         [
             (ARMS, "", "arms, the number of arms, must be a whole number; got ''"),
             (ARMS, "arms=0", "for each of the 0 arms"),
@@ -132,7 +132,7 @@ class TestFloats:
             (ARMS, "arms=3&eventId=%ff", "not UTF-8"),
         ],
     )
-    def test_invalid_bodies_are_refused(self, site: Site, numbers: Any, query: str, told: str) -> None:
+    def test_invalid_bodies_are_refused(self, site: Site, numbers: Any, query: str, message: str) -> None:
         reply = self.send(site, numbers, query)
         assert reply.status_code == 400
-        assert told in reply.json()["detail"]
+        assert message in reply.json()["detail"]

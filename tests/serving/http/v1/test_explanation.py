@@ -12,7 +12,7 @@ from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.http.v1 import admin_handlers
 from glbandits.serving.storage import event_store
 from tests.serving.http.personalizer import personalizer_site
-from tests.serving.http.personalizer.test_multi_slot import RANK, asked
+from tests.serving.http.personalizer.personalizer_site import SLOTS_RANK, slots_body
 from tests.serving.http.v1.v1_site import ARMS, Site
 
 
@@ -169,8 +169,8 @@ def test_explanations_run_one_at_a_time(site: Site) -> None:
 
     async def both() -> Any:
         async with site.site.explanations:
-            waiting = asyncio.ensure_future(site.asked("GET", "/v1/events/e/explanation"))
-            decided = await site.asked("POST", "/v1/decide", {"arms": ARMS})
+            waiting = asyncio.ensure_future(site.ask_async("GET", "/v1/events/e/explanation"))
+            decided = await site.ask_async("POST", "/v1/decide", {"arms": ARMS})
             assert (decided.status_code, waiting.done()) == (200, False)
         return await waiting
 
@@ -194,11 +194,11 @@ def test_json_features_have_the_names_of_the_request(tmp_path: Path) -> None:
 
 def test_every_slot_is_explained_by_its_own_model(tmp_path: Path) -> None:
     with personalizer_site.Site(tmp_path) as site:
-        slots = asked()["slots"]
-        site.ask("POST", RANK, asked(slots=slots[:1]))
+        slots = slots_body()["slots"]
+        site.ask("POST", SLOTS_RANK, slots_body(slots=slots[:1]))
         site.rank(eventId="ee")  # begins with the id of the other event
         site.learn()
-        assert site.ask("POST", RANK, asked()).status_code == 201  # the first slot keeps its decision
+        assert site.ask("POST", SLOTS_RANK, slots_body()).status_code == 201  # the first slot keeps its decision
         explained = explanation(site, "e")
         for _ in range(3):
             site.rank()

@@ -60,7 +60,7 @@ def test_any_bytes_get_a_valid_response(site: Site, path: str, body: bytes) -> N
 def test_nearly_valid_requests_get_a_valid_response(site: Site, rows: Any, event_id: str, excluded: list[int]) -> None:
     content = {"arms": rows, "eventId": event_id, "excluded": excluded}
     reply = site.ask("POST", "/v1/decide", content)
-    wrong = any(place < 0 or place >= len(rows) for place in excluded) or set(excluded) >= set(range(len(rows)))
+    wrong = any(index < 0 or index >= len(rows) for index in excluded) or set(excluded) >= set(range(len(rows)))
     if wrong:
         assert reply.status_code == 400
     elif reply.status_code == 400:

@@ -1,4 +1,4 @@
-"""A site that is asked by our own API."""
+"""A site for requests of the API v1."""
 
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,6 @@ class Site(ServedSite):
         self.service.loop(loop).learn()
 
     def set_mode(self, mode: Mode) -> None:
-        """Change who decides."""
         self.configure(mode=mode)
 
     def configure(self, **changed: Any) -> None:

@@ -1,4 +1,4 @@
-"""Small worlds for loops: a clock that stands still until it is told, and decisions with a right answer."""
+"""Loops for tests: a clock that tests set, and decisions whose best action depends on the context."""
 
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ CONTEXTS = ("morning", "noon", "night")
 
 
 class Clock:
-    """Microseconds that pass only when they are told to."""
+    """A clock that advances by a microsecond at each call, and by `wait`."""
 
     def __init__(self) -> None:
         self.now = 1_700_000_000_000_000
@@ -50,24 +50,26 @@ def small_loop(folder: Path, clock: Clock, **settings: Any) -> tuple[Loop, Sqlit
 
 
 def loop_in(store: EventStore, clock: Clock, **settings: Any) -> Loop:
-    """A loop in an empty store. It draws the same in every test."""
+    """A loop in an empty store. Its draws are the same in every test."""
     store.save_document("default", IDENTITY, clock(), msgspec.json.encode(Identity("the same in every test")))
     loop = Loop("default", store, clock)
     loop.configure(LoopConfig(**({"width": 32, "reward_wait": 10.0} | settings)))
     return loop
 
 
-def live(loop: Loop, store: EventStore, clock: Clock, rounds: int, *, seed: int = 0, first: int = 0) -> list[Decision]:
-    """Decisions whose right answer depends on the context, and their rewards at once."""
-    rng, made = np.random.default_rng(seed), []
+def play_rounds(
+    loop: Loop, store: EventStore, clock: Clock, rounds: int, *, seed: int = 0, first: int = 0
+) -> list[Decision]:
+    """Make decisions, reward each at once if it is the best action of its context, and learn. Returns the decisions."""
+    rng, decisions = np.random.default_rng(seed), []
     for number in range(first, first + rounds):
-        place = int(rng.integers(3))
-        decision = ask(loop, f"event-{number}", CONTEXTS[place])
+        best = int(rng.integers(3))
+        decision = ask(loop, f"event-{number}", CONTEXTS[best])
         store.append_blocking([decision])
-        value = float(decision.shown == place)
+        value = float(decision.shown == best)
         store.append_blocking([Reward(loop=loop.name, event_id=decision.event_id, timestamp=clock(), value=value)])
-        made.append(decision)
+        decisions.append(decision)
         if number % 20 == 19:
             clock.wait(11)
             loop.learn()
-    return made
+    return decisions

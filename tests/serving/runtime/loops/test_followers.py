@@ -20,7 +20,7 @@ from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.event_store import Document
 from glbandits.serving.storage.learner_lock import FileLearnerLock
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.runtime.loops.loop_helpers import Clock, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
 
 def decide_once(loop: Loop) -> None:
@@ -38,9 +38,9 @@ class Pair:
         self.other_store = SqliteStore(folder / "events.sqlite")
         self.follower = Loop("default", self.other_store, self.clock)
 
-    def live(self, rounds: int, first: int) -> None:
+    def play_rounds(self, rounds: int, first: int) -> None:
         """Decisions of the one that learns."""
-        live(self.learner, self.store, self.clock, rounds, first=first)
+        play_rounds(self.learner, self.store, self.clock, rounds, first=first)
 
     def alike(self) -> bool:
         """Whether both decide with the same model."""
@@ -54,7 +54,7 @@ def pair(tmp_path: Path) -> Pair:
 
 
 def test_a_follower_has_the_model_that_was_learned(pair: Pair) -> None:
-    pair.live(40, 0)
+    pair.play_rounds(40, 0)
     assert not pair.alike()
     pair.follower.refresh()
     assert pair.alike()
@@ -62,7 +62,7 @@ def test_a_follower_has_the_model_that_was_learned(pair: Pair) -> None:
 
 
 def test_a_follower_that_has_the_newest_model_keeps_it(pair: Pair) -> None:
-    pair.live(40, 0)
+    pair.play_rounds(40, 0)
     pair.follower.refresh()
     before = pair.follower.published
     pair.follower.refresh()
@@ -70,9 +70,9 @@ def test_a_follower_that_has_the_newest_model_keeps_it(pair: Pair) -> None:
 
 
 def test_a_follower_can_take_over(pair: Pair) -> None:
-    pair.live(40, 0)
+    pair.play_rounds(40, 0)
     pair.follower.refresh()
-    live(pair.follower, pair.store, pair.clock, 40, first=40)
+    play_rounds(pair.follower, pair.store, pair.clock, 40, first=40)
     assert pair.follower.published.sequence > pair.learner.published.sequence
     pair.learner.refresh()
     assert pair.alike()
@@ -80,14 +80,14 @@ def test_a_follower_can_take_over(pair: Pair) -> None:
 
 
 def test_the_learner_adopts_a_follower_s_configuration(pair: Pair) -> None:
-    pair.live(40, 0)
+    pair.play_rounds(40, 0)
     pair.follower.refresh()
     pair.follower.configure(LoopConfig(width=16, reward_wait=10.0, exploration=0.5))
     pair.learner.learn()
     assert pair.learner.configuration == pair.follower.configuration
     assert pair.alike()
     assert pair.learner.published.bandit.dim == 16
-    pair.live(40, 40)
+    pair.play_rounds(40, 40)
     pair.follower.refresh()
     assert pair.alike()
     assert verify(pair.store, "default").sound
@@ -95,12 +95,12 @@ def test_the_learner_adopts_a_follower_s_configuration(pair: Pair) -> None:
 
 def test_the_learner_adopts_a_reset_by_a_follower(pair: Pair) -> None:
     """The follower lags behind when it is told, and the new model still comes after all that was learned."""
-    pair.live(60, 0)
+    pair.play_rounds(60, 0)
     pair.follower.reset()
     assert pair.follower.published.sequence == pair.learner.published.sequence
     pair.learner.learn()
     assert pair.alike()
-    pair.live(40, 60)
+    pair.play_rounds(40, 60)
     pair.follower.refresh()
     assert pair.alike()
     assert verify(pair.store, "default").sound
@@ -120,7 +120,7 @@ def meanwhile(pair: Pair, monkeypatch: pytest.MonkeyPatch, other: Callable[[], N
 
 
 def test_concurrent_configurations_start_two_epochs(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
-    pair.live(40, 0)
+    pair.play_rounds(40, 0)
     wide, narrow = (LoopConfig(width=width, reward_wait=10.0) for width in (64, 16))
     meanwhile(pair, monkeypatch, lambda: pair.learner.configure(wide))
     pair.follower.configure(narrow)
@@ -128,7 +128,7 @@ def test_concurrent_configurations_start_two_epochs(pair: Pair, monkeypatch: pyt
     assert pair.alike()
     assert (pair.learner.configuration, pair.learner.published.bandit.dim) == (narrow, 16)
     assert pair.learner.published.epoch == 3  # the fixture's is the first
-    pair.live(40, 40)
+    pair.play_rounds(40, 40)
     assert verify(pair.store, "default").sound
     decide_once(Loop("default", pair.store, pair.clock))
 
@@ -141,7 +141,7 @@ def test_a_reset_uses_the_newest_width(pair: Pair, monkeypatch: pytest.MonkeyPat
 
 def test_concurrent_changes_are_both_applied(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
     meanwhile(pair, monkeypatch, lambda: pair.learner.configure(replace(pair.learner.configuration, exploration=0.5)))
-    changed = pair.follower.reconfigure(lambda kept: replace(kept, default_reward=-1.0))
+    changed = pair.follower.reconfigure(lambda current: replace(current, default_reward=-1.0))
     assert (changed.exploration, changed.default_reward) == (0.5, -1.0)
     pair.learner.refresh()
     assert pair.learner.configuration == pair.follower.configuration == changed

@@ -30,13 +30,13 @@ from glbandits.serving.runtime.loops.loop_documents import BASE
 from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage import sqlite_log
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.runtime.loops.loop_helpers import ACTIONS, Clock, ask, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import ACTIONS, Clock, ask, play_rounds, small_loop
 
 
 def test_a_loop_learns_the_best_action_per_context(tmp_path: Path) -> None:
     """At random a third is right. Over 30 seeds 92 % of the last 200 were, 89 % at least; of the first 20 a third."""
     loop, store = small_loop(tmp_path, clock := Clock(), exploration=0.1)
-    made = live(loop, store, clock, 400)
+    made = play_rounds(loop, store, clock, 400)
     rng = np.random.default_rng(0)
     right = [decision.shown == int(rng.integers(3)) for decision in made]
     assert np.mean(right[200:]) > 0.8
@@ -51,30 +51,30 @@ def test_draws_depend_on_the_event_and_the_loop(tmp_path: Path) -> None:
 
 def test_every_decision_can_be_repeated(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 150)
+    play_rounds(loop, store, clock, 150)
     loop.configure(LoopConfig(width=16, reward_wait=10.0, aggregation=Aggregation.SUM))
-    live(loop, store, clock, 60, first=1000)
+    play_rounds(loop, store, clock, 60, first=1000)
     loop.reset()
-    live(loop, store, clock, 60, first=2000)
+    play_rounds(loop, store, clock, 60, first=2000)
     loop.close()
-    found = verify(store, "default")
-    assert found.sound
-    assert found.decisions == 270
-    assert found.models > 10
-    assert found.learned >= 200
+    result = verify(store, "default")
+    assert result.sound
+    assert result.decisions == 270
+    assert result.models > 10
+    assert result.learned >= 200
 
 
 def test_a_changed_log_is_detected(tmp_path: Path) -> None:
-    """A reward that comes to the log behind the learner's back gives other models, and so other chances."""
+    """A reward that comes to the log behind the learner's back gives other models, and so other probabilities."""
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 100)
+    play_rounds(loop, store, clock, 100)
     first = store.decision("default", "event-3")
     assert first is not None
     other = msgspec.structs.replace(first.decision, event_id="forged", chosen=(first.decision.chosen + 1) % 3)
     store.append_blocking([other])
-    found = verify(store, "default")
-    assert not found.sound
-    assert "forged" in found.messages[0]
+    result = verify(store, "default")
+    assert not result.sound
+    assert "forged" in result.messages[0]
 
 
 def test_a_kill_during_creation_leaves_a_valid_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,14 +83,14 @@ def test_a_kill_during_creation_leaves_a_valid_loop(tmp_path: Path, monkeypatch:
         patched.setattr("glbandits.serving.runtime.loops.loop_documents.fresh_model", lambda _: sys.exit())
         with pytest.raises(SystemExit):
             Loop("default", store, Clock())
-    found = verify(store, "default")
-    assert (found.sound, found.decisions) == (True, 0)
+    result = verify(store, "default")
+    assert (result.sound, result.decisions) == (True, 0)
     assert Loop("default", store, Clock()).published.epoch == 0
 
 
 def test_a_loop_continues_after_a_restart(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 100)
+    play_rounds(loop, store, clock, 100)
     loop.close()
     again = Loop("default", store, clock)
     np.testing.assert_array_equal(again.published.bandit.state, loop.published.bandit.state)
@@ -101,9 +101,9 @@ def test_a_loop_continues_after_a_restart(tmp_path: Path) -> None:
 
 def test_a_killed_loop_learns_unsaved_decisions_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 40)
+    play_rounds(loop, store, clock, 40)
     monkeypatch.setattr(store, "save_model", lambda *_, **__: None)
-    live(loop, store, clock, 60, first=40)
+    play_rounds(loop, store, clock, 60, first=40)
     again = Loop("default", store, clock)  # without close
     assert again.published.sequence < loop.published.sequence
     again.learn()
@@ -113,7 +113,7 @@ def test_a_killed_loop_learns_unsaved_decisions_again(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("failing", ["learn", "statistics"])
 def test_a_failed_batch_is_not_learned_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 10)
+    play_rounds(loop, store, clock, 10)
     clock.wait(11)
 
     def out_of_memory(_: object) -> None:
@@ -132,7 +132,7 @@ def test_a_failed_batch_is_not_learned_twice(tmp_path: Path, monkeypatch: pytest
         with pytest.raises(MemoryError):
             loop.learn()
     loop.learn()
-    live(loop, store, clock, 10, first=10)
+    play_rounds(loop, store, clock, 10, first=10)
     assert loop.published.sequence > 0
     assert verify(store, "default").sound
 
@@ -153,11 +153,11 @@ def test_a_late_reward_is_not_learned(tmp_path: Path) -> None:
 
 def test_a_briefly_wrong_clock_does_no_harm(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 20)
+    play_rounds(loop, store, clock, 20)
     clock.wait(1_000_000)
     loop.learn()
     clock.wait(-1_000_000)
-    live(loop, store, clock, 20, first=20)
+    play_rounds(loop, store, clock, 20, first=20)
     assert store.summary("default").rewards[EventStatus.LATE] == 0
     assert verify(store, "default").learned == 40
 
@@ -193,14 +193,14 @@ def test_other_modes_show_the_first_action(tmp_path: Path, mode: Mode) -> None:
 def test_logged_probabilities_match_the_draws(tmp_path: Path) -> None:
     """Five standard errors of the share over 4000 events."""
     loop, store = small_loop(tmp_path, clock := Clock(), exploration=0.3)
-    live(loop, store, clock, 200)
+    play_rounds(loop, store, clock, 200)
     decisions = [ask(loop, f"x{number}", "noon") for number in range(4000)]
-    told = np.array(decisions[0].probabilities)
-    assert told.min() >= 0.1 - 1e-12
-    assert told.sum() == pytest.approx(1.0)
+    expected = np.array(decisions[0].probabilities)
+    assert expected.min() >= 0.1 - 1e-12
+    assert expected.sum() == pytest.approx(1.0)
     seen = np.bincount([decision.chosen for decision in decisions], minlength=3) / 4000
-    assert (np.abs(seen - told) <= 5 * np.sqrt(told * (1 - told) / 4000) + 1e-9).all()
-    assert all(decision.probability == told[decision.chosen] for decision in decisions)
+    assert (np.abs(seen - expected) <= 5 * np.sqrt(expected * (1 - expected) / 4000) + 1e-9).all()
+    assert all(decision.probability == expected[decision.chosen] for decision in decisions)
 
 
 def test_excluded_actions_have_probability_0(tmp_path: Path) -> None:
@@ -226,13 +226,13 @@ def test_draws_never_choose_probability_0() -> None:
     st.floats(0, 1),
     st.integers(0, 2**63 - 1),
 )
-def test_compiled_draws_equal_python_draws(chances: list[float], excluded: int, exploration: float, seed: int) -> None:
+def test_compiled_draws_equal_python_draws(own: list[float], excluded: int, exploration: float, seed: int) -> None:
     entry = entry_point(draw_recipe)
-    allowed = np.arange(len(chances)) + excluded
-    given_chances, count = np.array(chances), len(chances) + excluded
+    allowed = np.arange(len(own)) + excluded
+    probabilities, count = np.array(own), len(own) + excluded
     compiled, plain = np.zeros(count), np.zeros(count)
-    drawn = entry.compiled()(given_chances, allowed, exploration, uniform_of(seed), compiled)
-    assert drawn == entry.recipe.function(given_chances, allowed, exploration, uniform_of(seed), plain)
+    drawn = entry.compiled()(probabilities, allowed, exploration, uniform_of(seed), compiled)
+    assert drawn == entry.recipe.function(probabilities, allowed, exploration, uniform_of(seed), plain)
     assert compiled.tobytes() == plain.tobytes()
     assert not compiled[:excluded].any()
 
@@ -260,7 +260,7 @@ def test_dense_actions_are_decided_and_learned(tmp_path: Path) -> None:
 
 def test_a_model_is_exported_and_imported(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 60)
+    play_rounds(loop, store, clock, 60)
     exported = loop.export_model()
     loop.reset()
     assert not np.array_equal(loop.published.bandit.state, Bandit.from_bytes(exported).state)
@@ -282,9 +282,9 @@ def test_rewards_are_aggregated_in_any_order() -> None:
         Aggregation.MAX: 0.7,
     }
     for how, value in expected.items():
-        found = {aggregate(order, how) for order in permutations(rewards)}
-        assert len(found) == 1
-        assert found.pop() == pytest.approx(value, abs=1e-15)
+        aggregates = {aggregate(order, how) for order in permutations(rewards)}
+        assert len(aggregates) == 1
+        assert aggregates.pop() == pytest.approx(value, abs=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -326,21 +326,21 @@ def test_policies_without_exact_probabilities_are_refused(tmp_path: Path) -> Non
 
 def test_deleted_decisions_are_not_differences(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    made = live(loop, store, clock, 100)
+    made = play_rounds(loop, store, clock, 100)
     state = loop.published.bandit.state
     assert loop.delete_log(made[50].timestamp) == 50
     np.testing.assert_array_equal(loop.published.bandit.state, state)
-    live(loop, store, clock, 40, first=1000)
-    found = verify(store, "default")
-    assert (found.sound, found.unchecked, found.decisions) == (True, 50, 40)
-    assert found.learned == 40
+    play_rounds(loop, store, clock, 40, first=1000)
+    result = verify(store, "default")
+    assert (result.sound, result.unchecked, result.decisions) == (True, 50, 40)
+    assert result.learned == 40
     assert loop.delete_log() == 90
     assert verify(store, "default").sound
 
 
 def test_unlearned_decisions_are_not_deleted(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    made = live(loop, store, clock, 30)  # of which 20 are learned
+    made = play_rounds(loop, store, clock, 30)  # of which 20 are learned
     assert loop.delete_log(clock() + 1) == 20
     assert store.decision("default", made[20].event_id) is not None
     clock.wait(11)
@@ -352,7 +352,7 @@ def test_an_interrupted_deletion_leaves_a_sound_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_of_it: bool
 ) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    made = live(loop, store, clock, 100)
+    made = play_rounds(loop, store, clock, 100)
     before = None if all_of_it else made[50].timestamp
     monkeypatch.setattr("glbandits.serving.storage.sqlite_store.DELETED_AT_ONCE", 20)
     delete, steps = sqlite_log.delete_oldest, iter([True, True, False])
@@ -367,16 +367,16 @@ def test_an_interrupted_deletion_leaves_a_sound_log(
         with pytest.raises(KeyboardInterrupt):
             loop.delete_log(before)
     again = Loop("default", store, clock)
-    live(again, store, clock, 40, first=1000)
-    found = verify(store, "default")
-    assert (found.sound, found.unchecked, found.decisions) == (True, 60, 40)
+    play_rounds(again, store, clock, 40, first=1000)
+    result = verify(store, "default")
+    assert (result.sound, result.unchecked, result.decisions) == (True, 60, 40)
     assert again.delete_log(before) == (100 if all_of_it else 10)
 
 
 def test_bases_of_deleted_epochs_are_deleted(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
     for first in range(0, 100, 20):
-        live(loop, store, clock, 20, first=first)
+        play_rounds(loop, store, clock, 20, first=first)
         loop.reset()
         assert loop.delete_log() == 20
     assert len(store.documents("default", BASE)) == 1

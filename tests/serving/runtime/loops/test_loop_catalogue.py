@@ -36,15 +36,17 @@ def put(loop: Loop, arms: list[NewArm], **more: Any) -> int:
     return loop.catalogue.put(arms, max_arms=MAX_ARMS, **more)
 
 
-def ask(loop: Loop, event_id: str, **question: Any) -> Decision:
-    return loop.decide_from_catalogue(CatalogueRequest(event_id=event_id, question=CatalogueQuery(**question)))
+def ask(loop: Loop, event_id: str, **query: Any) -> Decision:
+    return loop.decide_from_catalogue(CatalogueRequest(event_id=event_id, question=CatalogueQuery(**query)))
 
 
-def live(loop: Loop, store: SqliteStore, clock: Clock, rounds: int, first: int = 0, **question: Any) -> list[Decision]:
+def play_rounds(
+    loop: Loop, store: SqliteStore, clock: Clock, rounds: int, first: int = 0, **query: Any
+) -> list[Decision]:
     """Decisions and rewards: the first feature of an arm is what it earns."""
     made = []
     for number in range(first, first + rounds):
-        decision = ask(loop, f"event-{number}", **question)
+        decision = ask(loop, f"event-{number}", **query)
         value = float(np.frombuffer(decision.request).reshape(len(decision.actions), -1)[decision.shown, 0])
         store.append_blocking([decision])
         store.append_blocking([Reward(loop=loop.name, event_id=decision.event_id, timestamp=clock(), value=value)])
@@ -82,7 +84,7 @@ def test_probabilities_are_those_of_the_model_and_exploration(world: World) -> N
     loop, store, clock = world
     arms = dense(named(20))
     put(loop, arms)
-    live(loop, store, clock, 30)
+    play_rounds(loop, store, clock, 30)
     matrix = np.array([np.frombuffer(arm.features) for arm in arms])
     exact = Bandit.from_bytes(loop.export_model()).exact_probabilities(matrix)
     assert exact is not None
@@ -98,7 +100,7 @@ def test_draws_follow_the_probabilities(world: World) -> None:
     """The frequency of each of 4 arms in 4000 draws is within 5 standard errors: a false alarm in 4e5 runs."""
     loop, store, clock = world
     put(loop, dense(named(4)))
-    live(loop, store, clock, 20)
+    play_rounds(loop, store, clock, 20)
     made = [ask(loop, f"draw {number}") for number in range(4000)]
     for name in named(4):
         share = np.mean([decision.actions[0] == name for decision in made])
@@ -168,7 +170,7 @@ def test_excluded_arms_are_not_chosen(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "message"),
+    ("query", "message"),
     [
         ({"only": ("x",)}, "only: version 1 of the catalogue has no arm 'x'"),
         ({"baseline": "x"}, "baseline: version 1 of the catalogue has no arm 'x'"),
@@ -179,11 +181,11 @@ def test_excluded_arms_are_not_chosen(world: World) -> None:
         ({"context": (1.0,)}, "context must have 0 numbers; got 1"),
     ],
 )
-def test_invalid_queries_are_refused(world: World, question: dict[str, Any], message: str) -> None:
+def test_invalid_queries_are_refused(world: World, query: dict[str, Any], message: str) -> None:
     loop, _, _ = world
     put(loop, dense(named(3)))
     with pytest.raises(InvalidInput, match=message):
-        ask(loop, "e", **question)
+        ask(loop, "e", **query)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +231,7 @@ def test_unknown_arms_cannot_be_retired_or_restored(world: World) -> None:
 def test_logged_features_are_learned(world: World) -> None:
     loop, store, clock = world
     put(loop, dense(named(20)))
-    made = live(loop, store, clock, 60)
+    made = play_rounds(loop, store, clock, 60)
     best = max(dense(named(20)), key=lambda arm: np.frombuffer(arm.features)[0]).id
     assert sum(decision.actions[0] == best for decision in made[-20:]) >= 10
     assert loop.published.sequence == 2 * 60 - 1
@@ -239,7 +241,7 @@ def test_arms_are_combined_with_a_context(tmp_path: Path) -> None:
     clock = Clock()
     loop, store = small_loop(tmp_path, clock, width=2 + 3 + 2 * 3)
     put(loop, dense(named(5), dim=2))
-    made = live(loop, store, clock, 20, context=(1.0, 0.0, -1.0))
+    made = play_rounds(loop, store, clock, 20, context=(1.0, 0.0, -1.0))
     x = np.frombuffer(made[0].request)
     np.testing.assert_array_equal(x[:5], [*x[:2], 1.0, 0.0, -1.0])
     assert verify(store, "default").sound
@@ -271,7 +273,7 @@ def test_other_modes_show_the_named_baseline(tmp_path: Path, mode: Mode) -> None
         InvalidInput, match=f"baseline is missing: the mode {mode} shows it. Name an arm of the catalogue"
     ):
         ask(loop, "e")
-    made = live(loop, store, clock, 20, baseline="arm 2")
+    made = play_rounds(loop, store, clock, 20, baseline="arm 2")
     assert {(decision.actions[decision.shown], decision.probability) for decision in made} == {("arm 2", 1.0)}
     assert verify(store, "default").sound
     coefficients = loop.published.bandit.coefficients()
@@ -283,9 +285,9 @@ def test_evidence_needs_a_named_baseline(world: World) -> None:
     loop, store, clock = world
     loop.configure(replace(loop.configuration, reward_range=(-10.0, 10.0)))
     put(loop, dense(named(5)))
-    live(loop, store, clock, 10)
+    play_rounds(loop, store, clock, 10)
     assert judge_past(loop.published.evidence).verdict is Verdict.NO_BASELINE
-    live(loop, store, clock, 10, first=10, baseline="arm 1")
+    play_rounds(loop, store, clock, 10, first=10, baseline="arm 1")
     assert loop.published.evidence.past.decisions == 10
     assert loop.published.evidence.without_baseline == 10
 
@@ -296,11 +298,11 @@ def test_verification_uses_the_logged_versions(world: World, monkeypatch: pytest
         monkeypatch.setattr(catalogue_decisions, "WORTH_BOUNDS", 0.0)
     loop, store, clock = world
     put(loop, dense(named(20)))
-    made = live(loop, store, clock, 20)
+    made = play_rounds(loop, store, clock, 20)
     loop.catalogue.retire_and_restore([decision.actions[0] for decision in made[:3]], [])
-    made += live(loop, store, clock, 20, first=20, excluded=("arm 0",))
+    made += play_rounds(loop, store, clock, 20, first=20, excluded=("arm 0",))
     put(loop, dense(named(8), seed=5))
-    live(loop, store, clock, 20, first=40, baseline="arm 7")
+    play_rounds(loop, store, clock, 20, first=40, baseline="arm 7")
     result = verify(store, "default")
     assert (result.decisions, result.unchecked, result.different) == (60, 0, 0)
 
@@ -322,10 +324,10 @@ def test_verification_finds_another_arm(world: World) -> None:
 def test_deleted_versions_are_left_unchecked(world: World) -> None:
     loop, store, clock = world
     put(loop, dense(named(20)))
-    live(loop, store, clock, 10)
+    play_rounds(loop, store, clock, 10)
     loop.catalogue.delete()
     put(loop, dense(named(5)))
-    live(loop, store, clock, 10, first=10)
+    play_rounds(loop, store, clock, 10, first=10)
     result = verify(store, "default")
     assert (result.decisions, result.unchecked, result.different) == (10, 10, 0)
 

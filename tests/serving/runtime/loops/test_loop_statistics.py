@@ -30,9 +30,9 @@ def total_of(*decisions: SettledDecision) -> DecisionTotals:
     return total
 
 
-def shown(place: int, chance: float, reward: float) -> SettledDecision:
+def shown(index: int, probability: float, reward: float) -> SettledDecision:
     """A decision among a, b and c that showed one of them; a is the baseline."""
-    return passed(rewards=((5, reward),), shown=place, chosen=place, probability=chance)
+    return passed(rewards=((5, reward),), shown=index, chosen=index, probability=probability)
 
 
 FOUR = (shown(0, 0.5, 1.0), shown(0, 0.25, 0.0), shown(1, 0.5, 1.0), shown(2, 0.25, 1.0))
@@ -234,9 +234,9 @@ def test_learning_comes_before_counting_history(tmp_path: Path, monkeypatch: pyt
     clock.wait(11)
     again, learned, search = Loop("default", store, clock), list[int](), store.search
 
-    def watched(*asked: Any) -> Any:
+    def watched(*arguments: Any) -> Any:
         learned.append(again.published.sequence)
-        return search(*asked)
+        return search(*arguments)
 
     monkeypatch.setattr(store, "search", watched)
     assert again.learn() == 1
@@ -261,11 +261,11 @@ def test_counting_history_continues_after_a_failure(tmp_path: Path, monkeypatch:
     monkeypatch.setattr("glbandits.serving.runtime.loops.loop_statistics.PAGE", 20)
     search, calls = store.search, []
 
-    def failing(*asked: Any) -> Any:
-        calls.append(asked)
+    def failing(*arguments: Any) -> Any:
+        calls.append(arguments)
         if len(calls) == 2:
             raise StoreError("the disk is slow")
-        return search(*asked)
+        return search(*arguments)
 
     monkeypatch.setattr(store, "search", failing)
     statistics = LoopStatistics(store, "default", loop.published.sequence)
@@ -345,12 +345,12 @@ class TestAfterTheLogWasDeleted:
     def test_remaining_decisions_stay_counted(self, loops: tuple[Loop, Loop, SqliteStore, Clock]) -> None:
         """But for the stretch in which the log was cut: 15 seconds, or five minutes, which all 100 may be in."""
         deleting, seen, store, clock = loops
-        kept = store.search("default", "event-60", 1)[0].decision.timestamp
-        assert deleting.delete_log(kept) == 60
+        page = store.search("default", "event-60", 1)[0].decision.timestamp
+        assert deleting.delete_log(page) == 60
         seen.refresh()
         hour = seen.statistics.view(Window.HOUR)
         assert 35 <= hour.total.decisions <= 40
-        assert min(hour.points) >= kept
+        assert min(hour.points) >= page
         for window in Window:
             assert seen.statistics.view(window).total.decisions <= 40
         before = hour.total.decisions

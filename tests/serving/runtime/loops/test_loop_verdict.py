@@ -12,7 +12,7 @@ from glbandits.serving.runtime.loops.learning_loop import Loop
 from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.open_store import open_store
-from tests.serving.runtime.loops.loop_helpers import Clock, live, loop_in
+from tests.serving.runtime.loops.loop_helpers import Clock, loop_in, play_rounds
 
 
 class World:
@@ -22,9 +22,9 @@ class World:
         self.store, self.clock, self.decisions = store, Clock(), 0
         self.loop = loop_in(store, self.clock, reward_range=(0.0, 1.0))
 
-    def live(self, rounds: int, loop: Loop | None = None) -> None:
+    def play_rounds(self, rounds: int, loop: Loop | None = None) -> None:
         """Decide and learn. The visitors do not depend on who decides."""
-        live(loop or self.loop, self.store, self.clock, rounds, seed=self.decisions, first=self.decisions)
+        play_rounds(loop or self.loop, self.store, self.clock, rounds, seed=self.decisions, first=self.decisions)
         self.decisions += rounds
 
     def another(self) -> Loop:
@@ -47,7 +47,7 @@ def new_world_fixture(new_address: Callable[[], str]) -> Iterator[Callable[[], W
 
 def test_a_better_model_gets_the_verdict_better(new_world: Callable[[], World]) -> None:
     world = new_world()
-    world.live(400)
+    world.play_rounds(400)
     judged = judge_past(world.loop.published.evidence)
     assert (judged.verdict, judged.decisions) == (Verdict.BETTER, 400)
 
@@ -56,10 +56,10 @@ def test_restart_and_takeover_keep_the_evidence(new_world: Callable[[], World]) 
     """One loop learns all; in the other world another process takes over, which is then started again."""
     undisturbed, world = new_world(), new_world()
     for _ in range(3):
-        undisturbed.live(40)
-    world.live(40)
-    world.live(40, world.another())
-    world.live(40, world.another())
+        undisturbed.play_rounds(40)
+    world.play_rounds(40)
+    world.play_rounds(40, world.another())
+    world.play_rounds(40, world.another())
     world.loop.refresh()
     for loop in (world.loop, world.another()):
         assert loop.published.evidence == undisturbed.loop.published.evidence
@@ -69,17 +69,17 @@ def test_restart_and_takeover_keep_the_evidence(new_world: Callable[[], World]) 
 
 def test_retention_does_not_change_the_verdict(new_world: Callable[[], World]) -> None:
     world = new_world()
-    world.live(100)
+    world.play_rounds(100)
     before = world.loop.published.evidence
     assert world.loop.delete_log(world.clock.now - 30_000_000) > 0
     assert world.loop.published.evidence == world.another().published.evidence == before
-    world.live(100)
+    world.play_rounds(100)
     assert world.loop.published.evidence.past.decisions == 200
 
 
 def test_deleting_the_whole_log_resets_the_evidence(new_world: Callable[[], World]) -> None:
     world = new_world()
-    world.live(40)
+    world.play_rounds(40)
     world.loop.delete_log()
     assert world.loop.published.evidence == world.another().published.evidence == Evidence()
 
@@ -87,10 +87,10 @@ def test_deleting_the_whole_log_resets_the_evidence(new_world: Callable[[], Worl
 def test_a_model_reset_resets_the_present(new_world: Callable[[], World], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glbandits.serving.domain.evidence.FIRST_SPLIT", 40)
     world = new_world()
-    world.live(100)
+    world.play_rounds(100)
     assert judge_present(world.loop.published.evidence).decisions == 60
     world.loop.reset()
-    world.live(20)
+    world.play_rounds(20)
     evidence = world.another().published.evidence
     assert judge_present(evidence).decisions == 0
     assert judge_past(evidence).decisions == 120
@@ -99,7 +99,7 @@ def test_a_model_reset_resets_the_present(new_world: Callable[[], World], monkey
 def test_a_snapshot_without_evidence_starts_empty(new_world: Callable[[], World]) -> None:
     """As an older version wrote it. The evidence says since when."""
     world = new_world()
-    world.live(40)
+    world.play_rounds(40)
     saved = world.store.latest_model("default")
     assert saved is not None
     old = msgspec.msgpack.decode(encode_snapshot(decode_snapshot(saved.body)))
@@ -107,7 +107,7 @@ def test_a_snapshot_without_evidence_starts_empty(new_world: Callable[[], World]
     world.store.save_model("default", saved.sequence, world.clock(), msgspec.msgpack.encode(old))
     again, since = world.another(), world.clock.now
     assert again.published.evidence == Evidence()
-    world.live(20, again)
+    world.play_rounds(20, again)
     judged = judge_past(again.published.evidence)
     assert judged.decisions == 20
     assert judged.since is not None

@@ -15,7 +15,7 @@ from glbandits.serving.runtime.loops.learning_loop import Loop
 from glbandits.serving.runtime.loops.loop_statistics import Window
 from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.runtime.loops.loop_helpers import CONTEXTS, Clock, ask, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import CONTEXTS, Clock, ask, play_rounds, small_loop
 
 
 def reward_twice(loop: Loop, store: SqliteStore, clock: Clock, value: float) -> None:
@@ -28,20 +28,20 @@ def reward_twice(loop: Loop, store: SqliteStore, clock: Clock, value: float) -> 
 @pytest.mark.parametrize("value", [1e50, 1.7e308, -1.7e308])
 def test_huge_rewards_do_not_stop_learning(tmp_path: Path, aggregation: Aggregation, value: float) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), aggregation=aggregation)
-    live(loop, store, clock, 20)
+    play_rounds(loop, store, clock, 20)
     reward_twice(loop, store, clock, value)
-    live(loop, store, clock, 20, first=100)
+    play_rounds(loop, store, clock, 20, first=100)
     assert loop.published.sequence == store.last_sequence("default")
     usable = aggregation is not Aggregation.SUM and value == 1e50
     assert loop.published.set_aside == (0 if usable else 1)
     assert loop.statistics.view(Window.ALL).total.set_aside == loop.published.set_aside
-    found = verify(store, "default")
-    assert (found.sound, found.set_aside) == (True, loop.published.set_aside)
+    result = verify(store, "default")
+    assert (result.sound, result.set_aside) == (True, loop.published.set_aside)
 
 
 def test_a_decision_set_aside_does_not_change_the_model(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), aggregation=Aggregation.SUM)
-    live(loop, store, clock, 20)
+    play_rounds(loop, store, clock, 20)
     before = loop.published.bandit.state
     reward_twice(loop, store, clock, 1e50)
     clock.wait(11)

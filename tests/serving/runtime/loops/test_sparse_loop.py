@@ -18,7 +18,7 @@ from glbandits.serving.domain.model_snapshots import FirstModel
 from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime.loops.learning_loop import Loop
 from glbandits.serving.runtime.replay.replay_verification import verify
-from tests.serving.runtime.loops.loop_helpers import CONTEXTS, Clock, ask, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import CONTEXTS, Clock, ask, play_rounds, small_loop
 
 WIDE = 2**24
 GREEDY: dict[str, Any] = {
@@ -30,7 +30,7 @@ GREEDY: dict[str, Any] = {
 def test_wide_loop_is_sparse_and_learns(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE)
     assert loop.published.bandit.sparse
-    made = live(loop, store, clock, 200)
+    made = play_rounds(loop, store, clock, 200)
     right = [d.shown == CONTEXTS.index(_context(d.request)) for d in made[100:]]
     assert sum(right) > 60  # a random choice would be right 33 times; the seed is fixed
     learned = loop.published.bandit.coefficients()
@@ -48,7 +48,7 @@ def _context(request: bytes) -> str:
 
 def test_model_continues_after_a_restart(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE)
-    live(loop, store, clock, 60)
+    play_rounds(loop, store, clock, 60)
     loop.close()
     again = Loop("default", store, clock)
     assert again.published.bandit.sparse
@@ -59,7 +59,7 @@ def test_model_continues_after_a_restart(tmp_path: Path) -> None:
 
 def test_model_is_exported_and_imported(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE)
-    live(loop, store, clock, 60)
+    play_rounds(loop, store, clock, 60)
     content, state = loop.export_model(), loop.published.bandit.state.tobytes()
     loop.reset()
     assert loop.published.bandit.state.tobytes() != state
@@ -74,7 +74,7 @@ def test_model_is_exported_and_imported(tmp_path: Path) -> None:
 
 def test_another_form_starts_a_new_model(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=64)
-    live(loop, store, clock, 40)
+    play_rounds(loop, store, clock, 40)
     epochs = [loop.published.epoch]
     for sparse in (True, None, False, True):
         loop.reconfigure(partial(replace, sparse=sparse))
@@ -82,9 +82,9 @@ def test_another_form_starts_a_new_model(tmp_path: Path) -> None:
         assert loop.published.bandit.sparse == bool(sparse)
     assert np.diff(epochs).tolist() == [1, 1, 0, 1]  # None is false for this width
     loop.reconfigure(partial(replace, width=WIDE, sparse=None))
-    live(loop, store, clock, 40, first=100)
+    play_rounds(loop, store, clock, 40, first=100)
     loop.reconfigure(partial(replace, width=64))
-    live(loop, store, clock, 40, first=200)
+    play_rounds(loop, store, clock, 40, first=200)
     result = verify(store, "default")
     assert result.sound, result.messages
     assert result.decisions == 120
@@ -94,7 +94,7 @@ def test_another_form_starts_a_new_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [Mode.APPRENTICE, Mode.LOGGING])
 def test_other_modes_show_the_baseline(tmp_path: Path, mode: Mode) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE, mode=mode)
-    made = live(loop, store, clock, 40)
+    made = play_rounds(loop, store, clock, 40)
     assert {decision.shown for decision in made} == {0}
     learned = loop.published.bandit.coefficients()
     assert learned is not None
@@ -106,7 +106,7 @@ def test_other_modes_show_the_baseline(tmp_path: Path, mode: Mode) -> None:
 
 def test_excluded_actions_have_probability_0(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE)
-    live(loop, store, clock, 40)
+    play_rounds(loop, store, clock, 40)
     made = ask(loop, "some", "noon", excluded=(1,))
     assert made.probabilities[1] == 0.0
     assert sum(made.probabilities) == pytest.approx(1.0)
@@ -149,7 +149,7 @@ def test_a_sparse_loop_accepts_vectors(tmp_path: Path) -> None:
 
 def test_features_are_explained_by_name(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE)
-    live(loop, store, clock, 100)
+    play_rounds(loop, store, clock, 100)
     made, model = ask(loop, "why", "noon"), loop.published
     explained = explain(made, model.bandit, model.encoder)[1]
     names = {term.feature for term in explained.contributions}
@@ -162,7 +162,7 @@ def test_features_are_explained_by_name(tmp_path: Path) -> None:
 def test_new_features_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reward_aggregation, "LARGEST_SPARSE_MODEL", 3000)
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE)
-    live(loop, store, clock, 100)
+    play_rounds(loop, store, clock, 100)
     known = loop.published.bandit.coefficients()
     for number in range(200):
         made = ask(loop, f"hostile {number}", f"never again {number}")
@@ -171,7 +171,7 @@ def test_new_features_do_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest
     loop.learn()
     assert 1000 < loop.published.bandit.state.size <= 3000
     before, count = loop.published.bandit.coefficients(), loop.published.sequence
-    live(loop, store, clock, 40, first=100)
+    play_rounds(loop, store, clock, 40, first=100)
     after = loop.published.bandit.coefficients()
     assert loop.published.sequence > count
     assert known is not None

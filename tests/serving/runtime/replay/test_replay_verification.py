@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from glbandits.serving.domain.events import Mode
 from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.runtime.loops.loop_helpers import Clock, ask, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import Clock, ask, play_rounds, small_loop
 
 
 @contextmanager
@@ -62,16 +62,16 @@ def test_a_new_epoch_during_verification_is_ignored(
 ) -> None:
     """Before any look at the store another process resets the model, decides with another one, and learns."""
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 40)
+    play_rounds(loop, store, clock, 40)
 
     def begin_anew() -> None:
         loop.reset()
-        live(loop, store, clock, 20, first=1000)
+        play_rounds(loop, store, clock, 20, first=1000)
 
     with meanwhile(monkeypatch, store, read, call, begin_anew):
-        found = verify(store, "default")
-    assert (found.sound, found.unchecked) == (True, 0)
-    assert found.decisions in (40, 60)
+        result = verify(store, "default")
+    assert (result.sound, result.unchecked) == (True, 0)
+    assert result.decisions in (40, 60)
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -81,21 +81,21 @@ def test_decisions_deleted_meanwhile_are_no_differences(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_of_it: bool, call: int
 ) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    before = live(loop, store, clock, 60)[30].timestamp
+    before = play_rounds(loop, store, clock, 60)[30].timestamp
     with meanwhile(monkeypatch, store, "settled", call, lambda: loop.delete_log(None if all_of_it else before)):
-        found = verify(store, "default")
-    assert (found.sound, found.messages) == (True, ())
-    assert found.decisions + found.unchecked <= 60
+        result = verify(store, "default")
+    assert (result.sound, result.messages) == (True, ())
+    assert result.decisions + result.unchecked <= 60
 
 
 def test_differences_before_a_deletion_are_reported(tmp_path: Path, small_batches: None) -> None:  # noqa: ARG001
     loop, store = small_loop(tmp_path, clock := Clock())
     store.append_blocking([replace(ask(loop, "forged", "noon"), seed=1)])
-    before = live(loop, store, clock, 60)[30].timestamp
+    before = play_rounds(loop, store, clock, 60)[30].timestamp
 
     def forget(_: int) -> None:
         loop.delete_log(before)
 
-    found = verify(store, "default", forget)
-    assert (found.different, found.decisions, found.unchecked) == (1, 10, 30)
-    assert found.messages[0].startswith("decision ")
+    result = verify(store, "default", forget)
+    assert (result.different, result.decisions, result.unchecked) == (1, 10, 30)
+    assert result.messages[0].startswith("decision ")

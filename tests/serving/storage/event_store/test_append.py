@@ -17,9 +17,9 @@ from tests.serving.helpers import WAIT, activation, decision, reward, statuses
 def test_a_decision_is_read_as_written(store: EventStore) -> None:
     sent = decision("e", timestamp=5, slot="top", excluded=(2,), deferred=True, request=b"\0\xff", seed=2**63)
     (receipt,) = store.append_blocking([sent])
-    found = store.decision("shop", "e", "top")
-    assert found is not None
-    assert (found.sequence, found.decision, found.rewards, found.activated_at) == (receipt.sequence, sent, (), None)
+    logged = store.decision("shop", "e", "top")
+    assert logged is not None
+    assert (logged.sequence, logged.decision, logged.rewards, logged.activated_at) == (receipt.sequence, sent, (), None)
     assert store.decision("shop", "e") is None
     assert store.decision("other", "e", "top") is None
 
@@ -38,9 +38,9 @@ def test_a_duplicate_decision_changes_nothing(store: EventStore) -> None:
         EventStatus.DUPLICATE,
         EventStatus.ACCEPTED,
     ]
-    found = store.decision("shop", "e")
-    assert found is not None
-    assert found.decision.timestamp == 1
+    logged = store.decision("shop", "e")
+    assert logged is not None
+    assert logged.decision.timestamp == 1
 
 
 def test_a_reward_needs_an_earlier_decision(store: EventStore) -> None:
@@ -58,8 +58,10 @@ def test_a_reward_needs_an_earlier_decision(store: EventStore) -> None:
 
 def test_a_key_counts_once(store: EventStore) -> None:
     store.append_blocking([decision("e"), decision("f")])
-    (kept,) = store.append_blocking([reward("e", key="k", value=1.0)])
-    assert store.append_blocking([reward("e", key="k", value=2.0)]) == [Receipt(EventStatus.DUPLICATE, kept.sequence)]
+    (receipt,) = store.append_blocking([reward("e", key="k", value=1.0)])
+    assert store.append_blocking([reward("e", key="k", value=2.0)]) == [
+        Receipt(EventStatus.DUPLICATE, receipt.sequence)
+    ]
     assert statuses(
         store, reward("f", key="k"), reward("e", key="l"), reward("e", key="l"), reward("e"), reward("e")
     ) == [
@@ -89,14 +91,14 @@ def test_a_late_reward_does_not_replace_one_in_time(store: EventStore) -> None:
 
 def test_an_activation_applies_to_all_slots_once(store: EventStore) -> None:
     store.append_blocking([decision("e", slot="1"), decision("e", slot="2"), decision("f")])
-    (kept,) = store.append_blocking([activation("e", timestamp=7)])
-    assert kept.status is EventStatus.ACCEPTED
-    assert store.append_blocking([activation("e", timestamp=8)]) == [Receipt(EventStatus.DUPLICATE, kept.sequence)]
+    (receipt,) = store.append_blocking([activation("e", timestamp=7)])
+    assert receipt.status is EventStatus.ACCEPTED
+    assert store.append_blocking([activation("e", timestamp=8)]) == [Receipt(EventStatus.DUPLICATE, receipt.sequence)]
     assert statuses(store, activation("f", timestamp=WAIT + 1)) == [EventStatus.LATE]
     assert [settled.activated for settled in store.settled("shop", 0, WAIT + 1, 10)] == [True, True, False]
-    found = store.decision("shop", "e", "2")
-    assert found is not None
-    assert found.activated_at == 7
+    logged = store.decision("shop", "e", "2")
+    assert logged is not None
+    assert logged.activated_at == 7
     assert statuses(store, activation("f", timestamp=WAIT)) == [EventStatus.ACCEPTED]
 
 
@@ -141,9 +143,9 @@ def test_order_and_duplication_do_not_matter(new_address: Callable[[], tuple[str
         store.append_blocking([decision(name) for name in names])
         for start, stop in zip([0, *cuts], [*cuts, len(shuffled)], strict=True):
             store.append_blocking(shuffled[start:stop])
-        found = store.settled("shop", 0, 10 * WAIT, 10)
-    assert [settled.decision.event_id for settled in found] == names
-    for settled in found:
+        settled_decisions = store.settled("shop", 0, 10 * WAIT, 10)
+    assert [settled.decision.event_id for settled in settled_decisions] == names
+    for settled in settled_decisions:
         in_time = [
             (r.timestamp, r.value) for r in rewards if r.event_id == settled.decision.event_id and r.timestamp <= WAIT
         ]
@@ -188,9 +190,9 @@ def test_names_are_any_text(store: EventStore, name: str) -> None:
 
 def test_a_reward_out_of_range_is_counted_and_not_written(store: EventStore) -> None:
     store.append_blocking([decision("e", reward_range=(-1.0, 1 / 3)), decision("free")])
-    found = store.append_blocking([reward("e", value=0.5, key="k"), reward("e", value=1 / 3, key="k")])
-    assert [receipt.status for receipt in found] == [EventStatus.OUT_OF_RANGE, EventStatus.ACCEPTED]
-    assert found[0] == Receipt(
+    receipts = store.append_blocking([reward("e", value=0.5, key="k"), reward("e", value=1 / 3, key="k")])
+    assert [receipt.status for receipt in receipts] == [EventStatus.OUT_OF_RANGE, EventStatus.ACCEPTED]
+    assert receipts[0] == Receipt(
         EventStatus.OUT_OF_RANGE, 0, "reward must be between -1 and 0.333333 for this event, got 0.5"
     )
     assert statuses(store, reward("e", value=-2.0, key="k"), reward("free", value=1e9)) == [

@@ -38,8 +38,8 @@ def test_models_are_found_by_sequence_number(store: EventStore) -> None:
     assert store.model_at_most("shop", 29) == SavedModel(20, 20, b"x" * 20)
     assert store.model_at_most("shop", 9) is None
     store.save_model("shop", 50, timestamp=50, body=b"new", keep=2)
-    found = (store.model_at_most("shop", number) for number in (10, 39, 40, 50))
-    assert [model and model.sequence for model in found] == [10, 10, 40, 50]
+    models = (store.model_at_most("shop", number) for number in (10, 39, 40, 50))
+    assert [model and model.sequence for model in models] == [10, 10, 40, 50]
     store.save_model("shop", 50, timestamp=51, body=b"newer")
     assert store.latest_model("shop") == SavedModel(50, 51, b"newer")
     with pytest.raises(InvalidInput, match="keep must be a whole number of at least 1; got 0"):
@@ -51,5 +51,5 @@ def test_older_models_are_kept_at_intervals(store: EventStore, monkeypatch: pyte
     monkeypatch.setattr(event_store, "MAX_SNAPSHOTS", 3)
     for number in range(1, 100, 3):
         store.save_model("shop", number, timestamp=0, body=b"m", keep=2)
-    found = {model.sequence for n in range(1, 100) if (model := store.model_at_most("shop", n))}
-    assert sorted(found) == [1, 70, 82, 91, 94, 97]
+    models = {model.sequence for n in range(1, 100) if (model := store.model_at_most("shop", n))}
+    assert sorted(models) == [1, 70, 82, 91, 94, 97]

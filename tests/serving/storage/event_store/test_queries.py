@@ -22,11 +22,11 @@ def test_decisions_of_an_event_are_its_slots_in_order(store: EventStore) -> None
 def test_search_returns_the_newest_first(store: EventStore) -> None:
     store.append_blocking([decision(name) for name in ("ab1", "b", "ab2", "abc", "ab\U0010fffe")])
     store.append_blocking([reward("ab2", timestamp=2 * WAIT), decision("ab0", loop="other")])
-    found = store.search("shop", "ab", 2)
-    assert [each.decision.event_id for each in found] == ["ab\U0010fffe", "abc"]
-    found = store.search("shop", "ab", 10, before=found[-1].sequence)
-    assert [each.decision.event_id for each in found] == ["ab2", "ab1"]
-    assert [logged.late for logged in found[0].rewards] == [True]
+    page = store.search("shop", "ab", 2)
+    assert [each.decision.event_id for each in page] == ["ab\U0010fffe", "abc"]
+    page = store.search("shop", "ab", 10, before=page[-1].sequence)
+    assert [each.decision.event_id for each in page] == ["ab2", "ab1"]
+    assert [logged.late for logged in page[0].rewards] == [True]
     assert [each.decision.event_id for each in store.search("shop", "", 4)] == ["ab\U0010fffe", "abc", "ab2", "b"]
     assert store.search("shop", "%", 10) == []
 
@@ -45,11 +45,11 @@ def test_the_summary_counts_every_status(store: EventStore) -> None:
     store.append_blocking(
         [reward("a", timestamp=9 * WAIT), reward("nobody"), activation("a"), decision("x", loop="other")]
     )
-    found = store.summary("shop")
-    assert (found.first_at, found.last_at) == (3, 4)
-    assert found.decisions == dict.fromkeys(EventStatus, 0) | {EventStatus.ACCEPTED: 2, EventStatus.DUPLICATE: 1}
-    assert found.rewards == dict.fromkeys(EventStatus, 1) | {EventStatus.OUT_OF_RANGE: 0}
-    assert found.activations[EventStatus.ACCEPTED] == 1
+    summary = store.summary("shop")
+    assert (summary.first_at, summary.last_at) == (3, 4)
+    assert summary.decisions == dict.fromkeys(EventStatus, 0) | {EventStatus.ACCEPTED: 2, EventStatus.DUPLICATE: 1}
+    assert summary.rewards == dict.fromkeys(EventStatus, 1) | {EventStatus.OUT_OF_RANGE: 0}
+    assert summary.activations[EventStatus.ACCEPTED] == 1
 
 
 def test_deletion_frees_names_but_not_numbers(store: EventStore) -> None:
@@ -122,9 +122,9 @@ def test_many_threads_write_and_read(store: EventStore) -> None:
             receipts += store.append_blocking(
                 [decision(f"{worker}-{i}"), decision(f"shared-{i}"), reward(f"{worker}-{i}")]
             )
-            found = store.decision("shop", f"{worker}-{i}")
-            assert found is not None
-            assert len(found.rewards) == 1
+            logged = store.decision("shop", f"{worker}-{i}")
+            assert logged is not None
+            assert len(logged.rewards) == 1
         return receipts
 
     with ThreadPoolExecutor(4) as pool:

@@ -12,7 +12,7 @@ from glbandits.serving.runtime.loops.learning_loop import Loop
 from glbandits.serving.runtime.loops.loop_documents import IDENTITY
 from glbandits.serving.storage.postgres_store import PostgresStore
 from tests.cli.in_process import glb
-from tests.serving.runtime.loops.loop_helpers import Clock, live
+from tests.serving.runtime.loops.loop_helpers import Clock, play_rounds
 from tests.serving.storage.postgres.postgres_server import PostgresServer
 
 
@@ -24,7 +24,7 @@ def address_fixture(postgres: PostgresServer) -> str:
         store.save_document("default", IDENTITY, clock(), msgspec.json.encode(Identity("the same in every test")))
         loop = Loop("default", store, clock)
         loop.configure(LoopConfig(width=8, reward_wait=10.0))
-        live(loop, store, clock, 60)
+        play_rounds(loop, store, clock, 60)
     return address
 
 

@@ -22,9 +22,9 @@ def decisions_in(path: Path) -> int:
     """The number of decisions in a store. Checks that the store is sound and has the first ones."""
     store = SqliteStore(path)
     assert store.check() == []
-    found = [each.decision.event_id for each in reversed(store.search("shop", "", 1000))]
-    assert found == [str(i) for i in range(len(found))]
-    assert store.summary("shop").rewards[EventStatus.ACCEPTED] == len(found)
+    page = [each.decision.event_id for each in reversed(store.search("shop", "", 1000))]
+    assert page == [str(i) for i in range(len(page))]
+    assert store.summary("shop").rewards[EventStatus.ACCEPTED] == len(page)
     assert [receipt.status for receipt in store.append_blocking([decision("next")])] == [EventStatus.ACCEPTED]
     store.close()
-    return len(found)
+    return len(page)

@@ -78,9 +78,9 @@ def test_a_store_of_version_1_is_upgraded(tmp_path: Path) -> None:
         old.execute("UPDATE numbers SET last = 9")
     store = SqliteStore(tmp_path / "events.db")
     assert store.check() == []
-    found = store.decision("shop", "a")
-    assert found is not None
-    assert (found.sequence, found.decision, [each.sequence for each in found.rewards]) == (7, kept, [8])
+    logged = store.decision("shop", "a")
+    assert logged is not None
+    assert (logged.sequence, logged.decision, [each.sequence for each in logged.rewards]) == (7, kept, [8])
     again = store.append_blocking([decision("b"), decision("a"), reward("a"), reward("nobody")])
     assert [(receipt.status, receipt.sequence) for receipt in again] == [
         (EventStatus.ACCEPTED, 10),
@@ -107,8 +107,8 @@ def test_a_store_of_version_2_is_upgraded(tmp_path: Path) -> None:
         old.execute("UPDATE counts SET count = 1 WHERE kind = 'event'")
     with closing(SqliteStore(tmp_path / "events.db")) as store:
         new = decision("b", timestamp=5, reward_range=(0.0, 1.0))
-        found = store.append_blocking([reward("a", value=1e9), new, reward("b", value=1e9)])
-        assert [(receipt.status, receipt.sequence) for receipt in found] == [
+        receipts = store.append_blocking([reward("a", value=1e9), new, reward("b", value=1e9)])
+        assert [(receipt.status, receipt.sequence) for receipt in receipts] == [
             (EventStatus.ACCEPTED, 2),
             (EventStatus.ACCEPTED, 3),
             (EventStatus.OUT_OF_RANGE, 0),
