@@ -94,7 +94,7 @@ def test_explanation_adds_up_to_the_scores(live: Live) -> None:
         for action in explained.slots[0].actions:
             assert sum(term.contribution for term in action.contributions) == pytest.approx(action.score)
         assert explained.slots[0].actions[decided.arm].shown
-        with pytest.raises(ServiceError, match="there is no decision of the event 'unknown' in this loop"):
+        with pytest.raises(ServiceError, match="the loop has no decision of the event 'unknown'"):
             client.explanation("unknown")
 
 
@@ -119,7 +119,7 @@ def test_threads_may_share_a_client(live: Live) -> None:
 
 def test_error_responses_raise_with_status_and_code(live: Live) -> None:
     with live.client() as client:
-        with pytest.raises(ServiceError, match="takes 2 features for each action; got 3") as refused:
+        with pytest.raises(ServiceError, match="an action must have 2 features, the width of the loop; got 3") as refused:
             client.decide([[1, 2, 3]])
         assert (refused.value.status, refused.value.code) == (400, "BadRequest")
         with pytest.raises(ServiceError, match="no decision of the event 'none'") as refused:
@@ -127,7 +127,7 @@ def test_error_responses_raise_with_status_and_code(live: Live) -> None:
         assert refused.value.code == "UnknownEvent"
     with live.client("nowhere") as client, pytest.raises(ServiceError, match="there is no loop 'nowhere'"):
         client.decide(ARMS)
-    with Client(live.address, "wrong") as client, pytest.raises(ServiceError, match="key is not known"):
+    with Client(live.address, "wrong") as client, pytest.raises(ServiceError, match="key is unknown or revoked"):
         client.decide(ARMS)
 
 
@@ -202,6 +202,6 @@ def test_client_gives_up_after_its_tries() -> None:
             client.reward("e", 1.0)
         assert (refused.value.status, refused.value.code, server.statuses) == (503, "Busy", [])
     with Scripted([0, 0]) as server, Client(server.address, "key", tries=2) as client:
-        with pytest.raises(ServiceError, match="gave no reply") as refused:
+        with pytest.raises(ServiceError, match="did not respond") as refused:
             client.reward("e", 1.0)
         assert refused.value.status == 0

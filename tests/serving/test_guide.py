@@ -89,7 +89,7 @@ with TestClient(app) as client:
 def test_application_can_be_mounted(tmp_path: Path, outer: str) -> None:
     program = python_block("FastAPI").replace("FastAPI(lifespan=lifespan)", outer)
     lines = run_program(f"from starlette.applications import Starlette\n{program}{MOUNTED}", tmp_path).splitlines()
-    assert lines == ["{'status': 'ready'}", "201", "200", "204 401 200", "there is nothing at /bandit/nothing"]
+    assert lines == ["{'status': 'ready'}", "201", "200", "204 401 200", "there is no endpoint at /bandit/nothing"]
 
 
 def test_mounted_application_without_lifespan_is_503(tmp_path: Path) -> None:

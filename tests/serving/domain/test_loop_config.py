@@ -13,7 +13,7 @@ from glbandits.serving.domain.loop_config import LARGEST_MODEL, LoopConfig, mode
 )
 def test_a_model_that_memory_cannot_hold_is_refused(policy: str, settings: dict[str, Any], width: int) -> None:
     with pytest.raises(
-        InvalidInput, match=f"a model of {policy} may have 40,000,000 numbers.*width of {width:,}. Take a smaller width"
+        InvalidInput, match=f"a model of {policy} may have 40,000,000 numbers.*width of {width:,}. Use a smaller width"
     ):
         LoopConfig(policy=policy, settings=settings, width=width, sparse=False)
 
@@ -43,15 +43,15 @@ def test_loop_is_sparse_above_4096_by_default() -> None:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"width": 2**24 + 1}, "width must be a whole number of at least 1 and at most 16777216; got 16777217"),
-    ({"width": 1_000_001, "sparse": False}, "width must be at most 1,000,000 with sparse=false; got 1,000,001. Leave"),
+    ({"width": 1_000_001, "sparse": False}, "width must be at most 1,000,000 with sparse=false; got 1,000,001. Omit"),
     (
         {"policy": "lin-ts", "settings": {}, "width": 4097},
         "a loop is sparse above a width of 4,096, and lin-ts has no sparse form; those that have one are optimist, .*. "
-        "Change that, or take a width of at most 4,096",
+        "Change that, or set a width of at most 4,096",
     ),
     (
         {"policy": "lin-ts", "settings": {}, "width": 8, "sparse": True},
-        "a loop is sparse with sparse=true, and lin-ts has no sparse form; .* or take sparse=false",
+        "a loop is sparse with sparse=true, and lin-ts has no sparse form; .* or set sparse=false",
     ),
     ({"settings": {"half_life": "auto"}, "width": 5000}, 'half_life="auto" has no sparse form; give the half-life'),
     ({"policy": "sgd-ts", "settings": {}, "width": 2**20}, "set block_length, such as"),

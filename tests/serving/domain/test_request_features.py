@@ -86,5 +86,5 @@ def test_dense_arms_equal_the_logged_numbers() -> None:
 
 
 def test_an_unknown_encoding_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="kept as json or dense; got 'yaml'"):
+    with pytest.raises(InvalidInput, match="must be json or dense; got 'yaml'"):
         vectors(b"", "yaml", 1, Hashing(64))

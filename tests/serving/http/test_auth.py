@@ -41,7 +41,7 @@ def test_a_key_is_accepted_in_either_header(keys: Keys) -> None:
 def test_a_missing_key_is_explained(keys: Keys, shown: dict[str, str]) -> None:
     refused = refusal(Authenticator(keys.live), request(**shown))
     assert (refused.status, refused.code) == (401, "Unauthorized")
-    assert "Ocp-Apim-Subscription-Key or as Authorization: Bearer KEY" in refused.message
+    assert "Ocp-Apim-Subscription-Key: KEY or as Authorization: Bearer KEY" in refused.message
     assert (b"www-authenticate", b"Bearer") in refused.headers
 
 
@@ -62,7 +62,7 @@ def test_a_key_has_only_its_scopes(keys: Keys) -> None:
     guard.authorize(request(authorization=f"Bearer {text}"), "read")
     refused = refusal(guard, request(authorization=f"Bearer {text}"), "admin")
     assert (refused.status, refused.code) == (403, "Forbidden")
-    assert refused.message == "this needs a key for admin; the key 'shop' is for rank, read"
+    assert refused.message == "the key must have the scope admin; 'shop' has rank, read"
 
 
 def test_a_refresh_applies_new_and_revoked_keys(keys: Keys) -> None:

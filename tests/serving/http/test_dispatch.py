@@ -79,7 +79,7 @@ def test_duplicate_header_is_refused(site: ServedSite, name: str) -> None:
     )
     reply = site.ask("GET", "/thing", headers=[(name, value), (name, value)])
     assert reply.status_code == 400
-    assert reply.json()["detail"] == f"the header {name} is there twice; send it once"
+    assert reply.json()["detail"] == f"the header {name} was sent twice; send it once"
     assert site.ask("GET", "/thing", headers=[("accept", "a"), ("accept", "b")]).status_code == 200
 
 
@@ -149,7 +149,7 @@ def test_errors_are_problem_details(site: ServedSite) -> None:
         "title": "Not Found",
         "status": 404,
         "code": "NotFound",
-        "detail": "there is nothing at /nothing",
+        "detail": "there is no endpoint at /nothing",
         "request": "r",
     }
 
@@ -171,7 +171,7 @@ def test_errors_below_personalizer_have_its_format(site: ServedSite, path: str) 
 def test_wrong_method_gets_the_allowed_ones(site: ServedSite, path: str, allowed: str) -> None:
     reply = ask(site, "PATCH", path)
     assert (reply.status_code, reply.headers["allow"]) == (405, allowed)
-    assert f"{path} takes {allowed}; got PATCH" in reply.text
+    assert f"the method of {path} must be one of {allowed}; got PATCH" in reply.text
 
 
 @pytest.mark.parametrize("path", ["/thing/", "/thing//", "/loops/x%2Fy/thing"])

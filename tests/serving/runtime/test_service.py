@@ -147,7 +147,7 @@ def test_a_refused_reward_is_not_written(world: World, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("slow", [False, True])
 @pytest.mark.parametrize(
-    ("deferred", "text"), [(True, "before, deferred; ask as"), (False, "before, not deferred; ask")]
+    ("deferred", "text"), [(True, "with deferred=true; send"), (False, "with deferred=false; send")]
 )
 def test_a_repeated_event_must_have_the_same_deferred(world: World, deferred: bool, text: str, slow: bool) -> None:
     async def ask() -> None:

@@ -98,7 +98,7 @@ def test_the_sdk_parses_error_responses(server: Running) -> None:
     assert error_of(refused).inner_error.code == "InvalidApiAccess"
     with pytest.raises(ErrorResponseException) as refused:
         client_of(server, "/loops/none").rank(RankRequest(actions=ACTIONS))
-    assert error_of(refused).message == "there is no loop 'none'; there are default, shop"
+    assert error_of(refused).message == "there is no loop 'none'; the loops are default, shop"
 
 
 @pytest.mark.parametrize(("value", "status"), [(math.nan, 400), (math.inf, 400), (1.5, 400), (-1.0, 204)])

@@ -334,7 +334,7 @@ def test_a_wrong_key_is_refused_and_a_right_one_is_stored(browser: Any, server: 
     enter(browser, "wrong")
     assert (
         seen(browser, "return document.getElementById('key-problem').textContent")
-        == "the key is not known, or was revoked"
+        == "the key is unknown or revoked; create one with `glb keys create`"
     )
     enter(browser, server.key)
     seen(browser, READY)

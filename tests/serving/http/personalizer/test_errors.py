@@ -121,7 +121,7 @@ def test_rate_limit_returns_429_with_retry_after(tmp_path: Path) -> None:
     ("error", "expected"),
     [
         (QueueFull("3 events wait"), "3 events wait"),
-        (StoreError("/srv/store.db: the disk is full"), "the store could not do it; send it again later"),
+        (StoreError("/srv/store.db: the disk is full"), "The store failed. Retry later."),
     ],
 )
 def test_failures_of_the_store_can_be_retried(
@@ -148,7 +148,7 @@ def test_an_internal_error_has_no_details(
     assert site.refusal("POST", f"{V1}/rank", RANK) == (
         500,
         "InternalServerError",
-        "the server failed; its log says why",
+        "The server failed. Its log has the error.",
     )
     assert "secret" in caplog.text
 

@@ -119,7 +119,7 @@ def test_a_failed_evaluation_has_a_reason(tmp_path: Path) -> None:
         assert (done["status"], done["failure"]) == ("failed", "there are no decisions in these dates")
         estimators.error = RuntimeError("secret")
         done = finished(site, site.ask("POST", PATH, ASKED).headers["location"])
-        assert (done["status"], done["failure"]) == ("failed", "the server's log says why")
+        assert (done["status"], done["failure"]) == ("failed", "the server's log has the error")
 
 
 def test_pending_evaluations_fail_at_the_next_start(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_pending_evaluations_fail_at_the_next_start(tmp_path: Path) -> None:
         ended = site.ask("GET", path).json()
         assert (ended["status"], ended["failure"]) == (
             "failed",
-            "the server ended before the evaluation did; begin it again",
+            "the server ended before the evaluation finished; start it again",
         )
         assert site.ask("GET", PATH).json() == [ended]
         versions = len(site.service.store.documents("default", EVALUATION))
@@ -244,5 +244,5 @@ def test_without_estimators_evaluations_are_refused(tmp_path: Path) -> None:
     with Site(tmp_path) as site:
         status, code, message = site.refusal("POST", PATH, ASKED)
         assert (status, code) == (503, "OperationNotAllowed")
-        assert message == "this server was started without estimators; export the log and run `glb evaluate`"
+        assert message == "the server has no estimators; export the log and run `glb evaluate`"
         assert site.ask("GET", PATH).json() == []

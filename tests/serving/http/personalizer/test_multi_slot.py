@@ -96,7 +96,7 @@ def test_the_log_has_the_baseline_of_each_slot(site: Site) -> None:
     [
         ({"slots": []}, "Slot count should be between 1 and the number of actions, 3; got 0."),
         ({"slots": [SLOTS[0] | {"id": str(k)} for k in range(4)]}, "the number of actions, 3; got 4."),
-        ({"slots": [SLOTS[0], SLOTS[0]]}, "Slot ids must be unique; 'top' is there twice."),
+        ({"slots": [SLOTS[0], SLOTS[0]]}, "Slot ids must be unique; 'top' was sent twice."),
         ({"slots": [SLOTS[0] | {"id": ""}]}, "Slot ids must not be empty."),
         ({"slots": [{"id": "top"}]}, "missing required field `baselineAction`"),
         ({"slots": [SLOTS[0] | {"baselineAction": "soup"}]}, "should be the id of one of the actions."),

@@ -87,7 +87,7 @@ def test_any_text_can_name_an_event(site: Site, event_id: str) -> None:
         ({"actions": [{"id": "a"}]}, "missing required field `features`"),
         ({"actions": [{"id": " ", "features": {"x": 1}}]}, "Action ids must not be empty."),
         ({"actions": [{"id": "y" * 257, "features": {"x": 1}}]}, "Action ids should have at most 256 characters"),
-        ({"actions": [{"id": "a", "features": {"x": 1}}] * 2}, "Action ids must be unique; 'a' is there twice."),
+        ({"actions": [{"id": "a", "features": {"x": 1}}] * 2}, "Action ids must be unique; 'a' was sent twice."),
         ({"actions": [{"id": "a", "features": {"x": [1, "b"]}}]}, "x must be an array of numbers or of objects"),
         ({"actions": [{"id": "a", "features": {"x": 1e30}}]}, "x must be a finite number of at most 1e+20"),
         ({"actions": [{"id": "a", "features": ["x"]}]}, "Expected `object | null`, got `str`"),
@@ -141,7 +141,7 @@ def test_unknown_events_have_no_rewards_or_activations(site: Site) -> None:
     assert (status, code, message) == (
         404,
         "ResourceNotFound",
-        "there is no event 'nobody'; rank it first, with this eventId",
+        "there is no event 'nobody'; send a rank request with this eventId first",
     )
     assert site.refusal("POST", f"{V1}/events/nobody/activate")[:2] == (404, "ResourceNotFound")
     assert site.refusal("POST", f"{V1}/events/{'x' * 257}/activate")[:2] == (400, "InvalidEventIdToActivate")
@@ -179,7 +179,7 @@ def test_the_prefix_selects_the_loop(site: Site) -> None:
     assert site.ask("POST", f"/loops/shop{V1}/events/e/reward", {"value": 1}).status_code == 204
     status, code, message = site.refusal("POST", f"/loops/none{V1}/rank", {"actions": ACTIONS})
     assert (status, code) == (404, "ResourceNotFound")
-    assert message == "there is no loop 'none'; there are default, shop"
+    assert message == "there is no loop 'none'; the loops are default, shop"
 
 
 @pytest.mark.parametrize("version", ["v1.0", "v1.1-preview.1", "v1.1-preview.2", "v1.1-preview.3"])

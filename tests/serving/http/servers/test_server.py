@@ -221,7 +221,7 @@ def test_bad_host_has_its_own_message(tmp_path: Path, host: str, advice: str) ->
         [*GLB, "serve", "--host", host], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert run.returncode == 2
-    assert f"cannot listen at {host}:8711" in run.stderr
+    assert f"cannot listen on {host}:8711" in run.stderr
     assert advice in run.stderr
 
 

@@ -80,7 +80,7 @@ class TestAdministration:
             ({"policy": "optimsit"}, "did you mean 'optimist'"),
             ({"settings": {"x": 1}}, "settings of optimist"),
             ([], "Expected `object`"),
-            ({"policy": "lin-ucb", "settings": {}, "width": 1_000_000, "sparse": False}, "Take a smaller width"),
+            ({"policy": "lin-ucb", "settings": {}, "width": 1_000_000, "sparse": False}, "Use a smaller width"),
             (b'{"settings":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}", "nested too deep"),
         ],
     )
@@ -109,8 +109,8 @@ class TestAdministration:
                 "/v1/events?limt=2",
                 "unknown parameter 'limt'; did you mean 'limit'? Known: before, limit, prefix",
             ),
-            ("/v1/events?limit=2&limit=3", "the parameter limit is there twice; send it once"),
-            ("/v1/status?verbose", "this takes no parameters in the query; got 'verbose'"),
+            ("/v1/events?limit=2&limit=3", "the query parameter limit was sent twice; send it once"),
+            ("/v1/status?verbose", "the endpoint has no query parameters; got 'verbose'"),
             ("/loops/a%2Fb/v1/events?=", "unknown parameter ''. Known: before, limit, prefix"),
         ],
     )

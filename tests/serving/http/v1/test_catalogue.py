@@ -144,11 +144,11 @@ def test_apprentice_mode_shows_the_named_baseline(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "content", "status", "detail"),
     [
-        ("PUT", "arms", {"arms": []}, 400, "the body cannot be used: Expected `array` of length >= 1 - at `$.arms`"),
-        ("PUT", "arms", {"arms": [ARMS[0], ARMS[0]]}, 400, "ids must differ from each other; two arms have the same"),
+        ("PUT", "arms", {"arms": []}, 400, "the body is invalid: Expected `array` of length >= 1 - at `$.arms`"),
+        ("PUT", "arms", {"arms": [ARMS[0], ARMS[0]]}, 400, "ids must be unique; two arms have the same id"),
         ("PUT", "arms", {"arms": [{"id": "x", "features": [1.0]}]}, 400, "an arm must have the 2 features"),
         ("PUT", "arms", {"arms": [{"id": "x", "features": []}]}, 400, "an arm must have 1 to 10000 features; 'x' has"),
-        ("PUT", "arms", {"arms": [{"id": "\0", "features": [1]}]}, 400, "the id of an arm must be without NUL"),
+        ("PUT", "arms", {"arms": [{"id": "\0", "features": [1]}]}, 400, "the id of an arm must not contain NUL"),
         ("PUT", "arms", {"arms": [ARMS[0], {"id": "x", "features": {}}]}, 400, "features must be numbers for all arms"),
         ("PUT", "arms", {"arms": [{"id": "x", "features": {"t": "y" * 20000}}]}, 400, "may have 16384 bytes; 'x' has"),
         ("PUT", "arms", {"arms": ARMS, "after": 7}, 409, "the catalogue has version 1, not 7; read it again"),

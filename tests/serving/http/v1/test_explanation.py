@@ -142,7 +142,7 @@ def test_loops_have_their_own_events(site: Site) -> None:
     assert site.ask("POST", "/loops/a%2Fb/v1/decide", {"arms": ARMS, "eventId": "c/d"}).status_code == 200
     check_sums(explanation(site, "c%2Fd", loop="/loops/a%2Fb"))
     status, detail = site.refusal("GET", "/v1/events/c%2Fd/explanation")
-    assert (status, detail) == (404, "there is no decision of the event 'c/d' in this loop")
+    assert (status, detail) == (404, "the loop has no decision of the event 'c/d'")
 
 
 def test_limit_is_the_number_of_listed_features(site: Site) -> None:

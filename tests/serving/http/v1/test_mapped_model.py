@@ -64,7 +64,7 @@ def test_rows_and_context_use_the_feature_map(site: ServedSite) -> None:
     for content in ({"rows": rows, "arms": [[1.0]]}, {"context": {"age": 3}}, {}):
         reply = site.ask("POST", "/v1/decide", content)
         assert reply.status_code == 400
-        assert "send arms, a list of numbers for each arm, or rows" in reply.text
+        assert "send either arms, a list of numbers for each arm, or rows" in reply.text
     reply = site.ask("POST", "/v1/decide", {"rows": rows * 26})
     assert "a decision may have 50 rows; got 52" in reply.text
 

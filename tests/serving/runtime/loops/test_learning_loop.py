@@ -266,7 +266,7 @@ def test_a_model_is_exported_and_imported(tmp_path: Path) -> None:
     assert not np.array_equal(loop.published.bandit.state, Bandit.from_bytes(exported).state)
     loop.import_model(exported)
     np.testing.assert_array_equal(loop.published.bandit.state, Bandit.from_bytes(exported).state)
-    with pytest.raises(InvalidInput, match="Configure the loop for it first"):
+    with pytest.raises(InvalidInput, match="Configure the loop first"):
         loop.import_model(Bandit(Optimist(link="identity"), dim=5, seed=1).to_bytes())
     assert verify(store, "default").sound
 
@@ -295,7 +295,7 @@ def test_rewards_are_aggregated_in_any_order() -> None:
         ({"exploration": 1.5}, "exploration must be"),
         ({"policy": "optimits"}, "unknown policy 'optimits'; did you mean 'optimist'"),
         ({"policy": "ucb-glm", "settings": {}}, "stores all past rewards"),
-        ({"policy": "optimist", "settings": {"hope": 3}}, "the settings of optimist cannot be"),
+        ({"policy": "optimist", "settings": {"hope": 3}}, "optimist cannot have the settings"),
         ({"retention_days": 0}, "retention_days must be a whole number"),
     ],
 )

@@ -317,7 +317,7 @@ def test_verification_finds_another_arm(world: World) -> None:
     clock.wait(11)
     loop.learn()
     first, second = verify(store, "default").messages
-    assert "are drawn, and" in first
+    assert "replay drew the arms" in first
     assert "the seed is" in second
 
 
