@@ -101,7 +101,7 @@ class Ours:
     def play(self, given: Round, prepared: Any) -> int:  # noqa: ARG002
         """Choose an arm and learn from its reward."""
         arm = self._bandit.choose(given.arms)
-        self._bandit.learn(given.arms.row(arm), float(given.noise < given.expected[arm]))
+        self._bandit.learn(given.arms, float(given.noise < given.expected[arm]), arm=arm)
         return arm
 
     def megabytes(self) -> float:

@@ -119,7 +119,9 @@ def test_threads_may_share_a_client(live: Live) -> None:
 
 def test_error_responses_raise_with_status_and_code(live: Live) -> None:
     with live.client() as client:
-        with pytest.raises(ServiceError, match="an action must have 2 features, the width of the loop; got 3") as refused:
+        with pytest.raises(
+            ServiceError, match="an action must have 2 features, the width of the loop; got 3"
+        ) as refused:
             client.decide([[1, 2, 3]])
         assert (refused.value.status, refused.value.code) == (400, "BadRequest")
         with pytest.raises(ServiceError, match="no decision of the event 'none'") as refused:

@@ -174,7 +174,7 @@ class ArmBounds:
         step = -(-len(self._catalogue) // SAMPLE)
         sample, variances = self._catalogue.features[::step], self._variances[: len(self._catalogue) : step]
         rows = np.column_stack([sample / self._catalogue.packed.units[:-1], np.ones(len(sample))])
-        exact, least = float(np.einsum("ai,ij,aj->a", rows, covariance, rows).mean()), math.inf
+        exact, least = float((rows @ covariance * rows).sum(axis=1).mean()), math.inf
         for ridge in RIDGES:
             tried = any_change(self._covariance, covariance, RANK, ridge)
             slack = float(tried.bound(rows, variances).mean()) / exact

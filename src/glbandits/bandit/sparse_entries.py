@@ -12,7 +12,7 @@ from glbandits.bandit.entries import policy_recipe
 from glbandits.compilation import Recipe
 from glbandits.errors import MAX_ABS, InvalidInput
 from glbandits.maths.links import Link, LinkFunctions
-from glbandits.maths.sparse_rows import are_usable_rows, nonzero_part
+from glbandits.maths.sparse_rows import are_usable_rows, is_usable_row, nonzero_part
 from glbandits.maths.vectors import uniform_mass
 from glbandits.numba_support import GENERATOR, OPTIONAL_VECTOR, READ_INTS, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
@@ -20,6 +20,7 @@ from glbandits.policy.compiled_calls import checked_arm, checked_bool, checked_s
 from glbandits.records import Floats, Generator, Ints
 
 ROWS = READ_INTS, READ_INTS, READ_VECTOR
+ONLY_ROW = -1
 
 
 def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
@@ -42,7 +43,10 @@ def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """`learn` on a checked reward. Gives the state only if it is a new array, not if it changed in place."""
+    """`learn` from one row of several, or from the only one if `row` is ONLY_ROW.
+
+    Returns the state only if it is a new array, not if it changed in place.
+    """
     _, policy_learn, _, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
     lowest, highest = link.lowest_reward, link.highest_reward
@@ -54,19 +58,22 @@ def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
         indptr: Ints,
         indices: Ints,
         values: Floats,
+        row: int,
         reward: float,
         rng: Generator,
     ) -> Floats | None:
-        if indptr.shape[0] != 2 or not are_usable_rows(indptr, indices, values, dim):
+        if row == ONLY_ROW and indptr.shape[0] == 2:
+            row = 0
+        if not is_usable_row(indptr, indices, values, row, dim):
             raise InvalidInput
         if not lowest <= reward <= highest or not abs(reward) <= MAX_ABS:
             raise InvalidInput
         functions = LinkFunctions(mean, slope, antiderivative)
-        features, numbers = nonzero_part(indices, values, 0, indices.shape[0])
+        features, numbers = nonzero_part(indices, values, indptr[row], indptr[row + 1])
         learned = checked_state(policy_learn(state, unpack(settings), features, numbers, reward, rng, functions))
         return None if learned.ctypes.data == state.ctypes.data and learned.shape == state.shape else learned
 
-    signature = OPTIONAL_VECTOR(VECTOR, READ_VECTOR, types.int64, *ROWS, types.float64, GENERATOR)
+    signature = OPTIONAL_VECTOR(VECTOR, READ_VECTOR, types.int64, *ROWS, types.int64, types.float64, GENERATOR)
     return policy_recipe(learn, signature, policy, link, more=", sparse", nogil=False, work=_work_of_rows)
 
 

@@ -94,32 +94,29 @@ def insert_all(state: Floats, start: int, features: Ints, rows: Ints, initial: F
 
     `initial` has the numbers behind the index. The table must be the last part of the state.
     """
-    bits, entries = int(state[start + BITS]), int(state[start + ENTRIES])
-    if 2 * (entries + features.shape[0]) > 1 << bits:
-        entries += missing_count(state, table_at(state, start), features)
-        while 2 * entries > 1 << bits:
-            bits += 1
+    table = table_at(state, start)
+    find_all(state, table, features, rows)
+    missing = 0
+    for k in range(rows.shape[0]):
+        missing += 1 if rows[k] < 0 else 0
+    if missing == 0:
+        return state
+    bits, entries = int(state[start + BITS]), int(state[start + ENTRIES]) + missing
+    while 2 * entries > 1 << bits:
+        bits += 1
     if bits > int(state[start + BITS]):
         state = resized(state, start, bits)
-    table = table_at(state, start)
-    for k in range(features.shape[0]):
-        row = free_or_own_row(state, table, features[k])
-        if state[row] == EMPTY:
-            state[row] = float(features[k])
-            state[start + ENTRIES] += 1.0
-            for i in range(initial.shape[0]):
-                state[row + 1 + i] = initial[i]
-        rows[k] = row
+        table = table_at(state, start)
+        find_all(state, table, features, rows)
+    for k in range(rows.shape[0]):
+        if rows[k] < 0:
+            rows[k] = free_or_own_row(state, table, features[k])
+            if state[rows[k]] == EMPTY:  # a feature may be given twice
+                state[rows[k]] = float(features[k])
+                state[start + ENTRIES] += 1.0
+                for i in range(initial.shape[0]):
+                    state[rows[k] + 1 + i] = initial[i]
     return state
-
-
-@jittable
-def missing_count(state: Floats, table: Table, features: Ints) -> int:
-    """How many of these features are not in the table."""
-    count = 0
-    for feature in features:
-        count += 1 if find(state, table, feature) < 0 else 0
-    return count
 
 
 @jittable

@@ -93,6 +93,21 @@ def are_usable_rows(indptr: Ints, indices: Ints, values: Floats, dim: int) -> bo
 
 
 @jittable
+def is_usable_row(indptr: Ints, indices: Ints, values: Floats, row: int, dim: int) -> bool:
+    """Whether compiled code can take this row. Looks at no other row."""
+    if not 0 <= row < indptr.shape[0] - 1 or indices.shape[0] != values.shape[0]:
+        return False
+    start, end, last = indptr[row], indptr[row + 1], -1
+    if not 0 <= start <= end <= indices.shape[0]:
+        return False
+    for k in range(start, end):
+        if not last < indices[k] < dim or not abs(values[k]) <= MAX_ABS:
+            return False
+        last = indices[k]
+    return True
+
+
+@jittable
 def nonzero_part(indices: Ints, values: Floats, start: int, end: int) -> tuple[Ints, Floats]:
     """Copies of the indices and values of one row, without values of 0, which say nothing to any policy."""
     count = 0

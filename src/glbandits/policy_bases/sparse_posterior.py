@@ -152,18 +152,20 @@ def learn_sparse_reward(state: Floats, rows: Ints, values: Floats, reward: float
 def add_diagonal_curvature(state: Floats, rows: Ints, values: Floats, directions: Floats, slope: float) -> None:
     """Update variances, couplings and the intercept's precision for the curvature of a reward."""
     constant = 1.0 / math.sqrt(max(float(rows.shape[0]), 1.0))
+    intercept, intercept_precision = state[INTERCEPT], state[INTERCEPT_PRECISION]
     for k in range(rows.shape[0]):
         x, u, row = values[k], directions[k], rows[k]
-        variance, remaining, limited = x * u, constant - x * state[row + COUPLING], slope
+        before, coupling = state[row + VARIANCE], state[row + COUPLING]
+        variance, remaining, limited = x * u, constant - x * coupling, slope
         # Limit the curvature so that the remaining variance is at least `least`. A smaller one would be rounding error.
-        least = RESOLUTION * (x * x * state[row + VARIANCE])
+        least = RESOLUTION * (x * x * before)
         if least > 1e-300:
             variance = max(variance, least)
-            limited = min(slope, max(1.0 / least - 1.0 / variance, 0.0))
+            if slope * least * variance > variance - least:  # slope > 1 / least - 1 / variance, without divisions
+                limited = 1.0 / least - 1.0 / variance
         weight = limited / (1.0 + limited * variance)
-        state[row + VARIANCE] -= weight * u * u
-        state[row + COUPLING] += weight * remaining * u
-        state[row + MEAN] += weight * remaining * u * state[INTERCEPT]  # so that mean_i = m_i - g_i b stays the same
-        state[INTERCEPT_PRECISION] += weight * remaining * remaining
-    if rows.shape[0] == 0:
-        state[INTERCEPT_PRECISION] += slope
+        state[row + VARIANCE] = before - weight * u * u
+        state[row + COUPLING] = coupling + weight * remaining * u
+        state[row + MEAN] += weight * remaining * u * intercept  # so that mean_i = m_i - g_i b stays the same
+        intercept_precision += weight * remaining * remaining
+    state[INTERCEPT_PRECISION] = intercept_precision if rows.shape[0] > 0 else intercept_precision + slope

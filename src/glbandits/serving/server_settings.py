@@ -36,9 +36,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = ""
     durability: Annotated[
         Literal["process", "power"],
-        Meta(
-            description="What an acknowledged event survives: process (end of the process) or power (power failure)."
-        ),
+        Meta(description="What an acknowledged event survives: process (end of the process) or power (power failure)."),
     ] = "process"
     loops: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")], ...],

@@ -4,7 +4,7 @@ The difference of a decision is the expected reward of the shown action minus th
 estimate weights the reward by 1 if another action was shown, and by -(1 - p) / p if the baseline was shown, where p is
 the logged probability of the baseline. All other actions have the same weight, so they count as one.
 
-The sequences (`maths.confidence_sequence`) hold at every decision at once. They assume that each draw follows the
+The sequences (`confidence_sequence`) hold at every decision at once. They assume that each draw follows the
 logged probabilities, given all that came before. They do not assume that rewards are independent, or that models and
 visitors stay the same.
 
@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from glbandits.maths.confidence_sequence import GRID_VERSION, ConfidenceSequence
+from glbandits.maths.online_statistics.confidence_sequence import GRID_VERSION, ConfidenceSequence
 from glbandits.records import Floats
 from glbandits.serving.domain.decision_totals import baseline_of
 from glbandits.serving.domain.events import Mode, SettledDecision

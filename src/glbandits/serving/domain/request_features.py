@@ -14,9 +14,9 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import FeatureMap, Hashing
-from glbandits.features.column_group import ColumnGroup
-from glbandits.features.feature_map_checks import check_fields
-from glbandits.features.tables import table_columns
+from glbandits.features.feature_map.checks import check_fields
+from glbandits.features.feature_map.column_group import ColumnGroup
+from glbandits.features.table_columns import table_columns
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
 from glbandits.records import Floats, Ints
 from glbandits.serving.domain.events import Decision, DecisionRequest
