@@ -155,7 +155,7 @@ class BatchWriter:
         """Queue an event. Returns the future of its receipt, which is set when it is durable.
 
         After `timeout` seconds the future fails with a TimeoutError. A decision stays queued and is written. A reward
-        or an activation is withdrawn, unless its commit has begun: then the future waits for the outcome, so that a
+        or an activation is withdrawn, unless its commit has started: then the future waits for the outcome, so that a
         failure always means that the event was not written. Cancelling the future withdraws the event in the same way.
         """
         self._check_room(event)

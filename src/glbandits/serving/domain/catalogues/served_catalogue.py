@@ -96,9 +96,9 @@ class ServedCatalogue:
             version: the new version.
             arms: all arms that were added or retired since the present version. Others are allowed.
         """
-        gone = [arm.number for arm in arms if arm.number in self._arms and not arm.is_in(version)]
+        retired = [arm.number for arm in arms if arm.number in self._arms and not arm.is_in(version)]
         new = [arm for arm in arms if arm.number not in self._arms and arm.is_in(version)]
-        for number in gone:
+        for number in retired:
             arm = self._arms.pop(number)
             if self._numbers[arm.id] == number:
                 del self._numbers[arm.id]
@@ -106,15 +106,15 @@ class ServedCatalogue:
             self._numbers[arm.id], self._arms[arm.number] = arm.number, arm
         self.version, self._order = version, None
         try:
-            self._update_features(gone, new)
+            self._update_features(retired, new)
         except InvalidInput as error:
             self._catalogue, self._failure = None, str(error)
 
-    def _update_features(self, gone: Sequence[int], new: Sequence[CatalogueArm]) -> None:
+    def _update_features(self, retired: Sequence[int], new: Sequence[CatalogueArm]) -> None:
         if self._failure is not None:
             new, self._failure = list(self._arms.values()), None
         elif self._catalogue is not None and len(self._arms) > len(new):
-            self._catalogue.retire(gone)
+            self._catalogue.retire(retired)
         else:  # the first arms, which may have another width
             self._catalogue = None
         if new:

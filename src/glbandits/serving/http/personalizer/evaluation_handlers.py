@@ -38,7 +38,7 @@ class Worker(msgspec.Struct, frozen=True):
     machine: str
     process: int
 
-    def gone(self) -> bool:
+    def has_ended(self) -> bool:
         """Return whether the process has ended.
 
         False for other machines and containers, and on Windows.
@@ -194,6 +194,6 @@ def _is_abandoned(worker: Worker | None, starting: bool) -> bool:
     if worker is None:
         return starting
     if not starting:
-        return worker.gone()
+        return worker.has_ended()
     # After a restart this process may have the process id of the worker.
-    return worker.machine != gethostname() or worker.process == os.getpid() or worker.gone()
+    return worker.machine != gethostname() or worker.process == os.getpid() or worker.has_ended()

@@ -37,7 +37,7 @@ class Loop:
     """An independently configured learner.
 
     Decides from memory; learns from the log when `learn` is called. All methods may be called from any thread. Those
-    that learn or replace the configuration or the model hold a lock; `decide` needs no lock and goes on meanwhile.
+    that learn or replace the configuration or the model hold a lock; `decide` needs no lock.
 
     Args:
         name: the name of the loop in the store.
