@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from glbandits.service_logs.evaluation import evaluate_log
-from tests.serving.http.personalizer import PREVIEW, V1, Site
+from tests.serving.http.personalizer.personalizer_site import PREVIEW, V1, Site
 
 PATH = f"{V1}/evaluations"
 SPAN = {"startTime": "2023-01-01T00:00:00Z", "endTime": "2024-01-01T00:00:00Z"}
@@ -22,9 +22,9 @@ async def visit(site: Site, rng: random.Random, event_id: str) -> float:
     time_of_day = rng.choice(list(LIKED))
     actions = [{"id": dish, "features": {"dish": dish}} for dish in DISHES]
     body = {"actions": actions, "contextFeatures": [{"time": time_of_day}], "eventId": event_id}
-    shown = (await site.asked("POST", f"{V1}/rank", body)).json()["rewardActionId"]
+    shown = (await site.ask_async("POST", f"{V1}/rank", body)).json()["rewardActionId"]
     reward = float(rng.random() < (0.9 if shown == LIKED[time_of_day] else 0.1))
-    assert (await site.asked("POST", f"{V1}/events/{event_id}/reward", {"value": reward})).status_code == 204
+    assert (await site.ask_async("POST", f"{V1}/events/{event_id}/reward", {"value": reward})).status_code == 204
     return reward
 
 
@@ -32,7 +32,7 @@ def finished(site: Site, request: dict[str, Any]) -> Any:
     path = site.ask("POST", PATH, request).headers["location"]
 
     async def wait() -> Any:
-        while (reply := (await site.asked("GET", path)).json())["status"] == "pending":
+        while (reply := (await site.ask_async("GET", path)).json())["status"] == "pending":
             await asyncio.sleep(0.01)
         return reply
 

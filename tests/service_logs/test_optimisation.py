@@ -13,13 +13,13 @@ from glbandits import Bandit
 from glbandits.features import Hashing
 from glbandits.service_logs.optimisation import optimise_log
 from glbandits.serving.domain.model_snapshots import fresh_model
-from glbandits.serving.domain.optimisation import OPTIMISATION, LookVerdict, Optimised
-from glbandits.serving.domain.request_map import RequestHashing
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.relearning import relearn
+from glbandits.serving.domain.optimisation_rules import OPTIMISATION, LookVerdict, OptimisationResult
+from glbandits.serving.domain.request_features import RequestHashing
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.replay.relearning import relearn
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.service_logs.written_loop import ARMS, play, uniform_loop
-from tests.serving.runtime.worlds import Clock
+from tests.serving.runtime.loops.loop_helpers import Clock
 
 ON: dict[str, Any] = {"auto_optimisation": True, "reward_range": (0.0, 1.0), "candidates": ("optimist",)}
 
@@ -32,11 +32,11 @@ class World:
     def play(self, rounds: int, gain: float = 0.4) -> None:
         play(self.loop, self.store, self.clock, rounds, gain)
 
-    def look(self) -> Optimised:
+    def look(self) -> OptimisationResult:
         """Look, and save the outcome without promoting anybody."""
         optimised = optimise_log(self.store, "default", learned_through=self.loop.published.sequence)
         body = {OPTIMISATION: msgspec.json.encode(optimised.look)}
-        self.store.save_documents("default", self.clock(), body, after={})
+        self.store.save_documents("default", self.clock(), body, expected_versions={})
         return optimised
 
     def gate(self) -> tuple[int, int, int]:
@@ -141,7 +141,7 @@ def test_deleting_old_decisions_starts_a_new_gate(store: SqliteStore) -> None:
     world.look()
     middle = world.clock.now
     world.play(1100)
-    world.loop.forget(middle)
+    world.loop.delete_log(middle)
     look = world.look().look
     assert look.decisions == 1100
     assert look.gate is not None

@@ -15,7 +15,7 @@ from glbandits.service_logs import parquet_export as export
 from glbandits.service_logs.parquet_export import export_parquet
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.makers import WAIT, decision, reward
+from tests.serving.helpers import WAIT, decision, reward
 
 
 def features_of(decision: Decision) -> Floats:

@@ -10,10 +10,9 @@ from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats
 from glbandits.service_logs.loop_export import LEARNED, final_reward
 from glbandits.service_logs.parquet_export import Manifest, write_export
-from glbandits.serving.domain.action_selection import DENSE, arms_of, vectors_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
-from glbandits.serving.runtime.relearning import latest_base
+from glbandits.serving.domain.request_features import DENSE, RequestEncoder, arms_of, encoder_of, vectors_of
+from glbandits.serving.runtime.replay.relearning import latest_base
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.event_store import EventStore
 

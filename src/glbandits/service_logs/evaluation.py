@@ -14,6 +14,7 @@ from glbandits.policy import rebuild
 from glbandits.service_logs.loop_export import export_loop
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.policy_arguments import parse_arguments
+from glbandits.serving.http.http_messages import as_datetime
 from glbandits.serving.http.personalizer.config_handlers import policy_contract
 from glbandits.serving.http.personalizer.config_schemas import (
     PolicyContract,
@@ -21,8 +22,7 @@ from glbandits.serving.http.personalizer.config_schemas import (
     PolicyResultSummary,
     PolicySource,
 )
-from glbandits.serving.http.personalizer.iso8601 import as_time
-from glbandits.serving.runtime.loop_documents import CONFIGURATION
+from glbandits.serving.runtime.loops.loop_documents import CONFIGURATION
 from glbandits.serving.storage.event_store import EventStore
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _compare(
     with TemporaryDirectory() as place:
         folder = Path(place) / "log"
         if not export_loop(store, loop, folder, span).rows:
-            raise InvalidInput(f"no event between {as_time(span[0])} and {as_time(span[1])} is settled")
+            raise InvalidInput(f"no event between {as_datetime(span[0])} and {as_datetime(span[1])} is settled")
         log = open_export(folder)
         return compare_policies(log, candidates, ComparisonSettings(estimators=("ips", "snips")), source=loop)
 
@@ -99,7 +99,7 @@ def _estimated(evaluation: "Evaluation", end: int) -> PolicyResultSummary:
 
 def _summary(end: int, rows: int, value: float, mean_weight: float, used: float, half: float) -> PolicyResultSummary:
     return PolicyResultSummary(
-        time_stamp=as_time(end),
+        time_stamp=as_datetime(end),
         ips_estimator_numerator=value * rows,
         ips_estimator_denominator=rows,
         snips_estimator_denominator=mean_weight * rows,

@@ -8,12 +8,10 @@ from msgspec.structs import replace
 
 from glbandits.features import Hashing
 from glbandits.service_logs.parquet_export import Manifest, export_parquet
-from glbandits.serving.domain.action_selection import arms_of, width_of
-from glbandits.serving.domain.arm_rows import Arms
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.request_map import RequestHashing, encoder_of
+from glbandits.serving.domain.request_features import Arms, RequestHashing, arms_of, encoder_of, width_of
 from glbandits.serving.domain.reward_aggregation import reward_of
-from glbandits.serving.runtime.relearning import latest_base
+from glbandits.serving.runtime.replay.relearning import latest_base
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.event_store import EventStore
 

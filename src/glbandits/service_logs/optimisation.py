@@ -24,27 +24,27 @@ from glbandits.service_logs.loop_export import ALWAYS, export_loop
 from glbandits.serving.domain.events import Mode
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import fresh_model
-from glbandits.serving.domain.optimisation import (
+from glbandits.serving.domain.optimisation_rules import (
     OPTIMISATION,
     Gain,
     Gate,
     Look,
     LookVerdict,
-    Optimised,
+    OptimisationResult,
     candidates_of,
     check_optimisable,
 )
-from glbandits.serving.domain.request_map import encoder_of
-from glbandits.serving.runtime.loop_documents import CONFIGURATION
-from glbandits.serving.runtime.loop_statistics import END_OF_TIME
-from glbandits.serving.runtime.relearning import latest_base, relearn
+from glbandits.serving.domain.request_features import encoder_of
+from glbandits.serving.runtime.loops.loop_documents import CONFIGURATION
+from glbandits.serving.runtime.loops.loop_statistics import END_OF_TIME
+from glbandits.serving.runtime.replay.relearning import latest_base, relearn
 from glbandits.serving.storage.event_store import EventStore
 
 ALPHA = 0.05
 """Bound on the probability that a loop ever promotes a worse candidate."""
 
 
-def optimise_log(store: EventStore, loop_name: str, *, learned_through: int) -> Optimised:
+def optimise_log(store: EventStore, loop_name: str, *, learned_through: int) -> OptimisationResult:
     """Compare the candidates of a loop with its running policy. Implements `OptimiseLog`."""
     history = [
         (document.timestamp, msgspec.json.decode(document.body, type=LoopConfig))
@@ -55,15 +55,15 @@ def optimise_log(store: EventStore, loop_name: str, *, learned_through: int) -> 
     candidates = candidates_of(configuration)
     if not candidates:
         sentence = "Keep the running policy: it is the only candidate."
-        return Optimised(Look(verdict=LookVerdict.KEEP, sentence=sentence))
+        return OptimisationResult(Look(verdict=LookVerdict.KEEP, sentence=sentence))
     gate = _gate(store, loop_name, history, candidates)
     look, chosen = _look(store, loop_name, configuration, candidates, gate)
     if chosen is None:
-        return Optimised(look)
+        return OptimisationResult(look)
     base = latest_base(store, loop_name)
     model = fresh_model(candidates[chosen], None if base is None else base.features)
     deque(relearn(store, loop_name, model, encoder_of(model), 0, learned_through), maxlen=0)
-    return Optimised(look, candidates[chosen], model.to_bytes())
+    return OptimisationResult(look, candidates[chosen], model.to_bytes())
 
 
 def _look(
@@ -82,8 +82,8 @@ def _look(
             sentence = f"Wait: {rows:,} of the {2 * FIRST_SPLIT:,} decisions that the gate needs are settled."
             return Look(verdict=LookVerdict.WAIT, sentence=sentence, decisions=rows, gate=gate), None
         result = promotion(
-            open_export(folder, find_link(configuration.policy_settings().link)),
-            {name: candidate.policy_settings() for name, candidate in candidates.items()},
+            open_export(folder, find_link(configuration.build_policy().link)),
+            {name: candidate.build_policy() for name, candidate in candidates.items()},
             alpha=ALPHA / ((gate.index + 1) * (gate.index + 2)),
             reward_range=limits,
             exploration=configuration.exploration,

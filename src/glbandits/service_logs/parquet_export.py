@@ -13,9 +13,9 @@ from glbandits.atomic_files import atomic_path
 from glbandits.errors import InvalidInput
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats
-from glbandits.serving.domain.arm_rows import Arms, rows_of
+from glbandits.serving.domain.decision_totals import baseline_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.reward_aggregates import baseline_of
+from glbandits.serving.domain.request_features import Arms, rows_of
 from glbandits.serving.storage.event_store import EventStore
 
 if TYPE_CHECKING:

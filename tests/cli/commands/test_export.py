@@ -9,14 +9,14 @@ from typer.testing import CliRunner
 from glbandits.cli.app import app
 from glbandits.serving.domain.events import Mode, Reward
 from tests.cli.in_process import glb
-from tests.serving.runtime.worlds import Clock, ask, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import Clock, ask, play_rounds, small_loop
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """A store with decisions that were learned."""
     loop, event_store = small_loop(tmp_path, clock := Clock(), width=8)
-    live(loop, event_store, clock, 200)
+    play_rounds(loop, event_store, clock, 200)
     event_store.close()
     return tmp_path / "events.sqlite"
 

@@ -10,7 +10,7 @@ import pytest
 from glbandits import Bandit, Optimist
 from glbandits.evaluation import Columns, promotion, read_parquet
 from tests.cli.in_process import Run, glb
-from tests.serving.runtime.worlds import Clock, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
 ROWS = 6000
 
@@ -90,7 +90,7 @@ def test_gate_needs_bounded_rewards(folder: Path) -> None:
 
 def test_store_of_a_service_is_a_log_for_the_gate(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=8)
-    live(loop, store, clock, 200)
+    play_rounds(loop, store, clock, 200)
     store.close()
     words = ("--loop", "default", "--policy", "uniform", "--reward-range", "0,1", "--promote-if-better")
     run = glb("evaluate", "events.sqlite", *words, folder=tmp_path)

@@ -6,12 +6,12 @@ from typer.testing import CliRunner
 
 from glbandits import InvalidInput
 from glbandits.cli.app import app
-from tests.serving.runtime.worlds import Clock, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
 
 
 def test_unchanged_log_has_no_difference(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 40)
+    play_rounds(loop, store, clock, 40)
     store.close()
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--verify"])
     assert result.exit_code == 0
@@ -23,7 +23,7 @@ def test_unchanged_log_has_no_difference(tmp_path: Path) -> None:
 
 def test_forged_decision_differs_and_exit_code_is_1(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    decision = live(loop, store, clock, 10)[0]
+    decision = play_rounds(loop, store, clock, 10)[0]
     store.append_blocking([msgspec.structs.replace(decision, event_id="forged", seed=1)])
     store.close()
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite")])
@@ -42,7 +42,7 @@ def test_missing_store_is_not_created(tmp_path: Path) -> None:
 @pytest.mark.parametrize("more", [[], ["--loop", "other"]])
 def test_summary_counts_decisions_and_rewards(tmp_path: Path, more: list[str]) -> None:
     loop, store = small_loop(tmp_path, clock := Clock())
-    live(loop, store, clock, 5)
+    play_rounds(loop, store, clock, 5)
     store.close()
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--summary", *more])
     assert result.exit_code == 0

@@ -9,7 +9,7 @@ import pytest
 from glbandits.evaluation import Columns, evaluate_slates, read_parquet
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.cli.in_process import glb
-from tests.serving.http.personalizer import PREVIEW, Site
+from tests.serving.http.personalizer.personalizer_site import PREVIEW, Site
 
 DISHES = ("pasta", "juice", "salad", "soup")
 EVENTS = 60

@@ -9,7 +9,7 @@ from rich.console import Console
 from glbandits.cli.progress import work_bar
 from glbandits.serving.domain.events import EventStatus
 from glbandits.serving.domain.model_snapshots import decode_snapshot
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.runtime.service import DEFAULT_LOOP
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.open_store import open_existing_store
@@ -52,6 +52,6 @@ def _replay(store: EventStore, loop: str, is_verified: bool, console: Console) -
     console.print(f"{line}: {'no difference' if verified.sound else f'{verified.different} differ'}", markup=False)
     if verified.unchecked:
         console.print(f"{verified.unchecked} decisions cannot be repeated: data that their model needs was deleted")
-    for sentence in verified.sentences:
+    for sentence in verified.messages:
         console.print(f"  {sentence}", markup=False)
     return verified.sound

@@ -14,8 +14,8 @@ from glbandits.serving.server_settings import (
     DEFAULTS,
     FILE,
     KINDS,
+    as_environment,
     description,
-    environment_of,
     read_settings,
 )
 
@@ -41,7 +41,7 @@ def serve_command(**options: str | None) -> None:
     with listen(settings.host, settings.port) as listening:
         key = first_key(settings)
         typer.echo("Loading models. Code that is not compiled yet is compiled in the background.")
-        os.environ.update(environment_of(settings))  # each server process reads its settings from there
+        os.environ.update(as_environment(settings))  # each server process reads its settings from there
         example = example_request(settings.model) if settings.model else EXAMPLE
         on_start = partial(print_start, address_of(listening), key, start_lines(settings), example)
         run_server(WORKER_APP, settings, listening, on_start)

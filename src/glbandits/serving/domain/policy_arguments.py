@@ -27,5 +27,5 @@ def parse_arguments(text: str, link: str = "identity") -> tuple[str, dict[str, A
         return name, settings_of(rebuild(kind, settings))
     except TypeError as error:
         raise InvalidInput(
-            f"arguments are a policy, as {name}, {name}:setting=value or {name}:{{JSON}}; got {text[:80]!r}: {error}"
+            f"a policy must be like {name}, {name}:setting=value or {name}:{{JSON}}; got {text[:80]!r}: {error}"
         ) from None

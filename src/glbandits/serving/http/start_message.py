@@ -54,7 +54,7 @@ def start_lines(settings: Settings) -> list[str]:
     If the loop is in the store already, its stored configuration applies instead of the settings.
     """
     from glbandits.serving.domain.loop_config import LoopConfig
-    from glbandits.serving.runtime.loop_documents import CONFIGURATION
+    from glbandits.serving.runtime.loops.loop_documents import CONFIGURATION
     from glbandits.serving.storage.open_store import open_store
 
     name, window = settings.loops[0], settings.reward_window_seconds

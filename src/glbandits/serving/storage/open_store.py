@@ -10,7 +10,10 @@ POSTGRES = ("postgresql://", "postgres://")
 
 
 def is_postgres(address: str) -> bool:
-    """Return whether an address names a PostgreSQL database. Other addresses are paths of SQLite files."""
+    """Return whether an address names a PostgreSQL database.
+
+    Other addresses are paths of SQLite files.
+    """
     return address.startswith(POSTGRES)
 
 
