@@ -39,7 +39,7 @@ def write_log(folder: Path) -> SqliteStore:
     return store
 
 
-def test_a_row_has_the_shown_arm_and_its_propensity(tmp_path: Path) -> None:
+def test_row_has_the_shown_arm_and_its_propensity(tmp_path: Path) -> None:
     with closing(write_log(tmp_path)) as store:
         written = export_catalogue(store, "default", tmp_path / "log")
         assert (written.rows, written.left_out) == (10, 1)
@@ -58,7 +58,7 @@ def test_a_row_has_the_shown_arm_and_its_propensity(tmp_path: Path) -> None:
         assert frame["baseline_probability"].is_null().sum() == 5
 
 
-def test_the_evaluation_reads_it_as_named_arms(tmp_path: Path) -> None:
+def test_read_parquet_reads_named_arms(tmp_path: Path) -> None:
     with closing(write_log(tmp_path)) as store:
         export_catalogue(store, "default", tmp_path / "log")
     log = read_parquet(tmp_path / "log", Columns())
@@ -66,13 +66,13 @@ def test_the_evaluation_reads_it_as_named_arms(tmp_path: Path) -> None:
     assert len(log) == 10
 
 
-def test_other_exports_leave_these_decisions_out(tmp_path: Path) -> None:
+def test_other_exports_leave_catalogue_decisions_out(tmp_path: Path) -> None:
     with closing(write_log(tmp_path)) as store:
         written = export_loop(store, "default", tmp_path / "log")
     assert (written.rows, written.left_out) == (1, 10)
 
 
-def test_the_command_exports_them(tmp_path: Path) -> None:
+def test_command_exports_catalogue_decisions(tmp_path: Path) -> None:
     write_log(tmp_path).close()
     words = ["export", str(tmp_path / "log"), "--store", str(tmp_path / "events.sqlite"), "--catalogue"]
     result = CliRunner().invoke(app, words)

@@ -69,7 +69,7 @@ def test_command_evaluates_a_sparse_loop(tmp_path: Path) -> None:
     store.close()
     run = glb("export", "log", "--store", "events.sqlite", folder=tmp_path)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.strip().endswith("Evaluate it with: glb evaluate log")
+    assert run.stdout.strip().endswith("Evaluate the export with: glb evaluate log")
     for log in ("log", "events.sqlite"):
         run = glb("evaluate", log, "--policy", "uniform", "--estimator", "ips", folder=tmp_path)
         assert run.returncode == 0, run.stderr
@@ -81,7 +81,7 @@ def test_command_evaluates_a_sparse_loop(tmp_path: Path) -> None:
 
 
 def test_folder_without_an_export_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="has no whole export of `glb export`.*Export the log again"):
+    with pytest.raises(InvalidInput, match="has no complete export of `glb export`.*Export the log again"):
         open_export(tmp_path)
 
 

@@ -6,14 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from glbandits.cli.commands import serve
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.http.servers.server_process import ACTIONS, GLB, running
-
-
-def glb(*words: str, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*GLB, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
+from tests.cli.in_process import glb
+from tests.serving.http.servers.server_process import ACTIONS, running
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl to paste the line into")
@@ -64,9 +60,10 @@ def test_settings_are_read_from_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_wrong_settings_are_one_error_line(
-    words: tuple[str, ...], environment: dict[str, str], message: str, tmp_path: Path
+    words: tuple[str, ...], environment: dict[str, str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = glb("serve", "--port", "0", *words, folder=tmp_path, **environment)
+    monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
+    run = glb("serve", "--port", "0", *words, folder=tmp_path, environment=environment)
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
@@ -97,7 +94,7 @@ def test_the_extra_serve_is_enough_to_serve() -> None:
     assert "which is in the extra [lab]: pip install 'glbandits[lab]'" in run.stderr
     run = glb_without_lab("--help")
     assert run.returncode == 0
-    assert "Not installed: it is in the extra lab." in run.stdout
+    assert "Not installed: needs the extra lab." in run.stdout
 
 
 def test_auto_optimisation_without_the_extra_lab_names_it(tmp_path: Path) -> None:
@@ -114,7 +111,7 @@ def test_a_backup_has_all_acknowledged_events(tmp_path: Path) -> None:
         assert server.ask("POST", "/personalizer/v1.0/rank", body).status == 201
         run = glb("backup", "copy.db", "--store", "store.db", folder=tmp_path)
         assert (run.returncode, run.stderr) == (0, "")
-        assert run.stdout.endswith("bytes, sound\n")
+        assert run.stdout.endswith("bytes, no defects\n")
     (tmp_path / "other").mkdir()
     (tmp_path / "copy.db").rename(tmp_path / "other" / "store.db")
     with running(tmp_path / "other") as restored:

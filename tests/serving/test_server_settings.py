@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glbandits.cli.serve import serve_command
+from glbandits.cli.commands.serve import serve_command
 from glbandits.errors import InvalidInput, UnknownName
 from glbandits.serving.runtime.batch_writer import QUEUE_BYTES
 from glbandits.serving.server_settings import DEFAULTS, FILE, KINDS, Settings, description, read_settings

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from glbandits.cli.keys import keys_app
+from glbandits.cli.commands.keys import keys_app
 from glbandits.errors import InvalidInput, UnknownName
 from glbandits.serving.http.server import first_key
 from glbandits.serving.server_settings import Settings
@@ -124,7 +124,7 @@ def test_the_command_creates_lists_and_revokes_keys(tmp_path: Path) -> None:
     listed = run("list", "--store", str(path))
     (key,) = re.findall(r"([0-9a-f]{8}) . shop . read ", listed)
     assert text not in listed
-    assert run("revoke", key, "--store", str(path)) == f"shop: revoked {key}\n"
+    assert run("revoke", key, "--store", str(path)) == f"Revoked key {key} of shop\n"
     assert key not in run("list", "--store", str(path))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup
+from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup, parameter
 from glbandits.maths.links import find_link
 from glbandits.policies import POLICIES, Optimist, Policy
 from glbandits.policy import rebuild, settings_of
@@ -87,9 +87,14 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
             return
         lowest, highest = (check_float("reward_range", bound, at_least=-MAX_ABS) for bound in self.reward_range)
         if not lowest < highest:
-            raise InvalidInput(f"reward_range must go from a smaller to a larger number, got {self.reward_range}")
+            raise InvalidInput(
+                f"{parameter('reward_range')} must go from a smaller to a larger number; got {self.reward_range}"
+            )
         if not lowest <= self.default_reward <= highest:
-            raise InvalidInput(f"default_reward must be in reward_range {self.reward_range}, got {self.default_reward}")
+            raise InvalidInput(
+                f"{parameter('default_reward')} must be in {parameter('reward_range')} {self.reward_range}; "
+                f"got {self.default_reward}"
+            )
 
     @property
     def is_sparse(self) -> bool:
@@ -100,11 +105,10 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         try:
             size = sparse_form(policy, self.width).init(self.width).size
         except InvalidInput as error:
-            why, fix = f"above a width of {DENSE_WIDTH:,}", f"a width of at most {DENSE_WIDTH:,}"
+            why, other = f"above a width of {DENSE_WIDTH:,}", f"a width of at most {DENSE_WIDTH:,}"
             if self.sparse is not None:
-                why, fix = "with sparse=true", "sparse=false"
-            cause = str(error).rstrip(".")
-            raise InvalidInput(f"a loop is sparse {why}, and {cause}. Change that, or set {fix}") from None
+                why, other = "with sparse=true", "sparse=false"
+            raise InvalidInput(f"a loop is sparse {why}. Set {other}, or change the policy: {error.template}") from None
         except MemoryError:
             size = LARGEST_SPARSE_MODEL + 1
         if size > LARGEST_SPARSE_MODEL:
@@ -116,7 +120,8 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
     def _check_size(self) -> None:
         if self.width > LARGEST_DENSE_WIDTH:
             raise InvalidInput(
-                f"width must be at most {LARGEST_DENSE_WIDTH:,} with sparse=false; got {self.width:,}. Omit sparse"
+                f"{parameter('width')} must be at most {LARGEST_DENSE_WIDTH:,} with sparse=false; "
+                f"got {self.width:,}. Omit sparse"
             )
         try:
             settings = msgspec.json.encode(self.settings).decode()

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from glbandits.errors import InvalidInput
 from glbandits.maths.links import find_link
+from glbandits.policy_parsing import split_policy
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig, model_size
 from glbandits.serving.domain.model_snapshots import check_exact
 from glbandits.serving.domain.policy_arguments import parse_arguments
@@ -126,14 +127,12 @@ def default_candidates(configuration: LoopConfig) -> dict[str, tuple[str, dict[s
         changed += [("exploration", factor * settings["exploration"]) for factor in EXPLORATION_FACTORS]
     variants = {f"{policy}:{name}={value}": (policy, settings | {name: value}) for name, value in changed}
     texts = SPARSE_RIVALS if configuration.is_sparse else RIVALS
-    rivals = {text: parse_arguments(text, link) for text in [text for text in texts if _name(text) != policy][:2]}
+    rivals = {
+        text: parse_arguments(text, link) for text in [text for text in texts if split_policy(text).name != policy][:2]
+    }
     if not configuration.is_sparse:
         rivals = {name: rival for name, rival in rivals.items() if _size(rival, configuration.width) <= LARGEST_RIVAL}
     return variants | rivals
-
-
-def _name(text: str) -> str:
-    return text.partition(":")[0]
 
 
 def _size(policy: tuple[str, dict[str, Any]], width: int) -> int:

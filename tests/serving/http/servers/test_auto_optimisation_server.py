@@ -88,7 +88,7 @@ def test_one_of_two_servers_promotes_a_better_policy(tmp_path: Path, new_address
         look = until(lambda: last_look(second, key), "no look was seen")
         assert look["verdict"] == "promote"
         assert look["decisions"] in (3000, 3200)  # the 200 above may be learned by then
-        assert look["sentence"].startswith("Promoted optimist: it is better than uniform was")
+        assert look["sentence"].startswith("Promoted optimist: it is better than uniform by")
         assert look["gains"]["optimist"]["low"] > 0.0
         for server in (first, second):
             # Known: 0.8 + 0.2 / 4. Five standard deviations of 200 draws are 0.13.
@@ -108,7 +108,7 @@ def test_a_policy_without_a_difference_stays(tmp_path: Path) -> None:
         assert server.ask("PATCH", "/v1/configuration", sent).status == 200
         look = until(lambda: last_look(server), "no look was seen")
         assert (look["verdict"], look["policy"]) == ("wait", "uniform")
-        assert look["sentence"].startswith("Wait: the log does not tell yet")
+        assert look["sentence"].startswith("Wait: the log does not have enough evidence yet")
     assert saved(address) == ("uniform", 1)
 
 

@@ -19,6 +19,7 @@ from glbandits.serving.http.http_messages import as_datetime
 from glbandits.serving.http.personalizer.config_schemas import Evaluation
 from glbandits.serving.http.personalizer.evaluation_handlers import EVALUATION, StoredEvaluation
 from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.cli.in_process import glb
 from tests.serving.http.servers.server_process import ACTIONS, GLB, Running, ask, eventually, running
 
 
@@ -122,12 +123,12 @@ def test_a_body_above_the_limit_is_refused(site: Running) -> None:
 
 
 def test_new_and_revoked_keys_apply_within_seconds(site: Running) -> None:
-    store = str(site.errors.parent / "store.db")
-    text = subprocess.check_output([*GLB, "keys", "create", "new", "--scope", "read", "--store", store], text=True)
+    folder, store = site.errors.parent, ("--store", "store.db")
+    text = glb("keys", "create", "new", "--scope", "read", *store, folder=folder).stdout
     assert eventually(lambda: site.ask("GET", "/v1/loops", key=text.strip()).status == 200)
-    listed = subprocess.check_output([*GLB, "keys", "list", "--store", store], text=True)
+    listed = glb("keys", "list", *store, folder=folder).stdout
     key = next(line.split()[1] for line in listed.splitlines() if " new " in line)
-    subprocess.check_call([*GLB, "keys", "revoke", key, "--store", store], stdout=subprocess.DEVNULL)
+    assert glb("keys", "revoke", key, *store, folder=folder).returncode == 0
     assert eventually(lambda: site.ask("GET", "/v1/loops", key=text.strip()).status == 401)
 
 

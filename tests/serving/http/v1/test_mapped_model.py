@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from glbandits import Bandit, GlmTsl, InvalidInput, Optimist
-from glbandits.cli.serve import example_request
 from glbandits.evaluation import Columns, open_log, train
 from glbandits.service_logs.loop_export import export_loop
 from glbandits.serving.domain.model_snapshots import FirstModel
+from glbandits.serving.http.start_message import example_request
 from glbandits.serving.runtime.replay.replay_verification import verify
 from tests.serving.http.served_site import ServedSite
 

@@ -31,7 +31,7 @@ def address_fixture(postgres: PostgresServer) -> str:
 def test_replay_repeats_the_decisions(address: str, tmp_path: Path) -> None:
     run = glb("replay", address, "--verify", folder=tmp_path)
     assert run.returncode == 0, run.stderr
-    assert "60 decisions made again with 4 models, 60 learned again: all the same" in run.stdout
+    assert "60 decisions repeated with 4 models, 60 learned again: no difference" in run.stdout
 
 
 def test_a_log_is_exported_and_evaluated(address: str, tmp_path: Path) -> None:

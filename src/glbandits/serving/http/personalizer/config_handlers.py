@@ -44,8 +44,8 @@ def put_service(site: Site, request: Request, sent: ServiceConfiguration) -> Ser
     try:
         loop.reconfigure(lambda current: site.check_optimiser(_configured(current, sent)))
     except InvalidInput as error:
-        field, _, rest = str(error).partition(" ")
-        raise InvalidInput(f"{NAMES.get(field, field)} {rest}") from None
+        error.name_parameters(lambda parameter: NAMES.get(parameter.name, parameter.in_python()))
+        raise
     return _as_schema(site, loop)
 
 
