@@ -9,6 +9,7 @@ from glbandits.serving.domain.events import Mode
 from tests.serving.http.v1.v1_site import Site
 
 ARMS = [{"id": name, "features": [float(index), 1.0]} for index, name in enumerate("abc")]
+REPEATED = "event 'e' was decided before with other actions or features; use another event id"
 
 
 class Catalogued(Site):
@@ -62,9 +63,9 @@ def test_the_same_event_gets_the_same_response(tmp_path: Path) -> None:
         site.change(retire=[first["id"]])
         assert site.decide_by_id(eventId="e", excluded=["a"]) == first
         status, detail = site.refusal("POST", "/v1/catalogue/decide", {"eventId": "e"})
-        assert (status, detail) == (400, "event 'e' was decided before with other actions or features; use another event id")
+        assert (status, detail) == (400, REPEATED)
         status, detail = site.refusal("POST", "/v1/decide", {"eventId": "e", "arms": [[0.0, 1.0]]})
-        assert (status, detail) == (400, "event 'e' was decided before with other actions or features; use another event id")
+        assert (status, detail) == (400, REPEATED)
 
 
 def test_the_log_has_the_chosen_arm_and_the_version(tmp_path: Path) -> None:
