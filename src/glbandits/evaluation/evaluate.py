@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from glbandits.errors import InvalidInput, check_float, check_int, lookup
+from glbandits.evaluation.estimators.agreement import agreement_notes
 from glbandits.evaluation.estimators.anytime import AnytimeIntervals, why_none
 from glbandits.evaluation.estimators.embeddings import AnyEmbeddings, Embeddings, as_embeddings
 from glbandits.evaluation.estimators.estimator import Estimator, Rows
@@ -189,6 +190,7 @@ class _Pass:
         self.sums = [MomentSums(estimator.terms(one).shape[1]) for estimator in self.estimators]
         self.running = [RunningSums(estimator.terms(one).shape[1], POINTS) for estimator in self.estimators]
         self.logged, self.weights = MomentSums(1), MomentSums(1)
+        self.dr_minus_ips = MomentSums(1)
         self.support = SupportSums(head.arms.most if head.arms.same_arms else None)
         self.equal_probabilities = True
         self.headline = headline if fitted is not None else None
@@ -214,6 +216,7 @@ class _Pass:
             predicted = rewards[place]
             assert self.headline is not None
             self.headline.add(block, probabilities, rewards, weights, units)
+            self.dr_minus_ips.add((expected - weights * predicted)[:, np.newaxis], units)
         if self._embeddings is not None:
             marginal = self._embeddings.weights(block, probabilities, self._rows)
         matched = self._matched(probabilities, block.chosen)
@@ -273,14 +276,18 @@ def _evaluation(
             )
         )
     logged = work.logged.moments()
+    headline = None if work.headline is None else work.headline.headline(level, support.effective_sample_size)
+    notes = _notes(work, estimates, support, head, logged)
+    if headline is not None:
+        notes += agreement_notes(work.dr_minus_ips.moments(), headline, support)
     return Evaluation(
         estimates=tuple(estimates),
         logged=float(logged.mean[0]),
         logged_error=logged.standard_error(np.ones(1)),
-        headline=None if work.headline is None else work.headline.headline(level, support.effective_sample_size),
+        headline=headline,
         support=support,
         level=level,
-        notes=tuple(_notes(work, estimates, support, head, logged)),
+        notes=tuple(notes),
         at_rows=work.running[0].table()[0].astype(np.int64),
         arm_names=arm_names,
     )

@@ -67,6 +67,12 @@ class Columns:
             )
         if self.per_arm and not self.arms and self.features:
             raise InvalidInput("per_arm needs names of arms; name the column of lists of them as arms")
+        for role in ("arm", "reward", "propensity", "arms", "features", "probabilities"):
+            if getattr(self, role) in self.context:
+                raise InvalidInput(
+                    f"context must not contain the {role} column {getattr(self, role)!r}, which is not known before "
+                    "the decision. Leave it out of the context"
+                )
 
     @property
     def single(self) -> tuple[str, ...]:

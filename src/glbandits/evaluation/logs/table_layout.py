@@ -177,6 +177,12 @@ def look_at(
     check_present(per_arm, schema.names(), mend=ONE_FOR_EACH)
     if columns.probability_of_arm is not None:
         check_present(columns_of(columns.probability_of_arm, names), schema.names(), mend=PROBABILITY_FOR_EACH)
+        in_context = [name for name in columns_of(columns.probability_of_arm, names) if name in columns.context]
+        if in_context:
+            raise InvalidInput(
+                f"context must not contain {in_context[0]!r}, which is a column of probabilities. Leave it out of the "
+                "context"
+            )
     request = MapRequest(columns, names, arms, found.get("width"), found["rows"])
     given = options.get("sparse")
     features = features_of(table, request, _without_sparse(options))
