@@ -179,6 +179,11 @@ def inspect_table(
         raise InvalidInput("the table has no rows. A log needs at least one decision")
     kind = schema.get(columns.probabilities or "")
     struct_names = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
+    if arm_table is not None and arm_id is None and columns.arm in arm_table.columns[1:]:
+        raise InvalidInput(
+            f"arm_table must have the names of the arms in its first column, which is {arm_table.columns[0]!r}. Move "
+            f"the column {columns.arm!r} to the front, or set arm_id={columns.arm!r}"
+        )
     arms = read_arms(arm_table, arm_id) if arm_table is not None else {}
     names = arms.pop(NAMES, None) or natural_order({*sizes.get("names", []), *struct_names})
     per_arm = [name for group in columns.of_arms(names) for name in group]
@@ -258,7 +263,9 @@ def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> dict[str, Any]:
     ids = table[arm_id].cast(pl.String)
     for bad in (ids.is_null(), ids.is_duplicated()):
         if bad.any():
-            raise column_error(table[arm_id], int(bad.arg_max() or 0), 0, "must name each arm of arm_table once")
+            advice = "The names of the arms are in the first column, or in the one that arm_id names"
+            row = int(bad.arg_max() or 0)
+            raise column_error(table[arm_id], row, 0, "must name each arm of arm_table once", advice)
     indices = {name: index for index, name in enumerate(ids)}
     names = natural_order(indices)
     in_order = table[[indices[name] for name in names]]

@@ -149,7 +149,9 @@ class Number(ColumnKind):
             return amount
         if is_missing(value):
             return None
-        if isinstance(value, Real | np.number | np.bool_) or hasattr(value, "__float__"):
+        if isinstance(value, bool | np.bool_):
+            raise BadValue(row, "must be a number", value, "Use 1 or 0, or declare the column as a boolean")
+        if isinstance(value, Real | np.number) or hasattr(value, "__float__"):
             return float(value)
         raise BadValue(row, "must be a number", value)
 
