@@ -1,5 +1,6 @@
-"""The progress bar of long commands."""
+"""Progress bars and warnings of long commands."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,12 +11,15 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 LINE_SECONDS = 20.0
-"""Where no bar can be shown, such as in a log file, a line is printed every so many seconds."""
+"""Seconds between two lines of progress, if the output is not a terminal."""
 
 
 @contextmanager
 def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
-    """A bar; the function that it yields takes a label, the work done and the work in all."""
+    """Show a progress bar. Yields a function of a label, the work done and the total work.
+
+    If the output is not a terminal, a line is printed to stderr at the start and every `LINE_SECONDS`.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -25,16 +29,21 @@ def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
     )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=None)
+        lines, printed = Console(stderr=True), -math.inf
 
         def report(label: str, done: float, total: float) -> None:
+            nonlocal printed
             bar.update(task, completed=done, total=max(total, 1e-9), description=escape(label))
+            if not console.is_terminal and time.monotonic() - printed >= LINE_SECONDS:
+                printed = time.monotonic()
+                lines.print(f"{label}: {done / max(total, 1e-9):.0%}", soft_wrap=True, markup=False, highlight=False)
 
         yield report
 
 
 @contextmanager
 def warnings_printed(console: Console) -> Iterator[list[str]]:
-    """Print each warning when it is given, as one line. Yields the list of all so far."""
+    """Print each UserWarning as one line when it is issued. Yields the list of messages so far."""
     messages: list[str] = []
 
     def show(message: Warning | str, *_where: object, **_more: object) -> None:
@@ -49,7 +58,7 @@ def warnings_printed(console: Console) -> Iterator[list[str]]:
 
 @contextmanager
 def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
-    """A bar; the function that it yields takes a label, the seconds that have passed and those expected in all."""
+    """Show a progress bar. Yields a function of a label, the elapsed seconds and the expected total seconds."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -63,7 +72,7 @@ def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
 
         def report(label: str, done: float, total: float) -> None:
             nonlocal furthest, printed
-            furthest = max(furthest, done / max(total, 1e-9))  # an estimate may grow; the bar never moves back
+            furthest = max(furthest, done / max(total, 1e-9))  # the total may grow, but the bar never moves back
             left = f"{duration(total - done)} left"
             bar.update(task, completed=furthest, total=1.0, description=escape(label), left=left)
             if not console.is_terminal and time.monotonic() - printed > LINE_SECONDS:
@@ -75,7 +84,7 @@ def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
 
 
 def duration(seconds: float) -> str:
-    """A time in words that suit its length.
+    """Format a duration in suitable units.
 
     >>> duration(42.3), duration(200), duration(5000)
     ('about 42 s', 'about 3 min', 'about 1 h 23 min')

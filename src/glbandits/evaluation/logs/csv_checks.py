@@ -5,7 +5,7 @@ import gzip
 from pathlib import Path
 from typing import IO
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, parameter
 
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
 GZIP = b"\x1f\x8b"
@@ -23,7 +23,7 @@ def check_csv(file: Path, separator: str = ",") -> None:
         separator: the character between two fields.
     """
     if not isinstance(separator, str) or len(separator) != 1 or not separator.isascii():
-        raise InvalidInput(f"separator must be one ASCII character such as ';'; got {separator!r}")
+        raise InvalidInput(f"{parameter('separator')} must be one ASCII character such as ';'; got {separator!r}")
     try:
         with _open(file) as lines:
             header = lines.readline()
@@ -61,7 +61,7 @@ def _check_header(file: Path, header: bytes, separator: str) -> None:
         best = max(others, key=others.__getitem__)
         raise InvalidInput(
             f"{file.name} has no {SEPARATORS.get(separator, repr(separator))} in its first line, but a "
-            f"{SEPARATORS[best]}. Set separator={best!r}"
+            f"{SEPARATORS[best]}. Set {parameter('separator', best)}"
         )
 
 

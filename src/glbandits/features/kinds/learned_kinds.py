@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, lookup
+from glbandits.errors import InvalidInput, lookup, parameter
 from glbandits.features.kinds.categorical import Category, Hashed, Tags, Text, as_category, as_tags
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
 from glbandits.features.kinds.dates import DOTTED_DATE, Date, parse_date, years_of
@@ -49,7 +49,7 @@ def learn_kinds(columns: Mapping[str, Values], kinds: Kinds, missing: Missing) -
                 declared if isinstance(declared, ColumnKind) else learn_kind(name, values, declared, missing)
             )
         except InvalidInput as problem:
-            problems.append(str(problem))
+            problems.append(problem.template)
     if problems:
         raise InvalidInput("\n".join(problems))
     return learned
@@ -70,7 +70,7 @@ def learn_kind(name: str, values: Values, declared: str | None, missing: Missing
     if missing == "error" and has_missing:
         raise InvalidInput(
             f"column {name!r} has {len(values) - len(present)} missing values. Fill them in, or use "
-            "missing='indicator' or missing='impute'"
+            f"{parameter('missing', 'indicator')} or {parameter('missing', 'impute')}"
         )
     treatment: Missing = "impute" if missing == "indicator" and not has_missing else missing
     kind = infer_kind(name, present) if declared is None else declared
@@ -81,7 +81,7 @@ def learn_kind(name: str, values: Values, declared: str | None, missing: Missing
     except BadValue as bad:
         raise InvalidInput(
             f"column {name!r}: each value {bad.requirement}; got {bad.value!r}. Correct it, or use "
-            f"kinds={{{name!r}: 'category'}}"
+            f"{_kind(name, 'category')}"
         ) from None
 
 
@@ -100,8 +100,8 @@ def infer_kind(name: str, values: Values) -> str:
             _shown(next(value for value in values if _type_name(value) == kind)) for kind in sorted(types)
         )
         raise InvalidInput(
-            f"column {name!r} contains {' and '.join(sorted(types))} ({shown}). Use kinds={{{name!r}: 'number'}} if "
-            f"all are numbers, or kinds={{{name!r}: 'category'}}"
+            f"column {name!r} contains {' and '.join(sorted(types))} ({shown}). Use {_kind(name, 'number')} if "
+            f"all are numbers, or {_kind(name, 'category')}"
         )
     value_type = types.pop()
     if value_type == "objects":
@@ -129,10 +129,15 @@ def _infer_text_kind(name: str, values: Sequence[str]) -> str:
     if len(counts) > MAX_ONE_HOT and len(counts) > MOSTLY_DISTINCT * len(values):
         raise InvalidInput(
             f"column {name!r} contains {len(counts):,} distinct texts in {len(values):,} rows "
-            f"({' and '.join(map(_shown, distinct[:2]))}). Use kinds={{{name!r}: 'text'}} for features of its words, "
-            f"kinds={{{name!r}: 'hashed'}} if it is a category, or kinds={{{name!r}: 'skip'}} to leave it out"
+            f"({' and '.join(map(_shown, distinct[:2]))}). Use {_kind(name, 'text')} for features of its words, "
+            f"{_kind(name, 'hashed')} if it is a category, or {_kind(name, 'skip')} to leave it out"
         )
     return "category"
+
+
+def _kind(column: str, kind: str) -> str:
+    """Refer to the kind of a column in a message."""
+    return parameter("kinds", {column: kind})
 
 
 def _is_numeric(text: str) -> bool:
@@ -144,16 +149,16 @@ def _numbers_as_text(name: str, numeric: Sequence[str], others: Sequence[str]) -
     if others:
         return InvalidInput(
             f"column {name!r} contains numbers such as {_shown(numeric[0])}, but also {_shown(others[0])}, which is no "
-            f"number. Correct such values or leave them empty, or use kinds={{{name!r}: 'category'}}"
+            f"number. Correct such values or leave them empty, or use {_kind(name, 'category')}"
         )
     commas = [value for value in numeric if "," in value]
     shown = " and ".join(map(_shown, [*commas, *sorted(numeric, key=str.isdigit)][:2]))
     if _comma_meaning(numeric) is None:
         return InvalidInput(_unclear_comma(name, commas[0]))
-    split = f", kinds={{{name!r}: 'list'}} if commas separate a list" if commas else ""
+    split = f", {_kind(name, 'list')} if commas separate a list" if commas else ""
     return InvalidInput(
-        f"column {name!r} contains numbers written as text ({shown}). Use kinds={{{name!r}: 'number'}} to parse "
-        f"them{split}, or kinds={{{name!r}: 'category'}}"
+        f"column {name!r} contains numbers written as text ({shown}). Use {_kind(name, 'number')} to parse "
+        f"them{split}, or {_kind(name, 'category')}"
     )
 
 
@@ -174,7 +179,7 @@ def _comma_meaning(texts: Sequence[str]) -> str | None:
 def _unclear_comma(name: str, example: str) -> str:
     return (
         f"column {name!r} contains numbers with commas ({_shown(example)}), which may be decimal commas or separate "
-        f"thousands. Use kinds={{{name!r}: 'decimal_comma'}} or kinds={{{name!r}: 'thousands_comma'}}"
+        f"thousands. Use {_kind(name, 'decimal_comma')} or {_kind(name, 'thousands_comma')}"
     )
 
 
@@ -183,13 +188,13 @@ def _dates_as_text(name: str, dates: Sequence[str], others: Sequence[str]) -> In
     if others:
         return InvalidInput(
             f"column {name!r} contains dates such as {_shown(dates[0])}, but also {_shown(others[0])}, which is no "
-            f"date. Correct such values or leave them empty and use kinds={{{name!r}: 'date'}}, or use "
-            f"kinds={{{name!r}: 'category'}}"
+            f"date. Correct such values or leave them empty and use {_kind(name, 'date')}, or use "
+            f"{_kind(name, 'category')}"
         )
     dotted = next(value for value in dates if DOTTED_DATE.fullmatch(value.strip()))
     return InvalidInput(
-        f"column {name!r} contains dates written as day.month.year ({_shown(dotted)}). Use kinds={{{name!r}: 'date'}} "
-        f"to parse them, or kinds={{{name!r}: 'category'}}"
+        f"column {name!r} contains dates written as day.month.year ({_shown(dotted)}). Use {_kind(name, 'date')} "
+        f"to parse them, or {_kind(name, 'category')}"
     )
 
 
