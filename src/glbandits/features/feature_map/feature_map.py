@@ -165,7 +165,8 @@ class FeatureMap:
             per_arm_block: the column with the name of the arm, if every arm should have its own block of features.
             crosses: the products of columns, as in the constructor.
             kinds: the kinds of columns that should not be inferred: "number", "raw" (a number that is not scaled),
-                "boolean", "category", "hashed", "text", "date", "list", "vector", or "skip".
+                "decimal_comma" and "thousands_comma" (numbers with such commas), "boolean", "category", "hashed",
+                "text", "date", "list", "vector", or "skip".
             missing: "indicator" adds a feature to columns with missing values, which is 1 for them; "impute" uses a
                 default value; "error" raises an error for missing values.
             expansions: random Fourier features of some columns.
