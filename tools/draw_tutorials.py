@@ -101,7 +101,7 @@ def draw_reproducing_the_paper(page: Variables) -> None:
     """Draw the regret of the setting that is picked afterwards, against the number of settings."""
     figure, axes = new_figure()
     sizes = page["SIZES"]
-    styles = styles_in_order(("picked afterwards, same seed", "picked on other seeds"))
+    styles = styles_in_order(("picked afterwards", "on fresh seeds"))
     for (name, style), curve in zip(styles.items(), (page["picked"], page["fresh"]), strict=True):
         draw_mean(axes, sizes, curve, style, name, marker=style.marker)
     axes.set(xlabel="settings to choose from", ylabel="regret", xscale="log", ylim=(0, None))
