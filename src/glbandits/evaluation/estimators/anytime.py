@@ -1,0 +1,184 @@
+"""Anytime-valid intervals for the value of a target, from a log whose policy may learn.
+
+The estimate is doubly robust. Its reward model predicts each row before it learns the row. `confidence_sequence`
+explains why the intervals hold at every number of rows, for any logging policy, and when rewards drift.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from glbandits.compilation import entry_point
+from glbandits.errors import InvalidInput
+from glbandits.evaluation.estimators.intervals import Interval
+from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.evaluation.models.reward_models import SequentialGlm
+from glbandits.maths.links import Link
+from glbandits.maths.online_statistics.confidence_sequence import ConfidenceSequence, add_recipe, rows_to_exclude_zero
+from glbandits.records import Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnytimeInterval:
+    """An estimate with an interval that holds at every number of rows at once."""
+
+    value: float
+    low: float
+    high: float
+    rows: int
+    level: float
+
+    @property
+    def interval(self) -> Interval:
+        """The bounds."""
+        return Interval(self.low, self.high)
+
+    def rows_to_exclude_zero(self) -> float:
+        """Return the approximate number of rows at which the interval would exclude 0; may be inf."""
+        return rows_to_exclude_zero(self.rows, self.value, self.low, self.high)
+
+
+class AnytimeIntervals:
+    """Anytime-valid intervals of the value and the gain of a target, updated block by block.
+
+    Args:
+        dim: number of features of an arm.
+        link: link of the reward model.
+        reward_range: lowest and highest possible reward.
+        least_propensity: lower bound on the probabilities that the logging policy gave to arms that the target may
+            choose, for logs without the probabilities of all arms. Without either, the reward model is not used.
+        sparse: whether the log has sparse rows.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        link: Link,
+        reward_range: tuple[float, float],
+        least_propensity: float | None = None,
+        *,
+        sparse: bool = False,
+    ) -> None:
+        self._model = SequentialGlm(link, dim, sparse=sparse)
+        self._lowest, self._scale = reward_range[0], reward_range[1] - reward_range[0]
+        self._least = least_propensity
+        entry_point(add_recipe).compiled()  # compile now: many rows follow
+        self._value, self._gain = ConfidenceSequence(0.0), ConfidenceSequence(-1.0)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows so far."""
+        return self._value.rows
+
+    def add(self, block: LoggedData, target: Floats, predicted: Floats | None = None) -> None:
+        """Add the next rows.
+
+        Args:
+            block: the rows.
+            target: the target's probabilities of the arms, (rows, max_arms).
+            predicted: expected rewards of the arms, (rows, max_arms), by a model that had learned only earlier rows. By
+                default an internal model. Targets on the same log can share the predictions of one model.
+        """
+        assert block.propensities is not None
+        rewards = (block.rewards - self._lowest) / self._scale
+        outside = (rewards < 0.0) | (rewards > 1.0)
+        if outside.any():
+            raise InvalidInput(
+                f"rewards must be within reward_range, {self._lowest:g} to {self._lowest + self._scale:g}; got "
+                f"{block.rewards[np.argmax(outside)]:g}. Set a wider reward_range."
+            )
+        predicted = self._model.predict_then_learn(block) if predicted is None else predicted
+        predicted = np.clip((predicted - self._lowest) / self._scale, 0.0, 1.0)
+        predicted[~block.arm_mask] = 0.0
+        weights = target[np.arange(len(block)), block.chosen] / block.propensities
+        logged, chosen = _probabilities(block), block.chosen
+        reach = self._reach(block, target, logged)
+        self._value.add(
+            measure=target, reach=reach, chosen=chosen, weights=weights, rewards=rewards, predicted=predicted
+        )
+        if logged is None:
+            self._gain.add(
+                measure=target,
+                reach=reach,
+                chosen=chosen,
+                weights=weights,
+                rewards=rewards,
+                predicted=predicted,
+                offset=-rewards,
+            )
+        else:
+            difference = target - logged
+            self._gain.add(
+                measure=difference,
+                reach=_ratio(np.abs(difference), logged),
+                chosen=chosen,
+                weights=weights - 1.0,
+                rewards=rewards,
+                predicted=predicted,
+            )
+
+    def _reach(self, block: LoggedData, target: Floats, logged: Floats | None) -> Floats | None:
+        if logged is not None:
+            return _ratio(target, logged)
+        if self._least is None:
+            return None
+        assert block.propensities is not None
+        if block.propensities.min() < self._least:
+            raise InvalidInput(
+                f"propensities must be at least least_propensity, {self._least:g}; got {block.propensities.min():.3g}. "
+                "Set a smaller least_propensity, or leave it out."
+            )
+        return target / self._least
+
+    def value(self, level: float) -> AnytimeInterval:
+        """Return the interval of the value of the target."""
+        low, high = self._value.interval(level)
+        return AnytimeInterval(
+            value=self._lowest + self._scale * self._value.mean,
+            low=self._lowest + self._scale * low,
+            high=self._lowest + self._scale * high,
+            rows=self.rows,
+            level=level,
+        )
+
+    def gain(self, level: float) -> AnytimeInterval:
+        """Return the interval of the gain: the value of the target minus that of the log."""
+        low, high = self._gain.interval(level)
+        return AnytimeInterval(
+            value=self._scale * self._gain.mean,
+            low=self._scale * low,
+            high=self._scale * high,
+            rows=self.rows,
+            level=level,
+        )
+
+
+def why_no_anytime_interval(head: LoggedData, reward_range: tuple[float, float]) -> str | None:
+    """Return why a log cannot have anytime-valid intervals; None if it can."""
+    if head.estimated:
+        return "the propensities were estimated"
+    if not all(map(math.isfinite, reward_range)):
+        return "rewards have no bounds; set reward_range"
+    if head.clusters is not None:
+        return "rows of one cluster depend on each other"
+    return None
+
+
+def _probabilities(block: LoggedData) -> Floats | None:
+    """Probabilities of all arms; None if unknown.
+
+    With two arms in all rows, the propensity determines both.
+    """
+    if block.probabilities is not None or block.arms.max_arms != 2 or not block.arms.same_arms:
+        return block.probabilities
+    assert block.propensities is not None
+    of_first = np.where(block.chosen == 0, block.propensities, 1.0 - block.propensities)
+    return np.stack([of_first, 1.0 - of_first], axis=1)
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """Quotients; inf if only the denominator is 0, and 0 if both are."""
+    at_zero = np.where(numerator > 0.0, np.inf, 0.0)
+    quotient: Floats = np.divide(numerator, denominator, out=at_zero, where=denominator > 0.0)
+    return quotient

@@ -1,0 +1,98 @@
+"""Interface of off-policy estimators: terms of each row, and a function of their means.
+
+IPS is a mean, and the self-normalised estimators are ratios of two means. The means and their covariance
+(`grouped_moments`) determine estimates and intervals, so one pass over a log is enough.
+"""
+
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glbandits.evaluation.estimators.grouped_moments import Moments
+from glbandits.records import Floats
+
+
+class EstimatorInputs(NamedTuple):
+    """The arrays from which estimators compute their terms, each (m,)."""
+
+    weights: Floats
+    """w = pi / p of the chosen arm: the weight."""
+    rewards: Floats
+    matched: NDArray[np.bool_]
+    """Whether an arm that is drawn from the target equals the chosen arm."""
+    expected: Floats
+    """v: expected reward of the target by the reward model; 0 without a model."""
+    predicted: Floats
+    """q: expected reward of the chosen arm by the reward model; 0 without a model."""
+    marginal: Floats
+    """w_e: weight of the category of the chosen arm, for `mips`; 0 without embeddings."""
+
+
+@runtime_checkable
+class Estimator(Protocol):
+    """An off-policy estimator of the value of a target."""
+
+    name: ClassVar[str]
+    needs_model: ClassVar[bool]
+    needs_embeddings: ClassVar[bool]
+    biased: ClassVar[bool]
+    """Whether the estimator is biased even with correct propensities and many rows. Intervals do not cover that
+    bias."""
+    has_standard_error: ClassVar[bool]
+    """Whether the variance over rows measures the error. False for `dm`, whose error is that of the model."""
+
+    def terms(self, rows: EstimatorInputs) -> Floats:
+        """Return the terms of each row, (m, k)."""
+
+    def select_terms(self, moments: Moments) -> slice:
+        """Return which of the k terms the estimate uses."""
+
+    def combine(self, means: Floats) -> Floats:
+        """Return the estimate from the means of the selected terms, (..., k)."""
+
+    def gradient(self, mean: Floats) -> Floats:
+        """Return the derivative of the estimate with respect to each mean, (k,)."""
+
+
+class EstimatorDefaults:
+    """Default attributes of estimators."""
+
+    needs_model: ClassVar[bool] = False
+    needs_embeddings: ClassVar[bool] = False
+    biased: ClassVar[bool] = False
+    has_standard_error: ClassVar[bool] = True
+
+    def select_terms(self, moments: Moments) -> slice:  # noqa: ARG002
+        """Select all terms."""
+        return slice(None)
+
+
+class MeanEstimator(EstimatorDefaults):
+    """An estimate that is the mean of one term."""
+
+    def combine(self, means: Floats) -> Floats:
+        """Return the mean."""
+        return means[..., 0]
+
+    def gradient(self, mean: Floats) -> Floats:  # noqa: ARG002
+        """Return 1."""
+        return np.ones(1)
+
+
+class RatioEstimator(EstimatorDefaults):
+    """An estimate that is the ratio of two means."""
+
+    def combine(self, means: Floats) -> Floats:
+        """Return the ratio; NaN if the second mean is not above 0."""
+        return ratio(means[..., 0], means[..., 1])
+
+    def gradient(self, mean: Floats) -> Floats:
+        """Return 1/b and -a/b^2 for the ratio a/b."""
+        return np.array([ratio(np.ones(()), mean[1]), -ratio(mean[0], mean[1] ** 2)])
+
+
+def ratio(top: Floats, bottom: Floats) -> Floats:
+    """Divide; NaN where bottom is not above 0."""
+    quotient: Floats = np.divide(top, bottom, out=np.full(np.shape(bottom), np.nan), where=np.asarray(bottom) > 0.0)
+    return quotient

@@ -1,0 +1,127 @@
+"""FrozenTarget: a Bandit that decides and does not learn."""
+
+import numpy as np
+from numba import types
+
+from glbandits.bandit import Bandit
+from glbandits.bandit.entries import policy_recipe
+from glbandits.bandit.sparse_entries import ROWS
+from glbandits.compilation import Recipe, entry_point
+from glbandits.errors import InvalidInput, check_int
+from glbandits.evaluation.logs.arm_features import FixedArms
+from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.evaluation.logs.sparse_arms import SparseArms
+from glbandits.features import FeatureMap, Features
+from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.maths.philox import generator
+from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
+from glbandits.policy import Policy
+from glbandits.policy.compiled_calls import checked_arm, checked_bool, policy_functions
+from glbandits.records import Floats, Generator, Ints
+from glbandits.sparse_policies import sparse_form
+
+
+class FrozenTarget:
+    """A Bandit that does not learn during the evaluation.
+
+    If its policy has no exact probabilities, one decision is drawn for each row and gets probability 1. Estimates
+    remain unbiased, but have more variance.
+    """
+
+    def __init__(self, bandit: Bandit, seed: int = 0) -> None:
+        policy = sparse_form(bandit.policy, bandit.dim) if bandit.sparse else bandit.policy
+        self._dim, self._state, self._settings = bandit.dim, bandit.state, policy.packed_settings(bandit.dim)
+        self._sparse, recipe = bandit.sparse, sparse_frozen_recipe if bandit.sparse else frozen_recipe
+        self._features = bandit.features
+        self._rng = generator(check_int("seed", seed, at_least=0))
+        self._fill = entry_point(recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
+
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002, D102
+        if block.dim != self._dim:
+            raise InvalidInput(f"the log must have {self._dim} features, like the bandit; got {block.dim}")
+        if block.sparse != self._sparse:
+            kinds = ("sparse", "dense") if self._sparse else ("dense", "sparse")
+            raise InvalidInput(
+                f"the bandit is {kinds[0]}, but the arms of the log are {kinds[1]}. Read the log with "
+                f"sparse={self._sparse}, or create the bandit with sparse={block.sparse}"
+            )
+        self._check_features(block.feature_map)
+        out = np.zeros((len(block), block.arms.max_arms))
+        if isinstance(block.arms, FixedArms):
+            fixed = block.arms.arms[np.newaxis]
+            exact = self._fill(self._state, self._settings, fixed, block.arms.counts[:1], self._rng, out[:1])
+            if exact:
+                return np.repeat(out[:1], len(block), axis=0)
+        arms = (block.arms.first_arms, *block.arms.arms) if isinstance(block.arms, SparseArms) else (block.features(),)
+        self._fill(self._state, self._settings, *arms, block.arms.counts, self._rng, out)
+        return out
+
+    def _check_features(self, log_features: Features | None) -> None:
+        own = self._features
+        if own is log_features or not (isinstance(own, FeatureMap) and isinstance(log_features, FeatureMap)):
+            return
+        if own != log_features:
+            raise InvalidInput(
+                "the bandit and the log have different feature maps. Open the log with "
+                "open_log(..., features=bandit.features)"
+            )
+
+
+def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
+    """Recipe of a function that writes the probabilities of each row to `out`.
+
+    The function returns whether they are exact. If not, each row has a 1 for one drawn arm.
+    """
+    choose, _, probabilities, unpack, name = policy_functions(policy)
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def fill(state: Floats, settings: Floats, arms: Floats, counts: Ints, rng: Generator, out: Floats) -> bool:
+        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
+        arms, exact = borrowed(arms), True
+        for row in range(arms.shape[0]):
+            here, filled = arms[row, : counts[row]], out[row, : counts[row]]
+            exact = checked_bool(probabilities(state, named, here, functions, filled))
+            if not exact:
+                for arm in range(counts[row]):
+                    filled[arm] = 0.0
+                filled[checked_arm(choose(state, named, here, rng, functions), counts[row], name)] = 1.0
+        return exact
+
+    signature = types.boolean(VECTOR, READ_VECTOR, READ_CUBE, READ_INTS, GENERATOR, types.float64[:, ::1])
+    return policy_recipe(fill, signature, policy, link, more=", frozen")
+
+
+def sparse_frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
+    """Like `frozen_recipe`, for sparse rows.
+
+    The arms of row i of a log are the sparse rows `starts[i]` to `starts[i] + counts[i]` - 1. `indptr`, `indices` and
+    `values` are the arrays of `SparseRows`.
+    """
+    choose, _, probabilities, unpack, name = policy_functions(policy)
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def fill(
+        state: Floats,
+        settings: Floats,
+        starts: Ints,
+        indptr: Ints,
+        indices: Ints,
+        values: Floats,
+        counts: Ints,
+        rng: Generator,
+        out: Floats,
+    ) -> bool:
+        functions, named, exact = LinkFunctions(mean, slope, antiderivative), unpack(settings), True
+        rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
+        for row in range(counts.shape[0]):
+            count = counts[row]
+            offered, filled = rows[starts[row] : starts[row] + count + 1], out[row, :count]
+            exact = checked_bool(probabilities(state, named, offered, features, numbers, functions, filled))
+            if not exact:
+                filled[:] = 0.0
+                arm = checked_arm(choose(state, named, offered, features, numbers, rng, functions), count, name)
+                filled[arm] = 1.0
+        return exact
+
+    signature = types.boolean(VECTOR, READ_VECTOR, READ_INTS, *ROWS, READ_INTS, GENERATOR, types.float64[:, ::1])
+    return policy_recipe(fill, signature, policy, link, more=", frozen, sparse rows")

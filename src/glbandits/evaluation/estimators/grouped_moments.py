@@ -1,0 +1,118 @@
+"""Means of terms and their covariance, accumulated over blocks of rows.
+
+Rows are summed in up to 10,000 groups: row i belongs to group i mod 10,000, or all rows of a cluster to the same group.
+The groups are independent, so their sums are enough for variances and for the bootstrap. Memory grows only with the
+number of clusters.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from glbandits.records import Floats, Ints
+
+GROUPS = 10_000
+"""Number of groups: the relative standard error of a variance estimate is 1.4 %."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Sums over groups of rows, with the mean and the covariance of the terms."""
+
+    counts: Floats
+    """Number of rows of each group, (G,)."""
+    sums: Floats
+    """Sums of the terms of each group, (G, k)."""
+    squares: Floats
+    """Sums of squares of the terms over all rows, (k,)."""
+    grouped: bool
+    """Whether rows have clusters, so that rows within a group may depend on each other."""
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.counts.sum())
+
+    @property
+    def groups(self) -> int:
+        """Number of groups."""
+        return len(self.counts)
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of each term over all rows, (k,)."""
+        mean: Floats = self.sums.sum(axis=0) / self.counts.sum()
+        return mean
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the terms of a row, (k, k), estimated from the variance between groups."""
+        deviations = self.sums - self.counts[:, np.newaxis] * self.mean
+        scale = self.groups / max(self.groups - 1, 1) / self.counts.sum()
+        covariance: Floats = deviations.T @ deviations * scale
+        return covariance
+
+    def standard_error(self, gradient: Floats) -> float:
+        """Return the standard error of a function of the means, given its gradient.
+
+        NaN with fewer than two groups.
+        """
+        if self.groups < 2:
+            return float("nan")
+        variance = float(gradient @ self.covariance @ gradient) / self.rows
+        return float(np.sqrt(max(variance, 0.0)))
+
+    def only(self, terms: slice) -> "Moments":
+        """Return the moments of some of the terms."""
+        return Moments(self.counts, self.sums[:, terms], self.squares[terms], self.grouped)
+
+    def resampled_means(self, draws: int, rng: np.random.Generator) -> Floats:
+        """Return bootstrap means, (draws, k): groups are drawn with replacement."""
+        means = np.empty((draws, self.sums.shape[1]))
+        for draw in range(draws):
+            times = np.bincount(rng.integers(0, self.groups, self.groups), minlength=self.groups).astype(np.float64)
+            means[draw] = times @ self.sums / (times @ self.counts)
+        return means
+
+
+class MomentSums:
+    """Accumulator of the terms of blocks of rows."""
+
+    def __init__(self, terms: int) -> None:
+        self._counts = np.zeros(GROUPS)
+        self._sums = np.zeros((GROUPS, terms))
+        self._squares = np.zeros(terms)
+        self._rows, self._grouped = 0, False
+
+    def add(self, terms: Floats, units: Ints | None) -> None:
+        """Add the terms of the next rows, (m, k), and the cluster number of each row.
+
+        None if rows are independent.
+        """
+        groups = (np.arange(self._rows, self._rows + len(terms)) if units is None else units) % GROUPS
+        self._grouped |= units is not None
+        self._counts += np.bincount(groups, minlength=GROUPS)
+        for column in range(terms.shape[1]):
+            self._sums[:, column] += np.bincount(groups, weights=terms[:, column], minlength=GROUPS)
+        self._squares += np.einsum("ij,ij->j", terms, terms)
+        self._rows += len(terms)
+
+    def moments(self) -> Moments:
+        """Return the moments of all rows so far."""
+        used = self._counts > 0.0
+        return Moments(self._counts[used], self._sums[used], self._squares.copy(), self._grouped)
+
+
+class ClusterNumbering:
+    """Numbers clusters from 0, in the order of their first rows."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, int] = {}
+
+    def assign(self, clusters: Ints | None) -> Ints | None:
+        """Return the number of the cluster of each row, (m,); None without clusters."""
+        if clusters is None:
+            return None
+        names, index = np.unique(clusters, return_inverse=True)
+        numbers = [self._known.setdefault(int(name), len(self._known)) for name in names]
+        return np.array(numbers, dtype=np.int64)[index]

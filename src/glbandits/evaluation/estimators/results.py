@@ -1,0 +1,123 @@
+"""Evaluation: the result of `evaluate`, and its text.
+
+The text shows the support beside the estimates.
+"""
+
+import math
+from dataclasses import dataclass
+
+from glbandits.evaluation.estimators.estimator import Estimator
+from glbandits.evaluation.estimators.grouped_moments import Moments
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
+from glbandits.evaluation.estimators.intervals import UNKNOWN, Interval, bootstrap_interval
+from glbandits.evaluation.estimators.support import Support
+from glbandits.records import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """The result of one estimator."""
+
+    estimator: Estimator
+    value: float
+    """Mean reward per decision of the target."""
+    standard_error: float
+    """NaN if the variance over rows does not measure the error."""
+    normal: Interval
+    """Normal interval: valid for a fixed, large number of rows without very large weights."""
+    running: Floats
+    """Estimates from the first `Evaluation.at_rows` rows, (points,)."""
+    support: Support
+    moments: Moments
+    """Sums of the terms of the estimator over independent groups of rows."""
+
+    def __repr__(self) -> str:
+        evidence = f"{self.support.in_words()}, largest weight {self.support.largest_weight:.3g}"
+        return f"<{self.name} {self.value:.5f}, {_text(self.normal)}; {evidence}>"
+
+    @property
+    def name(self) -> str:
+        """Name of the estimator."""
+        return self.estimator.name
+
+    def bootstrap(self, level: float = 0.95, seed: int = 0) -> Interval:
+        """Return the bootstrap interval.
+
+        With large weights its coverage is no better than that of the normal one.
+        """
+        return (
+            bootstrap_interval(self.estimator, self.moments, level, seed)
+            if self.estimator.has_standard_error
+            else UNKNOWN
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The evaluation of a target on a log. `str()` is a table of all results."""
+
+    headline: Headline | None
+    """Doubly robust estimates of the value and of the gain; None if no estimator needs a reward model."""
+    estimates: tuple[Estimate, ...]
+    """The results of all requested estimators."""
+    logged: float
+    """Mean reward of the log."""
+    logged_error: float
+    """Standard error of the mean reward of the log."""
+    support: Support
+    level: float
+    """Confidence level of the intervals."""
+    notes: tuple[str, ...]
+    """Warnings and remarks for the reader."""
+    at_rows: Ints
+    """Numbers of rows at which `Estimate.running` was recorded, (points,)."""
+    arm_names: tuple[str, ...] | None
+
+    def __getitem__(self, name: str) -> Estimate:
+        """Return the estimate of an estimator by its name."""
+        for estimate in self.estimates:
+            if estimate.name == name:
+                return estimate
+        raise KeyError(f"{name!r} was not requested; got {', '.join(estimate.name for estimate in self.estimates)}")
+
+    def __str__(self) -> str:
+        lines = [] if self.headline is None else self._headline_lines(self.headline)
+        lines.append(f"{'estimator':12s} {'value':>10s} {'error':>9s}   {f'{self.level:.0%} normal':^22s}")
+        lines += [
+            f"{estimate.name:12s} {estimate.value:10.5f} {estimate.standard_error:9.5f}   {_text(estimate.normal):^22s}"
+            for estimate in self.estimates
+        ]
+        lines.append(f"{'the log':12s} {self.logged:10.5f} {self.logged_error:9.5f}")
+        support = self.support
+        lines.append(
+            f"{support.rows} rows, {support.in_words()}; weights: mean "
+            f"{support.mean_weight:.3f}, largest {support.largest_weight:.3g}; {support.unused:.1%} of rows unused; "
+            f"{support.unsupported:.1%} of decisions without support"
+        )
+        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+
+    def _headline_lines(self, headline: Headline) -> list[str]:
+        every, this = f"{self.level:.0%} at every n", f"{self.level:.0%} at this n only"
+
+        def line(name: str, estimate: DoublyRobustEstimate, sign: str) -> str:
+            anytime, fixed = estimate.anytime, estimate.fixed_n
+            every_n = f"none: {anytime}" if isinstance(anytime, str) else _text(anytime.interval)
+            this_n = fixed if isinstance(fixed, str) else _text(fixed)
+            return (
+                f"{name:12s} {estimate.value:{sign}10.5f} {estimate.standard_error:9.5f}   {every_n:^22s} {this_n:^22s}"
+            )
+
+        return [
+            f"{'':12s} {'value':>10s} {'error':>9s}   {every:^22s} {this:^22s}",
+            line("the target", headline.value, ""),
+            line("gain", headline.gain, "+"),
+            "",
+        ]
+
+    __repr__ = __str__
+
+
+def _text(interval: Interval) -> str:
+    if math.isnan(interval.low):
+        return "unknown"
+    return f"[{interval.low:.5f}, {interval.high:.5f}]"

@@ -1,0 +1,211 @@
+"""Support: the evidence that a log has on a target.
+
+Evaluations print it beside every estimate.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from glbandits.errors import MAX_ABS, InvalidInput
+from glbandits.evaluation.estimators.large_weights import MIN_ROWS, LargeWeights, LargeWeightSums
+from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.records import Floats, Ints
+
+MIN_SAMPLE_SIZE = 100
+"""Effective sample size, or number of rows, below which there is a warning."""
+MIN_DEVIATION = 0.01
+"""Share of decisions without support, or deviation of the mean weight from 1, above which there is a warning."""
+LACK_OF_SUPPORT_ERRORS, WRONG_MEAN_ERRORS = 3.0, 4.0
+"""Standard errors: by which the mean weight must be below 1 to prove a lack of support, and must deviate to warn."""
+WEIGHT_EDGES = 10.0 ** (np.arange(-24, 33) / 8)
+"""Edges of the histogram of weights: 0.001 to 10,000, eight bins per power of ten."""
+
+
+@dataclass(frozen=True, eq=False)
+class ArmSupport:
+    """Choices of the log and of the target by arm, for logs with the same arms in every row."""
+
+    logged: Ints
+    """Number of rows of the log that chose each arm, (K,)."""
+    wanted: Floats
+    """Expected number of rows in which the target chooses each arm, (K,)."""
+    rewards: Floats
+    """Mean reward of each arm in the log, (K,); NaN for arms that were never chosen."""
+
+
+@dataclass(frozen=True, eq=False)
+class Support:
+    """Statistics of the weights w = pi / p of a log."""
+
+    rows: int
+    effective_sample_size: float
+    """Number of decisions of the target itself that would give as much information. If the log has the probabilities
+    p(a) of all arms, the expected value, n (1 - u)^2 / mean(sum_a pi(a)^2 / p(a)), with u the unsupported share.
+    Otherwise the realised value, (sum w)^2 / sum w^2, which is too large if large weights are possible but were not
+    drawn."""
+    expected: bool
+    """Whether the effective sample size is the expected value."""
+    large_weights: LargeWeights | None
+    """The largest possible weights and their frequency; None if neither the probabilities of all arms nor a least
+    propensity is known."""
+    largest_weight: float
+    """Largest weight of a row of the log."""
+    mean_weight: float
+    """Expected to be 1 if the log supports all decisions of the target and its propensities are correct."""
+    mean_weight_error: float
+    """Standard error of the mean weight."""
+    unused: float
+    """Share of rows with weight 0: the target never chooses the logged arm there."""
+    unsupported: float
+    """Lower bound on the share of the target's decisions without support: arms that the log never chose, arms with
+    probability 0 in their row, or, if the log has only propensities, the amount by which the mean weight is below 1
+    minus three standard errors."""
+    least_propensity: float
+    weight_counts: Ints
+    """Number of rows with a weight in each bin of `WEIGHT_EDGES`, and below and above all edges, (58,). Weights of 0
+    are not counted."""
+    arms: ArmSupport | None
+
+    def warnings(self) -> list[str]:
+        """Return the problems, one text each."""
+        warnings = []
+        if self.rows < MIN_SAMPLE_SIZE:
+            warnings.append(f"the log has only {self.rows} rows: intervals are unreliable")
+        elif self.effective_sample_size < MIN_SAMPLE_SIZE:
+            warnings.append(
+                f"the effective sample size is only {self.effective_sample_size:.0f} of {self.rows} rows: intervals "
+                "are unreliable, because the target differs too much from the logging policy"
+            )
+        warnings += self._rarely_seen()
+        if self.unsupported > MIN_DEVIATION:
+            warnings.append(
+                f"{self.unsupported:.1%} of the target's decisions have no support: the log has no evidence on their "
+                "rewards"
+            )
+        expected = 1.0 - self.unsupported if self.expected else 1.0
+        off = abs(self.mean_weight - expected)
+        if off > MIN_DEVIATION and off > WRONG_MEAN_ERRORS * self.mean_weight_error:
+            unsupported = "some decisions of the target have no support"
+            why = "the largest weights were not drawn" if self.expected else unsupported
+            warnings.append(
+                f"the mean weight is {self.mean_weight:.3f}, not {expected:.3g}: either {why}, or the "
+                "propensities are wrong. Then ips is biased, and other estimators may be"
+            )
+        return warnings
+
+    def _rarely_seen(self) -> list[str]:
+        """Warnings about large weights that are rarely observed."""
+        large = self.large_weights
+        if large is None or self.rows < MIN_SAMPLE_SIZE or not large.hardly_seen:
+            return []
+        if self.expected:
+            wanted = self.rows * MIN_ROWS / large.rows if large.rows > 0.0 else math.inf
+            return [
+                f"weights of up to {large.largest:.3g} are possible, but only {large.rows:.2g} rows are expected to "
+                "have at least half of that: intervals are too short if such rows were not drawn. Use a log of about "
+                f"{wanted:.2g} rows, which would have {MIN_ROWS} of them, or a target that is closer to the log"
+            ]
+        return [
+            f"weights of up to {large.largest:.3g} are possible by least_propensity, but only {large.rows:.0f} rows "
+            "have at least half of that: intervals may be too short. The probabilities of all arms would show that"
+        ]
+
+    def in_words(self) -> str:
+        """Return the effective sample size as text, and whether it is expected or realised."""
+        kind = "expected" if self.expected else "realised; too large if large weights are rare"
+        return f"effective sample size {self.effective_sample_size:,.0f} ({kind})"
+
+
+class SupportSums:
+    """Accumulates the support over blocks."""
+
+    def __init__(self, fixed_arms: int | None) -> None:
+        self._rows, self._unused, self._largest, self._least = 0, 0, 0.0, 1.0
+        self._weights, self._squares = 0.0, 0.0
+        self._complete: bool | None = None
+        self._large, self._largest_probability = LargeWeightSums(), 0.0
+        self._unsupported, self._expected_squares = 0.0, 0.0
+        self._weight_counts = np.zeros(len(WEIGHT_EDGES) + 1, dtype=np.int64)
+        self._logged = None if fixed_arms is None else np.zeros(fixed_arms, dtype=np.int64)
+        self._wanted, self._rewards = np.zeros(fixed_arms or 0), np.zeros(fixed_arms or 0)
+
+    def add(self, block: LoggedData, probabilities: Floats, weights: Floats) -> None:
+        """Add the next rows, with the target's probabilities (m, max_arms) and the weights (m,)."""
+        assert block.propensities is not None
+        complete = block.probabilities is not None
+        if self._complete not in (None, complete):
+            raise InvalidInput("all rows of a log must have the probabilities of all arms, or none; got both")
+        self._complete = complete
+        self._add_large(block.probabilities, probabilities, weights)
+        self._rows += len(block)
+        self._unused += int((weights == 0.0).sum())
+        self._largest = max(self._largest, float(weights.max()))
+        self._least = min(self._least, float(block.propensities.min()))
+        self._weights += float(weights.sum())
+        self._squares += float(weights @ weights)
+        indices = np.searchsorted(WEIGHT_EDGES, weights[weights > 0.0], side="right")
+        self._weight_counts += np.bincount(indices, minlength=len(self._weight_counts))
+        if self._logged is not None:
+            self._logged += np.bincount(block.chosen, minlength=len(self._logged))
+            self._wanted += probabilities.sum(axis=0)
+            self._rewards += np.bincount(block.chosen, weights=block.rewards, minlength=len(self._logged))
+
+    def _add_large(self, logged: Floats | None, target: Floats, weights: Floats) -> None:
+        """Add the weights of all arms, or of the chosen arms if the log has only propensities."""
+        self._largest_probability = max(self._largest_probability, float(target.max()))
+        if logged is None:
+            self._large.add(weights[weights > 0.0], np.ones(int((weights > 0.0).sum())))
+            return
+        possible = logged > 1.0 / MAX_ABS
+        each = np.divide(target, logged, out=np.zeros_like(target), where=possible)
+        self._large.add(each, logged)
+        self._expected_squares += float(np.einsum("ak,ak->", target, each))
+        self._unsupported += float(target.sum(where=~possible))
+
+    def _large_weights(self, least_propensity: float | None) -> LargeWeights | None:
+        largest, share = self._large.largest, math.nan
+        if not self._complete:
+            if least_propensity is None:
+                return None
+            largest = max(largest, self._largest_probability / least_propensity)
+        if largest <= 0.0:
+            return None
+        rows, squares = self._large.from_weight(largest / 2.0)
+        if self._complete:
+            share = squares / self._expected_squares
+        return LargeWeights(largest, rows, share)
+
+    def support(self, error: float, least_propensity: float | None = None) -> Support:
+        """Return the support of all rows so far.
+
+        Args:
+            error: standard error of the mean weight.
+            least_propensity: lower bound on the probabilities of the logging policy, if known.
+        """
+        mean = self._weights / self._rows
+        squared, squares = self._weights**2, self._squares
+        arms, unsupported = None, max(0.0, 1.0 - mean - LACK_OF_SUPPORT_ERRORS * error) if error == error else 0.0
+        if self._complete:
+            unsupported = self._unsupported / self._rows
+            squared, squares = (self._rows * (1.0 - unsupported)) ** 2, self._expected_squares
+        if self._logged is not None:
+            seen = self._logged > 0
+            rewards = np.divide(self._rewards, self._logged, out=np.full(len(seen), np.nan), where=seen)
+            arms = ArmSupport(self._logged.copy(), self._wanted.copy(), rewards)
+            unsupported = max(unsupported, float(self._wanted[~seen].sum()) / self._rows)
+        return Support(
+            rows=self._rows,
+            effective_sample_size=squared / squares if squares > 0.0 else 0.0,
+            expected=bool(self._complete),
+            large_weights=self._large_weights(least_propensity),
+            largest_weight=self._largest,
+            mean_weight=mean,
+            mean_weight_error=error,
+            unused=self._unused / self._rows,
+            unsupported=unsupported,
+            least_propensity=self._least,
+            weight_counts=self._weight_counts.copy(),
+            arms=arms,
+        )

@@ -1,0 +1,135 @@
+"""Targets: policies that are evaluated. A target gives each arm of each row a probability."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+
+from glbandits.bandit import Bandit
+from glbandits.errors import InvalidInput, check_int, lookup
+from glbandits.evaluation.estimators.frozen_target import FrozenTarget
+from glbandits.evaluation.logs.arm_features import check_array
+from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.policy import Policy
+from glbandits.records import Floats, set_validated
+
+TOLERANCE = 1e-6
+"""Maximum deviation of the sum of the probabilities of a row from 1."""
+
+
+@runtime_checkable
+class Target(Protocol):
+    """A policy that does not learn while it is evaluated."""
+
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:
+        """Return the probability of each arm in each row of a block, (m, max_arms).
+
+        `first_row` is the index of the first row of the block in the log.
+        """
+
+
+TargetLike: TypeAlias = Target | Bandit | Floats | str | Callable[[LoggedData], Floats]
+
+
+@dataclass(frozen=True)
+class UniformTarget:
+    """All arms of a row with the same probability."""
+
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002, D102
+        shares: Floats = block.arm_mask / block.arms.counts[:, np.newaxis]
+        return shares
+
+
+@dataclass(frozen=True)
+class AlwaysTarget:
+    """Always the arm with this index in the row."""
+
+    arm: int
+
+    def __post_init__(self) -> None:
+        set_validated(self, arm=check_int("arm", self.arm, at_least=0))
+
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: D102
+        short = block.arms.counts <= self.arm
+        if short.any():
+            row = int(np.argmax(short))
+            raise InvalidInput(
+                f"arm must be an index of an arm of each row; got {self.arm} for row {first_row + row}, which has "
+                f"{block.arms.counts[row]} arms"
+            )
+        probabilities = np.zeros((len(block), block.arms.max_arms))
+        probabilities[:, self.arm] = 1.0
+        return probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class GivenTarget:
+    """An array of probabilities, with a row for each row of the log: (n, K)."""
+
+    given: Floats
+
+    def __post_init__(self) -> None:
+        set_validated(self, given=check_array("target", self.given, 2))
+
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: D102
+        part: Floats = self.given[first_row : first_row + len(block)]
+        if part.shape != (len(block), block.arms.max_arms):
+            raise InvalidInput(
+                f"target must have a row for each row of the log and a column for each of the {block.arms.max_arms} "
+                f"arms; got shape {self.given.shape}"
+            )
+        return part
+
+
+@dataclass(frozen=True, eq=False)
+class ComputedTarget:
+    """A function that computes probabilities from a block of the log."""
+
+    function: Callable[[LoggedData], Floats]
+
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002, D102
+        return check_array("the probabilities of the target", self.function(block), 2)
+
+
+def as_target(target: TargetLike, arm_names: tuple[str, ...] | None = None) -> Target:
+    """Convert a Bandit, an array, a function, "uniform", or the name of an arm to a Target."""
+    given: object = target
+    if isinstance(target, Bandit):
+        return FrozenTarget(target)
+    if isinstance(target, Target) and not isinstance(given, Policy | LoggedData):  # these have probabilities too
+        return target
+    if isinstance(target, str):
+        indices = {"uniform": -1} | {name: index for index, name in enumerate(arm_names or ())}
+        index = lookup("target", target, indices)
+        return UniformTarget() if index < 0 else AlwaysTarget(index)
+    if isinstance(target, np.ndarray | list):
+        return GivenTarget(np.asarray(target))
+    if callable(target) and not isinstance(target, type):
+        return ComputedTarget(target)
+    raise InvalidInput(
+        "target must be a Bandit, an array of probabilities (rows, arms), a function of a block, 'uniform' or the name "
+        f"of an arm; got {type(target).__name__}"
+    )
+
+
+def target_probabilities(target: Target, block: LoggedData, first_row: int) -> Floats:
+    """Return the target's probabilities of a block. Raises InvalidInput unless they are valid."""
+    probabilities = target.probabilities(block, first_row)
+    if probabilities.shape != (len(block), block.arms.max_arms):
+        raise InvalidInput(
+            f"the probabilities of a target must have shape ({len(block)}, {block.arms.max_arms}): rows and arms; got "
+            f"{probabilities.shape}"
+        )
+    wrong = (
+        (np.abs(probabilities.sum(axis=1) - 1.0) > TOLERANCE)
+        | (probabilities < 0.0).any(axis=1)
+        | ((probabilities > 0.0) & ~block.arm_mask).any(axis=1)
+    )
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise InvalidInput(
+            f"the probabilities of a target must be at least 0 and sum to 1 over the {block.arms.counts[row]} arms of "
+            f"a row; got {probabilities[row].tolist()} in row {first_row + row}"
+        )
+    return probabilities

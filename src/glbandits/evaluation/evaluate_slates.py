@@ -1,0 +1,183 @@
+"""evaluate_slates: estimate the mean reward of a slate if a target had filled its slots.
+
+Notation: w_l = pi / p is the weight of the arm in slot l, and r_l the reward of the slot. Each estimate is the mean
+over slates of the sum of c_l r_l over slots. The estimators differ in the coefficients c_l, and in their assumptions
+about rewards.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import polars as pl
+from scipy.special import stdtrit
+
+from glbandits.errors import InvalidInput, check_float, lookup
+from glbandits.evaluation.estimators.estimator import ratio
+from glbandits.evaluation.estimators.intervals import UNKNOWN, Interval
+from glbandits.evaluation.estimators.targets import TargetLike, as_target, target_probabilities
+from glbandits.evaluation.logs.logged_data import Log
+from glbandits.evaluation.logs.slate_log import SlateLog, slate_codes, slates_from_rows, slot_table
+from glbandits.records import Floats
+
+
+def _slate_ips(weights: Floats) -> Floats:
+    return np.broadcast_to(weights.prod(axis=1, keepdims=True), weights.shape)
+
+
+def _reward_interaction_ips(weights: Floats) -> Floats:
+    return np.cumprod(weights, axis=1, dtype=np.float64)
+
+
+def _independent_ips(weights: Floats) -> Floats:
+    return weights
+
+
+def _pseudo_inverse(weights: Floats) -> Floats:
+    return np.broadcast_to(1.0 + (weights - 1.0).sum(axis=1, keepdims=True), weights.shape)
+
+
+SLATE_ESTIMATORS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
+    {
+        "slate-ips": _slate_ips,
+        "rips": _reward_interaction_ips,
+        "iips": _independent_ips,
+        "pi": _pseudo_inverse,
+    }
+)
+"""By the name of the estimator: the coefficients of the rewards of slots, (n, L), as a function of the weights."""
+OF_SLATES = ("slate-ips", "pi")
+"""Estimators with the same coefficient for all slots, which need only the reward of the whole slate."""
+
+
+@dataclass(frozen=True)
+class SlateEstimate:
+    """The result of one estimator."""
+
+    name: str
+    value: float
+    """Mean reward of a slate, summed over its slots, under the target."""
+    standard_error: float
+    """From the variance between slates."""
+    normal: Interval
+    mean_coefficient: float
+    """Expected to be 1 if propensities are correct and the log supports the target."""
+    largest_coefficient: float
+
+
+@dataclass(frozen=True)
+class SlateEvaluation:
+    """The evaluation of a target on a log of slates. `str()` is a table of all results."""
+
+    estimates: tuple[SlateEstimate, ...]
+    logged: float
+    """Mean reward of a slate of the log."""
+    slates: int
+    level: float
+
+    def __getitem__(self, name: str) -> SlateEstimate:
+        return lookup("estimate", name, {estimate.name: estimate for estimate in self.estimates})
+
+    def __str__(self) -> str:
+        lines = [
+            f"{'estimator':12s} {'value':>10s} {'error':>9s}   {f'{self.level:.0%} normal':^22s} largest coefficient"
+        ]
+        lines += [
+            f"{result.name:12s} {result.value:10.5f} {result.standard_error:9.5f}   "
+            f"{f'[{result.normal.low:.5f}, {result.normal.high:.5f}]':^22s} {result.largest_coefficient:.3g}"
+            for result in self.estimates
+        ]
+        return "\n".join([*lines, f"{'the log':12s} {self.logged:10.5f} over {self.slates} slates"])
+
+    __repr__ = __str__
+
+
+def evaluate_slates(
+    log: SlateLog | Log,
+    target: Any,
+    estimators: Sequence[str] | None = None,
+    *,
+    self_normalised: bool = False,
+    level: float = 0.95,
+) -> SlateEvaluation:
+    """Estimate the mean reward of a slate if the target had filled its slots.
+
+    Args:
+        log: a `SlateLog`; or a log of decisions with one row for each slot, whose clusters are the slates.
+        target: for a `SlateLog`, the target's probability of the logged arm of each slot given the arms of earlier
+            slots, (n, L), or a function of the log that returns it; for a log of decisions, a target as in `evaluate`.
+        estimators: names from `SLATE_ESTIMATORS`; by default all that the log allows. A log with one reward for each
+            slate allows only `slate-ips` and `pi`.
+        self_normalised: whether to divide the mean over slates by the mean coefficient, for each slot.
+        level: confidence level of the intervals.
+
+    >>> from glbandits.evaluation import SlateLog, evaluate_slates
+    >>> log = SlateLog(propensities=[[0.5, 0.5], [0.5, 0.5]], rewards=[[1, 0], [0, 1]])
+    >>> result = evaluate_slates(log, [[1.0, 0.5], [0.0, 0.5]])           # the weights are 2, 1 and 0, 1
+    >>> {name: result[name].value for name in ("slate-ips", "iips", "pi")}
+    {'slate-ips': 1.0, 'iips': 1.5, 'pi': 1.0}
+    """
+    level = check_float("level", level, above=0, at_most=1 - 1e-9)
+    if not isinstance(log, SlateLog | Log):
+        raise InvalidInput(f"log must be a SlateLog or a log of decisions; got {type(log).__name__}")
+    slates, probabilities = (log, target) if isinstance(log, SlateLog) else slates_of_decisions(log, target)
+    weights, whole = slates.weights(probabilities), slates.rewards.ndim == 1
+    names = (OF_SLATES if whole else tuple(SLATE_ESTIMATORS)) if estimators is None else estimators
+    estimates = []
+    for name in names:
+        coefficients = lookup("estimator of slates", name, SLATE_ESTIMATORS)(weights)
+        if whole and name not in OF_SLATES:
+            raise InvalidInput(f"{name} needs a reward for each slot; got one for each slate. Use pi")
+        used = coefficients[:, :1] if whole else coefficients
+        rewards = slates.rewards[:, np.newaxis] if whole else slates.rewards
+        estimates.append(_estimate(name, used, rewards, self_normalised, level))
+    return SlateEvaluation(tuple(estimates), float(slates.rewards.sum() / len(slates)), len(slates), level)
+
+
+def slates_of_decisions(log: Log, target: TargetLike) -> tuple[SlateLog, Floats]:
+    """Convert a log with one row for each slot to slates.
+
+    Return the slates, and the target's probabilities of the logged arms, (n, L).
+
+    The rows of a cluster are the slots of a slate, in their order. An export of multi-slot events is such a log:
+    `read_parquet(folder, Columns(features="features", cluster="event_id"))`.
+    """
+    play, first = as_target(target, log.arm_names), 0
+    parts = []
+    for block in log.blocks():
+        if block.clusters is None or block.propensities is None:
+            raise InvalidInput(
+                "a log of slates must have propensities, and clusters that identify the slates; got none"
+            )
+        probabilities = target_probabilities(play, block, first)[np.arange(len(block)), block.chosen]
+        parts.append((block.clusters, block.propensities, block.rewards, probabilities))
+        first += len(block)
+    if not parts:
+        raise InvalidInput("the log has no rows")
+    clusters, propensities, rewards, probabilities = (np.concatenate(part) for part in zip(*parts, strict=True))
+    slates = slate_codes(pl.Series(clusters))
+    order = pl.Series(slates).to_frame("slate").select(pl.int_range(pl.len()).over("slate")).to_series()
+    index = slates, order.to_numpy().astype(np.int64)
+    return slates_from_rows(index, propensities, rewards, None), slot_table(index, probabilities, 1.0)
+
+
+def _estimate(name: str, coefficients: Floats, rewards: Floats, self_normalised: bool, level: float) -> SlateEstimate:
+    """Estimate from coefficients and rewards, (n, L) or (n, 1).
+
+    Self-normalised errors use the delta method.
+    """
+    n, products, means = len(rewards), coefficients * rewards, coefficients.mean(axis=0)
+    if self_normalised:
+        ratios = ratio(products.mean(axis=0), means)
+        value = float(ratios.sum())
+        residuals = (coefficients * ratio(rewards - ratios, np.broadcast_to(means, rewards.shape))).sum(axis=1)
+    else:
+        value = float(products.sum() / n)
+        residuals = products.sum(axis=1) - value
+    error = float(residuals.std(ddof=1)) / math.sqrt(n) if n > 1 else math.nan
+    reach = float(stdtrit(n - 1, 0.5 + level / 2)) * error if n > 1 else math.nan
+    normal = Interval(value - reach, value + reach) if n > 1 else UNKNOWN
+    return SlateEstimate(name, value, error, normal, float(means.mean()), float(coefficients.max()))

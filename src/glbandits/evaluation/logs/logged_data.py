@@ -1,0 +1,291 @@
+"""Log and LoggedData: decisions with their arms, propensities and rewards, validated once."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from glbandits.errors import InvalidInput, check_int
+from glbandits.evaluation.logs.arm_features import (
+    ArmFeatures,
+    FixedArms,
+    RowArms,
+    RowIndex,
+    check_array,
+    check_int_array,
+    copy_with,
+)
+from glbandits.evaluation.logs.sparse_arms import SparseArms
+from glbandits.features import Features
+from glbandits.maths.links import Link, find_link
+from glbandits.maths.sparse_rows import SparseRows
+from glbandits.records import Floats, Ints, set_validated
+
+BLOCK = 65_536
+"""Default number of rows of a block: 60 MB of features at 20 arms and 6 features."""
+MAX_DENSE_FEATURES = 4096
+"""Number of features above which the arms of a log are sparse rows by default."""
+MAX_BLOCK_NUMBERS = 2**25
+"""Maximum number of features and probabilities of a block: 270 MB. It shortens blocks with many arms or features."""
+MAX_SPARSE_NUMBERS = 2**23
+"""Approximate maximum number of indices and values of sparse rows in a block: 67 MB, and as much to join them."""
+ROUNDING = 1e-5
+"""Relative tolerance for probabilities that were written in single precision or with six digits."""
+
+
+@runtime_checkable
+class Log(Protocol):
+    """A log that can be read repeatedly from its first row, one block of rows at a time."""
+
+    @property
+    def dim(self) -> int:
+        """Number of features of an arm."""
+
+    @property
+    def arm_names(self) -> tuple[str, ...] | None:
+        """Names of the arms; None if rows have different arms."""
+
+    @property
+    def feature_map(self) -> Features | None:
+        """The map from table columns to features; None if the log was built from numeric features."""
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the arms are `SparseArms`."""
+
+    def __len__(self) -> int:
+        """Number of rows."""
+
+    def blocks(self, size: int = BLOCK) -> Iterator["LoggedData"]:
+        """Yield all rows in order, in blocks of at most `size` rows."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LoggedData:
+    """Rows of a log: arms, chosen arms, rewards, and probabilities of the logging policy.
+
+    >>> import numpy as np
+    >>> from glbandits.evaluation import FixedArms, LoggedData
+    >>> log = LoggedData(
+    ...     chosen=[0, 1, 1], rewards=[0, 1, 0], propensities=[0.5, 0.5, 0.5], arms=FixedArms(np.eye(2), rows=3)
+    ... )
+    >>> len(log), log.dim
+    (3, 2)
+    >>> LoggedData(
+    ...     chosen=[0, 1], rewards=[0, 1], probabilities=[[0.75, 0.25], [0.5, 0.5]], arms=FixedArms(np.eye(2), rows=2)
+    ... ).propensities.tolist()
+    [0.75, 0.5]
+    >>> LoggedData(chosen=[0, 2], rewards=[0, 1], propensities=[0.5, 0.5], arms=FixedArms(np.eye(2), rows=2))
+    Traceback (most recent call last):
+    glbandits.errors.InvalidInput: chosen must be the index of an arm in its row, 0 to 1 in row 1; got 2
+    """
+
+    chosen: Ints
+    """Index of the chosen arm in each row, (n,)."""
+    rewards: Floats
+    """(n,)."""
+    propensities: Floats | None = None
+    """The probability that the logging policy gave to the chosen arm, (n,); None if unknown. If only `probabilities`
+    are given, they define it."""
+    arms: ArmFeatures
+    clusters: Ints | None = None
+    """Cluster of each row, (n,): rows of a cluster are not independent, such as decisions for one user."""
+    link: str | Link = "identity"
+    """Defines the valid rewards: any number for identity, 0 to 1 for logistic and probit, at least 0 for log."""
+    arm_names: tuple[str, ...] | None = None
+    """Names of the arms; None if rows have different arms."""
+    estimated: bool = False
+    """Whether the propensities were estimated from the log itself."""
+    probabilities: Floats | None = None
+    """The probability that the logging policy gave to each arm, (n, max_arms), padded with 0; None if only those of the
+    chosen arms are known."""
+    feature_map: Features | None = None
+    """The map from table columns to features; None if the log was built from numeric features."""
+    _features: Floats | None = field(default=None, init=False, repr=False)
+    """Cache of `features()`."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.arms, ArmFeatures):
+            raise InvalidInput(
+                f"arms must be FixedArms, RowArms, CrossedArms or SparseArms; got {type(self.arms).__name__}"
+            )
+        n = len(self.arms)
+        set_validated(
+            self, chosen=check_int_array("chosen", self.chosen), rewards=check_array("rewards", self.rewards, 1)
+        )
+        if self.propensities is not None:
+            set_validated(self, propensities=check_array("propensities", self.propensities, 1))
+        if self.probabilities is not None:
+            set_validated(self, probabilities=check_array("probabilities", self.probabilities, 2))
+        if self.clusters is not None:
+            set_validated(self, clusters=check_int_array("clusters", self.clusters))
+        for name in ("chosen", "rewards", "propensities", "probabilities", "clusters"):
+            values = getattr(self, name)
+            if values is not None and len(values) != n:
+                raise InvalidInput(f"{name} must have one entry for each of the {n} rows; got {len(values)}")
+        self._check_chosen()
+        self._check_propensities()
+        self._check_probabilities()
+        self._check_rewards()
+        if self.arm_names is not None:
+            set_validated(self, arm_names=tuple(map(str, self.arm_names)))
+            if len(self.arm_names) != self.arms.max_arms:
+                raise InvalidInput(
+                    f"arm_names must have one name for each of the {self.arms.max_arms} arms; got {len(self.arm_names)}"
+                )
+
+    def _check_chosen(self) -> None:
+        counts = self.arms.counts
+        wrong = (self.chosen < 0) | (self.chosen >= counts)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InvalidInput(
+                f"chosen must be the index of an arm in its row, 0 to {counts[row] - 1} in row {row}; "
+                f"got {self.chosen[row]}"
+            )
+
+    def _check_propensities(self) -> None:
+        if self.propensities is None:
+            return
+        wrong = ~((self.propensities > 0.0) & (self.propensities <= 1.0))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise InvalidInput(
+                f"propensities must be above 0 and at most 1; got {self.propensities[row]} in row {row} "
+                f"({int(wrong.sum())} such rows in all). If they are unknown, leave propensities out and call "
+                "glbandits.evaluation.estimate_propensities"
+            )
+
+    def _check_probabilities(self) -> None:
+        if self.probabilities is not None:
+            check_probabilities(self.probabilities, self.arms, self.chosen, self.propensities)
+            if self.propensities is None:
+                set_validated(self, propensities=self.probabilities[np.arange(len(self)), self.chosen])
+
+    def _check_rewards(self) -> None:
+        link = find_link(self.link)
+        wrong = ~((self.rewards >= link.lowest_reward) & (self.rewards <= link.highest_reward))
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            try:
+                link.check_reward(float(self.rewards[row]))
+            except InvalidInput as error:
+                raise InvalidInput(f"row {row}: {error.template}") from None
+
+    def __len__(self) -> int:
+        return len(self.chosen)
+
+    def __getitem__(self, rows: RowIndex) -> "LoggedData":
+        """Select rows."""
+        return copy_with(
+            self,
+            chosen=self.chosen[rows],
+            rewards=self.rewards[rows],
+            propensities=None if self.propensities is None else self.propensities[rows],
+            probabilities=None if self.probabilities is None else self.probabilities[rows],
+            clusters=None if self.clusters is None else self.clusters[rows],
+            arms=self.arms[rows],
+            _features=None if self._features is None else self._features[rows],
+        )
+
+    @property
+    def dim(self) -> int:
+        """Number of features of an arm."""
+        return self.arms.dim
+
+    @property
+    def sparse(self) -> bool:
+        """Whether the arms are `SparseArms`."""
+        return isinstance(self.arms, SparseArms)
+
+    @property
+    def arm_mask(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+        """Mask of the arms that each row has, (n, max_arms)."""
+        return np.arange(self.arms.max_arms) < self.arms.counts[:, np.newaxis]
+
+    def features(self) -> Floats:
+        """Features of all arms of all rows, (n, max_arms, dim).
+
+        Raises InvalidInput if the arms are sparse.
+        """
+        if self._features is None:
+            set_validated(self, _features=self.arms.features())
+        assert self._features is not None
+        return self._features
+
+    def blocks(self, size: int = BLOCK) -> Iterator["LoggedData"]:
+        """Yield all rows in order, in blocks of at most `size` rows."""
+        size = block_size(size, self.arms.max_arms, 0 if self.sparse else self.dim)
+        for start in range(0, len(self), size):
+            yield self[start : start + size]
+
+
+def link_of(log: Log) -> str | Link:
+    """Return the link of the rewards of a log. Raises InvalidInput if the log has no rows."""
+    head = next(iter(log.blocks(1)), None)
+    if head is None:
+        raise InvalidInput("the log has no rows")
+    return head.link
+
+
+def block_size(size: int, max_arms: int, dim: int) -> int:
+    """Number of rows of a block: at most `size`.
+
+    It is smaller if features and probabilities would exceed `MAX_BLOCK_NUMBERS`.
+    """
+    return max(1, min(check_int("size", size, at_least=1), MAX_BLOCK_NUMBERS // max(1, max_arms * (dim + 1))))
+
+
+def chosen_features(block: LoggedData) -> Floats:
+    """Features of the chosen arms of dense rows, (m, dim)."""
+    if isinstance(block.arms, FixedArms):
+        return block.arms.arms[block.chosen]
+    picked: Floats = block.features()[np.arange(len(block)), block.chosen]
+    return picked
+
+
+def chosen_rows(block: LoggedData) -> SparseRows:
+    """Features of the chosen arms of a block with `SparseArms`."""
+    assert isinstance(block.arms, SparseArms)
+    return block.arms.chosen(block.chosen)
+
+
+def check_probabilities(
+    probabilities: Floats,
+    arms: ArmFeatures,
+    chosen: Ints,
+    propensities: Floats | None,
+    *,
+    name: str = "probabilities",
+    first_row: int = 0,
+    advice: str = "",
+) -> None:
+    """Raise InvalidInput unless each row is a distribution over its arms.
+
+    The probability of the chosen arm must agree with the propensity.
+
+    Error messages contain `name`, row numbers that start at `first_row`, and `advice`.
+    """
+    if probabilities.shape != (len(arms), arms.max_arms):
+        raise InvalidInput(
+            f"{name} must have shape ({len(arms)}, {arms.max_arms}): rows and arms; got shape {probabilities.shape}"
+        )
+    own = probabilities[np.arange(len(chosen)), chosen]
+    within = (probabilities >= 0.0).all(axis=1)
+    if isinstance(arms, RowArms):
+        within &= ((probabilities == 0.0) | (np.arange(arms.max_arms) < arms.counts[:, np.newaxis])).all(axis=1)
+    wrong = {
+        "be at least 0, and 0 beyond the arms of the row": ~within,
+        "sum to 1 over all arms of the row": ~(np.abs(probabilities.sum(axis=1) - 1.0) <= ROUNDING),
+        "be above 0 for the chosen arm": ~(own > 0.0),
+    }
+    if propensities is not None:
+        wrong["equal the propensity for the chosen arm"] = ~(np.abs(own - propensities) <= ROUNDING * propensities)
+    for need, rows in wrong.items():
+        if rows.any():
+            row = int(np.argmax(rows))
+            got = f"{probabilities[row].tolist()!r:.80}, where arm {chosen[row]} was chosen"
+            if propensities is not None:
+                got += f" with propensity {propensities[row]}"
+            raise InvalidInput(f"{name}, row {first_row + row}: the probabilities must {need}; got {got}{advice}")

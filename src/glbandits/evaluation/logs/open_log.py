@@ -1,0 +1,71 @@
+"""open_log: open a log from a data frame, a file or a folder."""
+
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from glbandits.errors import InvalidInput
+from glbandits.evaluation.logs.columns import Columns
+from glbandits.evaluation.logs.dsjson import read_dsjson
+from glbandits.evaluation.logs.logged_data import Log
+from glbandits.evaluation.logs.open_bandit import is_open_bandit, read_open_bandit
+from glbandits.evaluation.logs.table_files import read_csv, read_json_lines, read_parquet
+from glbandits.evaluation.logs.table_log import read_table
+
+SUFFIXES = {
+    "parquet": (".parquet",),
+    "csv": (".csv", ".csv.gz"),
+    "dsjson": (".dsjson",),
+    "json": (".json", ".jsonl", ".ndjson"),
+}
+"""Suffixes of file names by format."""
+
+
+def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Log:
+    """Open a log from a data frame, a file or a folder.
+
+    The suffix of a file determines its format.
+
+    | source | read by |
+    |---|---|
+    | a polars, pandas or Arrow data frame, a list of dicts, a dict of columns | `read_table` |
+    | .parquet, a folder or a pattern of such files | `read_parquet` |
+    | .csv, .csv.gz, a folder or a pattern of such files | `read_csv` |
+    | a folder with item_context.csv | `read_open_bandit` |
+    | .dsjson; .json, .jsonl, .ndjson without columns | `read_dsjson` |
+    | .json, .jsonl, .ndjson with columns | `read_json_lines` |
+
+    >>> open_log("log.xlsx")
+    Traceback (most recent call last):
+    glbandits.errors.InvalidInput: log.xlsx must end with .parquet, .csv, .csv.gz, .dsjson, .json, .jsonl or ...
+
+    Args:
+        source: a table, or the path of a file or a folder.
+        columns: the meaning of the columns; by default those of `Columns`. Must be None for the Open Bandit format and
+            for dsjson, which have fixed columns.
+        settings: arguments of the function that reads the log, such as arm_table and link.
+    """
+    if not isinstance(source, str | PathLike):
+        return read_table(source, columns or Columns(), **settings)
+    path = Path(source)
+    kind = _kind(path)
+    if kind == "json" and columns is not None:
+        return read_json_lines(path, columns, **settings)
+    if kind in ("open bandit", "dsjson", "json"):
+        if columns is not None:
+            raise InvalidInput(f"columns must be None for {path}, because its format has fixed columns; got {columns}")
+        return read_open_bandit(path, **settings) if kind == "open bandit" else read_dsjson(path, **settings)
+    return (read_parquet if kind == "parquet" else read_csv)(path, columns or Columns(), **settings)
+
+
+def _kind(path: Path) -> str:
+    if path.is_dir() and is_open_bandit(path):
+        return "open bandit"
+    names = [file.name for file in path.rglob("*")] if path.is_dir() else [path.name]
+    for kind, suffixes in SUFFIXES.items():
+        if any(name.endswith(suffixes) for name in names) and not (path.is_dir() and kind in ("dsjson", "json")):
+            return kind
+    raise InvalidInput(
+        f"{path} must end with .parquet, .csv, .csv.gz, .dsjson, .json, .jsonl or .ndjson, or be a folder with "
+        "files of the first three or of the Open Bandit format"
+    )

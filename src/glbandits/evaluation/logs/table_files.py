@@ -1,0 +1,213 @@
+"""Read logs from Parquet, CSV and JSON-lines files, which are streamed."""
+
+from collections import Counter
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias, Unpack
+
+import polars as pl
+
+from glbandits.errors import InvalidInput
+from glbandits.evaluation.logs.columns import Columns, check_columns
+from glbandits.evaluation.logs.log_features import LogOptions
+from glbandits.evaluation.logs.table_log import TableLog, convert_polars_errors
+from glbandits.features.kinds.column_kind import MISSING_TEXTS
+from glbandits.maths.links import Link
+
+Source: TypeAlias = str | PathLike[str]
+
+
+def read_parquet(
+    source: Source,
+    columns: Columns,
+    *,
+    arm_table: Any = None,
+    arm_id: str | None = None,
+    link: str | Link = "identity",
+    **options: Unpack[LogOptions],
+) -> TableLog:
+    """Read a log from a Parquet file, a folder of files, or a pattern such as logs/*.parquet.
+
+    The log may be larger than memory. Files may differ in columns that are not read, and some may have integers where
+    others have floats. Names of folders, as in day=2025-01-31/part-0.parquet, become columns (Hive partitioning). The
+    arguments are those of `read_table`.
+    """
+    return TableLog(
+        scan_parquet(source, check_columns(columns)),
+        columns,
+        arm_table=arm_table,
+        arm_id=arm_id,
+        link=link,
+        random_access=True,
+        **options,
+    )
+
+
+def read_csv(
+    source: Source,
+    columns: Columns,
+    *,
+    arm_table: Any = None,
+    arm_id: str | None = None,
+    link: str | Link = "identity",
+    **options: Unpack[LogOptions],
+) -> TableLog:
+    """Read a log from a CSV file with a header, or from a pattern such as logs/2025-*.csv.
+
+    The log may be larger than memory. CSV is slower than Parquet: one pass determines the types of the columns, a
+    second one the names of the arms. Files may be compressed, .csv.gz. NA, null and similar texts are missing values
+    in a column of numbers, and text in other columns. CSV has no lists: `arms` and `features` need Parquet, and
+    `probabilities` needs a column for each arm. The arguments are those of `read_table`.
+    """
+    table = scan_csv(source, check_columns(columns))
+    return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options)
+
+
+def read_json_lines(
+    source: Source,
+    columns: Columns,
+    *,
+    arm_table: Any = None,
+    arm_id: str | None = None,
+    link: str | Link = "identity",
+    **options: Unpack[LogOptions],
+) -> TableLog:
+    """Read a log from a file with one JSON object per line, or a pattern such as logs/*.jsonl.
+
+    The log may be larger than memory. A column "user.age" is the field age of the object user. The arguments are those
+    of `read_table`.
+    """
+    with convert_polars_errors():
+        table = pl.scan_ndjson(files_of(source, "jsonl", "ndjson", "json"), infer_schema_length=None)
+        names = table.collect_schema().names()
+        nested = [name for name in check_columns(columns).single if "." in name and name not in names]
+        table = table.with_columns([_nested_field(name).alias(name) for name in nested])
+        table.collect_schema()
+    return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options)
+
+
+def _nested_field(path: str) -> pl.Expr:
+    outer, *inner = path.split(".")
+    value = pl.col(outer)
+    for name in inner:
+        value = value.struct.field(name)
+    return value
+
+
+def scan_parquet(source: Source, columns: Columns) -> pl.LazyFrame:
+    """Return a lazy frame of Parquet files."""
+    files = files_of(source, "parquet")
+    hive = not Path(source).is_file() and all("=" in str(file.parent) for file in files)
+    with convert_polars_errors():
+        common = _common({file: pl.read_parquet_schema(file) for file in files}, columns)
+        if common is None:
+            return pl.scan_parquet(files, hive_partitioning=hive)
+        tables = [pl.scan_parquet(file, hive_partitioning=hive) for file in files]
+        return pl.concat([_as_common(table, common, columns) for table in tables], how="vertical_relaxed")
+
+
+def _as_common(table: pl.LazyFrame, common: Mapping[str, pl.DataType], columns: Columns) -> pl.LazyFrame:
+    """The columns of one file in the common order and types.
+
+    Columns that are not read become null.
+    """
+    present = table.collect_schema().names()
+    hive_columns = [name for name in present if name not in common]
+    changed = [
+        pl.col(name).cast(kind) if name in present and columns.reads(name) else pl.lit(None).alias(name)
+        for name, kind in common.items()
+    ]
+    return table.select(*changed, *hive_columns)
+
+
+def _common(schemas: Mapping[Path, Mapping[str, pl.DataType]], columns: Columns) -> dict[str, pl.DataType] | None:
+    """Types that fit the columns of all files; None if all files have the same types."""
+    (first, known), *others = schemas.items()
+    if all(schema == known for _, schema in others):
+        return None
+    common = dict(known)
+    for file, schema in others:
+        missing = [name for name in columns.single if (name in schema) != (name in common)]
+        if missing:
+            has, lacks = (file, first) if missing[0] in schema else (first, file)
+            raise InvalidInput(f"{lacks} has no column {missing[0]!r}, but {has} has one. Leave out such files")
+        for name, kind in schema.items():
+            wider = _wider(common.get(name, kind), kind) if columns.reads(name) else common.get(name, kind)
+            if wider is None:
+                raise InvalidInput(
+                    f"column {name!r} has type {kind} in {file}, but {common[name]} in earlier files. Use one type in "
+                    "all files"
+                )
+            common[name] = wider
+    return common
+
+
+def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
+    """The type that fits the values of both; None if only one of them is a number or a list."""
+    if one == other or other == pl.Null:
+        return one
+    if one == pl.Null:
+        return other
+    if isinstance(one, pl.List) and isinstance(other, pl.List):
+        inner = _wider(one.inner, other.inner)  # type: ignore[arg-type]
+        return None if inner is None else pl.List(inner)
+    if one.is_integer() and other.is_integer():
+        return pl.Int64()
+    return pl.Float64() if one.is_numeric() and other.is_numeric() else None
+
+
+def scan_csv(source: Source, columns: Columns) -> pl.LazyFrame:
+    """Return a lazy frame of CSV files. Names of arms stay text, so that 01 stays 01."""
+    files = files_of(source, "csv", "csv.gz")
+    try:
+        for file in files:
+            _check_names(file, columns)
+        schemas = {file: _column_types(file, columns) for file in files}
+    except pl.exceptions.PolarsError as error:
+        raise InvalidInput(f"{source} could not be read as CSV: {error}") from None
+    kinds = _common(schemas, columns) or schemas[files[0]]
+    # The types come from all values, so the only texts in a column of numbers are those of MISSING_TEXTS, which become
+    # null. In a column of text they stay text, because NA may be Namibia.
+    return pl.scan_csv(files, schema=kinds, ignore_errors=True)
+
+
+def _column_types(file: Path, columns: Columns) -> dict[str, pl.DataType]:
+    """The types of the columns, inferred from all values."""
+    schema = pl.scan_csv(file, infer_schema_length=None, null_values=sorted(MISSING_TEXTS)).collect_schema()
+    names = (columns.arm, columns.cluster)
+    return {name: pl.String() if name in names else kind for name, kind in schema.items()}
+
+
+def _check_names(file: Path, columns: Columns) -> None:
+    """Raise InvalidInput for duplicate names of columns that are read.
+
+    Polars would rename one of them.
+    """
+    names = pl.read_csv(file, has_header=False, n_rows=1, infer_schema=False).row(0)
+    for name, times in Counter(names).items():
+        if times > 1 and columns.reads(name):
+            raise InvalidInput(f"{file.name} has {times} columns {name!r}. Drop or rename all but one of them")
+
+
+def files_of(source: Source, *suffixes: str) -> list[Path]:
+    """Return the sorted files of a source: a file, a folder or a pattern.
+
+    In a folder, the files with one of the suffixes.
+
+    Paths are absolute, so that worker processes can open them.
+    """
+    path = Path(source).absolute()
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        files = sorted(file for suffix in suffixes for file in path.rglob(f"*.{suffix}"))
+    else:
+        pattern = str(path)[len(path.anchor) :]
+        files = sorted(Path(path.anchor).glob(pattern)) if pattern else []
+    if not files:
+        wanted = " or ".join(f"*.{suffix}" for suffix in suffixes)
+        raise InvalidInput(
+            f"{source} must be a file, a folder with files {wanted}, or a pattern that matches files; got none of them"
+        )
+    return files

@@ -1,0 +1,252 @@
+"""TableLayout: the arms of a table and the encoding of its columns, found by a first pass."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+
+from glbandits.errors import InvalidInput, parameter
+from glbandits.evaluation.logs.column_values import column_error, column_values, is_number, is_text
+from glbandits.evaluation.logs.columns import ARM, Columns, check_present, columns_of
+from glbandits.evaluation.logs.log_features import LogOptions, MapRequest, make_feature_map
+from glbandits.evaluation.logs.logged_data import MAX_DENSE_FEATURES
+from glbandits.features import FeatureMap, Features
+from glbandits.features.feature_map.combination import Entries
+from glbandits.features.natural_order import natural_order
+from glbandits.maths.links import Link, find_link
+from glbandits.records import Floats
+
+CONTEXT_TYPES = (pl.Date, pl.Datetime, pl.List, pl.Array, pl.Null)
+"""Types of context columns, besides numbers and text."""
+ONE_FOR_EACH = f"{parameter('Columns.per_arm')} needs a column for every arm"
+PROBABILITY_FOR_EACH = f"{parameter('Columns.probabilities')} needs a column for every arm"
+OTHER_PROBABILITIES = f"If it holds something else, set {parameter('Columns.probabilities', None)}"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TableLayout:
+    """Properties of a table that are needed to read its rows."""
+
+    columns: Columns
+    link: str | Link
+    rows: int
+    max_arms: int
+    """Largest number of arms in a row."""
+    arm_names: tuple[str, ...]
+    """Names of all arms, over all rows; empty if arms have no names."""
+    arm_values: Mapping[str, Any]
+    """The columns of the arm table, in the order of `arm_names`, and the names in the column of the arm."""
+    features: Features
+    """The map from columns to features."""
+    has_arm_table: bool
+    """Whether the names of the arms come from an arm table, not from the rows."""
+    sparse: bool
+    """Whether arms are `SparseArms`."""
+
+    @property
+    def dim(self) -> int:
+        """Number of features of an arm."""
+        return self.features.dim
+
+    @property
+    def feature_map(self) -> Features | None:
+        """The map from columns to features; None if the table has all features as numbers."""
+        return None if self.columns.features is not None and not self.columns.context else self.features
+
+    @cached_property
+    def arm_features(self) -> Floats:
+        """Features of each named arm, (K, q)."""
+        assert isinstance(self.features, FeatureMap)
+        return self.features.arm.encode(self.arm_values, len(self.arm_names))
+
+    @cached_property
+    def arm_entries(self) -> Entries:
+        """Nonzero features of each named arm."""
+        assert isinstance(self.features, FeatureMap)
+        return self.features.arm.encode_sparse(self.arm_values, len(self.arm_names))
+
+    @property
+    def wanted(self) -> list[str]:
+        """All columns that are read, without repetitions."""
+        per_arm = [name for group in self.columns.of_arms(self.arm_names) for name in group]
+        return list(dict.fromkeys([*self.columns.single, *per_arm, *self.probability_columns]))
+
+    @property
+    def probability_columns(self) -> list[str]:
+        """Columns with the probability of each arm, in the order of `arm_names`.
+
+        Empty if a single column has all.
+        """
+        pattern = self.columns.probability_of_arm
+        return [] if pattern is None else columns_of(pattern, self.arm_names)
+
+    @property
+    def unknown_arm_advice(self) -> str:
+        """Advice for a row with an arm that is not in `arm_names`."""
+        if self.has_arm_table:
+            return f"Add the arm to {parameter('arm_table')}, or drop such rows"
+        if self.columns.arms is not None:
+            return "Add the chosen arm to the list, or drop such rows"
+        return "The table has changed since it was opened; open it again"
+
+    @property
+    def fixed(self) -> bool:
+        """Whether all rows have the same arms."""
+        return self.columns.arms is None and self.columns.features is None
+
+
+def prepare_table(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
+    """Check the types of the columns, and cast names of arms to text and arrays to lists."""
+    schema = table.collect_schema()
+    check_present(columns.single, schema.names())
+    changes = []
+    if columns.arms is not None or columns.features is None:
+        if schema[columns.arm].is_float() or schema[columns.arm].is_nested():
+            raise InvalidInput(
+                f"column {columns.arm!r} must name the chosen arm by text or a whole number; got "
+                f"{schema[columns.arm]}. Cast it first"
+            )
+        changes.append(pl.col(columns.arm).cast(pl.String))
+    for name, kind in ((columns.arms, pl.List(pl.String)), (columns.features, pl.List(pl.List(pl.Float64)))):
+        if name is not None:
+            depth, leaf = _lists(schema[name])
+            if depth != _lists(kind)[0] or (depth == 2 and not is_number(leaf)):
+                wanted = "names" if kind == pl.List(pl.String) else "lists of numbers, one for each arm"
+                raise InvalidInput(f"column {name!r} must have a list of {wanted} in each row; got {schema[name]}")
+            changes.append(pl.col(name).cast(kind))
+    changes += _probability_lists(columns, schema)
+    for name in columns.context:
+        if not (is_text(schema[name]) or is_number(schema[name]) or isinstance(schema[name], CONTEXT_TYPES)):
+            raise InvalidInput(
+                f"column {name!r} of the context must have numbers, booleans, text, dates or lists; got "
+                f"{schema[name]}. Cast it first"
+            )
+    return table.with_columns(changes)
+
+
+def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:
+    """The cast of the column of probabilities.
+
+    Raises InvalidInput unless its type has a value for each arm.
+    """
+    name = columns.probabilities
+    if name is None or columns.probability_of_arm is not None:
+        return []
+    kind = schema[name]
+    if columns.arms is None and columns.features is None:
+        if not (isinstance(kind, pl.Struct) and all(is_number(field.dtype) for field in kind.fields)):  # type: ignore[arg-type]
+            raise InvalidInput(
+                f"column {name!r} must hold a struct with a number for each arm, by the names of the arms; got {kind}. "
+                f"Or give each arm a column of its own, such as {parameter('Columns.probabilities', f'p_{ARM}')}. "
+                f"{OTHER_PROBABILITIES}"
+            )
+        return []
+    depth, leaf = _lists(kind)
+    if depth != 1 or not is_number(leaf):
+        raise InvalidInput(
+            f"column {name!r} must hold a list with a number for each arm of the row; got {kind}. {OTHER_PROBABILITIES}"
+        )
+    return [pl.col(name).cast(pl.List(pl.Float64))]
+
+
+def _lists(kind: Any) -> tuple[int, pl.DataType]:
+    """Nesting depth of a list type, and the type of its elements."""
+    if not isinstance(kind, pl.List | pl.Array):
+        return 0, kind
+    depth, leaf = _lists(kind.inner)
+    return depth + 1, leaf
+
+
+def inspect_table(
+    table: pl.LazyFrame,
+    columns: Columns,
+    *,
+    arm_table: pl.DataFrame | None = None,
+    arm_id: str | None = None,
+    link: str | Link = "identity",
+    options: LogOptions,
+) -> TableLayout:
+    """Find the arms and sizes of a prepared table, and learn its feature map unless given."""
+    find_link(link)
+    if columns.features is not None and arm_table is not None:
+        raise InvalidInput(
+            f"the features of arms come from the column of features or from {parameter('arm_table')}. "
+            "Leave out one of them"
+        )
+    schema = table.collect_schema()
+    sizes = _scan_table(table, columns, named=arm_table is None)
+    if not sizes["rows"]:
+        raise InvalidInput("the table has no rows. A log needs at least one decision")
+    kind = schema.get(columns.probabilities or "")
+    struct_names = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
+    arms = read_arms(arm_table, arm_id) if arm_table is not None else {}
+    names = arms.pop(NAMES, None) or natural_order({*sizes.get("names", []), *struct_names})
+    per_arm = [name for group in columns.of_arms(names) for name in group]
+    check_present(per_arm, schema.names(), advice=ONE_FOR_EACH)
+    if columns.probability_of_arm is not None:
+        check_present(columns_of(columns.probability_of_arm, names), schema.names(), advice=PROBABILITY_FOR_EACH)
+    request = MapRequest(columns, names, arms, sizes.get("width"), sizes["rows"])
+    sparse = options.get("sparse")
+    features = make_feature_map(table, request, _without_sparse(options))
+    return TableLayout(
+        columns=columns,
+        link=link,
+        rows=sizes["rows"],
+        max_arms=sizes.get("max_arms") or len(names),
+        arm_names=names,
+        arm_values={**arms, columns.arm: list(names)},
+        features=features,
+        has_arm_table=arm_table is not None,
+        sparse=features.dim > MAX_DENSE_FEATURES if sparse is None else bool(sparse),
+    )
+
+
+def _without_sparse(options: LogOptions) -> LogOptions:
+    rest = options.copy()
+    rest.pop("sparse", None)
+    return rest
+
+
+def _scan_table(table: pl.LazyFrame, columns: Columns, *, named: bool) -> dict[str, Any]:
+    """Number of rows, of arms at most and of features, and names of arms, in one pass."""
+    sizes, lists = [pl.len().alias("rows")], columns.arms or columns.features
+    if lists is not None:
+        sizes.append(pl.col(lists).list.len().max().alias("max_arms"))
+    if columns.features is not None:
+        sizes.append(pl.col(columns.features).list.first().drop_nulls().first().list.len().alias("width"))
+    name_columns = []
+    if named and (columns.arms is not None or columns.features is None):
+        name_columns.append(pl.col(columns.arm) if columns.arms is None else pl.col(columns.arms).explode())
+    # The queries must not share a subplan: polars would cache its rows, and memory would grow with the table.
+    queries = [table.select(sizes), *(table.select(column.cast(pl.String)).unique() for column in name_columns)]
+    no_caching = pl.QueryOptFlags(comm_subplan_elim=False)
+    first, *different = pl.collect_all(queries, engine="streaming", optimizations=no_caching)
+    names = [name for frame in different for name in frame.to_series().drop_nulls().to_list()]
+    return first.row(0, named=True) | {"names": names}
+
+
+NAMES = ""
+"""Key of the names of the arms in the result of `read_arms`."""
+
+
+def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> dict[str, Any]:
+    """Return the columns of an arm table, sorted by the names of the arms.
+
+    The names are under the key `NAMES`.
+    """
+    if not len(table):
+        raise InvalidInput(f"{parameter('arm_table')} must have a row for each arm; got none")
+    arm_id = table.columns[0] if arm_id is None else arm_id
+    check_present([arm_id], table.columns, parameter("arm_table"), advice="Set arm_id to the column of names")
+    ids = table[arm_id].cast(pl.String)
+    for bad in (ids.is_null(), ids.is_duplicated()):
+        if bad.any():
+            raise column_error(
+                table[arm_id], int(bad.arg_max() or 0), 0, f"must name each arm of {parameter('arm_table')} once"
+            )
+    indices = {name: index for index, name in enumerate(ids)}
+    names = natural_order(indices)
+    in_order = table[[indices[name] for name in names]]
+    return {NAMES: names} | {name: column_values(in_order[name]) for name in table.columns if name != arm_id}

@@ -1,0 +1,167 @@
+"""LearningCurve: estimated mean reward of a policy while it learns from a log."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypedDict
+
+import numpy as np
+
+from glbandits.evaluation.estimators.grouped_moments import ClusterNumbering
+from glbandits.maths.online_statistics.running_sums import RunningSums
+from glbandits.policies import Policy
+from glbandits.records import Floats, Ints
+
+Learn: TypeAlias = Literal["matched", "all"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearningCurve:
+    """The result of playing a log with a policy that learns.
+
+    Standard errors are those of a martingale: each row is an unbiased draw given the rows before it. They include the
+    variance of rewards that comes from the progress of the policy, so they are slightly too large. They do not include
+    the variance between runs of the policy; use several seeds for that. They are NaN if fewer than two rows count. The
+    rows of a cluster are taken together.
+    """
+
+    policy: Policy
+    seed: int
+    learn: Learn
+    """Which rows were learned: those where the policy chose the logged arm, or all."""
+    least_propensity: float | None
+    """The propensity to which matched rows were thinned; None if all rows were learned."""
+    events: int
+    """Number of rows of the log."""
+    matched: int
+    """Number of rows where the policy chose the logged arm; with exact probabilities, where it could have."""
+    kept: int
+    """Number of rows that count: matched rows after thinning, or all matched rows if all rows were learned."""
+    below: int
+    """Number of matched rows with a propensity below `least_propensity`. They are underrepresented."""
+    effective_sample_size: float
+    """Number of rows (with clusters: of clusters) of equal weight that would give as much information."""
+    largest_weight: float
+    """Largest weight of a row. Weights have mean 1. It is 1 / least_propensity if only matched rows are learned."""
+    at_events: Ints
+    """Numbers of rows at which the following were recorded, (points,): evenly spaced except for the last."""
+    at_kept: Ints
+    """Number of rows that count so far."""
+    at_values: Floats
+    """Weighted mean of their rewards so far: the plain mean if matched rows are learned, SNIPS if all are."""
+    at_standard_errors: Floats
+    at_ips: Floats
+    """Mean of weighted rewards over all rows so far (IPS): unbiased, with more variance."""
+    at_ips_standard_errors: Floats
+
+    @property
+    def value(self) -> float:
+        """Mean reward per decision over the whole log."""
+        return float(self.at_values[-1])
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of `value`."""
+        return float(self.at_standard_errors[-1])
+
+    @property
+    def ips(self) -> float:
+        """The value by IPS."""
+        return float(self.at_ips[-1])
+
+    @property
+    def ips_standard_error(self) -> float:
+        """Standard error of `ips`."""
+        return float(self.at_ips_standard_errors[-1])
+
+
+ROW, WEIGHT, REWARD = 0, 1, 2
+"""Indices of the terms of a row: 1, the weight w, and the weighted reward w r."""
+PAIRS = ((ROW, ROW), (ROW, REWARD), (WEIGHT, WEIGHT), (WEIGHT, REWARD), (REWARD, REWARD))
+"""Pairs of terms whose products the two variances need."""
+
+
+class CurveFields(TypedDict):
+    """The fields of a LearningCurve that are computed from sums."""
+
+    events: int
+    kept: int
+    effective_sample_size: float
+    largest_weight: float
+    at_events: Ints
+    at_kept: Ints
+    at_values: Floats
+    at_standard_errors: Floats
+    at_ips: Floats
+    at_ips_standard_errors: Floats
+
+
+class WeightedSums:
+    """Accumulates the points of a learning curve over blocks of rows.
+
+    It has sums of weights and weighted rewards, and of the products that the variances need.
+    """
+
+    def __init__(self, points: int) -> None:
+        self._sums = RunningSums(columns=3 + len(PAIRS), points=points)
+        self._units, self._totals = ClusterNumbering(), np.zeros((3, 0))
+        self._largest_weight = 0.0
+
+    def add(self, weights: Floats, rewards: Floats, clusters: Ints | None) -> None:
+        """Add the next rows; each argument is (n,)."""
+        terms = np.stack([np.ones(len(weights)), weights, weights * rewards])
+        first, second = np.transpose(PAIRS)
+        squares = terms[first] * terms[second]
+        units = self._units.assign(clusters)
+        if units is not None:
+            # (b + t)(b' + t') - b b' for each row, so that the running sums are squares of sums over clusters.
+            before = self._before(terms, units)
+            squares += before[first] * terms[second] + terms[first] * before[second]
+        self._sums.add(np.vstack([weights > 0.0, terms[WEIGHT], terms[REWARD], squares]))
+        self._largest_weight = max(self._largest_weight, float(weights.max(initial=0.0)))
+
+    def _before(self, terms: Floats, units: Ints) -> Floats:
+        """For each row, the sum of the terms of earlier rows of its cluster."""
+        missing = int(units.max(initial=-1)) + 1 - self._totals.shape[1]
+        self._totals = np.pad(self._totals, [(0, 0), (0, max(missing, 0))])
+        order = np.argsort(units, kind="stable")
+        sorted_units, sorted_terms = units[order], terms[:, order]
+        sums = np.cumsum(sorted_terms, axis=1) - sorted_terms
+        starts = np.searchsorted(sorted_units, sorted_units)
+        before = np.empty_like(terms)
+        before[:, order] = sums - sums[:, starts] + self._totals[:, sorted_units]
+        self._totals += [np.bincount(units, weights=term, minlength=self._totals.shape[1]) for term in terms]
+        return before
+
+    def curve_fields(self) -> CurveFields:
+        """Return the fields for all rows so far."""
+        rows, kept, weight, reward, row_row, row_reward, weight_2, weight_reward, reward_2 = self._sums.table()
+        values, ips = _ratio(reward, weight), _ratio(reward, rows)
+        variance = reward_2 - 2 * values * weight_reward + values**2 * weight_2
+        ips_variance = reward_2 - 2 * ips * row_reward + ips**2 * row_row
+        return CurveFields(
+            events=int(rows[-1]),
+            kept=int(kept[-1]),
+            effective_sample_size=float(_ratio(weight, weight_2)[-1] * weight[-1]) if kept[-1] else 0.0,
+            largest_weight=self._largest_weight,
+            at_events=rows.astype(np.int64),
+            at_kept=kept.astype(np.int64),
+            at_values=values,
+            at_standard_errors=_ratio(_deviation(variance, kept), weight),
+            at_ips=ips,
+            at_ips_standard_errors=_ratio(_deviation(ips_variance, rows), rows),
+        )
+
+
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """Quotients; NaN if the denominator is 0."""
+    ratio: Floats = np.full(len(denominator), np.nan)
+    np.divide(numerator, denominator, out=ratio, where=denominator > 0.0)
+    return ratio
+
+
+def _deviation(squares: Floats, count: Floats) -> Floats:
+    """Standard deviation of a sum of `count` terms, from the sum of their squares.
+
+    NaN with fewer than two.
+    """
+    deviation: Floats = np.sqrt(np.maximum(squares, 0.0) * _ratio(count, count - 1.0))
+    return deviation

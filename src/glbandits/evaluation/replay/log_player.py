@@ -1,0 +1,255 @@
+"""Play a log with any number of policies in one pass over it."""
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from glbandits.compilation import entry_point
+from glbandits.errors import InvalidInput, check_float, check_int, lookup
+from glbandits.evaluation.logs.arm_features import FixedArms
+from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData, chosen_features
+from glbandits.evaluation.logs.sparse_arms import SparseArms
+from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve, WeightedSums
+from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe, sparse_all_recipe, sparse_matched_recipe
+from glbandits.maths.links import Link, find_link
+from glbandits.maths.philox import generator
+from glbandits.policies import Policy
+from glbandits.policy.compiled_calls import convert_index_errors
+from glbandits.policy.policy_checks import check_is_policy, check_policy
+from glbandits.records import Floats, Ints
+from glbandits.sparse_policies import sparse_form
+
+MAX_SECONDS, WARNING_SECONDS = 3600.0, 30.0
+"""Estimated seconds above which a policy is refused, and above which there is a warning."""
+SLOW_BLOCK = 1000
+"""Rows of a block for policies that refit all rewards after each one, so that progress is reported often."""
+SECONDS_PER_STEP = 4e-9
+"""Seconds of a fit with a warm start, per row and feature."""
+SAMPLED_ROWS = 5000
+
+KEEPING_STREAM = 2**62
+"""Random stream for thinning rows. It is separate from the stream of the policy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplaySettings:
+    """Settings of a replay; `play_log` documents them."""
+
+    learn: Learn = "matched"
+    exact: bool = False
+    least_propensity: float | None = None
+    points: int = 1
+
+    def __post_init__(self) -> None:
+        lookup("way to learn", self.learn, dict.fromkeys(("matched", "all")))
+        check_int("points", self.points, at_least=1)
+        if self.least_propensity is not None:
+            check_float("least_propensity", self.least_propensity, above=0, at_most=1)
+            if self.learn == "all":
+                raise InvalidInput('least_propensity needs learn="matched"; got learn="all". Leave it out')
+        if self.exact and self.learn == "matched":
+            raise InvalidInput('exact needs learn="all"; got learn="matched". Leave it out')
+
+
+def play_policies(
+    policies: Sequence[Policy],
+    log: Log,
+    seeds: Sequence[int],
+    settings: ReplaySettings,
+    progress: Callable[[int], None] | None = None,
+    *,
+    size: int | None = None,
+) -> list[list[LearningCurve]]:
+    """Return the learning curves of each policy with each seed.
+
+    The results are those of separate runs, but the log is checked once and read once for all. `progress` is called with
+    the number of rows just played, summed over policies and seeds. `size` is the number of rows of a block, by default
+    `block_rows(policies)`. Rounding errors of sums depend on it.
+    """
+    min_propensity, length = _check(log, policies)
+    check_duration(policies, log, length, settings.learn, seeds=len(seeds))
+    if settings.learn == "matched" and settings.least_propensity is None:
+        settings = replace(settings, least_propensity=min_propensity)
+    players = [[LogPlayer(policy, log.dim, seed, settings, sparse=log.sparse) for seed in seeds] for policy in policies]
+    for block in log.blocks(size or block_rows(policies)):
+        rows = BlockArrays.from_block(block)
+        for player in (player for same_policy in players for player in same_policy):
+            player.play(rows)
+            if progress is not None:
+                progress(len(block))
+    return [[player.curve() for player in same_policy] for same_policy in players]
+
+
+def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
+    """Check that all policies can learn from a log.
+
+    Return its smallest propensity and its number of rows.
+    """
+    if not isinstance(log, Log):
+        raise InvalidInput(f"log must be LoggedData or another Log; got {type(log).__name__}")
+    check_int("the number of features of the log", log.dim, at_least=1)
+    for policy in policies:
+        check_policy(sparse_form(check_is_policy(policy), log.dim) if log.sparse else policy, log.dim)
+    learners = {find_link(policy.link): policy.name for policy in policies}
+    min_propensity, first_row = 1.0, 0
+    for block in log.blocks():
+        min_propensity = min(min_propensity, float(check_propensities(block).min(initial=1.0)))
+        for link, name in learners.items():
+            _check_rewards(block.rewards, link, name, first_row)
+        first_row += len(block)
+    if not first_row:
+        raise InvalidInput("log must have at least one row; got none")
+    return min_propensity, first_row
+
+
+def block_rows(policies: Iterable[Policy]) -> int:
+    """Number of rows of a block for these policies."""
+    return SLOW_BLOCK if any(policy.keeps_history for policy in policies) else BLOCK
+
+
+def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn, *, seeds: int = 1) -> None:
+    """Raise InvalidInput if a policy would take hours.
+
+    Warn if all policies and seeds together take long.
+
+    Only policies that refit all rewards after each one are slow, and they have no sparse form. A fit takes
+    O(distinct rows x features). The number of distinct rows is estimated from the first rows of the log.
+    """
+    slow = [] if log.sparse else [policy for policy in policies if policy.keeps_history]
+    if not slow:
+        return
+    block = next(iter(log.blocks()))
+    rewards = rows if learn == "all" else rows // block.arms.max_arms
+    sample = chosen_features(block)[:SAMPLED_ROWS]
+    distinct = len(np.unique(sample, axis=0))
+    if distinct > len(sample) // 2:  # most rows are distinct, so assume the same of later rows
+        distinct = max(distinct, rewards * distinct // (2 * len(sample)))
+    seconds = SECONDS_PER_STEP * rewards * distinct * log.dim
+    if seconds > MAX_SECONDS:
+        raise InvalidInput(
+            f"{slow[0].name} refits all rewards after each one: about {seconds / 3600:.1f} hours for "
+            f"{rewards:,} rewards with {log.dim} features. Use a policy of constant cost, such as "
+            "optimist, or fewer rows."
+        )
+    if seconds * seeds * len(slow) > WARNING_SECONDS:
+        runs = f", {len(slow) * seeds} times" if len(slow) * seeds > 1 else ""
+        warnings.warn(
+            f"{slow[0].name} refits all rewards after each one{runs}: about {seconds * seeds * len(slow):.0f} "
+            f"seconds for {rewards:,} rewards with {log.dim} features. optimist takes constant time for each.",
+            stacklevel=2,
+        )
+
+
+def check_propensities(block: LoggedData) -> Floats:
+    """Return the propensities. Raises InvalidInput if the log has none."""
+    if block.propensities is None:
+        raise InvalidInput(
+            "log must have propensities, the probabilities of the chosen arms; got none. If they are unknown, call "
+            "glbandits.evaluation.estimate_propensities"
+        )
+    return block.propensities
+
+
+def _check_rewards(rewards: Floats, link: Link, learner: str, first_row: int) -> None:
+    wrong = ~((rewards >= link.lowest_reward) & (rewards <= link.highest_reward))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        try:
+            link.check_reward(float(rewards[row]))
+        except InvalidInput as error:
+            raise InvalidInput(f"{learner} cannot learn row {first_row + row}: {error.template}") from None
+
+
+class BlockArrays(NamedTuple):
+    """The arrays of a block, as the compiled loops take them."""
+
+    arms: tuple[Any, ...]
+    """Dense: an array (n, max_arms, dim) and the stride 1; or (1, max_arms, dim) and the stride 0 if all rows have the
+    same arms. Sparse: the index of the first arm of each row, and the three arrays of `SparseRows`."""
+    counts: Ints
+    chosen: Ints
+    rewards: Floats
+    propensities: Floats
+    clusters: Ints | None
+
+    @classmethod
+    def from_block(cls, block: LoggedData) -> "BlockArrays":
+        """Convert a block. Arms that are the same in every row are not repeated."""
+        arms: tuple[Any, ...]
+        if isinstance(block.arms, SparseArms):
+            arms = (np.ascontiguousarray(block.arms.first_arms), *block.arms.arms)
+        elif isinstance(block.arms, FixedArms):
+            arms = np.ascontiguousarray(block.arms.arms[np.newaxis]), 0
+        else:
+            arms = np.ascontiguousarray(block.arms.features()), 1
+        return cls(
+            arms=arms,
+            counts=np.ascontiguousarray(block.arms.counts),
+            chosen=np.ascontiguousarray(block.chosen),
+            rewards=np.ascontiguousarray(block.rewards),
+            propensities=check_propensities(block),
+            clusters=block.clusters,
+        )
+
+
+_LOOPS = {
+    ("matched", False): matched_recipe,
+    ("all", False): all_recipe,
+    ("matched", True): sparse_matched_recipe,
+    ("all", True): sparse_all_recipe,
+}
+"""The loops by the way to learn and by whether rows are sparse."""
+
+
+class LogPlayer:
+    """A policy that plays a log block by block."""
+
+    def __init__(self, policy: Policy, dim: int, seed: int, settings: ReplaySettings, *, sparse: bool = False) -> None:
+        self._policy, self._seed, self._replay = policy, seed, settings
+        form = sparse_form(policy, dim) if sparse else policy
+        recipe = _LOOPS[settings.learn, sparse]
+        self._play = entry_point(recipe, form.implementation(dim), find_link(policy.link)).compiled()
+        self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed)
+        self._keeping = generator(seed, KEEPING_STREAM)
+        self._sums, self._matched, self._below = WeightedSums(settings.points), 0, 0
+
+    def play(self, rows: BlockArrays) -> None:
+        """Play the next rows."""
+        least = self._replay.least_propensity
+        with convert_index_errors(self._policy, "the log"):
+            weights = self._all(rows) if least is None else self._kept(rows, least)
+        self._sums.add(weights, rows.rewards, rows.clusters)
+
+    def _kept(self, rows: BlockArrays, least: float) -> Floats:
+        """Learn the matched rows after thinning; return the weights of all rows."""
+        matched, kept = np.empty(len(rows.chosen)), np.empty(len(rows.chosen))
+        self._state = self._play(*self._loop_arguments(rows), least / rows.propensities, self._keeping, matched, kept)
+        self._matched += int(matched.sum())
+        self._below += int(matched @ (rows.propensities < least))
+        return kept / np.minimum(rows.propensities, least)
+
+    def _all(self, rows: BlockArrays) -> Floats:
+        """Learn all rows; return their weights."""
+        probabilities = np.empty(len(rows.chosen))
+        self._state = self._play(*self._loop_arguments(rows), self._replay.exact, probabilities)
+        self._matched += int(np.count_nonzero(probabilities))
+        return probabilities / rows.propensities
+
+    def _loop_arguments(self, rows: BlockArrays) -> tuple[Any, ...]:
+        """The first arguments of all loops."""
+        return self._state, self._settings, self._rng, *rows.arms, rows.counts, rows.chosen, rows.rewards
+
+    def curve(self) -> LearningCurve:
+        """Return the learning curve of all rows so far."""
+        return LearningCurve(
+            policy=self._policy,
+            seed=self._seed,
+            learn=self._replay.learn,
+            least_propensity=self._replay.least_propensity,
+            matched=self._matched,
+            below=self._below,
+            **self._sums.curve_fields(),
+        )

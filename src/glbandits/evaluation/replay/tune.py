@@ -1,0 +1,222 @@
+"""tune: choose the settings of a policy on one part of a log, and evaluate on another."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from glbandits.errors import InvalidInput, check_float, lookup, parameter
+from glbandits.evaluation.estimators.intervals import Interval
+from glbandits.evaluation.logs.log_slice import split
+from glbandits.evaluation.logs.logged_data import Log
+from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
+from glbandits.evaluation.replay.log_player import ReplaySettings, block_rows, play_policies
+from glbandits.evaluation.replay.play_log import warn_if_few_rows
+from glbandits.maths.philox import seed_list
+from glbandits.parallel import check_engine, is_one_process, run_parallel
+from glbandits.policy import Grid, Policy, grid_points
+from glbandits.policy.policy_checks import check_is_policy
+
+MAX_GROUPS = 64
+"""Maximum number of groups of candidates for worker processes. Each group reads the log once."""
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateResult:
+    """The result of a policy on a part of a log, averaged over seeds."""
+
+    policy: Policy
+    curves: tuple[LearningCurve, ...]
+    """The learning curve of each seed, with its last point only."""
+
+    @property
+    def value(self) -> float:
+        """Mean reward per decision; NaN if no row counts for some seed."""
+        return float(np.mean([curve.value for curve in self.curves]))
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error for a single seed.
+
+        It is an upper bound for the mean over seeds, because all seeds use the same rows.
+        """
+        return float(np.sqrt(np.mean([curve.standard_error**2 for curve in self.curves])))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TuningResult:
+    """The candidate chosen on the first part of a log, and its value on the second part."""
+
+    candidates: tuple[CandidateResult, ...]
+    """Results of all candidates on the first part. The default is the first."""
+    rows: tuple[int, int]
+    """Number of rows of the two parts."""
+    winner: CandidateResult
+    """Result on the second part of the candidate with the largest value on the first part."""
+    default: CandidateResult
+    """Result of the default on the second part."""
+
+    @property
+    def best(self) -> Policy:
+        """The chosen policy."""
+        return self.winner.policy
+
+    @property
+    def value(self) -> float:
+        """Mean reward per decision of the chosen policy on the second part."""
+        return self.winner.value
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of `value`."""
+        return self.winner.standard_error
+
+    @property
+    def gain(self) -> float:
+        """`value` minus the value of the default, on the second part."""
+        return self.winner.value - self.default.value
+
+    @property
+    def gain_standard_error(self) -> float:
+        """Standard error of the gain, as for independent samples; 0 if the default was chosen."""
+        if self.best == self.default.policy:
+            return 0.0
+        return math.hypot(self.winner.standard_error, self.default.standard_error)
+
+    def gain_interval(self, level: float = 0.95) -> Interval:
+        """Return the normal interval of the gain, of width 0 if the default was chosen."""
+        level = check_float("level", level, above=0, at_most=1 - 1e-9)
+        reach = float(ndtri(0.5 + level / 2)) * self.gain_standard_error
+        return Interval(self.gain - reach, self.gain + reach)
+
+
+def tune(
+    candidates: Policy | Sequence[Policy],
+    log: Log,
+    *,
+    grid: Grid | None = None,
+    share: float = 0.5,
+    seeds: int | Iterable[int] = 3,
+    learn: Learn = "matched",
+    exact: bool = False,
+    least_propensity: float | None = None,
+    jobs: int = 1,
+    engine: str = "local",
+    progress: Callable[[int, int], None] | None = None,
+) -> TuningResult:
+    """Choose settings on the first part of a log, and estimate their value on the rest.
+
+    The value on the first part would be too high: the best of many estimates is partly the best by noise, the more so
+    the more candidates there are (the winner's curse). The second part was not used for the choice, so its estimate has
+    no such bias. On both parts each policy starts untrained.
+
+    Args:
+        candidates: policies, of which the first is the default; or a single policy, which is the default and whose
+            settings are varied over a grid.
+        log: a log with propensities. The first part has its first rows; if clusters interleave, some of the clusters.
+            No cluster is in both parts.
+        grid: values to try for settings of a single policy; by default the grid of the policy.
+        share: share of the rows in the first part.
+        seeds: the seeds, or their number: n means 0 to n-1. Each candidate is played with each seed.
+        learn: as in `play_log`.
+        exact: as in `play_log`.
+        least_propensity: as in `play_log`; by default the smallest propensity of each part.
+        jobs: number of worker processes, -1 for one per core. The results do not depend on it.
+        engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `glbandits.parallel.run_parallel`.
+        progress: called with rows played and rows to play: candidates x seeds x rows of the first part, and 2 x seeds x
+            rows of the second.
+
+    >>> import numpy as np
+    >>> from glbandits import EpsilonGreedy
+    >>> from glbandits.evaluation import FixedArms, LoggedData, tune
+    >>> rng = np.random.default_rng(1)
+    >>> chosen = rng.integers(2, size=4000)
+    >>> rewards = rng.random(4000) < np.where(chosen == 1, 0.6, 0.4)
+    >>> log = LoggedData(
+    ...     chosen=chosen, rewards=rewards, propensities=np.full(4000, 0.5), arms=FixedArms(np.eye(2), rows=4000)
+    ... )
+    >>> result = tune(EpsilonGreedy(exploration=10.0), log, grid={"exploration": (0.1, 1.0)})
+    >>> [played.policy.exploration for played in result.candidates], result.best.exploration, result.gain > 0
+    ([10.0, 0.1, 1.0], 0.1, True)
+    """
+    policies_to_try, chosen_seeds = _candidates(candidates, grid), seed_list(seeds)
+    check_engine(engine, jobs)
+    replay = ReplaySettings(learn=learn, exact=exact, least_propensity=least_propensity)
+    share = check_float("share", share, above=0, at_most=1)
+    first, second = split(log, share)
+    done, total = 0, len(chosen_seeds) * (len(policies_to_try) * len(first) + 2 * len(second))
+
+    def report(rows: int) -> None:
+        nonlocal done
+        done += rows
+        if progress is not None:
+            progress(done, total)
+
+    settings = _PlaySettings(chosen_seeds, replay, jobs, engine, report)
+    results = _play_candidates(policies_to_try, first, settings)
+    values = np.array([candidate.value for candidate in results])
+    if np.isnan(values).all():
+        raise InvalidInput(
+            f"no candidate chose the logged arm in any of the {len(first)} rows of the first part. "
+            "Use a longer log, or a larger share"
+        )
+    finalists = [policies_to_try[int(np.nanargmax(values))], policies_to_try[0]]
+    winner, default = _play_candidates(finalists, second, settings)
+    warn_if_few_rows(min(winner.curves, key=lambda curve: curve.effective_sample_size), stacklevel=3)
+    return TuningResult(candidates=tuple(results), rows=(len(first), len(second)), winner=winner, default=default)
+
+
+class _PlaySettings(NamedTuple):
+    """Arguments for playing the parts of a log."""
+
+    seeds: Sequence[int]
+    replay: ReplaySettings
+    jobs: int
+    engine: str
+    report: Callable[[int], None]
+    """Called with the number of rows just played, summed over policies and seeds."""
+
+
+def _play_candidates(policies: Sequence[Policy], part: Log, settings: _PlaySettings) -> list[CandidateResult]:
+    """Play a part of the log: all policies in one pass, or groups of them in worker processes."""
+    one_process = is_one_process(settings.jobs, settings.engine)
+    groups = 1 if one_process else min(len(policies), MAX_GROUPS)
+    play = partial(
+        play_policies,
+        log=part,
+        seeds=settings.seeds,
+        settings=settings.replay,
+        progress=settings.report if one_process else None,
+        size=block_rows(policies),
+    )
+    grouped = [policies[group::groups] for group in range(groups)]
+    results: dict[int, CandidateResult] = {}
+    for group, curves in run_parallel(play, grouped, jobs=settings.jobs, engine=settings.engine):
+        for index, of_policy in zip(range(group, len(policies), groups), curves, strict=True):
+            results[index] = CandidateResult(policies[index], tuple(of_policy))
+        if not one_process:
+            settings.report(len(curves) * len(settings.seeds) * len(part))
+    return [results[index] for index in range(len(policies))]
+
+
+def _candidates(candidates: Policy | Sequence[Policy], grid: Grid | None) -> list[Policy]:
+    """The policies to choose from, the default first."""
+    if isinstance(candidates, Sequence):
+        if grid is not None:
+            raise InvalidInput("grid needs a single policy; got a list of candidates. Leave out grid")
+        if len(candidates) < 2:
+            raise InvalidInput(f"candidates must be at least two policies, or one with a grid; got {candidates!r}")
+        return list(candidates)
+    default: Any = check_is_policy(candidates)
+    varied: Grid = getattr(default, "grid", {}) if grid is None else grid
+    if not varied:
+        raise InvalidInput(f"{default.name} has no grid of settings to choose among. Give {parameter('grid')}")
+    settings = {field.name: field for field in fields(default)}
+    for name in varied:
+        lookup(f"setting of {default.name}", name, settings)
+    points = [replace(default, **point) for point in grid_points(default.name, varied)]
+    return [default, *(point for point in points if point != default)]

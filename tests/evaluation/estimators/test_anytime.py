@@ -1,0 +1,183 @@
+"""Anytime-valid and fixed-n intervals on logs of a policy that learns."""
+
+import numpy as np
+import pytest
+from benchmarks.learning_logs import DIM, LearningLog, learning_log
+
+from glbandits.errors import InvalidInput
+from glbandits.evaluation import AnytimeInterval, AnytimeIntervals, FixedArms, Interval, LoggedData, evaluate
+from glbandits.maths.links import find_link
+
+
+@pytest.fixture(scope="module")
+def learned() -> LearningLog:
+    return learning_log(0, 3000)
+
+
+def without_probabilities(log: LoggedData) -> LoggedData:
+    return LoggedData(
+        chosen=log.chosen, rewards=log.rewards, propensities=log.propensities, arms=log.arms, link=log.link
+    )
+
+
+def width(interval: Interval | str) -> float:
+    assert not isinstance(interval, str)
+    return interval.high - interval.low
+
+
+@pytest.mark.parametrize("target", ["uniform", "good", "bad"])
+def test_both_intervals_contain_the_true_value(learned: LearningLog, target: str) -> None:
+    headline = evaluate(learned.log, learned.targets[target]).headline
+    assert headline is not None
+    assert isinstance(headline.value.fixed_n, Interval)
+    assert headline.value.fixed_n.low < learned.values[target] < headline.value.fixed_n.high
+    assert isinstance(headline.value.interval, Interval)
+    assert headline.value.interval.low < learned.values[target] < headline.value.interval.high
+
+
+@pytest.mark.parametrize("target", ["uniform", "good", "bad"])
+def test_gain_is_the_difference_to_the_log(learned: LearningLog, target: str) -> None:
+    found = evaluate(learned.log, learned.targets[target])
+    assert found.headline is not None
+    gain = found.headline.gain
+    assert gain.value == pytest.approx(found.headline.value.value - found.logged, abs=0.02)
+    assert isinstance(gain.anytime, AnytimeInterval)
+    assert gain.anytime.low < gain.value < gain.anytime.high
+    assert (gain.value > 0) == (target == "good")
+
+
+def test_blocks_of_any_size_give_the_same_intervals(learned: LearningLog) -> None:
+    whole, parts = (AnytimeIntervals(DIM, find_link("logistic"), (0.0, 1.0)) for _ in range(2))
+    whole.add(learned.log, learned.targets["good"])
+    for start in (0, 32, 64, 2000):
+        stop = {0: 32, 32: 64, 64: 2000, 2000: 3000}[start]
+        parts.add(learned.log[start:stop], learned.targets["good"][start:stop])
+    assert parts.rows == whole.rows == 3000
+    assert parts.value(0.95).interval == pytest.approx(whole.value(0.95).interval, abs=0.02)
+
+
+def test_probabilities_of_all_arms_narrow_the_interval(learned: LearningLog) -> None:
+    target, chosen_only = learned.targets["uniform"], without_probabilities(learned.log)
+    complete = evaluate(learned.log, target).headline
+    alone = evaluate(chosen_only, target).headline
+    floor = evaluate(chosen_only, target, least_propensity=0.01).headline
+    assert complete is not None
+    assert alone is not None
+    assert floor is not None
+    widths = [width(headline.value.interval) for headline in (complete, floor, alone)]
+    assert widths[0] <= widths[1] < widths[2]
+
+
+def test_propensity_of_two_arms_determines_both_probabilities() -> None:
+    rng = np.random.default_rng(3)
+    chosen = (rng.random(2000) < 0.3).astype(np.int64)
+    rewards, propensities = rng.integers(0, 2, 2000).astype(np.float64), np.where(chosen == 1, 0.3, 0.7)
+    intervals = []
+    for probabilities in (None, np.tile([0.7, 0.3], (2000, 1))):
+        arms = FixedArms(np.eye(2), rows=2000)
+        log = LoggedData(
+            chosen=chosen,
+            rewards=rewards,
+            propensities=propensities,
+            probabilities=probabilities,
+            arms=arms,
+            link="logistic",
+        )
+        headline = evaluate(log, "uniform").headline
+        assert headline is not None
+        intervals.append(headline.value.interval)
+    assert intervals[0] == pytest.approx(intervals[1])
+
+
+def test_too_large_least_propensity_is_rejected(learned: LearningLog) -> None:
+    with pytest.raises(InvalidInput, match=r"at least least_propensity, 0\.5; got 0\.01"):
+        evaluate(without_probabilities(learned.log), "uniform", least_propensity=0.5)
+
+
+def test_scaled_rewards_give_scaled_intervals(learned: LearningLog) -> None:
+    log = learned.log
+    scaled = LoggedData(
+        chosen=log.chosen, rewards=10.0 * log.rewards - 4.0, probabilities=log.probabilities, arms=log.arms
+    )
+    plain = LoggedData(chosen=log.chosen, rewards=log.rewards, probabilities=log.probabilities, arms=log.arms)
+    one = evaluate(plain, learned.targets["good"], reward_range=(0.0, 1.0)).headline
+    other = evaluate(scaled, learned.targets["good"], reward_range=(-4.0, 6.0)).headline
+    assert one is not None
+    assert other is not None
+    assert other.value.value == pytest.approx(10.0 * one.value.value - 4.0, abs=0.05)
+    assert width(other.value.interval) == pytest.approx(10.0 * width(one.value.interval), rel=0.05)
+    assert width(other.gain.interval) == pytest.approx(10.0 * width(one.gain.interval), rel=0.05)
+
+
+def test_clusters_have_no_anytime_interval(learned: LearningLog) -> None:
+    log = learned.log
+    clustered = LoggedData(
+        chosen=log.chosen,
+        rewards=log.rewards,
+        probabilities=log.probabilities,
+        arms=log.arms,
+        clusters=np.arange(3000) % 300,
+        link="logistic",
+    )
+    headline = evaluate(clustered, learned.targets["good"]).headline
+    assert headline is not None
+    assert headline.value.anytime == "rows of one cluster depend on each other"
+    assert isinstance(headline.value.fixed_n, Interval)
+
+
+def test_too_few_rows_report_the_number_that_is_enough() -> None:
+    log, targets, _ = learning_log(1, 200)
+    headline = evaluate(log, targets["bad"]).headline
+    assert headline is not None
+    assert isinstance(headline.value.fixed_n, str)
+    assert headline.value.fixed_n.startswith("not enough evidence: the effective sample size is ")
+    assert "rows like these would be enough" in headline.value.fixed_n
+
+
+def test_unsupported_target_has_the_widest_interval() -> None:
+    rng = np.random.default_rng(2)
+    probabilities = np.tile([0.5, 0.5, 0.0], (5000, 1))
+    log = LoggedData(
+        chosen=rng.integers(0, 2, 5000),
+        rewards=rng.integers(0, 2, 5000).astype(np.float64),
+        probabilities=probabilities,
+        arms=FixedArms(np.eye(3), rows=5000),
+        link="logistic",
+        arm_names=("a", "b", "c"),
+    )
+    headline = evaluate(log, "c").headline
+    assert headline is not None
+    assert not isinstance(headline.value.interval, str)
+    assert headline.value.interval.low < 0.01
+    assert headline.value.interval.high > 0.99
+
+
+def test_rows_to_exclude_zero_grow_with_the_inverse_square() -> None:
+    gain = AnytimeInterval(value=0.1, low=-0.1, high=0.3, rows=1000, level=0.95)
+    assert gain.rows_to_exclude_zero() == pytest.approx(4000.0)
+    assert AnytimeInterval(value=0.1, low=0.05, high=0.3, rows=1000, level=0.95).rows_to_exclude_zero() == 1000.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("floor", [0.05, 0.1, 0.2])
+def test_intervals_cover_on_logs_of_a_learning_policy(floor: float) -> None:
+    """1,000 logs, of which half have varying arms.
+
+    A fixed-n interval that covers 95 % is below 93 % in 0.4 % of such simulations. It covers up to 98 % where the
+    log has few rows of the target's arms. With 12 cells, a false alarm has a probability of at most 5 %.
+    """
+    covered: dict[str, list[tuple[bool, bool]]] = {"uniform": [], "good": [], "bad": [], "final": []}
+    for seed in range(1000):
+        log, targets, values = learning_log(seed, 1000, floor=floor, varying=seed % 2 == 0)
+        for name, rows in covered.items():
+            headline = evaluate(log, targets[name]).headline
+            assert headline is not None
+            fixed, anytime = headline.value.fixed_n, headline.value.interval
+            assert not isinstance(anytime, str)
+            truth = values[name]
+            held = isinstance(fixed, str) or fixed.low <= truth <= fixed.high
+            rows.append((held, anytime.low <= truth <= anytime.high))
+    for name, rows in covered.items():
+        fixed_n, at_every_n = np.mean(rows, axis=0)
+        assert 0.93 <= fixed_n <= 0.985, (name, fixed_n)
+        assert at_every_n >= 0.95, (name, at_every_n)

@@ -1,0 +1,35 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from glbandits import InvalidInput, LinUcb
+from glbandits.evaluation import Columns, CrossedArms, open_log, read_json_lines, train
+
+ROWS = [
+    {"arm": "a", "reward": 0, "propensity": 0.5, "user": {"age": 20, "tags": ["new"]}},
+    {"arm": "b", "reward": 1, "propensity": 0.5, "user": {"age": 40, "tags": []}},
+    {"arm": "b", "reward": 1, "propensity": 0.5, "user": {"age": None, "tags": ["new", "red"]}},
+]
+
+
+def written(folder: Path, name: str = "log.jsonl") -> Path:
+    (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    return folder / name
+
+
+def test_json_lines_have_nested_fields(tmp_path: Path) -> None:
+    log = read_json_lines(written(tmp_path), Columns(context=("user.age", "user.tags"))).read()
+    assert isinstance(log.arms, CrossedArms)
+    assert log.arms.contexts.tolist() == [[-1, 0, 1, 0, 0], [1, 0, 0, 0, 0], [0, 1, 1, 1, 0]]
+    bandit = train(log, LinUcb())
+    assert bandit.choose([{"arm": "a", "user": ROWS[0]["user"]}, {"arm": "b", "user": ROWS[0]["user"]}]) == 1
+
+
+def test_open_log_reads_json_lines_if_columns_are_given(tmp_path: Path) -> None:
+    for name in ("log.jsonl", "log.ndjson", "log.json"):
+        assert len(open_log(written(tmp_path, name), Columns())) == 3
+    with pytest.raises(InvalidInput, match="the table could not be read"):
+        read_json_lines(written(tmp_path), Columns(context=("user.height",)))
+    with pytest.raises(InvalidInput, match="the table has no column 'age'"):
+        read_json_lines(written(tmp_path), Columns(context=("age",)))
