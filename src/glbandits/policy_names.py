@@ -7,6 +7,15 @@ from pathlib import Path
 from glbandits.errors import InvalidInput, UnknownName, lookup
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy
+from glbandits.policy.policy_checks import check_is_policy
+
+
+def as_policy(policy: Policy | str) -> Policy:
+    """Return a policy unchanged, and create the policy that a text names, with its default settings.
+
+    Raises UnknownName for a name that is not in `POLICIES`, and InvalidInput if it is neither a policy nor a text.
+    """
+    return lookup("policy", policy, POLICIES)() if isinstance(policy, str) else check_is_policy(policy)
 
 
 def find_policy(name: str) -> type[Policy]:

@@ -5,6 +5,12 @@ computes estimates and intervals, `replay` plays a log with policies that learn.
 them: `evaluate`, `evaluate_slates`, `select_estimator`, `promotion` and `policy_comparison`.
 """
 
+from glbandits.extras import needed_for
+
+with needed_for("glbandits.evaluation", "lab"):
+    import joblib as _joblib  # noqa: F401
+    import polars as _polars  # noqa: F401
+
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
