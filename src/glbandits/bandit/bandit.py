@@ -26,7 +26,7 @@ from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policy import Coefficients, Policy
 from glbandits.policy.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
 from glbandits.policy.policy_checks import check_policy
-from glbandits.policy_names import as_policy
+from glbandits.policy_parsing import as_policy
 from glbandits.records import Floats
 from glbandits.sparse_policies import sparse_form
 

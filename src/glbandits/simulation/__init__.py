@@ -1,4 +1,4 @@
-"""Playing policies against environments."""
+"""Play policies against environments, and replay logs with policies."""
 
 from glbandits.extras import needed_for
 

@@ -6,7 +6,7 @@ from glbandits.bandit import Bandit
 from glbandits.evaluation.logs.logged_data import Log, chosen_features, chosen_rows
 from glbandits.evaluation.replay.log_player import block_rows
 from glbandits.policy import Policy
-from glbandits.policy_names import as_policy
+from glbandits.policy_parsing import as_policy
 
 
 def train(

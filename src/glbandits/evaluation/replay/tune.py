@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from glbandits.display import Displayed
-from glbandits.errors import InvalidInput, check_float, lookup
+from glbandits.errors import InvalidInput, check_float, lookup, parameter
 from glbandits.evaluation.estimators.intervals import Interval
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.logs.logged_data import Log
@@ -20,7 +20,7 @@ from glbandits.evaluation.replay.play_log import warn_if_few_rows
 from glbandits.maths.philox import seed_list
 from glbandits.parallel import check_engine, is_one_process, run_parallel
 from glbandits.policy import Grid, Policy, grid_points
-from glbandits.policy_names import as_policy
+from glbandits.policy_parsing import as_policy
 
 MAX_GROUPS = 64
 """Maximum number of groups of candidates for worker processes. Each group reads the log once."""
@@ -228,7 +228,7 @@ def _candidates(candidates: Policy | str | Sequence[Policy | str], grid: Grid | 
     default: Any = as_policy(candidates)
     varied: Grid = getattr(default, "grid", {}) if grid is None else grid
     if not varied:
-        raise InvalidInput(f"{default.name} has no grid of settings to choose among. Give one, or a list of policies")
+        raise InvalidInput(f"{default.name} has no grid of settings to choose among. Give {parameter('grid')}")
     settings = {field.name: field for field in fields(default)}
     for name in varied:
         lookup(f"setting of {default.name}", name, settings)
