@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from glbandits.data_table import DataTable
 from glbandits.experiments.paper.claims import VERDICTS, check_claims
 from glbandits.experiments.paper.paper_summary import PaperSummary
 from glbandits.experiments.summary import ExperimentSummary
-from glbandits.reports.data_table import DataTable
 from glbandits.reports.experiment_report import tables
 from glbandits.reports.experiment_report.chart_data import PROTOCOL_TITLES, slug
 from glbandits.reports.experiment_report.conclusions import conclusion
