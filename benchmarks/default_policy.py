@@ -8,7 +8,7 @@ from benchmarks.growth import print_growth, run_seconds
 from benchmarks.timing import best_seconds
 from glbandits import Bandit, Optimist, Policy, SgdTs
 from glbandits.environments import Environment, Synthetic
-from glbandits.maths.feature_blocks import LARGEST_BLOCK
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.simulation import simulate
 
 SIMULATED = ((100, 6), (32, 55))

@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 
 from glbandits.evaluation import Columns, Log, LoggedData, evaluate, read_parquet
-from glbandits.evaluation.arm_features import part_of
-from glbandits.evaluation.logged_data import BLOCK
+from glbandits.evaluation.logs.arm_features import part_of
+from glbandits.evaluation.logs.logged_data import BLOCK
 
 ARMS, SIZES = ("a", "b", "c", "d", "e"), (1_000_000, 4_000_000)
 COLUMNS = Columns(context=("age",), probabilities="p_{arm}")

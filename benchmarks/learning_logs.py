@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from glbandits import Bandit, Optimist
 from glbandits.evaluation import LoggedData, RowArms
-from glbandits.evaluation.targets import FrozenTarget
+from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.records import Floats, Ints
 
 ARMS, DIM = 5, 5

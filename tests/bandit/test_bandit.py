@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, InvalidInput, LaplaceTs, Link, Optimist, SgdTs, Uniform
-from tests.maths.test_links import own_link
+from tests.maths.link_support import cauchit_link
 
 ARMS = np.array([[0.5, -0.25], [0.0, 1.0], [-1.0, 0.5]])
 
@@ -77,7 +77,7 @@ def test_bad_input_is_refused_and_changes_nothing(call: Callable[[Bandit], objec
     ],
     ids=["lists", "float32", "columns first", "strided", "big-endian", "subclass"],
 )
-def test_arms_come_in_many_forms(arms: object) -> None:
+def test_arms_of_any_array_type_are_accepted(arms: object) -> None:
     bandit, plain = learned_bandit(), learned_bandit()
     assert [bandit.choose(arms) for _ in range(5)] == [plain.choose(ARMS) for _ in range(5)]
     bandit.learn(arms[0], 1)  # type: ignore[index]
@@ -85,7 +85,7 @@ def test_arms_come_in_many_forms(arms: object) -> None:
     np.testing.assert_array_equal(bandit.state, plain.state)
 
 
-def test_read_only_arrays_are_fine() -> None:
+def test_read_only_arrays_are_accepted() -> None:
     arms = ARMS.copy()
     arms.flags.writeable = False
     bandit = learned_bandit()
@@ -106,7 +106,7 @@ def test_rewards_may_come_late_and_in_any_order() -> None:
     np.testing.assert_allclose(in_order.state, shuffled.state, rtol=1e-12, atol=1e-14)
 
 
-def test_same_seed_same_choices_and_other_seed_others() -> None:
+def test_choices_depend_on_the_seed() -> None:
     def choices(seed: int) -> list[int]:
         bandit = Bandit(Uniform(), dim=2, seed=seed)
         return [bandit.choose(ARMS) for _ in range(40)]
@@ -120,7 +120,7 @@ def test_without_a_seed_two_bandits_differ() -> None:
     assert [one.choose(ARMS) for _ in range(60)] != [other.choose(ARMS) for _ in range(60)]
 
 
-def test_candidates_know_the_exact_probability_of_what_they_do() -> None:
+def test_candidate_draws_have_exact_probabilities() -> None:
     bandit = Bandit(
         SgdTs(block_length=5, draw="candidates", candidates=10, exploration_a1=2.0, floor=0.2), dim=2, seed=6
     )
@@ -134,8 +134,8 @@ def test_candidates_know_the_exact_probability_of_what_they_do() -> None:
     assert p.max() < 1.0
 
 
-def test_a_link_of_the_users_own() -> None:
-    cauchit: Link = own_link()
+def test_user_defined_link_is_accepted() -> None:
+    cauchit: Link = cauchit_link()
     bandit = Bandit(LaplaceTs(link=cauchit), dim=2, seed=2)
     for i in range(30):
         arm = bandit.choose(ARMS)
@@ -154,12 +154,12 @@ def test_a_link_of_the_users_own() -> None:
         ({"policy": SgdTs(), "dim": 2, "seed": -1}, "seed must be a whole number of at least 0; got -1"),
     ],
 )
-def test_a_bandit_needs_a_policy_a_dimension_and_a_seed(arguments: dict[str, object], message: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         Bandit(**arguments)  # type: ignore[arg-type]
 
 
-def test_a_state_can_be_assigned() -> None:
+def test_state_can_be_assigned() -> None:
     first, second = Bandit(Optimist(), 2, seed=1), Bandit(Optimist(), 2, seed=1)
     first.learn([1.0, 0.0], 1.0)
     second.state = first.state

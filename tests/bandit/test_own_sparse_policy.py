@@ -47,7 +47,7 @@ class SparseCounting(Counting, sparse=True):
         return state
 
 
-def test_a_users_sparse_form_plays() -> None:
+def test_user_defined_sparse_form_plays() -> None:
     bandit = Bandit(Counting(), 2**30, seed=1, sparse=True)
     rows = SparseRows(np.array([0, 1, 3]), np.array([5, 5, 2**29]), np.ones(3))
     assert bandit.choose(rows) == 1
@@ -57,7 +57,7 @@ def test_a_users_sparse_form_plays() -> None:
     assert Bandit.from_bytes(bandit.to_bytes(), policy=Counting()).choose(rows) == 1
 
 
-def test_a_users_sparse_form_with_wrong_parameters_is_told() -> None:
+def test_sparse_form_with_wrong_parameters_is_refused() -> None:
     class Wrong(Counting):
         name: ClassVar[str] = "wrong"
 

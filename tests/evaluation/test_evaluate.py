@@ -16,7 +16,7 @@ from glbandits.evaluation import (
     SklearnReward,
     evaluate,
 )
-from glbandits.evaluation.moments import GROUPS
+from glbandits.evaluation.estimators.grouped_moments import GROUPS
 from glbandits.records import Floats
 from tests.evaluation.simulated_logs import World, logged, make_world, small_log
 

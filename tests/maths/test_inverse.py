@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from glbandits.maths.inverse import invert
-from tests.maths.block_parts import positive_definite
+from tests.maths.posteriors.block_parts import positive_definite
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 8, 40])

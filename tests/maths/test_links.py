@@ -10,6 +10,7 @@ from glbandits import LINKS, Bandit, InvalidInput, LaplaceTs, Link, Uniform, Unk
 from glbandits.maths.links import find_link
 from glbandits.numba_support import READ_VECTOR, compile_cached
 from glbandits.records import Floats
+from tests.maths.link_support import cauchit_link
 
 every_link = pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 
@@ -31,40 +32,40 @@ def test_slope_and_mean_are_derivatives(link: Link, z: float) -> None:
 
 @every_link
 @given(z=st.floats(-30, 30), step=st.floats(0.01, 5))
-def test_mean_increases_and_slope_stays_below_the_lipschitz_constant(link: Link, z: float, step: float) -> None:
+def test_mean_increases_with_at_most_the_lipschitz_slope(link: Link, z: float, step: float) -> None:
     # Next to the highest reward floats lie too far apart to tell a small step.
     assert link.mean(z) < link.mean(z + step) or link.highest_reward - 1e-14 <= link.mean(z) <= link.mean(z + step)
     assert 0.0 <= link.slope(z) <= link.lipschitz * (1 + 1e-15)
 
 
 @every_link
-def test_lipschitz_constant_is_the_least_one(link: Link) -> None:
+def test_lipschitz_constant_is_the_smallest(link: Link) -> None:
     steepest = max(link.slope(z) for z in np.linspace(-20, 20, 4001))
     assert steepest == pytest.approx(link.lipschitz, rel=1e-6) or math.isinf(link.lipschitz)
 
 
 @every_link
 @pytest.mark.parametrize("z", [499.0, 501.0, 600.0])
-def test_derivatives_hold_far_out_too(link: Link, z: float) -> None:
+def test_derivatives_are_right_for_large_scores(link: Link, z: float) -> None:
     assert (link.mean(z + 1e-3) - link.mean(z - 1e-3)) / 2e-3 == pytest.approx(link.slope(z), rel=1e-6)
     numeric = (link.antiderivative(z + 1e-3) - link.antiderivative(z - 1e-3)) / 2e-3
     assert numeric == pytest.approx(link.mean(z), rel=1e-6)
 
 
-def test_the_ends_of_the_range_are_infinitely_far() -> None:
+def test_inverse_is_infinite_at_the_ends_of_the_range() -> None:
     for name in ("logistic", "probit"):
         assert LINKS[name].inverse(0.0) == -math.inf
         assert LINKS[name].inverse(1.0) == math.inf
     assert LINKS["log"].inverse(0.0) == -math.inf
 
 
-def test_a_link_may_be_a_builtin_or_be_beyond_numba() -> None:
+def test_link_functions_may_be_builtin_or_uncompilable() -> None:
     expo = Link(
         name="expo", mean=math.exp, slope=math.exp, antiderivative=math.exp, inverse=math.log, lipschitz=math.inf
     )
     Bandit(Uniform(link=expo), dim=1, seed=1).learn([1.0], 2.0)
     table = {"half": 0.5}
-    odd = own_link(name="odd", mean=lambda z: table["half"] + math.atan(z) / math.pi)
+    odd = cauchit_link(name="odd", mean=lambda z: table["half"] + math.atan(z) / math.pi)
     with pytest.raises(InvalidInput, match="laplace-ts, odd cannot be compiled: Untyped global name"):
         Bandit(LaplaceTs(link=odd), dim=1)
 
@@ -85,42 +86,28 @@ def test_known_values() -> None:
     assert LINKS["identity"].antiderivative(3.0) == 4.5
 
 
-def test_unknown_link_names_the_nearest() -> None:
+def test_unknown_link_is_reported_with_a_similar_name() -> None:
     with pytest.raises(UnknownName, match="unknown link 'logistc'; did you mean 'logistic'"):
         find_link("logistc")
-
-
-def own_link(**changes: object) -> Link:
-    functions: dict[str, object] = {
-        "name": "cauchit",
-        "mean": lambda z: 0.5 + math.atan(z) / math.pi,
-        "slope": lambda z: 1 / (math.pi * (1 + z * z)),
-        "antiderivative": lambda z: z / 2 + (z * math.atan(z) - math.log(1 + z * z) / 2) / math.pi,
-        "inverse": lambda p: math.tan(math.pi * (p - 0.5)),
-        "lowest_reward": 0.0,
-        "highest_reward": 1.0,
-        "lipschitz": 1 / math.pi,
-    }
-    return Link(**(functions | changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"mean": lambda z: -z}, "must increase strictly"),
+        ({"mean": lambda z: -z}, "mean must be strictly increasing"),
         ({"slope": lambda z: 1.0}, "slope must be the derivative of mean"),  # noqa: ARG005
         ({"antiderivative": lambda z: z}, "mean must be the derivative of antiderivative"),
-        ({"inverse": lambda p: p}, "inverse must undo mean"),
+        ({"inverse": lambda p: p}, "inverse must be the inverse of mean"),
         ({"lipschitz": math.nan}, "lipschitz must be the largest slope"),
         ({"lipschitz": 0.1}, "lipschitz must be the largest slope"),
         ({"lowest_reward": 2.0}, "lowest_reward must be below highest_reward"),
-        ({"name": 3}, "a link needs a name of its own"),
-        ({"name": "logistic"}, "a link needs a name of its own"),
+        ({"name": 3}, "name must be a text that is not the name of a built-in"),
+        ({"name": "logistic"}, "name must be a text that is not the name of a built-in"),
     ],
 )
-def test_a_wrong_link_is_refused(changes: dict[str, object], message: str) -> None:
+def test_inconsistent_link_is_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        own_link(**changes)
+        cauchit_link(**changes)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +119,7 @@ def test_rewards_outside_the_domain_are_refused(name: str, reward: float) -> Non
 
 
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
-def test_compiled_functions_have_the_bits_of_plain_ones(link: Link) -> None:
+def test_compiled_links_equal_uncompiled_ones(link: Link) -> None:
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
     def fill(scores: Floats, out: Floats) -> None:

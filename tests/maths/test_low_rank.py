@@ -27,7 +27,7 @@ def test_decrease_of_low_rank_is_factorised(rank: int) -> None:
     assert change.remainder < 1e-11
 
 
-def test_increase_and_larger_rank_are_no_decrease() -> None:
+def test_increase_and_higher_rank_are_no_decrease() -> None:
     before, x = covariance(1), np.random.default_rng(2).normal(size=6)
     assert decrease(before, before + 1e-3 * np.outer(x, x), largest_rank=3) is None
     assert decrease(before, 0.5 * before, largest_rank=3) is None
@@ -51,7 +51,7 @@ def test_growth_without_columns_is_the_largest_ratio() -> None:
     assert any_change(before, after, rank=0, ridge=0.0).growth == pytest.approx(expected, rel=1e-5)
 
 
-def test_bound_of_a_change_of_singular_matrices_holds() -> None:
+def test_bound_holds_for_singular_matrices() -> None:
     x, y = np.random.default_rng(1).normal(size=(2, 6))
     before, after = np.outer(x, x) + 1e-14 * np.eye(6), 2.0 * np.outer(x, x) + 1e-9 * np.outer(y, y)
     rows = np.random.default_rng(3).normal(size=(500, 6))
@@ -60,7 +60,7 @@ def test_bound_of_a_change_of_singular_matrices_holds() -> None:
 
 
 @pytest.mark.parametrize("matrix", [covariance(1), np.ones((4, 4)), np.ones((4, 4)) - 1e-9 * np.eye(4)])
-def test_factor_bounds_matrices_that_rounding_made_indefinite(matrix: Floats) -> None:
+def test_factor_bounds_matrices_indefinite_by_rounding(matrix: Floats) -> None:
     factor = factor_of_bound(matrix)
     np.testing.assert_array_equal(factor, np.tril(factor))
     assert least_eigenvalue(factor @ factor.T - matrix) >= -1e-14 * np.trace(matrix)

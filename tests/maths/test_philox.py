@@ -26,7 +26,7 @@ KNOWN_ANSWERS = [
 
 
 @pytest.mark.parametrize(("words", "answer"), KNOWN_ANSWERS)
-def test_philox_gives_the_published_answers(words: tuple[int, ...], answer: tuple[int, ...]) -> None:
+def test_philox_matches_the_published_test_vectors(words: tuple[int, ...], answer: tuple[int, ...]) -> None:
     assert [int(word) for word in philox(*(np.uint64(word) for word in words))] == list(answer)
 
 
@@ -57,7 +57,7 @@ def test_every_index_is_equally_likely() -> None:
     assert stats.chisquare(counts).pvalue > 1e-4
 
 
-def test_a_generator_is_its_three_words() -> None:
+def test_generator_is_three_words() -> None:
     rng = generator(4)
     uniform(rng)
     copy = rng.copy()
@@ -70,7 +70,7 @@ def test_seeds_and_streams_differ() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 7])
-def test_one_coordinate_of_the_noise_needs_no_other(size: int) -> None:
+def test_noise_at_an_index_equals_the_noise_vector(size: int) -> None:
     rng, target = generator(3, stream=5), np.zeros(size)
     rng[COUNTER] = 2**40
     before, skipped = rng.copy(), rng.copy()

@@ -7,7 +7,7 @@ from glbandits.records import Floats
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_point_is_the_nearest_of_the_ball_in_that_norm(seed: int) -> None:
+def test_projection_is_the_nearest_point_in_the_norm(seed: int) -> None:
     rng = np.random.default_rng(seed)
     R: Floats = np.triu(rng.normal(size=(4, 4))) + 3 * np.eye(4)
     theta: Floats = 3.0 * rng.normal(size=4)
@@ -23,7 +23,7 @@ def test_the_point_is_the_nearest_of_the_ball_in_that_norm(seed: int) -> None:
     np.testing.assert_allclose(projected, peer.x, atol=1e-5)
 
 
-def test_inside_nothing_moves_and_with_a_multiple_of_the_identity_it_is_scaling() -> None:
+def test_projection_inside_the_ball_and_for_scaled_identity() -> None:
     inside, outside = np.array([0.3, -0.2]), np.array([3.0, -4.0])
     project_in_norm(inside, np.eye(2), 1.0)
     project_in_norm(outside, 7.0 * np.eye(2), 1.0)
@@ -33,7 +33,7 @@ def test_inside_nothing_moves_and_with_a_multiple_of_the_identity_it_is_scaling(
 
 @pytest.mark.parametrize("distance", [1e-9, 1.0, 1e3, 1e60])
 @pytest.mark.parametrize("condition", [1.0, 1e6, 1e12])
-def test_the_point_is_on_the_sphere_for_every_distance_and_condition(distance: float, condition: float) -> None:
+def test_projection_is_on_the_sphere(distance: float, condition: float) -> None:
     rng = np.random.default_rng(3)
     dim, radius = 30, 0.7
     rotation = np.linalg.qr(rng.normal(size=(dim, dim)))[0]

@@ -12,7 +12,7 @@ from glbandits.records import Floats
 
 @pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 @given(score=st.floats(-100, 100), variance=st.floats(0, 1e14), reward=st.sampled_from([0.0, 0.3, 1.0]))
-def test_the_score_solves_its_equation(link: Link, score: float, variance: float, reward: float) -> None:
+def test_proximal_score_solves_its_equation(link: Link, score: float, variance: float, reward: float) -> None:
     z = proximal_score(score, variance, reward, LinkFunctions(link.mean, link.slope, link.antiderivative))
     slope = 1.0 + variance * link.slope(z)  # how far z is from the root, at the most
     off = abs(z - score + variance * (link.mean(z) - reward)) / slope
@@ -22,7 +22,7 @@ def test_the_score_solves_its_equation(link: Link, score: float, variance: float
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("level", [0.2, 1.0, 1e6])
-def test_the_step_is_the_minimum_in_the_ellipsoid(seed: int, level: float) -> None:
+def test_proximal_step_is_the_minimum_in_the_ellipsoid(seed: int, level: float) -> None:
     rng, link = np.random.default_rng(seed), LINKS["logistic"]
     R: Floats = np.triu(rng.normal(size=(3, 3))) + 2 * np.eye(3)
     root = rng.normal(size=(3, 3))
@@ -47,7 +47,7 @@ def test_the_step_is_the_minimum_in_the_ellipsoid(seed: int, level: float) -> No
     assert loss(step) <= loss(peer.x) + 1e-8
 
 
-def test_steps_with_little_left_to_fit_keep_their_digits() -> None:
+def test_small_steps_keep_their_precision() -> None:
     # Ridge regression with features of length 1e7 and precision 1: the estimate is y/x, as far as floats go.
     bandit = Bandit(LinUcb(), dim=2, seed=1)
     X, y = 1e7 * np.array([[1.0, 0.5], [-0.3, 1.0]]), np.array([2.0, -1.0])
@@ -56,7 +56,7 @@ def test_steps_with_little_left_to_fit_keep_their_digits() -> None:
     np.testing.assert_allclose(bandit.state[:2], np.linalg.solve(X, y), rtol=1e-6)
 
 
-def test_a_long_way_down_the_log_link_is_found() -> None:
+def test_distant_root_of_the_log_link_is_found() -> None:
     bandit = Bandit(OnlineLaplace(link="log"), dim=1, seed=1)
     for _ in range(5):
         bandit.learn([1.0], 5.0)

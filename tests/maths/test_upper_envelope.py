@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, norm
 
-from glbandits.maths.gaussian import best_perturbed, perturbed_probabilities, score_lines
 from glbandits.maths.philox import generator, normal
+from glbandits.maths.posteriors.gaussian_posterior import best_perturbed, perturbed_probabilities, score_lines
 from glbandits.maths.upper_envelope import (
     highest_line,
     normal_probabilities,
@@ -45,7 +45,7 @@ lines = st.one_of(
 
 
 @given(lines, st.sampled_from([(0.1, 0.2), (0.6, 1.1), (0.0, 7.0)]))
-def test_uniform_probabilities_are_those_of_all_pairs(
+def test_uniform_probabilities_agree_with_all_pairs(
     pairs: list[tuple[float, float]], ends: tuple[float, float]
 ) -> None:
     levels, slopes = np.array([level for level, _ in pairs]), np.array([slope for _, slope in pairs])
@@ -107,7 +107,7 @@ any_lines = st.one_of(
 
 
 @given(any_lines)
-def test_normal_probabilities_are_those_of_all_pairs(pairs: list[tuple[float, float]]) -> None:
+def test_normal_probabilities_agree_with_all_pairs(pairs: list[tuple[float, float]]) -> None:
     levels, slopes = np.array([level for level, _ in pairs]), np.array([slope for _, slope in pairs])
     probabilities = normal_of(levels, slopes)
     np.testing.assert_allclose(probabilities, normal_pair_by_pair(levels, slopes), atol=1e-12)
@@ -123,30 +123,30 @@ def test_normal_probabilities_by_quadrature() -> None:
     np.testing.assert_allclose(normal_of(levels, slopes), shares, atol=1e-5)
 
 
-def test_normal_tails_keep_their_digits_on_both_sides() -> None:
+def test_normal_tails_keep_their_precision() -> None:
     probabilities = normal_of(np.array([0.0, -20.0, -25.0]), np.array([0.0, 1.0, -1.0]))
     np.testing.assert_allclose(probabilities, [1.0, norm.sf(20.0), norm.sf(25.0)], rtol=1e-12)
 
 
-def test_equal_lines_give_all_to_the_first() -> None:
+def test_first_of_equal_lines_has_normal_probability_one() -> None:
     probabilities = normal_of(np.array([1.0, 1.0, 0.0, 1.0]), np.array([0.5, 0.5, 2.0, 0.5]))
     np.testing.assert_array_equal(probabilities[[1, 3]], 0.0)
     assert probabilities[0] + probabilities[2] == 1.0
 
 
-def test_lines_that_lie_close_are_not_drowned_by_rounding() -> None:
+def test_close_lines_are_distinguished_despite_rounding() -> None:
     levels, slopes = np.array([1e15, 1e15 + 0.125]), np.array([1e-3, 0.0])  # they cross at Z = 125
     assert [highest_line(levels, slopes, z) for z in (124.0, 126.0)] == [1, 0]
     assert highest_line(np.array([0.0, 0.0]), np.array([1e-30, 2e-30]), 1e-9) == 1
 
 
 @given(st.lists(many, max_size=40))
-def test_sorted_indices_are_those_of_a_stable_sort(values: list[float]) -> None:
+def test_sorted_indices_agree_with_a_stable_sort(values: list[float]) -> None:
     array = np.round(np.array(values))
     np.testing.assert_array_equal(sorted_indices(array), np.argsort(array, kind="stable"))
 
 
-def test_perturbed_choices_have_their_probabilities() -> None:
+def test_perturbed_choices_have_the_computed_probabilities() -> None:
     # A chi-square test of 1e5 choices at a fixed seed. Under another seed it would fail once in a million times.
     rng, draws, n = np.random.default_rng(7), generator(11), 100_000
     arms, theta = rng.normal(size=(12, 4)), 0.3 * rng.normal(size=4)

@@ -12,19 +12,19 @@ numbers = st.floats(-10, 10, allow_subnormal=False)
 
 
 @given(st.integers(1, 13), st.integers(1, 5), st.data())
-def test_best_arm_is_the_first_of_the_best(K: int, dim: int, data: st.DataObject) -> None:
+def test_best_arm_is_the_first_of_equal_arms(K: int, dim: int, data: st.DataObject) -> None:
     arms = data.draw(arrays(np.float64, (K, dim), elements=st.integers(-3, 3).map(float)))
     theta = data.draw(arrays(np.float64, dim, elements=st.integers(-3, 3).map(float)))
     assert best_arm(arms, theta) == int(np.argmax(arms @ theta))
 
 
-def test_equal_arms_have_equal_scores_wherever_they_stand() -> None:
+def test_equal_arms_have_equal_scores_at_every_index() -> None:
     arms = np.tile(np.random.default_rng(0).normal(size=17), (11, 1))
     assert best_arm(arms, np.random.default_rng(1).normal(size=17)) == 0
 
 
 @given(arrays(np.float64, 4, elements=numbers), arrays(np.float64, 4, elements=numbers), st.floats(0.1, 5))
-def test_projection(theta: Floats, centre: Floats, radius: float) -> None:
+def test_projection_to_a_ball(theta: Floats, centre: Floats, radius: float) -> None:
     projected = theta.copy()
     project_to_ball(projected, centre, radius)
     distance = float(np.linalg.norm(theta - centre))
@@ -34,11 +34,11 @@ def test_projection(theta: Floats, centre: Floats, radius: float) -> None:
         np.testing.assert_allclose(projected, centre + radius * (theta - centre) / distance, atol=1e-12)
 
 
-def test_dot_adds_in_the_order_of_the_index() -> None:
+def test_dot_sums_in_the_order_of_the_index() -> None:
     assert dot(np.array([1e16, 1.0, -1e16]), np.ones(3)) == 0.0
 
 
-def test_functions_of_rows_give_the_bits_of_those_of_vectors() -> None:
+def test_row_functions_equal_vector_functions() -> None:
     A, b = np.random.default_rng(2).normal(size=(3, 7)), np.random.default_rng(3).normal(size=7)
     by_row, by_vector = b.copy(), b.copy()
     for row in range(3):
@@ -61,5 +61,5 @@ def test_cholesky_solves() -> None:
 @pytest.mark.parametrize(
     "A", [np.zeros((2, 2)), np.ones((2, 2)), np.array([[1.0, 2.0], [2.0, 1.0]]), 1e-13 * np.eye(2)]
 )
-def test_cholesky_refuses_what_is_not_positive_definite(A: Floats) -> None:
+def test_cholesky_detects_singular_matrices(A: Floats) -> None:
     assert not factorise(A.copy(), 0.0, np.full(2, 1e-12))

@@ -5,7 +5,7 @@ import pytest
 
 from glbandits import Bandit, Ecolog, InvalidInput, OnlineLaplace
 from glbandits.maths.cholesky import solve_factorised
-from glbandits.maths.observation_history import history
+from glbandits.maths.fitting.observation_history import history
 from glbandits.maths.proximal import excess
 from glbandits.policies.ecolog import LEVEL, LOSSES, Q_of, V_of, W_of, centre_of, history_at, theta_of, theta_warm_of
 

@@ -10,9 +10,9 @@ from glbandits import Bandit, Greedy, InvalidInput, Optimist, Policy, UnknownNam
 from glbandits.bandit.entries import learn_batch_recipe
 from glbandits.compilation import entry_point
 from glbandits.environments.noise import NOISES, Noise
-from glbandits.maths.feature_blocks import LARGEST_BLOCK
 from glbandits.maths.links import LINKS, find_link
 from glbandits.maths.philox import generator
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.policies.optimist import LARGEST_BONUS, LEAST_BONUS, ROUNDS_AHEAD, argmax_with_bonus, bonus
 from glbandits.policy import unpacker
 from glbandits.policy_bases.self_scaling_posterior import (
@@ -30,7 +30,7 @@ from glbandits.policy_bases.self_scaling_posterior import (
 )
 from glbandits.records import Floats, Rounds
 from glbandits.simulation import simulate
-from tests.maths.block_parts import blocks_of
+from tests.maths.posteriors.block_parts import blocks_of
 from tests.maths.test_upper_envelope import pair_by_pair
 from tests.policy_bases.posterior_parts import covariance_of, functions, means_of, with_ones
 

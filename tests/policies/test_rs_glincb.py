@@ -5,7 +5,7 @@ import pytest
 
 from glbandits import Bandit, InvalidInput, RsGlincb
 from glbandits.maths.cholesky import log_determinant
-from glbandits.maths.observation_history import history
+from glbandits.maths.fitting.observation_history import history
 from glbandits.policies.rs_glincb import H_of, H_played_of, V_of, history_at, theta_of, theta_warm_of
 
 

@@ -9,7 +9,7 @@ from benchmarks.numpy_sgd_ts import NumpySgdTs
 
 from glbandits import Bandit, InvalidInput, Policy, SgdTs, TheoryConstants, UnknownName
 from glbandits.environments import Synthetic
-from glbandits.maths.likelihood import RIDGE_WITHOUT_MLE
+from glbandits.maths.fitting.likelihood import RIDGE_WITHOUT_MLE
 from glbandits.maths.philox import add_normals, any_index, generator
 from glbandits.policies import sgd_ts
 from glbandits.policy import unpacker

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 from glbandits import Bandit, InvalidInput, SupCbGlm
 from glbandits.environments import Synthetic
-from glbandits.maths.observation_history import history
+from glbandits.maths.fitting.observation_history import history
 from glbandits.policies.supcb_glm import history_at
 from glbandits.records import Floats
 

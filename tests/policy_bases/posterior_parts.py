@@ -22,7 +22,7 @@ from glbandits.policy_bases.self_scaling_posterior import (
     mean_of,
 )
 from glbandits.records import Floats
-from tests.maths.block_parts import assembled
+from tests.maths.posteriors.block_parts import assembled
 
 
 def functions(link: Link) -> LinkFunctions:

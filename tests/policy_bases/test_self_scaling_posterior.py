@@ -12,9 +12,9 @@ from scipy.stats import multivariate_normal, norm
 
 from glbandits.bandit.entries import learn_batch_recipe
 from glbandits.compilation import entry_point
-from glbandits.maths.feature_blocks import LARGEST_BLOCK
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.policies.optimist import Optimist
 from glbandits.policy import unpacker
 from glbandits.policy_bases.prior_replacement import EVIDENCE_FROM, SCALES
@@ -45,7 +45,7 @@ from glbandits.policy_bases.self_scaling_posterior import (
     update_feature_stats,
 )
 from glbandits.records import Floats
-from tests.maths.block_parts import assembled, blocks_of
+from tests.maths.posteriors.block_parts import assembled, blocks_of
 from tests.policy_bases.posterior_parts import (
     WholePosterior,
     covariance_of,

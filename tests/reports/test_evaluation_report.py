@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from glbandits.evaluation import Interval, RowArms
-from glbandits.evaluation.arm_features import part_of
-from glbandits.evaluation.support import WEIGHT_EDGES
-from glbandits.evaluation.targets import UniformTarget
-from glbandits.experiments.policy_comparison import ComparisonSettings, compare_policies
+from glbandits.evaluation.estimators.support import WEIGHT_EDGES
+from glbandits.evaluation.estimators.targets import UniformTarget
+from glbandits.evaluation.logs.arm_features import part_of
+from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
 from glbandits.reports.evaluation_report import write_evaluation_report
 from glbandits.reports.evaluation_report.charts import (
     arms_chart,
@@ -21,7 +21,7 @@ from glbandits.reports.evaluation_report.charts import (
 )
 from glbandits.reports.plotly_helpers import plotly_script
 from glbandits.reports.series_styles import SeriesStyles, styles_in_order
-from tests.experiments.small_comparison import ARMS, ROWS, small_comparison, small_log
+from tests.evaluation.small_comparison import ARMS, ROWS, small_comparison, small_log
 
 pytestmark = pytest.mark.xdist_group("evaluation page")
 COMMAND = "glb evaluate 'a & b.parquet'"

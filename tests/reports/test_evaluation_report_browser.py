@@ -7,7 +7,7 @@ import pytest
 
 from glbandits.reports.evaluation_report import write_evaluation_report
 from tests.browser import PHONE, WIDE, chromium, open_page
-from tests.experiments.small_comparison import small_comparison
+from tests.evaluation.small_comparison import small_comparison
 
 pytestmark = pytest.mark.xdist_group("evaluation page")
 

@@ -20,9 +20,9 @@ from glbandits.bandit.sparse_entries import play_recipe
 from glbandits.compilation import entry_point
 from glbandits.environments import SparseHashed, Synthetic
 from glbandits.evaluation import LoggedData, SparseArms
-from glbandits.evaluation.log_player import Rules, play_together
-from glbandits.evaluation.progressive_loop import all_recipe, matched_recipe
-from glbandits.evaluation.targets import FrozenTarget
+from glbandits.evaluation.estimators.frozen_target import FrozenTarget
+from glbandits.evaluation.replay.log_player import Rules, play_together
+from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
 from glbandits.policy import Policy

@@ -10,7 +10,7 @@ from glbandits import InvalidInput, Policy, SgdTs, Uniform
 from glbandits.environments import NOISES, Noise, Synthetic, gaussian
 from glbandits.records import Rounds
 from glbandits.simulation import play_together, recorded_rounds, simulate
-from tests.maths.test_links import own_link
+from tests.maths.link_support import cauchit_link
 
 
 def test_regret_is_what_the_choices_cost() -> None:
@@ -55,7 +55,7 @@ def test_processes_give_what_threads_give() -> None:
     threads = simulate(policy, problem, 100, 2)
     with parallel_config(backend="loky"):
         processes = simulate(policy, problem, 100, 2, jobs=2)
-        own = simulate(Uniform(link=own_link()), problem, 100, 2, jobs=2)
+        own = simulate(Uniform(link=cauchit_link()), problem, 100, 2, jobs=2)
     np.testing.assert_array_equal(threads.regret, processes.regret)
     np.testing.assert_array_equal(own.regret, simulate(Uniform(), problem, 100, 2).regret)
 

@@ -1,4 +1,4 @@
-"""The online API."""
+"""The online API: Bandit chooses arms and learns rewards; Catalogue stores arms."""
 
 from glbandits.bandit.bandit import Bandit
 from glbandits.bandit.catalogue import Catalogue, cross_features

@@ -1,4 +1,4 @@
-"""Bandit: a policy at work."""
+"""Bandit: a policy with its learned state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from glbandits.bandit.catalogue_decisions import CatalogueDecisions, allowed_row
 from glbandits.bandit.input_checks import as_floats, checked_reward
 from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
 from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
-from glbandits.bandit.rows import Rows, dim_of, encoded_row, encoded_rows
+from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
 from glbandits.errors import MAX_ABS, InvalidInput, check_int
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
@@ -29,26 +29,27 @@ from glbandits.records import Floats
 from glbandits.sparse_policies import sparse_form
 
 FIRST_PROBE_STREAM = np.uint64(1)
-"""The streams of random numbers that estimate probabilities, so that asking for them changes no decision."""
+"""The first random stream for estimates of probabilities. It is separate, so that estimates change no decision."""
 
-ROWS_WORTH_WAITING = 2000
-"""Rows of a batch for which waiting some seconds for machine code is quicker than learning them in plain Python."""
+MIN_ROWS_TO_COMPILE = 2000
+"""The rows of a batch above which waiting seconds for compilation is faster than learning in plain Python."""
 
 
 class Bandit:
-    """A policy with a state and a generator: choose an arm, learn its reward.
+    """A policy with a state and a random generator: it chooses arms and learns their rewards.
 
-    The number of arms may differ from call to call. Rewards may come late, in any order, or never: a policy
-    learns what it is told when it is told. One Bandit belongs to one thread at a time.
+    The number of arms may differ between calls. Rewards may arrive late, in any order, or never: `learn` takes the
+    features of an arm with its reward, and does not refer to a decision. Not thread-safe: use a Bandit in one thread
+    at a time.
 
     Args:
-        policy: settings, such as `Optimist(link="logistic")`, which has nothing to tune.
-        dim: the number of features of an arm. A feature map tells it.
-        seed: the same seed, policy and calls give the same choices. Without one, a random seed is taken.
-        sparse: take arms as sparse rows (`SparseRows`, or any matrix of scipy.sparse), at a cost of the features that
-            are set. Memory grows with the features that were learned, not with dim (docs/sparse-features.md).
-        features: a FeatureMap, or a fitted transformer of scikit-learn. With it, all methods that take an array of
-            features also take rows of named values: a list of dicts, a dict of columns, or a data frame.
+        policy: a policy with its settings, such as `Optimist(link="logistic")`, which has nothing to tune.
+        dim: the number of features of an arm. Leave it out if `features` is given.
+        seed: the same seed, policy and calls give the same choices. The default is a random seed.
+        sparse: whether arms are sparse rows (`SparseRows`, or any scipy.sparse matrix). Time then depends on the
+            non-zero features, and memory on the learned features instead of dim (docs/sparse-features.md).
+        features: a FeatureMap, or a fitted scikit-learn transformer. All methods that accept an array of features
+            then also accept rows of named values: a list of dicts, a dict of columns, or a data frame.
 
     >>> import numpy as np
     >>> from glbandits import Bandit, Optimist
@@ -71,7 +72,7 @@ class Bandit:
         features: Any = None,
     ) -> None:
         feature_map = None if features is None else as_features(features)
-        dim = dim_of(dim, feature_map)
+        dim = resolve_dim(dim, feature_map)
         form = sparse_form(check_is_policy(policy), dim) if sparse else policy
         check_policy(form, dim)
         seed = secrets.randbits(62) if seed is None else check_int("seed", seed, at_least=0)
@@ -95,7 +96,7 @@ class Bandit:
 
     @property
     def state(self) -> Floats:
-        """A copy of all that was learned. Assign to it to replace that."""
+        """A copy of the learned state. Assign to it to replace the state."""
         return self._state.copy()
 
     @state.setter
@@ -108,7 +109,10 @@ class Bandit:
         self._state = state.copy()
 
     def choose(self, arms: Rows) -> int:
-        """The arm to pull, by its row in `arms` (K, dim). Learns nothing."""
+        """The index of the arm to pull, a row of `arms` (K, dim).
+
+        Advances the random generator, learns nothing.
+        """
         if type(arms) is not self._kind:
             arms = self._arms(arms)
         try:
@@ -117,7 +121,7 @@ class Bandit:
             raise
         except IndexError as error:
             raise index_out_of_range(self.policy, "choose") from error
-        except Exception:  # an array of another type, or one that cannot be used; nothing has changed yet
+        except Exception:  # arms of another type, or invalid ones; the state is still unchanged
             checked = self._arms(arms)
             arm = self._choose.call(self._state, self._settings, self.dim, checked, self._rng)
         return arm
@@ -140,12 +144,12 @@ class Bandit:
         if arm is not None and (type(x) is not SparseRows or type(arm) is not int or arm < 0):
             x, arm = self._one_of(x, arm), None
         if type(x) is not self._kind or not isinstance(reward, (float, int)):
-            x, reward, arm = self._features_of_one(x, arm), checked_reward(self._link, reward), None
+            x, reward, arm = self._arm(x, arm), checked_reward(self._link, reward), None
         row = () if arm is None else (arm,)
         try:
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng, *row)
         except (InvalidInput, TypeError):
-            x, reward = self._features_of_one(x, arm), checked_reward(self._link, reward)
+            x, reward = self._arm(x, arm), checked_reward(self._link, reward)
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
         except IndexError as error:
             raise index_out_of_range(self.policy, "learn") from error
@@ -153,10 +157,11 @@ class Bandit:
             self._state = new_state
 
     def learnable(self, x: SparseRows, most_numbers: int) -> SparseRows:
-        """The features of one sparse row that fit a state of at most `most_numbers` numbers, 8 bytes each.
+        """The features of a sparse row that fit in a state of at most `most_numbers` numbers.
 
-        All of them while there is room, and then only those that were learned before. A state grows with every new
-        feature, so a process that learns what strangers send bounds its memory by `learn(learnable(x, ...), reward)`.
+        Returns all features while there is room, and afterwards only features that were learned before. A state grows
+        with every new feature, 8 bytes a number. A service that learns features from clients can bound its memory by
+        `learn(learnable(x, most_numbers), reward)`.
 
         >>> from glbandits import Bandit, Optimist, SparseRows
         >>> bandit = Bandit(Optimist(), dim=2**20, seed=7, sparse=True)
@@ -165,15 +170,17 @@ class Bandit:
         >>> bandit.learnable(rows.row(1), 10_000).indices.size, bandit.learnable(rows.row(1), 300).indices.size
         (9, 0)
         """
-        fits = self._form.has_room(self._state, self.dim, x.indices, most_numbers)
-        return x if fits.all() else SparseRows(np.array([0, fits.sum()]), x.indices[fits], x.values[fits])
+        has_room = self._form.has_room(self._state, self.dim, x.indices, most_numbers)
+        if has_room.all():
+            return x
+        return SparseRows(np.array([0, has_room.sum()]), x.indices[has_room], x.values[has_room])
 
     def learn_batch(self, features: Rows, rewards: ArrayLike) -> None:
-        """Learn many rewards, row by row: the same as `learn` in a loop, but all of them or none."""
+        """Learn many rewards in order, as `learn` in a loop. If an error occurs, none is learned."""
         y = as_floats("rewards", rewards)
         if y.ndim != 1:
             raise InvalidInput(f"rewards must have shape (n,), one for each row of features; got {y.shape}")
-        X = self._inputs.rows(encoded_rows(self.features, features, sparse=self.sparse), y.size)
+        X = self._inputs.rows(encode_rows(self.features, features, sparse=self.sparse), y.size)
         for reward in y[(y < self._link.lowest_reward) | (y > self._link.highest_reward) | ~(np.abs(y) <= MAX_ABS)]:
             checked_reward(self._link, reward)
         batch = self._inputs.batch()
@@ -189,23 +196,24 @@ class Bandit:
     def _learn_rows(self, batch: Call, X: Any, y: Floats) -> None:
         done = 0
         while done < len(y) and not batch.is_compiled and not self._learn_all_at_once(len(y) - done):
-            self.learn(self._inputs.one(X, done), float(y[done]))
+            self.learn(self._inputs.row(X, done), float(y[done]))
             done += 1
         if done < len(y):
-            learn, rest = batch.compiled(), self._inputs.part(X, done, len(y))
+            learn, rest = batch.compiled(), self._inputs.row_range(X, done, len(y))
             self._state = learn(self._state, self._settings, self.dim, rest, y[done:], self._rng)
 
     def _learn_all_at_once(self, rows: int) -> bool:
-        """Whether waiting for machine code beats learning so many rows one by one, while neither is compiled."""
-        return rows > ROWS_WORTH_WAITING and not self._learn.is_compiled
+        """Whether waiting for compilation is faster than learning the rows in Python."""
+        return rows > MIN_ROWS_TO_COMPILE and not self._learn.is_compiled
 
     def probabilities(self, arms: Rows, *, draws: int = 10_000) -> Floats:
-        """The probability of each arm that the next `choose(arms)` gives it, (K,). Changes no later decision.
+        """The probabilities with which the next `choose(arms)` returns each arm, (K,).
 
-        It is exact wherever the policy's rule has an exact form. Where it has none (a fresh posterior draw for
-        each decision), it is estimated from `draws` trial decisions: its standard error is
-        sqrt(p (1 - p) / draws), at most 0.005 with the default. An estimate is never 0: an arm that no trial decision
-        picked gets 1 / (K (draws + 1)).
+        Changes no later decision.
+
+        They are exact if the rule of the policy has an exact form. Otherwise (a new posterior draw for each decision)
+        they are estimated from `draws` trial decisions, with a standard error of sqrt(p (1 - p) / draws), at most
+        0.005 by default. An estimate is never 0: an arm that no trial decision chose has 1 / (K (draws + 1)).
         """
         checked = self._arms(arms)
         draws = check_int("draws", draws, at_least=1)
@@ -213,14 +221,14 @@ class Bandit:
         return self._estimated_probabilities(checked, draws) if exact is None else exact
 
     def _estimated_probabilities(self, arms: Any, draws: int) -> Floats:
-        # A stream for each moment, so that the errors of one estimate are not those of the next.
+        # Another stream at each position of the generator, so that the errors of estimates are independent.
         probe = np.array([self._rng[KEY], FIRST_PROBE_STREAM + self._rng[COUNTER], 0], dtype=np.uint64)
         frequencies = self._inputs.frequencies().call
         estimate: Floats = frequencies(self._state, self._settings, self.dim, arms, probe, draws)
         return estimate
 
     def exact_probabilities(self, arms: Rows) -> Floats | None:
-        """As `probabilities`, but only if the policy's rule has an exact form; None if it has none."""
+        """As `probabilities` if the rule of the policy has an exact form; None if it has none."""
         return self._exact_probabilities(arms if self._inputs.are_usable(arms) else self._arms(arms))
 
     def _exact_probabilities(self, arms: Any) -> Floats | None:
@@ -236,13 +244,13 @@ class Bandit:
         only: Iterable[Hashable] | None = None,
         excluded: Iterable[Hashable] = (),
     ) -> Any:
-        """The id of the arm to pull: the arm that `choose` gives on the features of all arms, but faster.
+        """The id of the arm to pull: the same arm as `choose` on all arms, but faster.
 
         Args:
             catalogue: the arms.
-            context: what `combine` of the catalogue takes; None if the catalogue has no `combine`.
-            only: ids among which to choose, which must be in the catalogue; all of them without it.
-            excluded: ids that are not chosen; those that are not in the catalogue are ignored.
+            context: the argument of the catalogue's `combine`; None if the catalogue has no `combine`.
+            only: ids among which to choose, which must be in the catalogue. The default is all ids.
+            excluded: ids that must not be chosen. Unknown ids are ignored.
         """
         allowed = allowed_rows(catalogue, only, excluded)
         return catalogue.id_of(self._decisions(catalogue).choose(self._state, self._rng, context, allowed))
@@ -256,10 +264,10 @@ class Bandit:
         excluded: Iterable[Hashable] = (),
         draws: int = 10_000,
     ) -> Floats:
-        """The probability of each arm that the next `choose_from` gives it, in the order of `catalogue.ids`.
+        """The probabilities of the arms in the next `choose_from`, in the order of the ids.
 
-        As `probabilities`, it is an estimate where the policy's rule has no exact form. That takes as long as `draws`
-        decisions.
+        As in `probabilities`, they are estimates if the rule of the policy has no exact form. An estimate takes as
+        long as `draws` decisions.
         """
         exact = self.exact_probabilities_from(catalogue, context, only=only, excluded=excluded)
         if exact is not None:
@@ -278,14 +286,14 @@ class Bandit:
         only: Iterable[Hashable] | None = None,
         excluded: Iterable[Hashable] = (),
     ) -> Floats | None:
-        """As `probabilities_from`, but only if the policy's rule has an exact form; None if it has none."""
+        """As `probabilities_from` if the policy has an exact form; None if it has none."""
         allowed = allowed_rows(catalogue, only, excluded)
         return self._decisions(catalogue).exact_probabilities(self._state, context, allowed)
 
     def _decisions(self, catalogue: Catalogue) -> CatalogueDecisions:
         if self.sparse:
             raise InvalidInput(
-                "a catalogue holds dense features, but this Bandit is sparse; make it with sparse=False."
+                "a catalogue has dense features, but this Bandit is sparse. Create the Bandit with sparse=False."
             )
         if catalogue not in self._catalogues:
             key = self.policy.implementation(self.dim), self._link
@@ -293,17 +301,17 @@ class Bandit:
         return self._catalogues[catalogue]
 
     def share_catalogues(self, other: Bandit) -> None:
-        """Decide from catalogues with the bounds that another Bandit of the same policy and dim keeps up to date.
+        """Share the cached bounds for catalogues with another Bandit of the same policy and dim.
 
-        Decisions stay the same: bounds are compared with the state before they are used. The first decision of a copy,
-        or of a model that was loaded, is then as fast as the next one of the other. Both belong to one thread at a
-        time.
+        Decisions stay the same, because bounds are checked against the state before use. The first decision of a copy
+        or of a loaded model is then as fast as the next decision of the other Bandit. Use both in the same thread. Does
+        nothing if the policies or dims differ.
         """
         if self.policy == other.policy and self.dim == other.dim:
             self._catalogues = other._catalogues
 
     def coefficients(self) -> Coefficients | None:
-        """A copy of the point estimate by which the policy scores arms, or None if the policy has no single one.
+        """A copy of the policy's estimate of theta; None if it has no single estimate.
 
         >>> from glbandits import Bandit, LinUcb
         >>> bandit = Bandit(LinUcb(), dim=2)
@@ -314,30 +322,36 @@ class Bandit:
         return self._form.coefficients(self._state, self.dim)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write settings, state and generator to a safetensors file; all of it or nothing."""
+        """Write policy, state, generator and feature map to a safetensors file.
+
+        Replaces the file atomically.
+        """
         write_model(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """What `save` writes, for those who keep models elsewhere than in files."""
+        """The content of the file that `save` writes, to store models elsewhere than in files."""
         return model_bytes(self.policy, self.dim, self._state, self._rng, sparse=self.sparse, features=self.features)
 
     @classmethod
     def load(cls, path: str | PathLike[str], policy: Policy | None = None, *, features: Any = None) -> Self:
-        """A Bandit that goes on, bit for bit, where the saved one stopped.
+        """Load a saved Bandit. It makes exactly the same decisions as the saved one would.
 
         Args:
             path: a file written by `save`.
-            policy: needed only if the file was saved with a policy or link of your own, which a file cannot
-                carry: the same settings again.
-            features: needed only if the file was saved with a transformer of scikit-learn, which a file cannot carry:
-                the same one again.
+            policy: the policy of the saved Bandit, with the same settings. Needed only for policies and links that
+                are not part of this package, because a file does not contain code.
+            features: the fitted scikit-learn transformer of the saved Bandit, which a file does not contain. Not
+                needed for a FeatureMap.
+
+        Raises:
+            ModelFileError: if the file is absent, damaged, or needs `policy` or `features`.
         """
         return cls._parsed(read_model(path), str(path), policy, features)
 
     @classmethod
     def from_bytes(cls, content: bytes, policy: Policy | None = None, features: Any = None) -> Self:
-        """A Bandit that goes on, bit for bit, where the one of `to_bytes` stopped."""
-        return cls._parsed(content, "what was given", policy, features)
+        """Restore a Bandit from the result of `to_bytes`, with the arguments of `load`."""
+        return cls._parsed(content, "the content", policy, features)
 
     @classmethod
     def _parsed(cls, content: bytes, name: str, policy: Policy | None, features: Any) -> Self:
@@ -346,7 +360,7 @@ class Bandit:
         return bandit
 
     def copy(self) -> Self:
-        """Another Bandit that goes on from here by itself."""
+        """An independent Bandit with a copy of the state and the generator."""
         bandit = type(self).__new__(type(self))
         bandit._set(ParsedModel(self.policy, self._form, self.dim, self._state.copy(), self._rng.copy(), self.features))
         return bandit
@@ -363,13 +377,13 @@ class Bandit:
         return f"Bandit({self.policy!r}, dim={self.dim}{', sparse=True' if self.sparse else ''})"
 
     def _arms(self, arms: Rows) -> Any:
-        return self._inputs.arms(encoded_rows(self.features, arms, sparse=self.sparse))
+        return self._inputs.arms(encode_rows(self.features, arms, sparse=self.sparse))
 
-    def _features_of_one(self, x: Rows, arm: int | None = None) -> Any:
+    def _arm(self, x: Rows, arm: int | None = None) -> Any:
         if arm is not None:
             return self._one_of(x, arm)
-        return self._inputs.features(encoded_row(self.features, x, sparse=self.sparse))
+        return self._inputs.features(encode_row(self.features, x, sparse=self.sparse))
 
     def _one_of(self, arms: Rows, arm: int) -> Any:
         rows = self._arms(arms)
-        return self._inputs.one(rows, check_int("arm", arm, at_least=0, at_most=self._inputs.count(rows) - 1))
+        return self._inputs.row(rows, check_int("arm", arm, at_least=0, at_most=self._inputs.count(rows) - 1))

@@ -1,7 +1,7 @@
-"""The entry points behind a Bandit: a policy's functions with its link bound and their input checked.
+"""Entry points of a dense Bandit: policy functions with a link and input checks.
 
-The checks are made where they cost next to nothing, in compiled code, before anything changes. They raise a bare
-InvalidInput; `Bandit` then looks again, slowly, to say what was wrong.
+Compiled code checks the input before it changes the state, which takes very little time. The checks raise an
+InvalidInput without a message. `Bandit` then repeats them in Python, with a message.
 """
 
 from collections.abc import Callable
@@ -34,11 +34,11 @@ from glbandits.records import Floats, Generator, Ints
 
 @jittable
 def usable(values: Floats) -> bool:
-    """Whether every number is finite and not absurdly large."""
-    fine = True
+    """Whether every absolute value is at most MAX_ABS."""
+    valid = True
     for value in values.flat:
-        fine &= bool(abs(value) <= MAX_ABS)
-    return fine
+        valid &= bool(abs(value) <= MAX_ABS)
+    return valid
 
 
 def policy_recipe(
@@ -52,14 +52,25 @@ def policy_recipe(
     nogil: bool = True,
     work: Callable[..., float] | None = None,
 ) -> Recipe:
-    """The recipe of an entry point around a policy; with bounds checks if the policy or the link is a user's."""
+    """The recipe of an entry point of a policy. Code of users is compiled with bounds checks.
+
+    Args:
+        function: the Python function to compile.
+        signature: its Numba signature.
+        policy: the policy that the function calls.
+        link: the link of the policy.
+        more: a suffix of the name of the entry point.
+        is_ours: False if the function calls other code of users than the policy and the link.
+        nogil: whether the compiled function releases the GIL.
+        work: estimates the number of operations of a call, from its arguments.
+    """
     is_ours = is_ours and link.built_in and policy.__module__.split(".")[0] == __name__.split(".")[0]
     name = f"{policy.name}, {link.name}{more}"
     return Recipe(function, signature, name, nogil=nogil, check_bounds=not is_ours, work=work)
 
 
 def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """`choose` on checked arms."""
+    """The recipe of `choose`, with a check of the arms."""
     policy_choose, _, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -74,7 +85,7 @@ def choose_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def choose_stored_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """`choose` on arms that were checked when they were stored."""
+    """The recipe of `choose` for arms of a catalogue, which were checked before."""
     policy_choose, _, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -89,7 +100,10 @@ def choose_stored_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """`learn` on a checked reward. Gives the state only if it is a new array, not if it changed in place."""
+    """The recipe of `learn`, with a check of arm and reward.
+
+    Returns None if the state was changed in place.
+    """
     _, policy_learn, _, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
     lowest, highest = link.lowest_reward, link.highest_reward
@@ -99,7 +113,7 @@ def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
             raise InvalidInput
         functions = LinkFunctions(mean, slope, antiderivative)
         learned = checked_state(policy_learn(state, unpack(settings), x, reward, rng, functions))
-        # Handing an array back to Python costs as much as learning a reward.
+        # Returning an array to Python takes as long as learning a reward.
         return None if learned.ctypes.data == state.ctypes.data and learned.shape == state.shape else learned
 
     signature = OPTIONAL_VECTOR(VECTOR, READ_VECTOR, types.int64, READ_VECTOR, types.float64, GENERATOR)
@@ -107,7 +121,7 @@ def learn_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """`learn` for every row in turn, after all of them were checked."""
+    """The recipe of a function that checks all rows, and then learns each of them."""
     _, policy_learn, _, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
     lowest, highest = link.lowest_reward, link.highest_reward
@@ -131,7 +145,10 @@ def learn_batch_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """The exact probabilities of a policy, where it has them: writes them to `out` and says whether it did."""
+    """The recipe of a function that writes exact probabilities to `out`.
+
+    Returns False if there is no exact form.
+    """
     _, _, policy_probabilities, unpack, _ = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -144,9 +161,9 @@ def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """Estimated probabilities of a rule that has no exact form, from how often `choose` picks each arm.
+    """The recipe of a function that estimates probabilities by trial decisions.
 
-    An arm that was never picked gets 1 / (K (draws + 1)), because it may still be played.
+    An arm that was never chosen has 1 / (K (draws + 1)), because its probability need not be 0.
     """
     policy_choose, _, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
@@ -167,7 +184,10 @@ def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def arms_check_recipe() -> Recipe:
-    """Whether arms are (K, dim) of usable numbers. Arrays of another type raise a TypeError."""
+    """The recipe of a check that arms are (K, dim) with valid numbers.
+
+    Other types of arrays raise TypeError.
+    """
 
     def are_usable(arms: Floats, dim: int) -> bool:
         return arms.shape[0] > 0 and arms.shape[1] == dim and usable(arms)
@@ -182,7 +202,7 @@ def arms_check() -> EntryPoint:
 
 
 def scan_panels_recipe() -> Recipe:
-    """`scan_panels`."""
+    """The recipe of `maths.arm_panels.scan_panels`."""
 
     def scan(
         panels: Singles,
@@ -205,7 +225,7 @@ def scan_panels_recipe() -> Recipe:
 
 
 def bound_scores_recipe() -> Recipe:
-    """`bound_scores`."""
+    """The recipe of `maths.arm_panels.bound_scores`."""
 
     def bound(
         levels: Floats,
@@ -235,7 +255,10 @@ def _work_of_drawing(state: Floats, settings: Floats, dim: int, arms: Floats, _r
 
 
 def _work_of_learning(state: Floats, _settings: Floats, dim: int, *_rest: Any) -> float:
-    """With a matrix or a history, a fit or a factorisation: O(size dim). Else a few passes over the state."""
+    """O(size dim) if the state has a matrix or a history, for a fit.
+
+    Otherwise a few passes over the state.
+    """
     return float(state.size * (dim if state.size >= dim * dim else 16))
 
 

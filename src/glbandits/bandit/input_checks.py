@@ -1,4 +1,4 @@
-"""Checks of what users hand over, with a sentence that says what was wrong."""
+"""Checks of arms, features and rewards from users, with detailed error messages."""
 
 from typing import Any
 
@@ -11,9 +11,15 @@ from glbandits.records import Floats
 
 
 def as_floats(name: str, values: Any) -> Floats:
-    """A contiguous float64 array of real numbers. Text, dates, complex and masked numbers are refused, not bent."""
+    """Convert to a contiguous float64 array.
+
+    Raises InvalidInput for text, dates, complex and masked numbers.
+    """
     if hasattr(values, "tocsr") or isinstance(values, SparseRows):
-        raise InvalidInput(f"{name} is sparse, but this Bandit is dense; make it with sparse=True, or pass .toarray().")
+        raise InvalidInput(
+            f"{name} must be dense for a dense Bandit; got sparse rows. Create the Bandit with sparse=True, or pass "
+            ".toarray()"
+        )
     try:
         given = np.ma.asanyarray(values) if isinstance(values, np.ma.MaskedArray) else np.asarray(values)
         if np.ma.is_masked(given) or given.dtype.kind not in "biufO":
@@ -22,11 +28,11 @@ def as_floats(name: str, values: Any) -> Floats:
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, InvalidInput):
             raise
-        raise InvalidInput(f"{name} must be an array of numbers; NumPy could not make one of it: {error}") from None
+        raise InvalidInput(f"{name} must be an array of numbers; NumPy cannot convert it: {error}") from None
 
 
 def check_usable(name: str, values: Floats) -> None:
-    """Raise InvalidInput unless every number is finite and not absurdly large."""
+    """Raise InvalidInput unless every absolute value is at most MAX_ABS."""
     bad = ~(np.abs(values) <= MAX_ABS)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -38,7 +44,7 @@ def check_usable(name: str, values: Floats) -> None:
 
 
 def checked_reward(link: Link, reward: float) -> float:
-    """The reward as a float that the link accepts; an error if it is none."""
+    """The reward as a float. Raises InvalidInput if it is no number in the range of the link."""
     checked = as_floats("reward", reward)
     if checked.ndim != 0:
         raise InvalidInput(f"reward must be one number; got {reward!r}")

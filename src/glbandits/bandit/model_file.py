@@ -1,4 +1,7 @@
-"""Model files: safetensors with the settings beside the arrays. Never pickle."""
+"""Model files: safetensors files with arrays, and the settings in their header.
+
+Never pickle.
+"""
 
 import json
 from hashlib import sha256
@@ -37,23 +40,23 @@ def model_bytes(
     }
     if features is not None:
         header["features"] = json.dumps(features.document())
-    header["digest"] = _digest(header, state, rng)
+    header["digest"] = content_digest(header, state, rng)
     return save({"state": state, "generator": rng}, metadata=header)
 
 
 def write_model(path: str | PathLike[str], content: bytes) -> None:
-    """Write to a temporary file beside `path`, then put it in place: a reader never sees half a model."""
+    """Write a model file atomically: a reader sees the old file or the new one."""
     write_atomically(path, content)
 
 
 def read_model(path: str | PathLike[str]) -> bytes:
-    """The content of a file, which may be a model."""
+    """Read a file. Raises ModelFileError if it cannot be read."""
     try:
         return Path(path).read_bytes()
     except FileNotFoundError:
-        raise ModelFileError(f"there is no file {path}") from None
+        raise ModelFileError(f"there is no file {path}. Check the path") from None
     except OSError as error:
-        raise ModelFileError(f"{path} is not a whole safetensors file ({error}); load another copy") from None
+        raise ModelFileError(f"{path} cannot be read: {error}") from None
 
 
 class ParsedModel(NamedTuple):
@@ -61,7 +64,7 @@ class ParsedModel(NamedTuple):
 
     policy: Policy
     form: Policy
-    """The form of the policy that plays: a sparse one, or the policy itself."""
+    """The policy that chooses and learns: the sparse form of `policy`, or `policy` itself."""
     dim: int
     state: Floats
     rng: Generator
@@ -69,33 +72,45 @@ class ParsedModel(NamedTuple):
 
 
 def parse_model(content: bytes, name: str, given: Policy | None, features: Features | None) -> ParsedModel:
-    """Check and decode a model file. Raises ModelFileError, which says why what is called `name` is refused."""
+    """Check and decode the content of a model file.
+
+    Args:
+        content: the bytes of the file.
+        name: the name of the file in errors.
+        given: the policy that the user passed, if any.
+        features: the features that the user passed, if any.
+
+    Raises:
+        ModelFileError: if the content is damaged, or does not match the given policy or features.
+    """
     header, state, rng = _open(content, name)
     policy = _policy(name, header, given)
     feature_map = _features(name, header, features)
     try:
         form = sparse_form(policy, header.dim) if header.is_sparse else policy
     except InvalidInput as error:
-        raise ModelFileError(f"{name} is damaged, or of another version: {error}") from None
+        raise ModelFileError(f"{name} is damaged, or was written by another version: {error}") from None
     if not form.is_valid_state(state, header.dim):
-        raise ModelFileError(f"{name} holds a state that {policy.name} with these settings cannot have made")
+        raise ModelFileError(
+            f"{name} has a state that is not valid for {policy.name} and its settings. Load another copy"
+        )
     return ParsedModel(policy, form, header.dim, state, rng, feature_map)
 
 
 class Header(NamedTuple):
-    """What a file says of its model."""
+    """The settings in the header of a model file."""
 
     policy: str
     settings: dict[str, Any]
     dim: int
     is_sparse: bool
     features: Any
-    """The document of a feature map; None if the file has none."""
+    """The document of the feature map; None if the model has none."""
 
 
 def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
     try:
-        deserialize(content)  # type: ignore[no-untyped-call]  # which refuses what is no whole file
+        deserialize(content)  # type: ignore[no-untyped-call]  # raises SafetensorError if the file is truncated
         length = int.from_bytes(content[:8], "little")
         metadata = dict(json.loads(content[8 : 8 + length]).get("__metadata__", {}))
         _check_format(path, metadata)
@@ -106,22 +121,22 @@ def _open(content: bytes, path: str) -> tuple[Header, Floats, Generator]:
         features = json.loads(metadata.get("features", "null"))
         settings, dim = json.loads(metadata["settings"]), int(metadata["dim"])
         header = Header(metadata["policy"], settings, dim, is_sparse, features)
-        kinds = state.dtype == np.float64, rng.dtype == np.uint64, rng.shape == (3,)
-        values = isinstance(header.settings, dict), header.dim > 0
+        valid_arrays = state.dtype == np.float64, rng.dtype == np.uint64, rng.shape == (3,)
+        valid_header = isinstance(header.settings, dict), header.dim > 0
     except SafetensorError as error:
-        raise ModelFileError(f"{path} is not a whole safetensors file ({error}); load another copy") from None
+        raise ModelFileError(f"{path} is not a complete safetensors file ({error}). Load another copy") from None
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, ModelFileError):
             raise
-        raise ModelFileError(f"{path} was changed or damaged after it was saved ({error}); load another copy") from None
-    if not all(kinds + values) or digest != _digest(metadata, state, rng):
-        raise ModelFileError(f"{path} was changed or damaged after it was saved; load another copy")
+        raise ModelFileError(f"{path} was changed or damaged after it was saved ({error}). Load another copy") from None
+    if not all(valid_arrays + valid_header) or digest != content_digest(metadata, state, rng):
+        raise ModelFileError(f"{path} was changed or damaged after it was saved. Load another copy")
     return header, state, rng
 
 
 def _check_format(path: str, metadata: dict[str, str]) -> None:
     if metadata.get("format") != FORMAT:
-        raise ModelFileError(f"{path} is a safetensors file, but not one that Bandit.save wrote")
+        raise ModelFileError(f"{path} is a safetensors file, but was not written by Bandit.save")
     version = metadata.get("format_version", "")
     if not version.isdecimal() or int(version) > FORMAT_VERSION:
         raise ModelFileError(
@@ -132,17 +147,17 @@ def _check_format(path: str, metadata: dict[str, str]) -> None:
 
 def _policy(path: str, header: Header, given: Policy | None) -> Policy:
     if given is not None:
-        if given.name != header.policy or _plain(settings_of(given)) != header.settings:
+        if given.name != header.policy or _as_json(settings_of(given)) != header.settings:
             raise ModelFileError(
                 f"{path} was saved with {header.policy} {header.settings}; got {given.name} "
-                f"{settings_of(given)}. Pass the same settings, or none"
+                f"{settings_of(given)}. Pass the same settings, or no policy"
             )
         return given
     try:
         return rebuild(lookup("policy", header.policy, POLICIES), header.settings)
     except (GlbanditsError, TypeError) as error:
         raise ModelFileError(
-            f"{path} was saved with what is not known here ({error}). For a policy or a link of your own, pass it: "
+            f"{path} has a policy or link that is not part of glbandits ({error}). Pass the policy: "
             "Bandit.load(path, policy=...)"
         ) from None
 
@@ -152,8 +167,8 @@ def _features(path: str, header: Header, given: Features | None) -> Features | N
     if isinstance(document, dict) and "transformer" in document:
         if given is None:
             raise ModelFileError(
-                f"{path} was saved with a transformer of your own ({document['transformer']}), which a file cannot "
-                "carry. Pass it: Bandit.load(path, features=...)"
+                f"{path} was saved with the transformer {document['transformer']}, which a model file does not "
+                "contain. Pass it: Bandit.load(path, features=...)"
             )
         features: Features | None = given
         same = list(given.names) == document.get("names")
@@ -164,15 +179,16 @@ def _features(path: str, header: Header, given: Features | None) -> Features | N
             raise ModelFileError(f"{path}: {error}") from None
         same = given is None or given == features
     if not same or (features is not None and features.dim != header.dim):
-        raise ModelFileError(f"{path} was saved with other features than these. Pass the same, or none")
+        raise ModelFileError(f"{path} was saved with other features than the given ones. Pass the same, or none")
     return features
 
 
-def _plain(settings: dict[str, Any]) -> Any:
+def _as_json(settings: dict[str, Any]) -> Any:
     return json.loads(json.dumps(settings))
 
 
-def _digest(header: dict[str, str], state: Any, rng: Any) -> str:
+def content_digest(header: dict[str, str], state: Any, rng: Any) -> str:
+    """The digest of the header and the arrays, by which changes of a file are detected."""
     digest = sha256(json.dumps(header, sort_keys=True).encode())
     digest.update(np.ascontiguousarray(state).tobytes())
     digest.update(np.ascontiguousarray(rng).tobytes())

@@ -6,9 +6,9 @@ from pathlib import Path
 from glbandits.bandit import Bandit
 from glbandits.cli.policy_text import parse_policy
 from glbandits.errors import InvalidInput, lookup
-from glbandits.evaluation.log_features import LogOptions
-from glbandits.evaluation.targets import AlwaysTarget, UniformTarget
-from glbandits.experiments.policy_comparison import Candidate
+from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
+from glbandits.evaluation.logs.log_features import LogOptions
+from glbandits.evaluation.policy_comparison import Candidate
 from glbandits.features import FeatureMap
 from glbandits.maths.links import Link
 

@@ -14,9 +14,9 @@ from glbandits.cli.policy_text import parse_policy
 from glbandits.cli.progress import work_bar
 from glbandits.compilation import compile_now
 from glbandits.errors import InvalidInput, lookup
-from glbandits.features.crosses import cross_recipe, cross_rows_recipe
-from glbandits.maths.confidence_sequence import add_recipe
+from glbandits.features.hashing.hashed_products import cross_recipe, cross_rows_recipe
 from glbandits.maths.links import LINKS, find_link
+from glbandits.maths.online_statistics.confidence_sequence import add_recipe
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy
 

@@ -41,7 +41,7 @@ from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.cli.run_experiment import command_line
 from glbandits.errors import lookup
 from glbandits.evaluation import ESTIMATORS, Verdict
-from glbandits.experiments.policy_comparison import ComparisonSettings, Gate, PolicyComparison, compare_policies
+from glbandits.evaluation.policy_comparison import ComparisonSettings, Gate, PolicyComparison, compare_policies
 from glbandits.parallel import check_engine
 from glbandits.reports.evaluation_report import write_evaluation_report
 

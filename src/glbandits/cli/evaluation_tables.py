@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rich.markup import escape
 from rich.table import Table
 
-from glbandits.experiments.policy_comparison import EvaluatedPolicy, PolicyComparison
+from glbandits.evaluation.policy_comparison import EvaluatedPolicy, PolicyComparison
 from glbandits.reports.evaluation_report.estimate_rows import (
     estimate_rows,
     format_interval,

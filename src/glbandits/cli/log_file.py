@@ -26,14 +26,14 @@ from glbandits.evaluation import (
     read_open_bandit,
     read_parquet,
 )
-from glbandits.evaluation.columns import NAME_THEM, check_present
-from glbandits.evaluation.layouts import ONE_FOR_EACH, OTHER_PROBABILITIES, PROBABILITY_FOR_EACH
-from glbandits.evaluation.log_features import LogOptions
-from glbandits.evaluation.open_bandit import is_open_bandit
-from glbandits.evaluation.table_rows import NOT_KNOWN
-from glbandits.evaluation.tables import read_arm_table
+from glbandits.evaluation.logs.columns import NAME_THEM, check_present
+from glbandits.evaluation.logs.log_features import LogOptions
+from glbandits.evaluation.logs.open_bandit import is_open_bandit
+from glbandits.evaluation.logs.table_layout import ONE_FOR_EACH, OTHER_PROBABILITIES, PROBABILITY_FOR_EACH
+from glbandits.evaluation.logs.table_log import read_arm_table
+from glbandits.evaluation.logs.table_rows import NOT_KNOWN
 from glbandits.features import Hashed, Hashing, Text
-from glbandits.features.column_kind import MISSING, ColumnKind
+from glbandits.features.kinds.column_kind import MISSING, ColumnKind
 
 IN_OPTIONS: Mapping[str, str] = MappingProxyType(
     {

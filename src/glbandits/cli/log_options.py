@@ -9,8 +9,8 @@ from rich.console import Console
 from glbandits.cli.log_file import FORMATS, LogFile, column_names, said_as_options, with_estimated_propensities
 from glbandits.errors import lookup
 from glbandits.evaluation import Columns, Log
-from glbandits.evaluation.learning_curve import Learn
-from glbandits.evaluation.log_features import LogOptions
+from glbandits.evaluation.logs.log_features import LogOptions
+from glbandits.evaluation.replay.learning_curve import Learn
 
 LogArgument: TypeAlias = Annotated[
     str, typer.Argument(help="A Parquet file or folder, CSV, an Open Bandit folder, dsjson, or a server's store.")

@@ -20,7 +20,7 @@ from glbandits.cli.log_options import (
 )
 from glbandits.errors import lookup
 from glbandits.evaluation import SLATE_ESTIMATORS, Log, evaluate_slates, train
-from glbandits.evaluation.log_part import split
+from glbandits.evaluation.logs.log_slice import split
 from glbandits.policies import Policy
 
 ASSUMPTIONS = (

@@ -43,7 +43,7 @@ from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.cli.run_experiment import command_line
 from glbandits.errors import check_float, lookup
 from glbandits.evaluation import tune
-from glbandits.evaluation.tuning import Played, Tuned
+from glbandits.evaluation.replay.tune import Played, Tuned
 from glbandits.parallel import check_engine
 from glbandits.reports.evaluation_report.estimate_rows import format_interval, format_value
 from glbandits.reports.evaluation_report.record import write_json

@@ -1,12 +1,11 @@
 """What another policy would have earned, from the log of one that decided."""
 
-from glbandits.evaluation.anytime import AnytimeInterval, AnytimeIntervals
-from glbandits.evaluation.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
-from glbandits.evaluation.columns import Columns
-from glbandits.evaluation.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
-from glbandits.evaluation.estimator import Estimator
-from glbandits.evaluation.estimator_selection import Selection, SplitError, select_estimator
-from glbandits.evaluation.estimators import (
+from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals
+from glbandits.evaluation.estimators.estimator import Estimator
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
+from glbandits.evaluation.estimators.intervals import Interval
+from glbandits.evaluation.estimators.large_weights import LargeWeights
+from glbandits.evaluation.estimators.point_estimators import (
     ESTIMATORS,
     ClippedIps,
     DirectMethod,
@@ -20,31 +19,31 @@ from glbandits.evaluation.estimators import (
     Snips,
     SwitchDr,
 )
+from glbandits.evaluation.estimators.results import Estimate, Evaluation
+from glbandits.evaluation.estimators.support import ArmSupport, Support
+from glbandits.evaluation.estimators.targets import Target
 from glbandits.evaluation.evaluate import evaluate
-from glbandits.evaluation.headline import DoublyRobustEstimate, Headline
-from glbandits.evaluation.intervals import Interval
-from glbandits.evaluation.large_weights import LargeWeights
-from glbandits.evaluation.learning_curve import LearningCurve
-from glbandits.evaluation.log_part import ClusterPart, LogPart, split
-from glbandits.evaluation.logged_data import Log, LoggedData
-from glbandits.evaluation.open_bandit import read_open_bandit
-from glbandits.evaluation.opening import open_log
-from glbandits.evaluation.overlap import Overlap, overlap_of
-from glbandits.evaluation.progressive import play_log
+from glbandits.evaluation.evaluate_slates import SLATE_ESTIMATORS, SlateEstimate, SlateEvaluation, evaluate_slates
+from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
+from glbandits.evaluation.logs.columns import Columns
+from glbandits.evaluation.logs.dsjson import DsjsonCounts, DsjsonLog, read_dsjson
+from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
+from glbandits.evaluation.logs.logged_data import Log, LoggedData
+from glbandits.evaluation.logs.open_bandit import read_open_bandit
+from glbandits.evaluation.logs.open_log import open_log
+from glbandits.evaluation.logs.slate_log import SlateColumns, SlateLog, read_slates
+from glbandits.evaluation.logs.sparse_arms import SparseArms
+from glbandits.evaluation.logs.table_files import read_csv, read_json_lines, read_parquet
+from glbandits.evaluation.logs.table_log import TableLog, read_table
+from glbandits.evaluation.models.overlap import Overlap, overlap_of
+from glbandits.evaluation.models.propensity_models import EstimatedPropensities, estimate_propensities
+from glbandits.evaluation.models.reward_models import GlmReward, RewardModel, SklearnReward
 from glbandits.evaluation.promotion import Promotion, Verdict, promotion
-from glbandits.evaluation.propensities import EstimatedPropensities, estimate_propensities
-from glbandits.evaluation.results import Estimate, Evaluation
-from glbandits.evaluation.reward_models import GlmReward, RewardModel, SklearnReward
-from glbandits.evaluation.slate_estimators import SLATE_ESTIMATORS, SlateEstimate, SlateEvaluation, evaluate_slates
-from glbandits.evaluation.slate_tables import SlateColumns, read_slates
-from glbandits.evaluation.slates import SlateLog
-from glbandits.evaluation.sparse_arms import SparseArms
-from glbandits.evaluation.support import ArmSupport, Support
-from glbandits.evaluation.table_files import read_csv, read_json_lines, read_parquet
-from glbandits.evaluation.tables import TableLog, read_table
-from glbandits.evaluation.targets import Target
-from glbandits.evaluation.training import train
-from glbandits.evaluation.tuning import Played, Tuned, tune
+from glbandits.evaluation.replay.learning_curve import LearningCurve
+from glbandits.evaluation.replay.play_log import play_log
+from glbandits.evaluation.replay.train import train
+from glbandits.evaluation.replay.tune import Played, Tuned, tune
+from glbandits.evaluation.select_estimator import Selection, SplitError, select_estimator
 
 __all__ = [
     "ESTIMATORS",
@@ -54,7 +53,7 @@ __all__ = [
     "ArmFeatures",
     "ArmSupport",
     "ClippedIps",
-    "ClusterPart",
+    "ClusterSlice",
     "Columns",
     "CrossedArms",
     "DirectMethod",
@@ -75,7 +74,7 @@ __all__ = [
     "LargeWeights",
     "LearningCurve",
     "Log",
-    "LogPart",
+    "LogSlice",
     "LoggedData",
     "Mips",
     "OffCem",

@@ -6,21 +6,22 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from glbandits.errors import InvalidInput, check_float, check_int, lookup
-from glbandits.evaluation.anytime import AnytimeIntervals, why_none
-from glbandits.evaluation.arm_features import FixedArms
-from glbandits.evaluation.embeddings import AnyEmbeddings, Embeddings, as_embeddings
-from glbandits.evaluation.estimator import Estimator, Rows
-from glbandits.evaluation.estimators import ESTIMATORS
-from glbandits.evaluation.headline import HeadlineSums
-from glbandits.evaluation.intervals import UNKNOWN, normal_interval
-from glbandits.evaluation.logged_data import BLOCK, Log, LoggedData
-from glbandits.evaluation.moments import Moments, MomentSums, Units
-from glbandits.evaluation.results import Estimate, Evaluation
-from glbandits.evaluation.reward_models import CrossFitted, GlmReward, RewardModel, fold_of
-from glbandits.evaluation.support import Support, SupportSums
-from glbandits.evaluation.targets import AnyTarget, GivenTarget, Target, as_target, checked_probabilities
+from glbandits.evaluation.estimators.anytime import AnytimeIntervals, why_none
+from glbandits.evaluation.estimators.embeddings import AnyEmbeddings, Embeddings, as_embeddings
+from glbandits.evaluation.estimators.estimator import Estimator, Rows
+from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums, Units
+from glbandits.evaluation.estimators.headline import HeadlineSums
+from glbandits.evaluation.estimators.intervals import UNKNOWN, normal_interval
+from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
+from glbandits.evaluation.estimators.results import Estimate, Evaluation
+from glbandits.evaluation.estimators.support import Support, SupportSums
+from glbandits.evaluation.estimators.targets import AnyTarget, GivenTarget, Target, as_target, checked_probabilities
+from glbandits.evaluation.logs.arm_features import FixedArms
+from glbandits.evaluation.logs.log_slice import fold_of
+from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData
+from glbandits.evaluation.models.reward_models import CrossFitted, GlmReward, RewardModel
 from glbandits.maths.links import find_link
-from glbandits.maths.running_sums import RunningSums
+from glbandits.maths.online_statistics.running_sums import RunningSums
 from glbandits.records import Floats, Ints
 
 POINTS = 500

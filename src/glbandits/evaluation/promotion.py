@@ -15,19 +15,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from glbandits.errors import InvalidInput, check_float, check_int
-from glbandits.evaluation.anytime import AnytimeInterval, AnytimeIntervals, why_none
-from glbandits.evaluation.log_part import LogPart
-from glbandits.evaluation.logged_data import Log
-from glbandits.evaluation.reward_models import SequentialGlm
-from glbandits.evaluation.targets import (
-    AnyTarget,
-    FrozenTarget,
-    Target,
-    UniformTarget,
-    as_target,
-    checked_probabilities,
-)
-from glbandits.evaluation.training import train
+from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_none
+from glbandits.evaluation.estimators.frozen_target import FrozenTarget
+from glbandits.evaluation.estimators.targets import AnyTarget, Target, UniformTarget, as_target, checked_probabilities
+from glbandits.evaluation.logs.log_slice import LogSlice
+from glbandits.evaluation.logs.logged_data import Log
+from glbandits.evaluation.models.reward_models import SequentialGlm
+from glbandits.evaluation.replay.train import train
 from glbandits.maths.links import find_link
 from glbandits.policies import Policy
 
@@ -149,12 +143,12 @@ def promotion(
     index = int(math.log2(len(log) / (2 * FIRST_SPLIT)))
     split = FIRST_SPLIT << index
     share = alpha / ((index + 1) * (index + 2)) / len(candidates)
-    targets = {name: _frozen(one, LogPart(log, 0, split), log, seed) for name, one in candidates.items()}
+    targets = {name: _frozen(one, LogSlice(log, 0, split), log, seed) for name, one in candidates.items()}
     sequences = {
         name: AnytimeIntervals(log.dim, link, bounds, least_propensity, sparse=log.sparse) for name in candidates
     }
     model, rows, random = SequentialGlm(link, log.dim, sparse=log.sparse), split, UniformTarget()
-    for block in LogPart(log, split, len(log)).blocks():
+    for block in LogSlice(log, split, len(log)).blocks():
         predicted = model.predict_then_learn(block)
         for name, target in targets.items():
             own = checked_probabilities(target, block, rows)
@@ -167,7 +161,7 @@ def promotion(
     return _decide(gains, split, alpha, margin)
 
 
-def _frozen(candidate: Policy | AnyTarget, learn_from: LogPart, log: Log, seed: int) -> Target:
+def _frozen(candidate: Policy | AnyTarget, learn_from: LogSlice, log: Log, seed: int) -> Target:
     if not isinstance(candidate, Policy):
         return as_target(candidate, log.arm_names)
     return FrozenTarget(train(learn_from, candidate, seed=seed), seed)

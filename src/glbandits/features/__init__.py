@@ -1,14 +1,15 @@
-"""Features that are not numbers yet: columns of tables and fields of JSON, turned into vectors."""
+"""Feature maps and feature hashing: encode table columns and JSON objects as features."""
 
-from glbandits.features.category_kinds import Category, Hashed, Tags, Text
-from glbandits.features.column_kind import ColumnKind
-from glbandits.features.feature_map import FeatureMap
-from glbandits.features.feature_map_document import feature_map_of
-from glbandits.features.hashing import Hashing
-from glbandits.features.named_features import NamedFeature, NamedFeatures
-from glbandits.features.number_kinds import Boolean, Date, Number, Vector
-from glbandits.features.random_fourier import RandomFourier
-from glbandits.features.tables import named_table
+from glbandits.features.feature_map.document import feature_map_of
+from glbandits.features.feature_map.feature_map import FeatureMap
+from glbandits.features.feature_map.random_fourier import RandomFourier
+from glbandits.features.hashing.hashing import Hashing
+from glbandits.features.hashing.named_features import NamedFeature, NamedFeatures
+from glbandits.features.kinds.categorical import Category, Hashed, Tags, Text
+from glbandits.features.kinds.column_kind import ColumnKind
+from glbandits.features.kinds.dates import Date
+from glbandits.features.kinds.numeric import Boolean, Number, Vector
+from glbandits.features.table_columns import named_table
 from glbandits.features.transformer_features import Features, TransformerFeatures
 
 __all__ = [

@@ -1,11 +1,11 @@
-"""The order of names that people expect."""
+"""Natural sort order."""
 
 import re
 from collections.abc import Iterable
 
 
 def natural_order(names: Iterable[str]) -> tuple[str, ...]:
-    """In the order that people expect, numbers as numbers.
+    """Sort names so that numbers in them are compared as numbers.
 
     >>> natural_order(["item 10", "item 9", "a"])
     ('a', 'item 9', 'item 10')

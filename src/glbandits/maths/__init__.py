@@ -1,1 +1,6 @@
-"""Pure functions: links, likelihood, linear algebra, randomness. No input or output, no clock, no state."""
+"""Numerical functions: links, linear algebra, random numbers, fits and posteriors.
+
+No input, output or global state.
+
+Most functions are `jittable`: Numba compiles them as a part of an entry point, and plain Python gives the same bits.
+"""

@@ -1,8 +1,8 @@
-"""Cholesky factors, written out so that compiled and uncompiled agree to the last bit.
+"""Cholesky factors, as loops, so that compiled and uncompiled code give the same bits.
 
-A symmetric positive definite A is kept as the upper triangular R with A = R'R: its rows lie together in memory, and
-every loop below runs along one. A factor that is updated does not drift away from its matrix, as an inverse does.
-LAPACK would be faster beyond some hundred dimensions, but NumPy and Numba call different copies of it.
+A symmetric positive definite matrix A is stored as the upper triangular R with A = R'R. All loops run along rows of R,
+which are contiguous in memory. Unlike an updated inverse, an updated factor does not accumulate errors. LAPACK would be
+faster from some hundred dimensions on, but NumPy and Numba call different builds of it.
 """
 
 import math
@@ -16,7 +16,7 @@ from glbandits.records import Floats
 
 @jittable
 def add_outer(A: Floats, weight: float, x: Floats) -> None:
-    """Do A += weight xx' in the upper triangle."""
+    """Compute A += weight xx' in the upper triangle."""
     for i in range(x.shape[0]):
         scaled = weight * x[i]
         for j in range(i, x.shape[0]):
@@ -25,10 +25,11 @@ def add_outer(A: Floats, weight: float, x: Floats) -> None:
 
 @jittable
 def factorise(A: Floats, ridge: float, least: Floats) -> bool:
-    """Overwrite the upper triangle of A, the only one that is read, with R. False if A is singular.
+    """Overwrite the upper triangle of A with its factor R. Returns False if A is singular.
 
-    A is a positive semidefinite matrix plus ridge times I. With a ridge no pivot can be below it, so a smaller one is
-    rounding, and is put at what rounding can hide. Without, A is singular if its k-th pivot is not above least[k].
+    Only the upper triangle is read. A must be a positive semidefinite matrix plus ridge times I. With a ridge, the
+    exact pivots are at least the ridge. A smaller pivot is due to rounding, and is raised to the size of the rounding
+    error. Without a ridge, A is singular if its k-th pivot is not above least[k].
     """
     dim = A.shape[0]
     hidden = np.empty(dim)
@@ -51,7 +52,10 @@ def factorise(A: Floats, ridge: float, least: Floats) -> bool:
 
 @jittable
 def forward(R: Floats, b: Floats) -> None:
-    """Overwrite b with the solution of R'x = b; the norm of that is the norm of b in the inverse of R'R."""
+    """Overwrite b with the solution x of R'x = b.
+
+    The norm of x is the norm of b in the inverse of R'R.
+    """
     for k in range(b.shape[0]):
         b[k] /= R[k, k]
         for i in range(k + 1, b.shape[0]):
@@ -60,7 +64,7 @@ def forward(R: Floats, b: Floats) -> None:
 
 @jittable
 def backward(R: Floats, b: Floats) -> None:
-    """Overwrite b with the solution of Rx = b; of standard normals it makes N(0, (R'R)^-1)."""
+    """Overwrite b with the solution x of Rx = b. If b is standard normal, x is N(0, (R'R)^-1)."""
     for k in range(b.shape[0] - 1, -1, -1):
         for i in range(k + 1, b.shape[0]):
             b[k] -= R[k, i] * b[i]
@@ -76,14 +80,17 @@ def solve_factorised(R: Floats, b: Floats) -> None:
 
 @jittable
 def update(R: Floats, weight: float, x: Floats) -> None:
-    """Make R'R into R'R + weight xx', in place, by one rotation a row; weight must not be negative. O(d^2)."""
+    """Update R in place, by rotations, to the factor of R'R + weight xx'.
+
+    The weight must be >= 0. O(d^2).
+    """
     dim = x.shape[0]
     rest = np.empty(dim)
     root = math.sqrt(weight)
     for i in range(dim):
         rest[i] = root * x[i]
     for k in range(dim):
-        length = math.sqrt(R[k, k] * R[k, k] + rest[k] * rest[k])  # hypot of Python and of C differ in the last bit
+        length = math.sqrt(R[k, k] * R[k, k] + rest[k] * rest[k])  # not hypot, which differs between Python and C
         cosine, sine = R[k, k] / length, rest[k] / length
         R[k, k] = length
         for i in range(k + 1, dim):

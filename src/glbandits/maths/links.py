@@ -1,8 +1,8 @@
-"""Links: how a score z = x'theta becomes an expected reward mu(z).
+"""Links: functions mu that map a score z = x'theta to an expected reward mu(z).
 
-A link brings the mean mu, its slope mu', and the antiderivative m of the mean (m' = mu), from which the loss of
-one observation is m(z) - y z. All four functions take and give one number; they are compiled where compiled
-code needs them. None overflows for |z| up to 1e4.
+A link has four functions of one number: the mean mu, its inverse, its slope mu', and the antiderivative m of the mean
+(m' = mu). The loss of an observation is m(z) - y z. Numba compiles the functions as a part of entry points. None of the
+built-in functions overflows for |z| up to 1e4.
 """
 
 import math
@@ -19,11 +19,11 @@ from glbandits.numba_support import jittable
 Scalar: TypeAlias = Callable[[float], float]
 
 GRID = 200
-"""Points on each side of 0 at which constants of a link are looked for."""
+"""The number of points on each side of 0 at which constants of a link are computed."""
 
 
 class LinkFunctions(NamedTuple):
-    """What the functions of a policy get to see of a link."""
+    """The functions of a link that compiled policies receive."""
 
     mean: Scalar
     slope: Scalar
@@ -32,9 +32,10 @@ class LinkFunctions(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Link:
-    """A strictly increasing mean function with what learning needs to know of it.
+    """A strictly increasing mean function with its derivative, inverse and range.
 
-    The functions must be ones that Numba can compile: arithmetic, `if`, and the `math` module.
+    Numba must be able to compile the functions: use arithmetic, `if`, and the `math` module. The constructor checks at
+    some scores that the functions are consistent, and raises InvalidInput if they are not.
 
     >>> import math
     >>> cauchit = Link(
@@ -59,15 +60,17 @@ class Link:
     antiderivative: Scalar
     """m(z), with m' = mu."""
     inverse: Scalar
-    """z such that mu(z) is the given mean."""
+    """The score z with mu(z) equal to the argument."""
     lowest_reward: float = -math.inf
     highest_reward: float = math.inf
     lipschitz: float
-    """The least L with mu' <= L everywhere; infinite if there is none."""
+    """The smallest L with mu' <= L everywhere; infinite if the slope is unbounded."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or LINKS.get(self.name, self) is not self:
-            raise InvalidInput(f"a link needs a name of its own; {self.name!r} is built in, or no text")
+            raise InvalidInput(
+                f"name must be a text that is not the name of a built-in link; got {self.name!r}. Choose another name"
+            )
         if not self.lowest_reward < self.highest_reward:
             raise InvalidInput(
                 f"link {self.name!r}: lowest_reward must be below highest_reward; got {self.lowest_reward} and "
@@ -81,7 +84,7 @@ class Link:
     def _check_at(self, z: float, h: float = 1e-5) -> None:
         mean, slope = self.mean(z), self.slope(z)
         if not self.mean(z - h) < self.mean(z + h):
-            raise InvalidInput(f"the mean of link {self.name!r} must increase strictly; it does not at z = {z}")
+            raise InvalidInput(f"link {self.name!r}: mean must be strictly increasing; it is not at z = {z}")
         for upper, lower, names in (
             (self.mean, slope, "slope must be the derivative of mean"),
             (self.antiderivative, mean, "mean must be the derivative of antiderivative"),
@@ -89,18 +92,21 @@ class Link:
             numeric = (upper(z + h) - upper(z - h)) / (2 * h)
             if not abs(numeric - lower) <= 1e-4 * (1 + abs(lower)):
                 raise InvalidInput(
-                    f"link {self.name!r}: {names}; at z = {z} it gives {lower}, a numeric derivative {numeric}"
+                    f"link {self.name!r}: {names}; at z = {z} it is {lower}, but the numeric derivative is {numeric}"
                 )
         back = self.mean(self.inverse(mean))
         if not abs(back - mean) <= 1e-6 * (1 + abs(mean)):
-            raise InvalidInput(f"link {self.name!r}: inverse must undo mean; mean(inverse({mean})) is {back}")
+            raise InvalidInput(
+                f"link {self.name!r}: inverse must be the inverse of mean; mean(inverse({mean})) is {back}"
+            )
         if not slope <= self.lipschitz * (1 + 1e-9):
             raise InvalidInput(
-                f"link {self.name!r}: lipschitz must be the largest slope; got {self.lipschitz}, and {slope} at z = {z}"
+                f"link {self.name!r}: lipschitz must be the largest slope; got {self.lipschitz}, but the slope at "
+                f"z = {z} is {slope}"
             )
 
     def __reduce__(self) -> tuple[Callable[..., "Link"], tuple[dict[str, Any]]]:
-        """Pickled for worker processes: a built-in link by its name, so that it stays one."""
+        """Pickle a built-in link by its name, so that it is the same object in worker processes."""
         return _unpickled, ({field.name: getattr(self, field.name) for field in fields(self)},)
 
     def __repr__(self) -> str:
@@ -108,11 +114,11 @@ class Link:
 
     @property
     def built_in(self) -> bool:
-        """Whether this is one of the links that come with the package, and so can be found by its name."""
+        """Whether the link is part of the package, so that its name identifies it."""
         return LINKS.get(self.name) is self
 
     def check_reward(self, reward: float) -> None:
-        """Refuse a reward that the link's family cannot give."""
+        """Raise InvalidInput if a reward is outside the range of the link."""
         if not self.lowest_reward <= reward <= self.highest_reward or math.isinf(reward):
             raise InvalidInput(
                 f"a reward under the {self.name} link must be a finite number between {self.lowest_reward:g} and "
@@ -133,7 +139,7 @@ def _identity_antiderivative(z: float) -> float:
 
 
 def _logistic(z: float) -> float:
-    e = math.exp(-abs(z))  # never above 1, so nothing overflows
+    e = math.exp(-abs(z))  # at most 1, so there is no overflow
     return 1.0 / (1.0 + e) if z >= 0.0 else e / (1.0 + e)
 
 
@@ -150,7 +156,7 @@ def _probit_antiderivative(z: float) -> float:
     return z * normal_cdf(z) + normal_density(z)
 
 
-_STRAIGHT = 500.0  # beyond it the log link goes on as a straight line: e^500 is past any real mean
+_STRAIGHT = 500.0  # above this score the log link is a straight line, to prevent overflow
 
 
 def _log(z: float) -> float:
@@ -219,7 +225,7 @@ def _unpickled(parts: dict[str, Any]) -> Link:
 
 
 def find_link(link: str | Link) -> Link:
-    """The link itself, or the built-in one of this name.
+    """Return a link unchanged, or the built-in link with this name.
 
     >>> find_link("logistic").mean(0.0)
     0.5
@@ -230,7 +236,7 @@ def find_link(link: str | Link) -> Link:
 
 
 def slope_range(link: Link, bound: float) -> tuple[float, float]:
-    """The least and the largest slope of the mean over scores |z| <= bound, on a fine grid.
+    """The smallest and the largest slope of the mean for scores |z| <= bound, on a fine grid.
 
     >>> [round(slope, 6) for slope in slope_range(LINKS["logistic"], 1.0)]
     [0.196612, 0.25]
@@ -238,21 +244,21 @@ def slope_range(link: Link, bound: float) -> tuple[float, float]:
     slopes = [link.slope(bound * step / GRID) for step in range(-GRID, GRID + 1)]
     if not (min(slopes) >= 1e-100 and max(slopes) <= 1e100):
         raise InvalidInput(
-            f"bound must be so small that the slope of the {link.name} link over |z| <= bound is neither 0 nor without "
-            f"end; with {bound:g} it goes from {min(slopes):g} to {max(slopes):g}. Choose a smaller bound"
+            f"bound is too large: the slope of the {link.name} link for |z| <= bound must be neither 0 nor infinite. "
+            f"With {bound:g}, the slope ranges from {min(slopes):g} to {max(slopes):g}. Choose a smaller bound"
         )
     return min(slopes), max(slopes)
 
 
 def self_concordance(link: Link, bound: float) -> float:
-    """The least R with |mu''| <= R mu' over scores |z| <= bound, from differences on a fine grid.
+    """The smallest R with |mu''| <= R mu' for scores |z| <= bound, on a fine grid.
 
     >>> self_concordance(LINKS["identity"], 3.0)
     0.0
     >>> round(self_concordance(LINKS["log"], 3.0), 3)
     1.0
     """
-    slope_range(link, bound)  # which refuses bounds that are too large
+    slope_range(link, bound)  # raises an error if the bound is too large
     h, largest = 1e-4, 0.0
     for step in range(-GRID, GRID + 1):
         z = bound * step / GRID

@@ -1,4 +1,4 @@
-"""Factors of covariance matrices and of their differences, for bounds that must hold despite rounding."""
+"""Low-rank bounds of changed covariance matrices, which hold despite rounding errors."""
 
 from typing import NamedTuple
 
@@ -7,11 +7,14 @@ import numpy as np
 from glbandits.records import Floats
 
 NOISE = 1e-12
-"""Entries of a difference below this, relative to those of the matrix before, count as rounding errors."""
+"""Entries of a difference below this, relative to the entries of the old matrix, are rounding errors."""
 
 
 class Change(NamedTuple):
-    """A bound of variances v = x'Cx after C changed: growth v + remainder |x|^2 - the sum of (c'x)^2 over columns c."""
+    """An upper bound of variances after a change of the covariance matrix C.
+
+    With the old variance v = x'Cx, the bound is growth v + remainder |x|^2 - the sum of (c'x)^2 over columns c.
+    """
 
     growth: float
     remainder: float
@@ -19,16 +22,18 @@ class Change(NamedTuple):
     """(rank, n)"""
 
     def bound(self, rows: Floats, variances: Floats) -> Floats:
-        """The bounds for arms with these variances before; rows are (arms, n)."""
+        """The bounds for arms with these features, (arms, n), and old variances, (arms,)."""
         grown = self.growth * variances + self.remainder * np.square(rows).sum(axis=1)
         bounds: Floats = grown - np.square(rows @ self.columns.T).sum(axis=1)
         return bounds
 
 
 def decrease(before: Floats, after: Floats, largest_rank: int) -> Change | None:
-    """The change if before - after is positive semidefinite and of low rank, beyond rounding; None if it is not.
+    """The change if before - after is positive semidefinite and of low rank, or None.
 
-    By the Cholesky decomposition with pivots. The growth is 1, and the bound is close.
+    Both properties hold up to rounding.
+
+    Uses a pivoted Cholesky decomposition. The growth is 1, and the bound is tight.
     """
     remainder, diagonal = before - after, np.diagonal(before)
     tolerance = NOISE * np.sqrt(np.outer(diagonal, diagonal))
@@ -44,11 +49,11 @@ def decrease(before: Floats, after: Floats, largest_rank: int) -> Change | None:
 
 
 def any_change(before: Floats, after: Floats, rank: int, ridge: float) -> Change:
-    """The change between any two covariance matrices, with so many columns.
+    """The change between any two covariance matrices, with `rank` columns.
 
-    The growth is the largest ratio of variances. Columns are the directions that grew least, relative to it. A ridge,
-    relative to the mean variance, is added to `before`: the bound is closer with it if few directions with a small
-    variance grew, and worse otherwise.
+    The growth is the largest ratio of variances. The columns are the directions that grew least, relative to it. A
+    ridge, relative to the mean variance, is added to `before`. It makes the bound tighter if few directions with a
+    small variance grew, and looser otherwise.
     """
     size = len(before)
     added = ridge * float(np.trace(before)) / size
@@ -57,19 +62,22 @@ def any_change(before: Floats, after: Floats, rank: int, ridge: float) -> Change
     growth = float(ratios[-1])
     columns = (factor @ directions[:, :rank] * np.sqrt(growth - ratios[:rank])).T
     remainder = growth * (before + added * np.eye(size)) - columns.T @ columns - after
-    # Nothing above has to be exact: a negative eigenvalue of the remainder is added to the bound.
+    # The steps above need not be exact, because negative eigenvalues of the remainder are added to the bound.
     missing = max(-float(np.linalg.eigvalsh(remainder)[0]), 0.0) + NOISE * float(np.trace(growth * before + after))
     return Change(growth, growth * added + missing, columns)
 
 
 def factor_of_bound(covariance: Floats) -> Floats:
-    """A lower triangular L with LL' - covariance positive semidefinite, and as small as rounding allows."""
+    """A lower triangular L such that LL' - covariance is positive semidefinite.
+
+    The difference is as small as rounding allows.
+    """
     scale = np.sqrt(np.diagonal(covariance))
     correlation, added = covariance / np.outer(scale, scale), NOISE
     while True:
         try:
             factor = np.linalg.cholesky(correlation + added * np.eye(len(scale)))
         except np.linalg.LinAlgError:
-            added *= 100.0  # ends at the latest when the diagonal dominates
+            added *= 100.0  # terminates, because the diagonal dominates eventually
         else:
             return scale[:, np.newaxis] * factor

@@ -7,13 +7,16 @@ from glbandits.numba_support import jittable
 
 @jittable
 def normal_cdf(z: float) -> float:
-    """The probability of a number below z."""
+    """The probability of a standard normal number below z."""
     return 0.5 * math.erfc(-z / math.sqrt(2.0))
 
 
 @jittable
 def interval_probability(low: float, high: float) -> float:
-    """The probability of a number between low and high, with a small relative error in both tails."""
+    """The probability of a standard normal number in [low, high].
+
+    The relative error is small in both tails.
+    """
     if low >= 0.0:
         return 0.5 * (math.erfc(low / math.sqrt(2.0)) - math.erfc(high / math.sqrt(2.0)))
     if high <= 0.0:
@@ -23,5 +26,5 @@ def interval_probability(low: float, high: float) -> float:
 
 @jittable
 def normal_density(z: float) -> float:
-    """The density at z."""
+    """The density of the standard normal distribution at z."""
     return math.exp(-0.5 * z * z) / math.sqrt(2.0 * math.pi)

@@ -1,4 +1,4 @@
-"""Projection onto a ball in the norm of a matrix."""
+"""Projection to a ball in the norm of a matrix."""
 
 import numpy as np
 
@@ -10,16 +10,16 @@ from glbandits.records import Floats
 
 @jittable
 def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
-    """Move theta, in place, to the point of the ball round 0 that is nearest in the norm of A = R'R.
+    """Project theta, in place, to the ball ||theta|| <= radius in the norm of A = R'R.
 
-    Outside the ball that point is p(nu) = (A + nu I)^-1 A theta for the one nu > 0 that puts it on the sphere. Newton's
-    method on 1/||p(nu)|| finds it from below without overshooting, in about five steps of O(d^3) (More and Sorensen
-    1983). Inside the ball there is nothing to do. Scaling theta back is another point unless A is a multiple of I.
+    If theta is outside the ball, the nearest point is p(nu) = (A + nu I)^-1 A theta, with the only nu > 0 for which it
+    is on the sphere. Newton's method on 1/||p(nu)|| approaches nu from below without overshooting, in about five steps
+    of O(d^3) (More and Sorensen 1983). Scaling theta would give another point, unless A is a multiple of I.
     """
     dim = theta.shape[0]
     if norm(theta) <= radius:
         return
-    # Far outside, the direction is all that matters: beyond 1e100 radii squares would overflow.
+    # Limit the distance to 1e100 radii, because squares would overflow. Only the direction matters there.
     largest = 0.0
     for i in range(dim):
         largest = max(largest, abs(theta[i]))
@@ -42,7 +42,7 @@ def project_in_norm(theta: Floats, R: Floats, radius: float) -> None:
     for _ in range(50):
         length = norm(point)
         ratio = length / norm(half)
-        step = ratio * ratio * (length / radius - 1.0)  # not ** 2, which Python and compiled code round differently
+        step = ratio * ratio * (length / radius - 1.0)  # not ** 2: Python and compiled code round it differently
         if not length > radius * (1.0 + 1e-14) or not nu + step > nu:
             break
         nu += step

@@ -1,4 +1,4 @@
-"""The exact step that one observation asks for."""
+"""Proximal steps: minimise the loss of one observation plus the distance to theta."""
 
 import math
 
@@ -13,11 +13,14 @@ from glbandits.records import Floats
 
 @jittable
 def proximal_score(score: float, variance: float, reward: float, link: LinkFunctions) -> float:
-    """The score z of the theta that minimises (1/2)||theta - theta_t||^2_H + m(x'theta) - reward x'theta.
+    """The score z = x'theta after a proximal step.
 
-    With score = x'theta_t and variance = x'H^-1 x, z is the only root of z - score + variance (mu(z) - reward). It lies
-    between score and where a full step would lead. Where that is far off, steps that double find a shorter interval;
-    then Newton finds the root, and bisection steps in where Newton would leave the interval or crawls.
+    The step minimises (1/2)||theta - theta_t||^2_H + m(x'theta) - reward x'theta.
+
+    With score = x'theta_t and variance = x'H^-1 x, z is the only root of z - score + variance (mu(z) - reward). The
+    root is between the score and the end of a full gradient step. If that interval is long, doubling steps find a
+    shorter one. Newton's method then finds the root. Bisection replaces Newton steps that leave the interval or are
+    slow.
     """
     far = score - variance * (link.mean(score) - reward)
     reach, end = 1.0, far
@@ -36,7 +39,7 @@ def proximal_score(score: float, variance: float, reward: float, link: LinkFunct
         else:
             low = z
         step = value / (1.0 + variance * link.slope(z))
-        next_z, precise = z - step, 1e-8  # the error after a step of Newton's is about its square
+        next_z, precise = z - step, 1e-8  # the error after a Newton step is about its square
         if not low <= next_z <= high or abs(step) > 0.5 * last_step:
             next_z, precise = 0.5 * (low + high), 1e-14
         last_step = abs(next_z - z)
@@ -48,10 +51,12 @@ def proximal_score(score: float, variance: float, reward: float, link: LinkFunct
 
 @jittable
 def proximal_pull(z: float, score: float, variance: float, reward: float, link: LinkFunctions) -> float:
-    """How far theta goes along H^-1 x to reach the score z: reward - mu(z), or (z - score) / variance.
+    """The length of the step of theta along H^-1 x to the score z.
 
-    At the root both are the same. The second form keeps its digits where the reward is nearly fitted, the first where
-    x says next to nothing.
+    It is reward - mu(z), or (z - score) / variance.
+
+    Both are equal at the root. The second form is more precise if the reward is nearly fitted, and the first form if
+    the variance is small.
     """
     return (z - score) / variance if variance * link.slope(z) > 1.0 else reward - link.mean(z)
 
@@ -69,11 +74,12 @@ def proximal_step(
     level: float,
     link: LinkFunctions,
 ) -> Floats:
-    """The minimum of (weight/2)||theta - theta_t||^2 in the norm of R'R plus the loss of one observation, in a set.
+    """The theta in an ellipsoid that minimises one loss plus (weight/2)||theta - theta_t||^2.
 
-    The loss is times (m(x'theta) - reward x'theta), the set the ellipsoid (theta - centre)'Q(theta - centre) <= level.
-    If the free minimum is outside, it is found by bisection for the multiplier nu of the set: with nu given, the
-    problem is free again, from another start and in the norm of weight R'R + nu Q. O(d^2), or O(d^3) a trial of nu.
+    The distance is in the norm of R'R. The loss is times (m(x'theta) - reward x'theta). The ellipsoid is
+    (theta - centre)'Q(theta - centre) <= level. If the unconstrained minimum is outside, bisection finds the multiplier
+    nu of the constraint: for a given nu the problem is unconstrained, with another start and the norm of
+    weight R'R + nu Q. O(d^2) without the constraint, and O(d^3) for each trial of nu.
     """
     dim = theta.shape[0]
     direction, step = np.empty(dim), theta.copy()
@@ -89,8 +95,8 @@ def proximal_step(
         add_outer(A, weight, R[k])
         add_scaled(pull, weight * dot(R[k], theta), R[k])
         Qc[k] = dot(Q[k], centre)
-    copy_to(step, centre)  # which is inside, if no nu is found large enough
-    low, high = -40.0, 40.0  # where the logarithm of nu is looked for
+    copy_to(step, centre)  # a point inside, if no nu is large enough
+    low, high = -40.0, 40.0  # the bracket of log(nu)
     for _ in range(60):
         nu = math.exp(0.5 * (low + high))
         P, start = A.copy(), pull.copy()

@@ -1,8 +1,8 @@
-"""The upper envelope of lines: the probability of each line to be the highest one at a random position.
+"""The upper envelope of lines: the probabilities of lines to be the highest.
 
-A rule that scores arms by level + Z slope, with one Z for all arms, plays the arm whose line is the highest at Z. The
-lines that are the highest somewhere form a convex chain. A sort and one pass find it, and each line of the chain is
-the highest in one interval. This gives its exact probability.
+A rule that scores arms by level + Z slope, with the same random Z for all arms, chooses the arm whose line is the
+highest at Z. The lines that are the highest at some position form a convex chain, the upper envelope. A sort and one
+pass find it. Each line of the chain is the highest in one interval, whose probability is exact.
 """
 
 import numpy as np
@@ -17,9 +17,9 @@ ROUNDING = 2.0**-52
 
 @jittable
 def uniform_probabilities(levels: Floats, slopes: Floats, low: float, high: float, out: Floats) -> None:
-    """Write the probability of each line to be the highest at a position that is uniform in [low, high].
+    """Write the probability that a line is the highest at a uniform position in [low, high].
 
-    Of equal lines the first gets all of it. O(K log K).
+    The first of equal lines has the whole probability. O(K log K).
     """
     order = sorted_indices(slopes)
     chain = np.empty(order.shape[0], dtype=np.int64)  # the highest lines, by position
@@ -52,9 +52,9 @@ def uniform_probabilities(levels: Floats, slopes: Floats, low: float, high: floa
 
 @jittable
 def highest_line(levels: Floats, slopes: Floats, z: float) -> int:
-    """The line with the highest levels + z slopes; the first of several.
+    """The index of the line with the highest levels + z slopes; the first of equal lines.
 
-    It compares differences of lines, so it distinguishes lines that lie close together even where scores are large.
+    Compares differences of lines, which distinguishes close lines even if scores are large.
     """
     best = 0
     for a in range(1, levels.shape[0]):
@@ -65,13 +65,14 @@ def highest_line(levels: Floats, slopes: Floats, z: float) -> int:
 
 @jittable
 def normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> None:
-    """The probability of each line to be the highest at a standard normal Z; of equal lines the first has it all.
+    """Write the probability that each line is the highest at a standard normal position Z.
 
-    A line whose interval is shorter than rounding gets `ROUNDING` times the density of Z there, not 0. O(K log K).
+    The first of equal lines has the whole probability. A line whose interval is shorter than the rounding error has
+    `ROUNDING` times the density of Z there instead of 0. O(K log K).
     """
     order = sorted_indices(slopes)
     chain, starts = np.empty(order.shape[0] + 1, dtype=np.int64), np.empty(order.shape[0] + 1)
-    size = 0  # of the chain: the highest lines from Z = -inf on, each with the Z at which it begins to be the highest
+    size = 0  # of the chain: the highest lines in the order of Z, each with the Z from which it is the highest
     for line in order:
         out[line] = 0.0
         start, useful = -np.inf, True
@@ -96,7 +97,10 @@ def normal_probabilities(levels: Floats, slopes: Floats, out: Floats) -> None:
 
 @jittable
 def sorted_indices(values: Floats) -> Ints:
-    """The indices that sort the values, by a stable merge sort; `np.argsort` takes 4 seconds to compile."""
+    """The indices that sort the values, by a stable merge sort.
+
+    `np.argsort` takes 4 seconds to compile.
+    """
     size, width = values.shape[0], 1
     order, merged = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
     for i in range(size):

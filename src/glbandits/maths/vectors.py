@@ -1,7 +1,7 @@
-"""Vectors and scores, with every sum in the order of its index.
+"""Operations on vectors, with every sum in the order of its index.
 
-A fixed order is what makes compiled equal uncompiled and one machine equal another, to the last bit. It rules
-out BLAS and `fastmath`; what that costs is in docs/decisions/0002-sums-in-order.md.
+With a fixed order of sums, compiled code, uncompiled code and all machines give the same bits. This excludes BLAS and
+`fastmath`; docs/decisions/0002-sums-in-order.md has the cost.
 """
 
 import math
@@ -23,7 +23,10 @@ def dot(a: Floats, b: Floats) -> float:
 
 @jittable
 def dot_row(A: Floats, row: int, b: Floats) -> float:
-    """The product of a row of A with b. Reading by index is faster than a slice of A in a loop over rows."""
+    """The product of a row of A with b.
+
+    In a loop over rows, this is faster than `dot` with a slice of A.
+    """
     total = 0.0
     for i in range(A.shape[1]):
         total += A[row, i] * b[i]
@@ -38,34 +41,37 @@ def norm(a: Floats) -> float:
 
 @jittable
 def add_scaled(target: Floats, scale: float, a: Floats) -> None:
-    """Do target += scale * a, in place and without a temporary array."""
+    """Compute target += scale * a, in place and without a temporary array."""
     for i in range(a.shape[0]):
         target[i] += scale * a[i]
 
 
 @jittable
 def add_scaled_row(target: Floats, scale: float, A: Floats, row: int) -> None:
-    """Do target += scale * A[row], in place and without a slice of A."""
+    """Compute target += scale * A[row], in place and without a slice of A."""
     for i in range(A.shape[1]):
         target[i] += scale * A[row, i]
 
 
 @jittable
 def copy_to(target: Floats, a: Floats) -> None:
-    """Do target = a, in place; NumPy's `target[:] = a` takes two seconds to compile."""
+    """Copy a to the start of target. NumPy's `target[:] = a` takes two seconds to compile."""
     for i in range(a.shape[0]):
         target[i] = a[i]
 
 
 @jittable
 def square_matrix(values: Floats, start: int, side: int) -> Floats:
-    """The matrix of side x side numbers from `start` on: a view. Compiled once, because `reshape` compiles slowly."""
+    """A view of side x side numbers from `start` on as a matrix.
+
+    A function, because `reshape` compiles slowly.
+    """
     return values[start : start + side * side].reshape(side, side)
 
 
 @jittable
 def project_to_ball(theta: Floats, centre: Floats, radius: float) -> None:
-    """Move theta, in place, to the nearest point of the ball round centre."""
+    """Move theta, in place, to the nearest point of the ball around centre."""
     squared = 0.0
     for i in range(theta.shape[0]):
         squared += (theta[i] - centre[i]) ** 2
@@ -77,10 +83,10 @@ def project_to_ball(theta: Floats, centre: Floats, radius: float) -> None:
 
 @jittable
 def best_arm(arms: Floats, theta: Floats) -> int:
-    """The arm with the largest x'theta; the first of them if several are equal.
+    """The index of the arm with the largest x'theta; the first of equal arms.
 
-    Four arms at a time: their sums do not wait for each other, which nearly halves the time at K=100, d=6
-    and changes no bit of any score.
+    Computes four independent sums at a time, which nearly halves the time at K=100, d=6. The scores are the same to the
+    last bit.
     """
     K, dim = arms.shape
     best, best_score = 0, -np.inf
@@ -110,13 +116,13 @@ def best_arm(arms: Floats, theta: Floats) -> int:
 
 @jittable
 def point_mass(out: Floats, arm: int) -> None:
-    """Write the probabilities of a rule that always plays this arm."""
+    """Write the probabilities of a rule that always chooses this arm."""
     for a in range(out.shape[0]):
         out[a] = 1.0 if a == arm else 0.0
 
 
 @jittable
 def uniform_mass(out: Floats) -> None:
-    """Write the probabilities of a rule that plays every arm alike."""
+    """Write equal probabilities for all arms."""
     for a in range(out.shape[0]):
         out[a] = 1.0 / out.shape[0]

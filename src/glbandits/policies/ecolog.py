@@ -10,11 +10,11 @@ import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.maths.cholesky import factorise, solve_factorised, update
-from glbandits.maths.constrained import match_means_in_ball
-from glbandits.maths.gaussian import best_with_bonus, matched_width
-from glbandits.maths.likelihood import fit
+from glbandits.maths.fitting.fit_in_ball import match_means_in_ball
+from glbandits.maths.fitting.likelihood import fit
+from glbandits.maths.fitting.observation_history import history, remember
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
-from glbandits.maths.observation_history import history, remember
+from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus, matched_width
 from glbandits.maths.proximal import proximal_step
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.numba_support import jittable

@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from glbandits.maths.fitting.observation_history import history
+from glbandits.maths.fitting.warm_fit import refit
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.observation_history import history
 from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import copy_to, dot_row
-from glbandits.maths.warm_fit import refit
 from glbandits.policy import Grid, PolicyInfo, Positive
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.policy_bases.perturbed_policy import PerturbedPolicy

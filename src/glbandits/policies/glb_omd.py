@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.maths.cholesky import solve_factorised, update
-from glbandits.maths.gaussian import best_with_bonus
 from glbandits.maths.links import LinkFunctions, find_link, self_concordance, slope_range
+from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.maths.projection import project_in_norm
 from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
 from glbandits.numba_support import jittable

@@ -2,9 +2,9 @@
 
 from typing import Any, ClassVar
 
-from glbandits.maths.gaussian import best_perturbed, perturbed_probabilities
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index, normal
+from glbandits.maths.posteriors.gaussian_posterior import best_perturbed, perturbed_probabilities
 from glbandits.maths.vectors import uniform_mass
 from glbandits.policy import Grid, NonNegative, NonNegativeInt, PolicyInfo, Positive
 from glbandits.policy_bases.grids import EXPLORATIONS

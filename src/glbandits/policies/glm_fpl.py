@@ -5,10 +5,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from glbandits.maths.fitting.observation_history import history
+from glbandits.maths.fitting.warm_fit import absorb, refit
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
-from glbandits.maths.observation_history import history
 from glbandits.maths.philox import add_normals
-from glbandits.maths.warm_fit import absorb, refit
 from glbandits.policy import Grid, NonNegative, PolicyInfo
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.policy_bases.perturbed_policy import PerturbedPolicy

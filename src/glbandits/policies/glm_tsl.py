@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar
 
-from glbandits.maths.gaussian import draw_with_precision
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
 from glbandits.maths.vectors import best_arm
 from glbandits.policy import Grid, NonNegative, PolicyInfo
 from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS

@@ -4,10 +4,10 @@ import math
 from typing import Annotated, Any, ClassVar
 
 from glbandits.maths.cholesky import update
-from glbandits.maths.constrained import match_means_in_ball
-from glbandits.maths.gaussian import best_mean_with_bonus, matched_width
+from glbandits.maths.fitting.fit_in_ball import match_means_in_ball
+from glbandits.maths.fitting.observation_history import history
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
-from glbandits.maths.observation_history import history
+from glbandits.maths.posteriors.gaussian_posterior import best_mean_with_bonus, matched_width
 from glbandits.maths.vectors import copy_to
 from glbandits.policy import Bounds, Grid, NonNegative, PolicyInfo, Positive, derived
 from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS

@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar
 
-from glbandits.maths.gaussian import best_with_bonus
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.policy import NonNegative, PolicyInfo
 from glbandits.policy_bases.gloc_policy import GlocPolicy, factor_of, theta_hat_of, width
 from glbandits.records import Floats

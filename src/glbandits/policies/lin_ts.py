@@ -5,8 +5,8 @@ Agrawal and Goyal (2013); Abeille and Lazaric (2017).
 
 from typing import Any, ClassVar
 
-from glbandits.maths.gaussian import draw_with_precision
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
 from glbandits.maths.vectors import best_arm
 from glbandits.policy import Grid, PolicyInfo
 from glbandits.policy_bases.grids import EXPLORATIONS

@@ -5,8 +5,8 @@ Li, Chu, Langford and Schapire (2010); Abbasi-Yadkori, Pal and Szepesvari (2011)
 
 from typing import Any, ClassVar
 
-from glbandits.maths.gaussian import best_with_bonus
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.policy import Grid, PolicyInfo
 from glbandits.policy_bases.grids import EXPLORATIONS
 from glbandits.policy_bases.linear_policy import LinearPolicy, width

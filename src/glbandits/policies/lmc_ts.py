@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.errors import InvalidInput
+from glbandits.maths.fitting.observation_history import history
 from glbandits.maths.links import LinkFunctions, find_link
-from glbandits.maths.observation_history import history
 from glbandits.maths.philox import add_normals
 from glbandits.maths.vectors import add_scaled, add_scaled_row, dot, dot_row
 from glbandits.policy import Bounds, Grid, NonNegative, PolicyInfo, Positive, PositiveInt, derived

@@ -6,12 +6,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.constrained import refit_in_ball
-from glbandits.maths.gaussian import best_with_bonus
-from glbandits.maths.likelihood import hessian_factor
+from glbandits.maths.fitting.fit_in_ball import refit_in_ball
+from glbandits.maths.fitting.likelihood import hessian_factor
+from glbandits.maths.fitting.observation_history import history, remember
+from glbandits.maths.fitting.warm_fit import absorb
 from glbandits.maths.links import LinkFunctions, find_link, self_concordance, slope_range
-from glbandits.maths.observation_history import history, remember
-from glbandits.maths.warm_fit import absorb
+from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.numba_support import jittable
 from glbandits.policy import Bounds, Grid, NonNegative, NonNegativeInt, PolicyInfo, Positive, derived
 from glbandits.policy_bases.grids import EXPLORATIONS

@@ -5,9 +5,14 @@ The estimator is that of the code of Faury et al. (2022).
 
 from typing import Any, ClassVar, Literal
 
-from glbandits.maths.gaussian import best_perturbed, best_with_bonus, draw_with_precision, perturbed_probabilities
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import normal
+from glbandits.maths.posteriors.gaussian_posterior import (
+    best_perturbed,
+    best_with_bonus,
+    draw_with_precision,
+    perturbed_probabilities,
+)
 from glbandits.maths.vectors import best_arm, point_mass
 from glbandits.policy import AnyLink, Grid, NonNegative, PolicyInfo
 from glbandits.policy_bases.grids import EXPLORATIONS

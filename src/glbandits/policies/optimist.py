@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from glbandits.maths.feature_blocks import LARGEST_BLOCK, initial_blocks, merge_blocks
 from glbandits.maths.links import LinkFunctions, find_link
 from glbandits.maths.philox import any_index, uniform
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, initial_blocks, merge_blocks
 from glbandits.maths.upper_envelope import uniform_probabilities
 from glbandits.maths.vectors import uniform_mass
 from glbandits.numba_support import jittable

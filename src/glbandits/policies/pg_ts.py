@@ -9,10 +9,10 @@ import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.maths.cholesky import add_outer, factorise, solve_factorised
-from glbandits.maths.gaussian import draw_with_precision
+from glbandits.maths.fitting.observation_history import history
 from glbandits.maths.links import LinkFunctions, find_link
-from glbandits.maths.observation_history import history
-from glbandits.maths.polya_gamma import polya_gamma
+from glbandits.maths.posteriors.gaussian_posterior import draw_with_precision
+from glbandits.maths.posteriors.polya_gamma import polya_gamma
 from glbandits.maths.vectors import add_scaled_row, copy_to, dot_row
 from glbandits.policy import Grid, NonNegative, PolicyInfo, Positive, PositiveInt
 from glbandits.policy_bases.grids import EXPLORATIONS

@@ -7,10 +7,10 @@ import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.maths.cholesky import inverse_norm, log_determinant, update
-from glbandits.maths.constrained import fit_in_ball
-from glbandits.maths.gaussian import score_and_norm
+from glbandits.maths.fitting.fit_in_ball import fit_in_ball
+from glbandits.maths.fitting.observation_history import labelled, remember, rows_labelled
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
-from glbandits.maths.observation_history import labelled, remember, rows_labelled
+from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
 from glbandits.maths.vectors import copy_to, dot
 from glbandits.policy import AnyLink, Bounds, Grid, NonNegative, PolicyInfo, Positive, StateLayout, derived
 from glbandits.policy_bases.confidence import Width

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from glbandits.maths.likelihood import fit
+from glbandits.maths.fitting.likelihood import fit
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import add_normals, any_index, uniform
 from glbandits.maths.vectors import add_scaled, best_arm, copy_to, dot, project_to_ball, uniform_mass

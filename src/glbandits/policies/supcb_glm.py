@@ -7,11 +7,17 @@ import numpy as np
 
 from glbandits.errors import InvalidInput
 from glbandits.maths.cholesky import inverse_norm, update
-from glbandits.maths.gaussian import score_and_norm
+from glbandits.maths.fitting.observation_history import (
+    empty_history,
+    is_valid_history,
+    labelled,
+    remember,
+    rows_labelled,
+)
+from glbandits.maths.fitting.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.maths.links import LinkFunctions, find_link, slope_range
-from glbandits.maths.observation_history import empty_history, is_valid_history, labelled, remember, rows_labelled
+from glbandits.maths.posteriors.gaussian_posterior import score_and_norm
 from glbandits.maths.vectors import copy_to
-from glbandits.maths.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.numba_support import jittable
 from glbandits.policy import Bounds, Grid, NonNegative, PolicyInfo, PositiveInt, StateLayout, derived
 from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS

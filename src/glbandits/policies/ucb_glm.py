@@ -3,8 +3,8 @@
 from typing import Any, ClassVar
 
 from glbandits.maths.cholesky import update
-from glbandits.maths.gaussian import best_with_bonus
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.posteriors.gaussian_posterior import best_with_bonus
 from glbandits.policy import Grid, NonNegative, PolicyInfo, derived
 from glbandits.policy_bases.grids import EXPLORATIONS, FACTORS
 from glbandits.policy_bases.mle_policy import MlePolicy, factor_of, remember_and_fit, theta_of

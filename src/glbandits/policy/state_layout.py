@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.maths.observation_history import empty_history, is_valid_history
+from glbandits.maths.fitting.observation_history import empty_history, is_valid_history
 from glbandits.maths.vectors import square_matrix
 from glbandits.numba_support import jittable
 from glbandits.records import Floats

@@ -3,7 +3,7 @@
 import math
 from typing import Any, ClassVar
 
-from glbandits.maths.gaussian import self_normalised_width
+from glbandits.maths.posteriors.gaussian_posterior import self_normalised_width
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink
 from glbandits.policy_bases.confidence import Confidence

@@ -7,10 +7,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from glbandits.maths.likelihood import hessian_factor
+from glbandits.maths.fitting.likelihood import hessian_factor
+from glbandits.maths.fitting.observation_history import history, remember
+from glbandits.maths.fitting.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.observation_history import history, remember
-from glbandits.maths.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, Bounds, NonNegative, NonNegativeInt, Positive, PositiveInt, StateLayout, derived
 from glbandits.policy_bases.confidence import Confidence
@@ -24,7 +24,7 @@ theta_of = LAYOUT.vector("theta")
 theta_in_ball_of = LAYOUT.vector("theta_in_ball")  # only GLM-UCB uses it; the others score arms by theta
 factor_of = LAYOUT.factor("factor")
 memory_of = LAYOUT.array("memory", MEMORY_SIZE)
-"""Data of the solver for a warm start (`maths.warm_fit`)."""
+"""Data of the solver for a warm start (`maths.fitting.warm_fit`)."""
 history_at = LAYOUT.history()
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any, ClassVar
 
-from glbandits.maths.gaussian_posterior import observe
 from glbandits.maths.links import LinkFunctions
+from glbandits.maths.posteriors.gaussian_posterior import observe
 from glbandits.policy import Policy, Positive, StateLayout
 from glbandits.records import Floats, Generator
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from glbandits.maths.feature_blocks import add_variances, block_end, block_matrix
+from glbandits.maths.posteriors.block_covariance import add_variances, block_end, block_matrix
 from glbandits.numba_support import jittable
 from glbandits.policy_bases.self_scaling_posterior import INTERCEPT_PRECISION, blocks_at, coupling_of, mean_of
 from glbandits.records import Floats

@@ -9,8 +9,8 @@ import math
 import numpy as np
 
 from glbandits.maths.cholesky import factorise, forward
-from glbandits.maths.feature_blocks import LARGEST_BLOCK, block_end, block_matrix
 from glbandits.maths.inverse import invert
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK, block_end, block_matrix
 from glbandits.numba_support import jittable
 from glbandits.policy_bases.self_scaling_posterior import (
     COUNT,

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from glbandits.maths.fitting.observation_history import history, remember
+from glbandits.maths.fitting.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.maths.links import LinkFunctions
-from glbandits.maths.observation_history import history, remember
 from glbandits.maths.vectors import best_arm
-from glbandits.maths.warm_fit import MEMORY_SIZE, absorb, refit
 from glbandits.numba_support import jittable
 from glbandits.policy import AnyLink, NonNegative, NonNegativeInt, Policy, StateLayout
 from glbandits.records import Floats, Generator
@@ -24,7 +24,7 @@ history_at = LAYOUT.history()
 FITTED = StateLayout(LAYOUT)
 theta_hat_of = FITTED.vector("theta_hat")  # only EVILL uses it: its theta is perturbed
 memory_of = FITTED.array("memory", MEMORY_SIZE)
-"""Data of the solver for a warm start (`maths.warm_fit`)."""
+"""Data of the solver for a warm start (`maths.fitting.warm_fit`)."""
 fitted_rows_at = FITTED.history()
 
 

@@ -8,7 +8,7 @@ one scale for all of them, and the size of the noise is estimated. These estimat
 `prior_replacement` replaces the prior at the 1st, 2nd, 4th, 8th ... reward and keeps all observations.
 
 The precision matrix of theta and the intercept b is [[D, c], [c', e]]. The state contains P = D^-1 in blocks
-(`maths.feature_blocks`), the coupling g = P c, and s = e - c'g, the precision of b after theta is integrated out. The
+(`block_covariance`), the coupling g = P c, and s = e - c'g, the precision of b after theta is integrated out. The
 variance of the score x'theta + b is then x'Px + (1 - g'x)^2 / s.
 """
 
@@ -16,7 +16,8 @@ import math
 
 import numpy as np
 
-from glbandits.maths.feature_blocks import (
+from glbandits.maths.links import Link, LinkFunctions
+from glbandits.maths.posteriors.block_covariance import (
     LARGEST_BLOCK,
     are_valid_blocks,
     block_end,
@@ -27,7 +28,6 @@ from glbandits.maths.feature_blocks import (
     scatter,
     subtract_outer,
 )  # fmt: skip
-from glbandits.maths.links import Link, LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.numba_support import jittable
 from glbandits.policy import StateLayout

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from glbandits.maths.feature_table import EMPTY, ENTRIES, HEADER, find, insert_all, table_at
-from glbandits.maths.likelihood import RIDGE_WITHOUT_MLE, Fit, fit
+from glbandits.maths.fitting.likelihood import RIDGE_WITHOUT_MLE, Fit, fit
 from glbandits.maths.links import LinkFunctions
 from glbandits.numba_support import jittable
 from glbandits.records import Floats, Ints

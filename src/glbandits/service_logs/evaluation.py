@@ -27,7 +27,7 @@ from glbandits.serving.storage.event_store import EventStore
 
 if TYPE_CHECKING:
     from glbandits.evaluation import Evaluation
-    from glbandits.experiments.policy_comparison import Candidate, PolicyComparison
+    from glbandits.evaluation.policy_comparison import Candidate, PolicyComparison
 
 ONLINE, FIRST, RANDOM = "Online", "Baseline1", "BaselineRand"
 """What Personalizer calls the policy that decided, the first action, and any action."""
@@ -57,8 +57,11 @@ def evaluate_log(
 def _studied(
     store: EventStore, loop: str, span: tuple[int, int], policies: Sequence[PolicyContract]
 ) -> "PolicyComparison":
-    from glbandits.evaluation.targets import AlwaysTarget, UniformTarget  # of the extra [lab], which a server may lack
-    from glbandits.experiments.policy_comparison import ComparisonSettings, compare_policies
+    from glbandits.evaluation.estimators.targets import (  # of the extra [lab], which a server may lack
+        AlwaysTarget,
+        UniformTarget,
+    )
+    from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
     from glbandits.service_logs.exported_log import open_export
 
     candidates: dict[str, Candidate] = {FIRST: AlwaysTarget(0), RANDOM: UniformTarget()}

@@ -11,8 +11,8 @@ import polars as pl
 
 from glbandits.errors import InvalidInput
 from glbandits.evaluation import Columns, Log, LoggedData, SparseArms, read_parquet
-from glbandits.evaluation.logged_data import BLOCK
-from glbandits.evaluation.series import cluster_numbers
+from glbandits.evaluation.logs.column_values import cluster_numbers
+from glbandits.evaluation.logs.logged_data import BLOCK
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.service_logs.parquet_export import MANIFEST, Manifest

@@ -22,8 +22,8 @@ from glbandits.environments.r6a import check_files
 from glbandits.environments.r6a_events import DIM
 from glbandits.errors import check_int
 from glbandits.maths.links import Link, LinkFunctions, find_link
+from glbandits.maths.online_statistics.running_sums import RunningSums
 from glbandits.maths.philox import generator
-from glbandits.maths.running_sums import RunningSums
 from glbandits.numba_support import GENERATOR, READ_CUBE, READ_VECTOR, VECTOR, borrowed
 from glbandits.policy import Policy
 from glbandits.policy.compiled_calls import checked_arm, checked_state, convert_index_errors, policy_functions

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from glbandits.maths.confidence_sequence import BETS, LOG_SHARES
+from glbandits.maths.online_statistics.confidence_sequence import BETS, LOG_SHARES
 from glbandits.records import Floats
 from glbandits.serving.domain.events import SettledDecision
 from tests.serving.makers import decision

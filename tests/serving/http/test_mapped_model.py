@@ -72,9 +72,12 @@ def test_rows_and_context_are_decided_on_as_fields(site: ServedSite) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"rows": [{"offer": "coat", "age": 3}]}, "column 'offer', row 0: it must be one of 'hat', 'shoe'; got 'coat'"),
-        ({"rows": [{"offer": "hat", "agee": 3}]}, "row 0 has no column 'age' (did you mean 'agee' for it?)"),
-        ({"rows": [{"offer": "hat", "age": "old"}]}, "column 'age', row 0: it must be a number; got 'old'"),
+        (
+            {"rows": [{"offer": "coat", "age": 3}]},
+            "column 'offer', row 0: the value must be one of 'hat', 'shoe'; got 'coat'",
+        ),
+        ({"rows": [{"offer": "hat", "agee": 3}]}, "row 0 has no column 'age', but 'agee', which may be a misspelling"),
+        ({"rows": [{"offer": "hat", "age": "old"}]}, "column 'age', row 0: the value must be a number; got 'old'"),
     ],
 )
 def test_fields_that_cannot_be_used_are_named(site: ServedSite, content: Any, message: str) -> None:

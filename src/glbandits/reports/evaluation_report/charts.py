@@ -7,10 +7,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from glbandits.evaluation import ArmSupport, Evaluation
-from glbandits.evaluation.intervals import UNKNOWN
-from glbandits.evaluation.learning_curve import LearningCurve
-from glbandits.evaluation.support import WEIGHT_EDGES
-from glbandits.experiments.policy_comparison import PolicyComparison
+from glbandits.evaluation.estimators.intervals import UNKNOWN
+from glbandits.evaluation.estimators.support import WEIGHT_EDGES
+from glbandits.evaluation.policy_comparison import PolicyComparison
+from glbandits.evaluation.replay.learning_curve import LearningCurve
 from glbandits.records import Floats, Ints
 from glbandits.reports.curve import Curve
 from glbandits.reports.evaluation_report.estimate_rows import estimate_rows, format_value, logged_interval

@@ -4,7 +4,7 @@ from html import escape
 from pathlib import Path
 
 from glbandits.evaluation import ArmSupport, Promotion
-from glbandits.experiments.policy_comparison import PolicyComparison
+from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.reports.evaluation_report import charts, tables
 from glbandits.reports.evaluation_report.record import write_record
 from glbandits.reports.html_page import Section, paragraph, reproduce_section, table_of_contents, write_page

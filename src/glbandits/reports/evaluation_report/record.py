@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from glbandits.evaluation import ArmSupport, Estimate, Evaluation
-from glbandits.evaluation.learning_curve import LearningCurve
-from glbandits.evaluation.support import WEIGHT_EDGES, Support
-from glbandits.experiments.policy_comparison import EvaluatedPolicy, PolicyComparison
+from glbandits.evaluation.estimators.support import WEIGHT_EDGES, Support
+from glbandits.evaluation.policy_comparison import EvaluatedPolicy, PolicyComparison
+from glbandits.evaluation.replay.learning_curve import LearningCurve
 from glbandits.version import __version__
 
 JsonObject: TypeAlias = dict[str, Any]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from glbandits.evaluation import ArmSupport, Promotion
-from glbandits.experiments.policy_comparison import PolicyComparison
+from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.reports.data_table import DataTable
 from glbandits.reports.evaluation_report.estimate_rows import (
     estimate_rows,

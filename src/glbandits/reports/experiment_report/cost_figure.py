@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, LogLocator, NullFormatter, NullLocator
 
 from glbandits.experiments.paper.cost import AXES, CostCurve, CostPoint, CostTable
-from glbandits.maths.feature_blocks import LARGEST_BLOCK
+from glbandits.maths.posteriors.block_covariance import LARGEST_BLOCK
 from glbandits.policies.optimist import Optimist
 from glbandits.reports.series_styles import SeriesStyles
 

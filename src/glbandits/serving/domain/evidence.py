@@ -4,7 +4,7 @@ The difference of a decision is the expected reward of what was shown, minus tha
 probability of the baseline, a decision that showed another action has weight 1 in its doubly robust estimate, and one
 that showed the baseline has -(1 - p) / p. All other actions have the same weight, so they count as one.
 
-The sequences (`maths.confidence_sequence`) hold at every decision at once. They assume that draws follow the logged
+The sequences (`confidence_sequence`) hold at every decision at once. They assume that draws follow the logged
 probabilities given all that came before: not that rewards are independent, nor that models or visitors stay the same.
 
 The learner extends the evidence with each batch, in the order of the log, and saves it with the model. So it outlives
@@ -19,7 +19,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from glbandits.maths.confidence_sequence import GRID_VERSION, ConfidenceSequence
+from glbandits.maths.online_statistics.confidence_sequence import GRID_VERSION, ConfidenceSequence
 from glbandits.records import Floats
 from glbandits.serving.domain.events import Mode, SettledDecision
 from glbandits.serving.domain.reward_aggregates import baseline_of

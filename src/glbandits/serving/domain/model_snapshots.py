@@ -8,7 +8,7 @@ import numpy as np
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import Features
-from glbandits.maths.confidence_sequence import GRID_VERSION
+from glbandits.maths.online_statistics.confidence_sequence import GRID_VERSION
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policy import settings_of
 from glbandits.serving.domain.arm_rows import Arms

@@ -6,9 +6,9 @@ from typing import Any, TypeAlias
 from glbandits.bandit import Bandit
 from glbandits.errors import InvalidInput
 from glbandits.features import FeatureMap, Hashing
-from glbandits.features.column_group import ColumnGroup
-from glbandits.features.feature_map_checks import check_fields
-from glbandits.features.tables import table_columns
+from glbandits.features.feature_map.checks import check_fields
+from glbandits.features.feature_map.column_group import ColumnGroup
+from glbandits.features.table_columns import table_columns
 from glbandits.maths.sparse_rows import as_sparse_rows
 from glbandits.records import Floats
 from glbandits.serving.domain.arm_rows import Arms

@@ -9,7 +9,7 @@ import math
 from enum import StrEnum
 from typing import NamedTuple
 
-from glbandits.maths.confidence_sequence import PRIOR_ROWS, rows_to_exclude_zero
+from glbandits.maths.online_statistics.confidence_sequence import PRIOR_ROWS, rows_to_exclude_zero
 from glbandits.serving.domain.evidence import FIRST_SPLIT, Evidence, Segment
 from glbandits.serving.domain.loop_config import SECOND
 

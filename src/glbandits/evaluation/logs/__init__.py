@@ -1,0 +1,1 @@
+"""Logs of decisions: in memory, and read from tables and files."""

@@ -1,0 +1,139 @@
+"""SparseGlm: the generalized linear model behind `GlmReward` for logs with sparse rows."""
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+
+from glbandits.bandit import Bandit
+from glbandits.bandit.sparse_entries import ROWS
+from glbandits.compilation import Recipe, entry_point
+from glbandits.evaluation.logs.logged_data import LoggedData, chosen_rows
+from glbandits.evaluation.logs.sparse_arms import SparseArms
+from glbandits.evaluation.models.link_arrays import of_scores
+from glbandits.maths.feature_table import EMPTY, HEADER
+from glbandits.maths.links import Link
+from glbandits.maths.sparse_rows import SparseRows, joined_rows
+from glbandits.numba_support import VECTOR
+from glbandits.policies import Optimist
+from glbandits.policy_bases.self_scaling_posterior import INTERCEPT
+from glbandits.policy_bases.sparse_posterior import COUPLING, MEAN, PRIOR, ROW, TABLE, sparse_score_moments
+from glbandits.records import Floats, Ints
+
+EXACT_NONZEROS = 2**21
+"""Features of rows that are held, at most, to be fitted exactly: 34 MB."""
+GROWTH = 4
+"""Held rows are fitted again when there are this many times as many as at the last fit."""
+
+
+class SparseGlm:
+    """A generalized linear model with an intercept, in memory that grows with the features that occur.
+
+    Its prior, one precision for each feature, is that of `Optimist` in a sparse Bandit, which learns rows as they come.
+    The first rows are held, and the coefficients are fitted to all of them together, by Newton's method. From then on
+    rows move the coefficients in one pass.
+
+    Args:
+        link: of the model.
+        dim: features of an arm.
+    """
+
+    def __init__(self, link: Link, dim: int) -> None:
+        self._link, self._policy = link, Optimist(link=link)
+        self._bandit = Bandit(self._policy, dim, seed=0, sparse=True)
+        self._held: list[tuple[SparseRows, Floats]] = []
+        self._nonzeros, self._rows, self._fitted_rows = 0, 0, 0
+
+    def learn(self, block: LoggedData) -> None:
+        """Learn the rewards of the chosen arms."""
+        if not len(block):
+            return
+        rows = chosen_rows(block)
+        self._bandit.learn_batch(rows, block.rewards)
+        self._rows += len(block)
+        self._nonzeros += rows.indices.size
+        if self._nonzeros - rows.indices.size > EXACT_NONZEROS:
+            return
+        self._held.append((rows, block.rewards))
+        if self._rows >= GROWTH * self._fitted_rows or self._nonzeros > EXACT_NONZEROS:
+            self._fit()
+        if self._nonzeros > EXACT_NONZEROS:
+            self._held.clear()
+
+    def finish(self) -> None:
+        """Fit the rows that are held once more."""
+        if self._held and self._rows > self._fitted_rows:
+            self._fit()
+
+    def expect(self, block: LoggedData) -> Floats:
+        """The expected reward of every arm, (rows, most); 0 where a row has fewer arms."""
+        assert isinstance(block.arms, SparseArms)
+        rows, state = block.arms.every_arm(), self._bandit.state
+        levels, variances = np.empty(rows.row_count), np.empty(rows.row_count)
+        entry_point(scores_recipe).call(state, *rows, levels, variances)
+        expected = np.zeros((len(block), block.arms.most))
+        expected[block.there] = of_scores(self._link, "mean", levels + state[INTERCEPT])
+        return expected
+
+    def _fit(self) -> None:
+        parts, rewards = zip(*self._held, strict=True)
+        self._held, self._fitted_rows = [(joined_rows(parts), np.concatenate(rewards))], self._rows
+        state = self._bandit.state
+        precision = self._policy.intercept_precision(self._bandit.dim)
+        refit_sparse(state, *self._held[0], precision, self._link)
+        self._bandit.state = state
+
+
+def refit_sparse(state: Floats, rows: SparseRows, rewards: Floats, precision: float, link: Link) -> None:
+    """Replace the means of a state by the mode of the posterior of all rows. In place.
+
+    Args:
+        state: of the sparse form of `Optimist`, which has learned these rows. It keeps its prior and its variances.
+        rows: features.
+        rewards: of all rows.
+        precision: of the prior of the intercept, whose mean is the score of the mean reward.
+        link: of the model.
+    """
+    table = state[TABLE + HEADER :].reshape(-1, ROW)
+    slots = np.flatnonzero(table[:, 0] != EMPTY)
+    slots = slots[np.argsort(table[slots, 0])]
+    places: Ints = np.searchsorted(table[slots, 0], rows.indices)
+    scales = 1.0 / np.sqrt(table[slots, PRIOR])  # in these units every prior variance is 1
+    # The last column is the intercept. Values of 0, which need not be in the table, add nothing to it.
+    places[rows.values == 0.0] = len(slots)
+    shape = rows.row_count, len(slots) + 1
+    X = csr_array((rows.values * np.append(scales, 0.0)[places], places, rows.indptr), shape=shape)
+    X += csr_array((np.ones(shape[0]), np.full(shape[0], len(slots)), np.arange(shape[0] + 1)), shape=shape)
+    precisions = np.append(np.ones(len(slots)), precision)
+    centre = np.zeros(shape[1])
+    centre[-1] = link.inverse(float(rewards.sum() + link.mean(0.0)) / (len(rewards) + 1))
+
+    def loss(theta: Floats) -> tuple[float, Floats]:
+        scores, moved = X @ theta, theta - centre
+        value = of_scores(link, "antiderivative", scores).sum() - rewards @ scores + 0.5 * precisions @ (moved * moved)
+        return float(value), X.T @ (of_scores(link, "mean", scores) - rewards) + precisions * moved
+
+    def curvature(theta: Floats, direction: Floats) -> Floats:
+        along: Floats = X.T @ (of_scores(link, "slope", X @ theta) * (X @ direction)) + precisions * direction
+        return along
+
+    start = np.append((table[slots, MEAN] - table[slots, COUPLING] * state[INTERCEPT]) / scales, state[INTERCEPT])
+    mode: Floats = minimize(loss, start, jac=True, hessp=curvature, method="Newton-CG").x
+    state[INTERCEPT] = mode[-1]
+    table[slots, MEAN] = mode[:-1] * scales + table[slots, COUPLING] * mode[-1]
+
+
+def scores_recipe() -> Recipe:
+    """A function that writes the score of each row, but for the intercept, and its variance."""
+
+    def scores(state: Floats, indptr: Ints, indices: Ints, values: Floats, levels: Floats, variances: Floats) -> None:
+        sparse_score_moments(state, indptr, indices, values, levels, variances)
+
+    signature = types.void(VECTOR, *ROWS, VECTOR, VECTOR)
+    return Recipe(scores, signature, "scores of sparse rows", work=_work_of_rows)
+
+
+def _work_of_rows(_state: Floats, _indptr: Ints, indices: Ints, *_rest: Any) -> float:
+    return 16.0 * indices.size

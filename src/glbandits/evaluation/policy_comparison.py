@@ -1,0 +1,326 @@
+"""Evaluate several policies on one log, with the same estimators and on the same rows."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from glbandits.bandit import Bandit
+from glbandits.errors import InvalidInput, check_float, check_int
+from glbandits.evaluation.estimators.frozen_target import FrozenTarget
+from glbandits.evaluation.estimators.results import Evaluation
+from glbandits.evaluation.estimators.targets import GivenTarget, Target
+from glbandits.evaluation.evaluate import evaluate
+from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
+from glbandits.evaluation.logs.logged_data import Log
+from glbandits.evaluation.promotion import Promotion, promotion
+from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
+from glbandits.evaluation.replay.log_player import Rules, block_rows, check_duration, play_together
+from glbandits.evaluation.replay.play_log import ENOUGH
+from glbandits.evaluation.replay.train import train
+from glbandits.evaluation.select_estimator import select_estimator
+from glbandits.parallel import check_engine, is_one_process, run_parallel
+from glbandits.policies import Policy
+
+Candidate: TypeAlias = Policy | Bandit | Target
+"""A policy, which learns from the log; a Bandit, which has learned elsewhere; or a target, which does not learn."""
+
+Progress: TypeAlias = Callable[[str, float, float], None]
+"""Called with a label, the work done and the total work."""
+
+CURVE_POINTS = 500
+"""Points of a learning curve: more than a screen shows."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """Settings of the gate that decides whether a candidate replaces the logging policy."""
+
+    alpha: float = 0.05
+    """Bound on the probability that the gate ever promotes a worse candidate."""
+    margin: float = 0.0
+    """The gain that a candidate must exceed to be promoted."""
+    exploration: float = 0.0
+    """The share of decisions that will be random, whichever candidate runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparisonSettings:
+    """Settings of a policy comparison.
+
+    Args:
+        estimators: names from `ESTIMATORS`.
+        select: whether cross-validation also selects one of them. A note of each evaluation names the selected one.
+        train: the share of rows, from the first on, that policies learn before they are evaluated on the rest. If the
+            clusters of the log interleave: the share of clusters.
+        level: confidence level of the intervals.
+        reward_range: lowest and highest possible reward; None takes the range of the link.
+        learn: which rows a policy learns while its learning curve is computed, as in `play_log`.
+        gate: settings of the promotion gate; None skips it.
+        seed: of all random numbers.
+    """
+
+    estimators: tuple[str, ...] = ("snips", "dr")
+    select: bool = False
+    train: float = 0.5
+    level: float = 0.95
+    reward_range: tuple[float, float] | None = None
+    learn: Learn = "matched"
+    gate: Gate | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.estimators or len(set(self.estimators)) < len(self.estimators):
+            raise InvalidInput(
+                f"name at least one estimator, and each once; got {', '.join(self.estimators) or 'none'}"
+            )
+        check_float("train", self.train, above=0, at_most=1)
+        check_int("seed", self.seed, at_least=0)
+        self.learning_curve_rules()
+
+    def learning_curve_rules(self) -> Rules:
+        """Return the rules by which learning curves are computed."""
+        return Rules(learn=self.learn, points=CURVE_POINTS)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EvaluatedPolicy:
+    """One candidate and its evaluation on the log."""
+
+    label: str
+    evaluation: Evaluation
+    """Of the candidate after learning, on rows that it did not learn."""
+    first_row: int
+    """Index of the first row of the evaluation. If clusters interleave: the number of rows left out of it."""
+    learned_rows: int | None
+    """Number of rows that it learned before; None if it did not learn from this log."""
+    learning_curve: LearningCurve | None
+    """Reward while learning, over the whole log; None for a candidate that does not learn."""
+
+    def learning_curve_note(self) -> str | None:
+        """Return a warning if the learning curve rests on too few rows, else None."""
+        if self.learning_curve is None or self.learning_curve.effective_sample_size >= ENOUGH:
+            return None
+        rows = f"{self.learning_curve.effective_sample_size:.3g} of {self.learning_curve.events} rows"
+        return f"the learning curve rests on {rows}, which says little"
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PolicyComparison:
+    """The evaluations of several candidates on one log."""
+
+    source: str
+    """Name of the log."""
+    rows: int
+    dim: int
+    arm_names: tuple[str, ...] | None
+    """None if arms differ from row to row."""
+    settings: ComparisonSettings
+    policies: tuple[EvaluatedPolicy, ...]
+    by_cluster: bool = False
+    """Whether clusters interleave, so that policies learned from some clusters and were evaluated on the others."""
+    promotion: Promotion | None = None
+    """Verdict of the promotion gate, if it was enabled."""
+    notes: tuple[str, ...] = ()
+    """Remarks about the log itself."""
+
+    @property
+    def evaluation_by_first_row(self) -> dict[int, Evaluation]:
+        """One evaluation for each set of evaluated rows, by `first_row`.
+
+        Each has the logged mean of its rows.
+        """
+        return {policy.first_row: policy.evaluation for policy in reversed(self.policies)}
+
+    def describe_rows(self, first_row: int) -> str:
+        """Return a description of the evaluated rows, as text for tables."""
+        if first_row and self.by_cluster:
+            return f"the {self.rows - first_row:,} rows of other clusters"
+        return f"rows {first_row + 1:,} to {self.rows:,}" if first_row else f"all {self.rows:,} rows"
+
+
+def compare_policies(
+    log: Log,
+    candidates: Mapping[str, Candidate],
+    settings: ComparisonSettings,
+    *,
+    source: str = "log",
+    notes: Sequence[str] = (),
+    embeddings: Mapping[str, Any] | None = None,
+    jobs: int = 1,
+    engine: str = "local",
+    progress: Progress | None = None,
+) -> PolicyComparison:
+    """Estimate the mean reward that each candidate would have earned on a log.
+
+    A policy learns the logged rewards of the first rows (of some clusters, if clusters interleave). It is then frozen
+    and evaluated on the rest. If any candidate learns, targets are evaluated on the same rest. A Bandit, which has
+    learned elsewhere, is evaluated on all rows. A policy also gets a learning curve over the whole log.
+
+    Args:
+        log: with propensities.
+        candidates: by their labels in tables and charts.
+        settings: estimators, split, intervals and gate.
+        source: name of the log in reports.
+        notes: remarks about the log for its reader.
+        embeddings: the category of each arm, by its name, for estimators that need it.
+        jobs: number of worker processes, -1 for one per core. The results do not depend on it.
+        engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `glbandits.parallel.run_parallel`.
+        progress: called with a label, the work done and the total work. One process counts rows; several processes
+            count steps: the gate, a learning curve, an evaluation.
+    """
+    check_engine(engine, jobs)
+    if not candidates:
+        raise InvalidInput("name at least one policy to evaluate")
+    learners = [label for label, candidate in candidates.items() if isinstance(candidate, Policy)]
+    parts = split(log, settings.train) if learners else None
+    report = progress or _no_progress
+    one_process = is_one_process(jobs, engine)
+    work = _ComparisonWork(log, parts, candidates, settings, embeddings, report if one_process else _no_progress)
+    # One process computes all learning curves in one pass over the log.
+    curve_groups = [tuple(learners)] if one_process and learners else [(label,) for label in learners]
+    steps = [] if settings.gate is None else [GATE]
+    steps += [_Step("curves", group) for group in curve_groups] + [_Step("evaluate", (label,)) for label in candidates]
+    results: dict[_Step, Any] = {}
+    for index, result in run_parallel(work.run, steps, jobs=jobs, engine=engine):
+        results[steps[index]] = result
+        if not one_process:
+            report(f"{len(results)} of {len(steps)} steps done", len(results), len(steps))
+    curves = {
+        label: curve
+        for step, curves_of_step in results.items()
+        if step.name == "curves"
+        for label, curve in curves_of_step.items()
+    }
+    policies = [replace(results[_Step("evaluate", (label,))], learning_curve=curves.get(label)) for label in candidates]
+    return PolicyComparison(
+        source=source,
+        rows=len(log),
+        dim=log.dim,
+        arm_names=log.arm_names,
+        settings=settings,
+        policies=tuple(policies),
+        by_cluster=parts is not None and isinstance(parts[0], ClusterSlice),
+        promotion=results.get(GATE),
+        notes=tuple(notes),
+    )
+
+
+def _no_progress(_label: str, _done: float, _total: float) -> None:
+    pass
+
+
+class _Step(NamedTuple):
+    """A piece of work that depends on no other."""
+
+    name: Literal["gate", "curves", "evaluate"]
+    labels: tuple[str, ...] = ()
+    """The candidates of this step."""
+
+
+GATE = _Step("gate")
+
+
+class _ComparisonWork:
+    """The inputs of all steps. It is pickled for worker processes."""
+
+    def __init__(
+        self,
+        log: Log,
+        parts: tuple[LogSlice, LogSlice] | tuple[ClusterSlice, ClusterSlice] | None,
+        candidates: Mapping[str, Candidate],
+        settings: ComparisonSettings,
+        embeddings: Mapping[str, Any] | None,
+        progress: Progress,
+    ) -> None:
+        self._log, self._parts, self._settings, self._progress = log, parts, settings, progress
+        self._candidates, self._embeddings = candidates, embeddings
+
+    def run(self, step: _Step) -> Promotion | dict[str, LearningCurve] | EvaluatedPolicy:
+        """Run one step, in this process or in a worker."""
+        if step.name == "gate":
+            return self._promotion()
+        if step.name == "curves":
+            return self._learning_curves(step.labels)
+        return self._evaluate_candidate(*step.labels)
+
+    def _learning_curves(self, labels: Sequence[str]) -> dict[str, LearningCurve]:
+        """Compute learning curves in one pass over the log."""
+        learners = {label: candidate for label, candidate in self._candidates.items() if isinstance(candidate, Policy)}
+        size = block_rows(learners.values())
+        learners = {label: learners[label] for label in labels}
+        check_duration(learners.values(), self._log, len(self._log if self._parts is None else self._parts[0]), "all")
+        done, total = 0, len(self._log) * len(learners)
+
+        def report(rows: int) -> None:
+            nonlocal done
+            done += rows
+            self._progress("learning curves", done, total)
+
+        self._progress("learning curves (compiling, if this is the first run)", 0, total)
+        played = play_together(
+            list(learners.values()),
+            self._log,
+            [self._settings.seed],
+            self._settings.learning_curve_rules(),
+            report,
+            size=size,
+        )
+        return {label: curve for label, [curve] in zip(learners, played, strict=True)}
+
+    def _evaluate_candidate(self, label: str) -> EvaluatedPolicy:
+        """Train the candidate if it learns, and evaluate it on its rows."""
+        candidate = self._candidates[label]
+        train_part, test_part = self._parts or (None, LogSlice(self._log, 0, len(self._log)))
+        rows: Log = test_part
+        learned_rows = None
+        if isinstance(candidate, GivenTarget):  # it has the probabilities of the whole log
+            candidate = GivenTarget(test_part.of(candidate.given))
+        if isinstance(candidate, Bandit):
+            rows = self._log
+        elif isinstance(candidate, Policy):
+            assert train_part is not None
+            candidate, learned_rows = self._train(label, candidate, train_part), len(train_part)
+        return EvaluatedPolicy(
+            label=label,
+            evaluation=self._evaluate(label, candidate, rows),
+            first_row=len(self._log) - len(rows),
+            learned_rows=learned_rows,
+            learning_curve=None,
+        )
+
+    def _promotion(self) -> Promotion:
+        settings = self._settings
+        assert settings.gate is not None
+        return promotion(
+            self._log,
+            self._candidates,
+            alpha=settings.gate.alpha,
+            margin=settings.gate.margin,
+            exploration=settings.gate.exploration,
+            reward_range=settings.reward_range,
+            seed=settings.seed,
+            progress=lambda done, total: self._progress("promotion gate", done, total),
+        )
+
+    def _train(self, label: str, policy: Policy, rows: Log) -> Bandit:
+        return train(
+            rows,
+            policy,
+            seed=self._settings.seed,
+            progress=lambda done, total: self._progress(f"training {label}", done, total),
+        )
+
+    def _evaluate(self, label: str, candidate: Bandit | Target, rows: Log) -> Evaluation:
+        """Evaluate a candidate that no longer learns."""
+        settings = self._settings
+        target = FrozenTarget(candidate, settings.seed) if isinstance(candidate, Bandit) else candidate
+        arguments: dict[str, Any] = {
+            "embeddings": self._embeddings,
+            "level": settings.level,
+            "reward_range": settings.reward_range,
+            "seed": settings.seed,
+            "progress": lambda done, total: self._progress(f"evaluating {label}", done, total),
+        }
+        if settings.select:
+            return select_estimator(rows, target, settings.estimators, **arguments).evaluation
+        return evaluate(rows, target, settings.estimators, **arguments)

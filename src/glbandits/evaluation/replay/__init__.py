@@ -1,0 +1,1 @@
+"""Policies that learn from a log, row by row: learning curves, training and tuning."""

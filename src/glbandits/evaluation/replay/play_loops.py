@@ -1,0 +1,180 @@
+"""The loops that offer the rows of a log to a policy. Compiled once for each kind of policy and link."""
+
+import numpy as np
+from numba import types
+
+from glbandits.bandit.entries import policy_recipe
+from glbandits.bandit.sparse_entries import ROWS
+from glbandits.compilation import Recipe
+from glbandits.maths.links import Link, LinkFunctions
+from glbandits.maths.philox import uniform
+from glbandits.maths.sparse_rows import nonzero_part
+from glbandits.numba_support import GENERATOR, READ_CUBE, READ_INTS, READ_VECTOR, VECTOR, borrowed
+from glbandits.policy import Policy
+from glbandits.policy.compiled_calls import checked_arm, checked_bool, checked_state, policy_functions
+from glbandits.records import Floats, Generator, Ints
+
+
+def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
+    """A function that offers rows, teaches those that are kept, and returns the policy's state after them.
+
+    A row is kept if the policy chooses as the log did, and then with probability `keep`, which `keeping` draws. Row i
+    has the arms `arms[i * apart]`: apart is 1, or 0 if all rows have the same. It writes 1 or 0 for each row to
+    `matched` and to `kept`.
+    """
+    choose, learn, _, unpack, name = policy_functions(policy)
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def play_matched(
+        state: Floats,
+        settings: Floats,
+        rng: Generator,
+        arms: Floats,
+        apart: int,
+        counts: Ints,
+        chosen: Ints,
+        rewards: Floats,
+        keep: Floats,
+        keeping: Generator,
+        matched: Floats,
+        kept: Floats,
+    ) -> Floats:
+        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
+        arms = borrowed(arms)
+        for row in range(chosen.shape[0]):
+            here, arm = row * apart, chosen[row]
+            offered, count = arms[here, : counts[row]], counts[row]
+            agrees = checked_arm(choose(state, named, offered, rng, functions), count, name) == arm
+            stays = agrees and (keep[row] >= 1.0 or uniform(keeping) < keep[row])
+            if stays:
+                state = checked_state(learn(state, named, arms[here, arm], rewards[row], rng, functions))
+            matched[row] = agrees
+            kept[row] = stays
+        return state
+
+    signature = VECTOR(
+        VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, types.int64, READ_INTS, READ_INTS, READ_VECTOR,
+        READ_VECTOR, GENERATOR, VECTOR, VECTOR,
+    )  # fmt: skip
+    return policy_recipe(play_matched, signature, policy, link, more=", matched rows")
+
+
+def all_recipe(policy: type[Policy], link: Link) -> Recipe:
+    """A function that teaches all rows and returns the policy's state after them.
+
+    It writes to `given` the probability that the policy, before it learned the row, gave to the arm that the log chose:
+    its own exact one if `exact` is true and it has one, else 1 or 0 as one decision of it agrees or not.
+    """
+    choose, learn, probabilities, unpack, name = policy_functions(policy)
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def play_all(
+        state: Floats,
+        settings: Floats,
+        rng: Generator,
+        arms: Floats,
+        apart: int,
+        counts: Ints,
+        chosen: Ints,
+        rewards: Floats,
+        exact: bool,
+        given: Floats,
+    ) -> Floats:
+        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
+        arms, every = borrowed(arms), np.empty(arms.shape[1])
+        for row in range(chosen.shape[0]):
+            here, arm, count = row * apart, chosen[row], counts[row]
+            offered = arms[here, :count]
+            if exact and checked_bool(probabilities(state, named, offered, functions, every[:count])):
+                given[row] = every[arm]
+            else:
+                given[row] = checked_arm(choose(state, named, offered, rng, functions), count, name) == arm
+            state = checked_state(learn(state, named, arms[here, arm], rewards[row], rng, functions))
+        return state
+
+    signature = VECTOR(
+        VECTOR, READ_VECTOR, GENERATOR, READ_CUBE, types.int64, READ_INTS, READ_INTS, READ_VECTOR,
+        types.boolean, VECTOR,
+    )  # fmt: skip
+    return policy_recipe(play_all, signature, policy, link, more=", all rows")
+
+
+def sparse_matched_recipe(policy: type[Policy], link: Link) -> Recipe:
+    """As `matched_recipe`, for sparse rows."""
+    choose, learn, _, unpack, name = policy_functions(policy)
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def play_matched(
+        state: Floats,
+        settings: Floats,
+        rng: Generator,
+        starts: Ints,
+        indptr: Ints,
+        indices: Ints,
+        values: Floats,
+        counts: Ints,
+        chosen: Ints,
+        rewards: Floats,
+        keep: Floats,
+        keeping: Generator,
+        matched: Floats,
+        kept: Floats,
+    ) -> Floats:
+        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
+        rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
+        for row in range(chosen.shape[0]):
+            start, count, arm = starts[row], counts[row], chosen[row]
+            offered = rows[start : start + count + 1]
+            agrees = checked_arm(choose(state, named, offered, features, numbers, rng, functions), count, name) == arm
+            stays = agrees and (keep[row] >= 1.0 or uniform(keeping) < keep[row])
+            if stays:
+                x, y = nonzero_part(indices, values, indptr[start + arm], indptr[start + arm + 1])
+                state = checked_state(learn(state, named, x, y, rewards[row], rng, functions))
+            matched[row] = agrees
+            kept[row] = stays
+        return state
+
+    signature = VECTOR(
+        VECTOR, READ_VECTOR, GENERATOR, READ_INTS, *ROWS, READ_INTS, READ_INTS, READ_VECTOR,
+        READ_VECTOR, GENERATOR, VECTOR, VECTOR,
+    )  # fmt: skip
+    return policy_recipe(play_matched, signature, policy, link, more=", matched sparse rows")
+
+
+def sparse_all_recipe(policy: type[Policy], link: Link) -> Recipe:
+    """As `all_recipe`, for sparse rows."""
+    choose, learn, probabilities, unpack, name = policy_functions(policy)
+    mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
+
+    def play_all(
+        state: Floats,
+        settings: Floats,
+        rng: Generator,
+        starts: Ints,
+        indptr: Ints,
+        indices: Ints,
+        values: Floats,
+        counts: Ints,
+        chosen: Ints,
+        rewards: Floats,
+        exact: bool,
+        given: Floats,
+    ) -> Floats:
+        functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
+        rows, features, numbers = borrowed(indptr), borrowed(indices), borrowed(values)
+        for row in range(chosen.shape[0]):
+            start, count, arm = starts[row], counts[row], chosen[row]
+            offered, every = rows[start : start + count + 1], np.empty(count)
+            if exact and checked_bool(probabilities(state, named, offered, features, numbers, functions, every)):
+                given[row] = every[arm]
+            else:
+                pulled = checked_arm(choose(state, named, offered, features, numbers, rng, functions), count, name)
+                given[row] = pulled == arm
+            x, y = nonzero_part(indices, values, indptr[start + arm], indptr[start + arm + 1])
+            state = checked_state(learn(state, named, x, y, rewards[row], rng, functions))
+        return state
+
+    signature = VECTOR(
+        VECTOR, READ_VECTOR, GENERATOR, READ_INTS, *ROWS, READ_INTS, READ_INTS, READ_VECTOR, types.boolean, VECTOR
+    )
+    return policy_recipe(play_all, signature, policy, link, more=", all sparse rows")

@@ -1,0 +1,41 @@
+"""train: a Bandit that has learned all rewards of a log."""
+
+from collections.abc import Callable
+
+from glbandits.bandit import Bandit
+from glbandits.errors import InvalidInput
+from glbandits.evaluation.logs.logged_data import Log, chosen_features, chosen_rows
+from glbandits.evaluation.replay.log_player import block_rows
+from glbandits.policy import Policy
+
+
+def train(
+    log: Log, policy: Policy, *, seed: int | None = 0, progress: Callable[[int, int], None] | None = None
+) -> Bandit:
+    """A Bandit that has learned the rewards of all rows of a log, in their order, and goes on from there.
+
+    If the log was read from a table, the Bandit has its feature map, so that it takes rows of the same columns. If the
+    log has sparse rows, the Bandit is sparse.
+
+    >>> from glbandits import Optimist
+    >>> from glbandits.evaluation import Columns, read_table, train
+    >>> table = {"arm": ["a", "b"] * 50, "reward": [0, 1] * 50, "propensity": [0.5] * 100, "age": range(100)}
+    >>> bandit = train(read_table(table, Columns(context=("age",))), Optimist())
+    >>> bandit.choose([{"arm": "a", "age": 31}, {"arm": "b", "age": 31}])
+    1
+
+    Args:
+        log: of any policy's decisions.
+        policy: its settings.
+        seed: of the decisions that the Bandit will make; None for a random one.
+        progress: called with the rows learned so far, and all rows.
+    """
+    if not isinstance(policy, Policy):
+        raise InvalidInput(f"policy must be a policy, such as Optimist(); got {policy!r}")
+    bandit, done = Bandit(policy, log.dim, seed, sparse=log.sparse, features=log.feature_map), 0
+    for block in log.blocks(block_rows([policy])):
+        bandit.learn_batch(chosen_rows(block) if log.sparse else chosen_features(block), block.rewards)
+        done += len(block)
+        if progress is not None:
+            progress(done, len(log))
+    return bandit

@@ -1,0 +1,65 @@
+"""Read a feature map from the JSON document that `FeatureMap.document` returns.
+
+Never unpickles.
+"""
+
+from dataclasses import fields
+from typing import Any
+
+from glbandits.errors import GlbanditsError, InvalidInput, lookup
+from glbandits.features.feature_map.feature_map import FeatureMap
+from glbandits.features.feature_map.random_fourier import RandomFourier
+from glbandits.features.kinds.categorical import Category, Hashed, Tags, Text
+from glbandits.features.kinds.column_kind import ColumnKind
+from glbandits.features.kinds.dates import Date
+from glbandits.features.kinds.numeric import Boolean, Number, Vector
+
+VERSION = 1
+KINDS: dict[str, type[ColumnKind]] = {
+    kind.kind: kind for kind in (Number, Boolean, Vector, Date, Category, Hashed, Text, Tags)
+}
+
+
+def feature_map_of(document: Any) -> FeatureMap:
+    """Create the feature map of a document. Raises InvalidInput if the document is not valid.
+
+    >>> feature_map_of(FeatureMap(context={"age": "number"}).document()).names
+    ('age', 'age is missing')
+    """
+    if not isinstance(document, dict) or document.get("version") != VERSION:
+        version = document.get("version") if isinstance(document, dict) else None
+        raise InvalidInput(
+            f"the feature map has format version {version!r}; this version of glbandits reads {VERSION}. "
+            "Upgrade glbandits"
+        )
+    try:
+        crosses = document["crosses"]
+        block = document["per_arm_block"]
+        if block is not None and not isinstance(block, str):
+            raise InvalidInput(f"per_arm_block must be the name of a column; got {block!r}")
+        return FeatureMap(
+            arm=_kinds(document["arm"]),
+            context=_kinds(document["context"]),
+            own=_kinds(document["own"]),
+            crosses=crosses if crosses == "all" else [(left, right) for left, right in crosses],
+            per_arm_block=block,
+            expansions=[RandomFourier(**each) for each in document["expansions"]],
+            missing_shares={str(name): float(share) for name, share in document["missing_shares"].items()},
+        )
+    except GlbanditsError as error:
+        raise InvalidInput(f"the feature map is not valid: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise InvalidInput(f"the feature map is damaged: {type(error).__name__} {error}") from None
+
+
+def _kinds(document: dict[str, Any]) -> dict[str, ColumnKind]:
+    return {name: _kind(each) for name, each in document.items()}
+
+
+def _kind(document: dict[str, Any]) -> ColumnKind:
+    settings = dict(document)
+    kind = lookup("kind of a column", settings.pop("kind"), KINDS)
+    known = {field.name for field in fields(kind) if field.init}
+    if set(settings) != known:
+        raise InvalidInput(f"a column of kind {kind.kind} has the settings {sorted(known)}; got {sorted(settings)}")
+    return kind(**settings)

@@ -1,0 +1,1 @@
+"""Hashed features of JSON objects."""

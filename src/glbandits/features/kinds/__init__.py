@@ -1,0 +1,1 @@
+"""Kinds of columns: how one column of a table becomes features."""

@@ -1,0 +1,226 @@
+"""Kinds of columns with text: categories, hashed categories, free text and lists."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from typing import Any, ClassVar
+
+from glbandits.errors import InvalidInput, check_int, lookup
+from glbandits.features.hashing.feature_codes import LONGEST_CACHED, FeatureCodes
+from glbandits.features.kinds.column_kind import MISSING, NOT_MISSING, BadValue, ColumnKind, Missing, is_missing
+from glbandits.records import set_validated
+
+DEFAULT_WIDTH = 256
+WIDEST = 2**24
+MAX_CACHED = 100_000
+"""The largest number of texts whose hashes a column caches."""
+WORD = re.compile(r"\w+")
+SEPARATORS = re.compile(r"[,;|]")
+CODES = FeatureCodes(seed=0)
+
+
+def as_category(value: Any) -> str | None:
+    """The category of a value, as text; None if the value is missing.
+
+    3, 3.0 and "3" are the same category. True is the category "true".
+
+    >>> [as_category(value) for value in ("fr", 3, 3.0, True, None, "")]
+    ['fr', '3', '3', 'true', None, None]
+    """
+    if type(value) is str:
+        return value or None
+    if is_missing(value):
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value) or None
+
+
+@dataclass(frozen=True)
+class Category(ColumnKind):
+    """One of a few known values, with a 0-or-1 feature for each of them (one-hot encoding).
+
+    >>> Category(("de", "fr"), missing="indicator").feature_names("country")
+    ['country=de', 'country=fr', 'country=other', 'country=missing']
+    """
+
+    kind: ClassVar[str] = "category"
+    values: tuple[str, ...]
+    other: bool = True
+    """Whether all unknown values share one more feature. If False, an unknown value is an error."""
+    missing: Missing = "impute"
+    """With "impute", a missing value counts as unknown. With "indicator", it has its own feature."""
+    _slots: dict[str | None, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        missing = lookup("way to treat missing values", self.missing, MISSING)
+        values, other = _texts("values", self.values), bool(self.other)
+        slots: dict[str | None, int] = {value: slot for slot, value in enumerate(values)}
+        slots[None] = {"indicator": len(values) + other, "impute": len(values) if other else -1, "error": -1}[missing]
+        set_validated(self, values=values, other=other, missing=missing, _slots=slots)
+
+    @property
+    def width(self) -> int:
+        return len(self.values) + self.other + self.takes_missing
+
+    @property
+    def takes_missing(self) -> bool:
+        return self.missing == "indicator"
+
+    @property
+    def example(self) -> Any:
+        return next(iter(self.values), "")
+
+    def feature_names(self, column: str) -> list[str]:
+        more = ["other"] * self.other + ["missing"] * self.takes_missing
+        return [f"{column}={value}" for value in (*self.values, *more)]
+
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
+        slot_of, other, at = self._slots.get, len(self.values) if self.other else -1, start
+        for value in values:
+            slot = slot_of(value if type(value) is str and value else as_category(value), other)
+            if slot < 0:
+                requirement = NOT_MISSING if is_missing(value) else f"must be one of {_first_values(self.values)}"
+                raise BadValue((at - start) // stride, requirement, value)
+            indices.append(at + slot)
+            numbers.append(1.0)
+            at += stride
+
+
+@dataclass(frozen=True)
+class _Hashed(ColumnKind):
+    """A column whose texts are hashed to an index and a sign.
+
+    Different texts may share an index.
+    """
+
+    size: int = DEFAULT_WIDTH
+    _cache: dict[str, tuple[int, float]] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        set_validated(self, size=check_int("size", self.size, at_least=1, at_most=WIDEST))
+
+    @property
+    def width(self) -> int:
+        return self.size
+
+    @property
+    def example(self) -> Any:
+        return "some text"
+
+    def feature_names(self, column: str) -> list[str]:
+        return [f"{column}#{index}" for index in range(self.size)]
+
+    def _hashed_index(self, text: str) -> tuple[int, float]:
+        """The index and the sign of a text."""
+        index_and_sign = self._cache.get(text)
+        if index_and_sign is None:
+            code = int.from_bytes(CODES.code(text), "little")
+            index_and_sign = ((code >> 32) * self.size) >> 32, 1.0 if code & 1 else -1.0
+            if len(text) <= LONGEST_CACHED:
+                if len(self._cache) >= MAX_CACHED:
+                    self._cache.clear()
+                self._cache[text] = index_and_sign
+        return index_and_sign
+
+
+@dataclass(frozen=True)
+class Hashed(_Hashed):
+    """One of many values, hashed to one feature. Values that were never seen are hashed too."""
+
+    kind: ClassVar[str] = "hashed"
+
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
+        for row, value in enumerate(values):
+            index, sign = self._hashed_index(as_category(value) or "")
+            indices.append(start + row * stride + index)
+            numbers.append(sign)
+
+
+@dataclass(frozen=True)
+class Text(_Hashed):
+    """Free text as a bag of hashed words, scaled to Euclidean norm 1.
+
+    Case and order of words are ignored. All features of an empty or missing text are 0.
+    """
+
+    kind: ClassVar[str] = "text"
+
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
+        for row, value in enumerate(values):
+            words = WORD.findall((as_category(value) or "").lower())
+            counts: dict[int, float] = {}
+            for word in words:
+                index, sign = self._hashed_index(word)
+                counts[index] = counts.get(index, 0.0) + sign
+            norm = sqrt(sum(count * count for count in counts.values())) or 1.0
+            at = start + row * stride
+            indices.extend(at + index for index in counts)
+            numbers.extend(count / norm for count in counts.values())
+
+
+@dataclass(frozen=True)
+class Tags(ColumnKind):
+    """A list of categories, with a 0-or-1 feature for each known one, and one for all others.
+
+    A text is split at commas, semicolons and vertical bars. All features of a missing list are 0.
+    """
+
+    kind: ClassVar[str] = "list"
+    values: tuple[str, ...]
+    _slots: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        values = _texts("values", self.values)
+        set_validated(self, values=values, _slots={value: slot for slot, value in enumerate(values)})
+
+    @property
+    def width(self) -> int:
+        return len(self.values) + 1
+
+    @property
+    def example(self) -> Any:
+        return list(self.values[:1])
+
+    def feature_names(self, column: str) -> list[str]:
+        return [f"{column} has {value}" for value in (*self.values, "other")]
+
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
+        other = len(self.values)
+        for row, value in enumerate(values):
+            tags = as_tags(value)
+            if tags is None:
+                raise BadValue(row, "must be a list of texts", value, "Use a list, or a text with commas")
+            slots = {self._slots.get(tag, other) for tag in tags}
+            indices.extend(start + row * stride + slot for slot in slots)
+            numbers.extend([1.0] * len(slots))
+
+
+def as_tags(value: Any) -> list[str] | None:
+    """The categories in a list or a separated text; None if the value is no list.
+
+    >>> as_tags("new; red"), as_tags(["new", None]), as_tags(None), as_tags(3)
+    (['new', 'red'], ['new'], [], None)
+    """
+    if isinstance(value, str):
+        value = [part.strip() for part in SEPARATORS.split(value)]
+    if not isinstance(value, list | tuple | set | frozenset) and not hasattr(value, "tolist"):
+        return [] if is_missing(value) else None
+    return [text for text in map(as_category, value) if text is not None]
+
+
+def _texts(name: str, values: Any) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name} must be a list of texts; got {values!r}")
+    texts = tuple(values)
+    if not all(isinstance(text, str) for text in texts) or len(set(texts)) < len(texts) or len(texts) > WIDEST:
+        raise InvalidInput(f"{name} must be distinct texts; got {repr(texts)[:80]}")
+    return texts
+
+
+def _first_values(values: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, values[:8]))
+    return shown if len(values) <= 8 else f"{shown} and {len(values) - 8} more"

@@ -1,0 +1,115 @@
+"""The kind of columns with dates and times."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from glbandits.errors import check_float, lookup
+from glbandits.features.kinds.column_kind import (
+    MISSING,
+    MISSING_TEXTS,
+    NOT_MISSING,
+    BadValue,
+    ColumnKind,
+    Missing,
+    is_missing,
+)
+from glbandits.features.kinds.numeric import FILL_IN
+from glbandits.records import set_validated
+
+DAYS_PER_YEAR = 365.2425
+
+
+@dataclass(frozen=True)
+class Date(ColumnKind):
+    """A date or a time.
+
+    The features are the years since `centre`, and a sine and a cosine for each of the cycles of year, week and day.
+    Text must be in ISO 8601 format, such as 2025-01-31 or 2025-01-31T18:00. Time zones are ignored.
+
+    >>> Date(centre=2025.5, hours=False).feature_names("day")
+    ['day: years', 'day: season sin', 'day: season cos', 'day: weekday sin', 'day: weekday cos', 'day is missing']
+    """
+
+    kind: ClassVar[str] = "date"
+    centre: float = 2025.0
+    """The year, with its fraction, at which the first feature is 0."""
+    hours: bool = True
+    """Whether the time of day gives two features."""
+    missing: Missing = "indicator"
+    """All features of a missing value are 0. With "indicator", a last feature is 1 for missing values."""
+
+    def __post_init__(self) -> None:
+        set_validated(self, centre=check_float("centre", self.centre), hours=bool(self.hours))
+        set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
+
+    @property
+    def width(self) -> int:
+        return 5 + 2 * self.hours + (self.missing == "indicator")
+
+    @property
+    def takes_missing(self) -> bool:
+        return self.missing == "indicator"
+
+    @property
+    def example(self) -> Any:
+        return "2025-01-31T18:00" if self.hours else "2025-01-31"
+
+    def feature_names(self, column: str) -> list[str]:
+        cycles = ["season", "weekday", "hour"][: 2 + self.hours]
+        names = [f"{column}: years"] + [f"{column}: {cycle} {wave}" for cycle in cycles for wave in ("sin", "cos")]
+        return [*names, f"{column} is missing"][: self.width]
+
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
+        for row, value in enumerate(values):
+            at, moment = start + row * stride, parse_date(value)
+            if isinstance(moment, datetime):
+                features = self._features(moment)
+                indices.extend(range(at, at + len(features)))
+                numbers.extend(features)
+            elif moment is None:
+                raise BadValue(row, "must be a date such as 2025-01-31 or 2025-01-31T18:00", value)
+            elif self.missing == "error":
+                raise BadValue(row, NOT_MISSING, None, FILL_IN)
+            elif self.missing == "indicator":
+                indices.append(at + self.width - 1)
+                numbers.append(1.0)
+
+    def _features(self, moment: datetime) -> list[float]:
+        day = (moment.hour + moment.minute / 60.0) / 24.0
+        season, week = (moment.timetuple().tm_yday - 1 + day) / DAYS_PER_YEAR, (moment.weekday() + day) / 7.0
+        cycles = [season, week, day][: 2 + self.hours]
+        waves = [wave(2.0 * math.pi * cycle) for cycle in cycles for wave in (math.sin, math.cos)]
+        return [years_of(moment) - self.centre, *waves]
+
+
+def years_of(moment: datetime) -> float:
+    """The year with its fraction, such as 2025.5 for July 2025."""
+    return moment.year + (moment.timetuple().tm_yday - 1) / DAYS_PER_YEAR
+
+
+def parse_date(value: object) -> datetime | Literal["missing"] | None:
+    """Convert a value to a datetime.
+
+    Returns "missing" for a missing value, and None if the value is no date.
+    """
+    if is_missing(value):
+        return "missing"
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)
+    if isinstance(value, np.datetime64):
+        return parse_date(value.astype("datetime64[us]").item())
+    if not isinstance(value, str):
+        return None
+    if value.strip() in MISSING_TEXTS:
+        return "missing"
+    try:
+        return datetime.fromisoformat(value.strip())
+    except ValueError:
+        return None

@@ -1,0 +1,236 @@
+"""Infer the kinds of columns from their values.
+
+Ambiguous values, such as numbers written as text, raise an error that asks the user for the kind.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import date
+from numbers import Real
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from glbandits.errors import InvalidInput, lookup
+from glbandits.features.kinds.categorical import Category, Hashed, Tags, Text, as_category, as_tags
+from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
+from glbandits.features.kinds.dates import Date, parse_date, years_of
+from glbandits.features.kinds.numeric import Boolean, Number, Vector, parse_number
+from glbandits.features.natural_order import natural_order
+from glbandits.features.table_columns import Values
+
+MAX_ONE_HOT = 50
+"""The largest number of categories with a feature each. A column with more categories is hashed."""
+MOSTLY_DISTINCT = 0.5
+"""The share of distinct texts above which a text column is ambiguous: free text, or a category."""
+NARROWEST, WIDEST = 128, 1024
+"""Bounds of the number of features of a hashed category, which is about twice its number of categories."""
+ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}.*)?")
+SKIP = "skip"
+
+Kinds: TypeAlias = Mapping[str, str | ColumnKind]
+"""Kinds of columns by the name of the column: the name of a kind, "skip", or a ColumnKind."""
+
+
+def learn_kinds(columns: Mapping[str, Values], kinds: Kinds, missing: Missing) -> dict[str, ColumnKind]:
+    """The kind of each column that is not skipped.
+
+    Raises one InvalidInput with the problems of all columns.
+    """
+    learned: dict[str, ColumnKind] = {}
+    problems: list[str] = []
+    for name, values in columns.items():
+        declared = kinds.get(name)
+        if declared == SKIP:
+            continue
+        try:
+            learned[name] = (
+                declared if isinstance(declared, ColumnKind) else learn_kind(name, values, declared, missing)
+            )
+        except InvalidInput as problem:
+            problems.append(str(problem))
+    if problems:
+        raise InvalidInput("\n".join(problems))
+    return learned
+
+
+def learn_kind(name: str, values: Values, declared: str | None, missing: Missing) -> ColumnKind:
+    """Learn the settings of the kind of a column: of the declared or the inferred kind."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+        absent: Any = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), dtype=np.bool_)
+        present = values[~absent]
+        if declared not in (None, "number", "raw"):
+            present = present.tolist()
+    else:
+        present = [value for value in values if not is_missing(value)]
+    if not len(present):
+        raise InvalidInput(f"column {name!r} has no values. Leave it out")
+    has_missing = len(present) < len(values)
+    if missing == "error" and has_missing:
+        raise InvalidInput(
+            f"column {name!r} has {len(values) - len(present)} missing values. Fill them in, or use "
+            "missing='indicator' or missing='impute'"
+        )
+    treatment: Missing = "impute" if missing == "indicator" and not has_missing else missing
+    kind = infer_kind(name, present) if declared is None else declared
+    try:
+        return lookup("kind of a column", kind, LEARNERS)(present, treatment)
+    except BadValue as bad:
+        raise InvalidInput(
+            f"column {name!r}: each value {bad.requirement}; got {bad.value!r}. Correct it, or use "
+            f"kinds={{{name!r}: 'category'}}"
+        ) from None
+
+
+def infer_kind(name: str, values: Values) -> str:
+    """The name of the kind that fits the values.
+
+    Raises InvalidInput if several kinds are plausible.
+    """
+    if isinstance(values, np.ndarray):
+        return "boolean" if values.dtype.kind == "b" else "number"
+    types = {_type_name(value) for value in values}
+    if types == {"text"}:
+        return _infer_text_kind(name, values)
+    if len(types) > 1:
+        shown = " and ".join(
+            _shown(next(value for value in values if _type_name(value) == kind)) for kind in sorted(types)
+        )
+        raise InvalidInput(
+            f"column {name!r} contains {' and '.join(sorted(types))} ({shown}). Use kinds={{{name!r}: 'number'}} if "
+            f"all are numbers, or kinds={{{name!r}: 'category'}}"
+        )
+    value_type = types.pop()
+    if value_type == "objects":
+        raise InvalidInput(
+            f"column {name!r} contains objects ({_shown(values[0])}). Name a field of the objects, such as "
+            f"'{name}.{next(iter(values[0]), 'part') if isinstance(values[0], Mapping) else 'part'}'"
+        )
+    if value_type == "lists":
+        return "vector" if all(_type_name(part) == "numbers" for part in _first_list(values)) else "list"
+    return {"numbers": "number", "booleans": "boolean", "dates": "date"}[value_type]
+
+
+def _infer_text_kind(name: str, values: Sequence[str]) -> str:
+    counts = Counter(values)
+    distinct = [value for value in counts if value.strip() not in MISSING_TEXTS] or list(counts)
+    numeric = [value for value in distinct if parse_number(value) is not None]
+    if 2 * len(numeric) >= len(distinct):
+        others = [value for value in distinct if parse_number(value) is None]
+        shown = " and ".join(map(_shown, [*others[:1], *sorted(numeric, key=str.isdigit)][:2]))
+        raise InvalidInput(
+            f"column {name!r} contains numbers written as text ({shown}). Use kinds={{{name!r}: 'number'}} to parse "
+            f"them, or kinds={{{name!r}: 'category'}}"
+        )
+    if all(ISO_DATE.fullmatch(value.strip()) for value in distinct):
+        return "date"
+    if len(counts) > MAX_ONE_HOT and len(counts) > MOSTLY_DISTINCT * len(values):
+        raise InvalidInput(
+            f"column {name!r} contains {len(counts):,} distinct texts in {len(values):,} rows "
+            f"({' and '.join(map(_shown, distinct[:2]))}). Use kinds={{{name!r}: 'text'}} for features of its words, "
+            f"kinds={{{name!r}: 'hashed'}} if it is a category, or kinds={{{name!r}: 'skip'}} to leave it out"
+        )
+    return "category"
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:40]
+
+
+def _type_name(value: object) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "booleans"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, Real | np.number) or type(value).__name__ == "Decimal":
+        return "numbers"
+    if isinstance(value, date | np.datetime64):
+        return "dates"
+    return "lists" if isinstance(value, list | tuple | set | frozenset | np.ndarray) else "objects"
+
+
+def _first_list(values: Sequence[Any]) -> Sequence[Any]:
+    return next((list(value) for value in values if len(value)), [])
+
+
+def _number(values: Values, missing: Missing) -> Number:
+    from_text = not isinstance(values, np.ndarray) and any(isinstance(value, str) for value in values)
+    if isinstance(values, np.ndarray):
+        amounts = values.astype(np.float64)
+    else:
+        parser, parsed = Number(missing="impute", from_text=from_text), list[float]()
+        parser.encode(values, 0, 0, [], parsed)
+        amounts = np.array(parsed)
+        if len(amounts) < len(values) and missing == "impute":
+            missing = "indicator"
+    if not np.isfinite(amounts).all():
+        raise BadValue(0, "must be a finite number", float(amounts[~np.isfinite(amounts)][0]))
+    deviation = float(amounts.std()) if len(amounts) else 0.0
+    scale = deviation if deviation > 1e-12 * max(1.0, float(np.abs(amounts).max(initial=0.0))) else 1.0
+    return Number(float(amounts.mean()) if len(amounts) else 0.0, scale, missing, from_text)
+
+
+def _raw(values: Sequence[Any], missing: Missing) -> Number:
+    learned = _number(values, missing)
+    return Number(0.0, 1.0, learned.missing, learned.from_text)
+
+
+def _category(values: Sequence[Any], missing: Missing) -> Category | Hashed:
+    counts = Counter(map(as_category, values))
+    if counts.pop(None, 0) and missing == "impute":
+        missing = "indicator"
+    if len(counts) > MAX_ONE_HOT:
+        return _hashed(values, missing)
+    return Category(natural_order(text for text in counts if text is not None), missing=missing)
+
+
+def _hashed(values: Sequence[Any], missing: Missing) -> Hashed:  # noqa: ARG001  (missing values are hashed too)
+    distinct = len(set(map(as_category, values)))
+    return Hashed(min(max(1 << (2 * distinct - 1).bit_length(), NARROWEST), WIDEST))
+
+
+def _text(values: Sequence[Any], missing: Missing) -> Text:  # noqa: ARG001  (the features of a missing text are 0)
+    return Text()
+
+
+def _boolean(values: Sequence[Any], missing: Missing) -> Boolean:
+    Boolean("impute").encode(values, 0, 0, [], [])
+    return Boolean(missing)
+
+
+def _date(values: Sequence[Any], missing: Missing) -> Date:
+    Date(missing="impute").encode(values, 0, 0, [], [])
+    moments = [moment for moment in map(parse_date, values) if moment is not None and moment != "missing"]
+    if len(moments) < len(values) and missing == "impute":
+        missing = "indicator"
+    hours = any(moment.hour or moment.minute for moment in moments)
+    return Date(sum(map(years_of, moments)) / max(1, len(moments)), hours, missing)
+
+
+def _tags(values: Sequence[Any], missing: Missing) -> Tags:  # noqa: ARG001  (the features of a missing list are 0)
+    Tags(()).encode(values, 0, 0, [], [])
+    counts = Counter(tag for value in values for tag in as_tags(value) or ())
+    return Tags(natural_order(tag for tag, _ in counts.most_common(MAX_ONE_HOT)))
+
+
+def _vector(values: Sequence[Any], missing: Missing) -> Vector:  # noqa: ARG001  (a missing vector is an error)
+    learned = Vector(len(values[0]))
+    learned.encode(values, 0, 0, [], [])
+    return learned
+
+
+LEARNERS = {
+    "number": _number,
+    "raw": _raw,
+    "boolean": _boolean,
+    "category": _category,
+    "hashed": _hashed,
+    "text": _text,
+    "date": _date,
+    "list": _tags,
+    "vector": _vector,
+}
+"""Functions that learn the settings of a kind from values, by the name of the kind.
+
+A raw number is neither centred nor scaled."""

@@ -1,0 +1,219 @@
+"""Kinds of columns with numeric values: numbers, booleans and vectors."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from glbandits.errors import MAX_ABS, check_float, check_int, lookup
+from glbandits.features.kinds.column_kind import (
+    MISSING,
+    MISSING_TEXTS,
+    NOT_MISSING,
+    BadValue,
+    ColumnKind,
+    Missing,
+    is_missing,
+)
+from glbandits.records import Floats, set_validated
+
+FILL_IN = "Fill it in, or use missing='indicator' or missing='impute'"
+AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?(\d{1,3}(?:,\d{3})+|\d*)(\.\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")
+TRUE, FALSE = frozenset({"true", "t", "yes", "y", "1", "on"}), frozenset({"false", "f", "no", "n", "0", "off"})
+
+
+def parse_number(text: str) -> float | None:
+    """Parse a number with thousands separators, a currency or a percent sign.
+
+    Returns None if the text is no number.
+
+    >>> [parse_number(text) for text in ("12", "12%", "1,234.5", "$3", "1e3", "a12", "1,23")]
+    [12.0, 0.12, 1234.5, 3.0, 1000.0, None, None]
+    """
+    match = AMOUNT.fullmatch(text.strip())
+    if match is None or not any(char.isdigit() for char in text):
+        return None
+    sign, digits, decimals, exponent, unit = (part or "" for part in match.groups())
+    amount = float(f"{sign}{digits.replace(',', '')}{decimals}{exponent}")
+    return amount / 100.0 if unit == "%" else amount
+
+
+@dataclass(frozen=True)
+class Number(ColumnKind):
+    """A number, centred and scaled.
+
+    >>> numbers = Number(mean=40.0, scale=10.0, missing="indicator")
+    >>> numbers.feature_names("age")
+    ['age', 'age is missing']
+    """
+
+    kind: ClassVar[str] = "number"
+    mean: float = 0.0
+    scale: float = 1.0
+    missing: Missing = "indicator"
+    """A missing value is replaced by the mean. With "indicator", a second feature is 1 for missing values."""
+    from_text: bool = False
+    """Whether text such as "12%" or "1,234" is parsed as a number."""
+
+    def __post_init__(self) -> None:
+        scale = check_float("scale", self.scale, above=0)
+        set_validated(self, mean=check_float("mean", self.mean), scale=scale, from_text=bool(self.from_text))
+        set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
+
+    @property
+    def width(self) -> int:
+        return 2 if self.missing == "indicator" else 1
+
+    @property
+    def takes_missing(self) -> bool:
+        return self.missing == "indicator"
+
+    @property
+    def example(self) -> Any:
+        return float(f"{self.mean:.3g}")
+
+    def feature_names(self, column: str) -> list[str]:
+        return [column, f"{column} is missing"][: self.width]
+
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
+        mean, scale = self.mean, self.scale
+        for row, value in enumerate(values):
+            amount = value if type(value) is float or type(value) is int else self._convert(row, value)
+            if amount is None or amount != amount:
+                if self.missing == "error":
+                    raise BadValue(row, NOT_MISSING, None, FILL_IN)
+                if self.missing == "indicator":
+                    indices.append(start + row * stride + 1)
+                    numbers.append(1.0)
+            elif -MAX_ABS <= amount <= MAX_ABS:
+                indices.append(start + row * stride)
+                numbers.append((amount - mean) / scale)
+            else:
+                raise BadValue(row, f"must be a finite number between -{MAX_ABS:g} and {MAX_ABS:g}", value)
+
+    def encode_array(self, values: Floats) -> Floats:
+        """The features of an array of numbers, (n, width). NaN is a missing value."""
+        absent = np.isnan(values)
+        if self.missing == "error" and absent.any():
+            raise BadValue(int(np.argmax(absent)), NOT_MISSING, None, FILL_IN)
+        bad = ~(np.abs(values) <= MAX_ABS) & ~absent
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise BadValue(row, f"must be a finite number between -{MAX_ABS:g} and {MAX_ABS:g}", float(values[row]))
+        scaled = np.where(absent, 0.0, (values - self.mean) / self.scale)
+        return np.stack([scaled, absent], axis=1)[:, : self.width]
+
+    def _convert(self, row: int, value: Any) -> float | None:
+        """Convert a value that is neither float nor int. Returns None if it is missing."""
+        if isinstance(value, str):
+            text = value.strip()
+            if text in MISSING_TEXTS:
+                return None
+            amount = parse_number(text) if self.from_text else _parse_float(text)
+            if amount is None:
+                raise BadValue(
+                    row, "must be a number", value, "Correct it, leave it empty, or declare the column as a category"
+                )
+            return amount
+        if is_missing(value):
+            return None
+        if isinstance(value, Real | np.number | np.bool_) or hasattr(value, "__float__"):
+            return float(value)
+        raise BadValue(row, "must be a number", value)
+
+
+def _parse_float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True)
+class Boolean(ColumnKind):
+    """True or false. Also accepts 1 and 0, and text such as "yes" and "no"."""
+
+    kind: ClassVar[str] = "boolean"
+    missing: Missing = "indicator"
+    """A missing value is replaced by false. With "indicator", a second feature is 1 for missing values."""
+
+    def __post_init__(self) -> None:
+        set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
+
+    @property
+    def width(self) -> int:
+        return 2 if self.missing == "indicator" else 1
+
+    @property
+    def takes_missing(self) -> bool:
+        return self.missing == "indicator"
+
+    @property
+    def example(self) -> Any:
+        return True
+
+    def feature_names(self, column: str) -> list[str]:
+        return [column, f"{column} is missing"][: self.width]
+
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
+        for row, value in enumerate(values):
+            if value is True or value is False:
+                number = 1.0 if value else 0.0
+            elif is_missing(value) or (isinstance(value, str) and value.strip() in MISSING_TEXTS):
+                if self.missing == "error":
+                    raise BadValue(row, NOT_MISSING, None, FILL_IN)
+                if self.missing == "indicator":
+                    indices.append(start + row * stride + 1)
+                    numbers.append(1.0)
+                continue
+            else:
+                number = _parse_boolean(row, value)
+            indices.append(start + row * stride)
+            numbers.append(number)
+
+
+def _parse_boolean(row: int, value: object) -> float:
+    text = str(value).strip().lower().removesuffix(".0")
+    if text not in TRUE | FALSE:
+        raise BadValue(row, "must be true or false", value, "Use true, false, 1, 0, yes or no")
+    return float(text in TRUE)
+
+
+@dataclass(frozen=True)
+class Vector(ColumnKind):
+    """A list of numbers of a fixed size. The numbers are the features."""
+
+    kind: ClassVar[str] = "vector"
+    size: int
+
+    def __post_init__(self) -> None:
+        set_validated(self, size=check_int("size", self.size, at_least=0, at_most=2**24))
+
+    @property
+    def width(self) -> int:
+        return self.size
+
+    @property
+    def takes_missing(self) -> bool:
+        return False
+
+    @property
+    def example(self) -> Any:
+        return [0.0] * self.size
+
+    def feature_names(self, column: str) -> list[str]:
+        return [f"{column}[{index}]" for index in range(self.size)]
+
+    def encode(self, values: Sequence[Any], start: int, stride: int, indices: list[int], numbers: list[float]) -> None:
+        for row, value in enumerate(values):
+            try:
+                vector = np.asarray(value, dtype=np.float64)
+            except (TypeError, ValueError):
+                vector = np.empty(0)
+            if vector.shape != (self.size,) or not (np.abs(vector) <= MAX_ABS).all():
+                raise BadValue(row, f"must be a list of {self.size} finite numbers", value)
+            indices.extend(range(start + row * stride, start + row * stride + self.size))
+            numbers.extend(vector.tolist())

@@ -1,0 +1,137 @@
+"""Read the columns of tables of any library, without importing a data frame library."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from glbandits.errors import InvalidInput
+
+Table: TypeAlias = Any
+"""A data frame of pandas or polars, an Arrow table, a list of dicts, a dict of columns, or a structured array."""
+Values: TypeAlias = Any
+"""The values of a column: a list, or an array of numbers with NaN for missing values."""
+
+
+def is_table(table: object) -> bool:
+    """Whether an object has named columns, unlike an array of numbers.
+
+    >>> is_table([{"age": 3}]), is_table({"age": [3]}), is_table([[3.0]])
+    (True, True, False)
+    """
+    if isinstance(table, Mapping):
+        return True
+    if isinstance(table, list | tuple):
+        return bool(table) and isinstance(table[0], Mapping)
+    if isinstance(table, np.ndarray):
+        return table.dtype.names is not None
+    return any(hasattr(table, name) for name in ("iloc", "get_columns", "to_pydict"))
+
+
+def table_columns(table: Table, names: Iterable[str] | None = None) -> dict[str, Values]:
+    """The columns of a table by name, with None or NaN for missing values.
+
+    A single value in a dict of columns is repeated in every row. A name such as "user.age" also refers to the field
+    "age" of the object in the column "user".
+
+    Args:
+        table: a table of any supported type.
+        names: the columns to return; those that the table lacks are left out. None returns all columns.
+
+    Raises:
+        InvalidInput: if the type of the table is not supported, or its columns differ in length.
+    """
+    if isinstance(table, list | tuple):
+        return _columns_of_rows(table, names)
+    if isinstance(table, Mapping):
+        columns = _broadcast(table)
+    elif hasattr(table, "to_pydict"):
+        columns = table.to_pydict()
+    elif hasattr(table, "iloc"):
+        columns = {str(name): table.iloc[:, index].tolist() for index, name in enumerate(table.columns)}
+    elif hasattr(table, "get_columns"):
+        columns = {column.name: column.to_list() for column in table.get_columns()}
+    elif isinstance(table, np.ndarray) and table.dtype.names is not None:
+        columns = {name: table[name].tolist() for name in table.dtype.names}
+    else:
+        raise InvalidInput(
+            "a table must be a list of dicts, a dict of columns, or a data frame of pandas, polars or Arrow; got "
+            f"{type(table).__name__}"
+        )
+    return columns if names is None else {name: columns[name] for name in names if name in columns}
+
+
+def named_table(array: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Convert a NumPy or scipy.sparse array to a dict of columns with these names.
+
+    >>> named_table(np.array([[1.0, 2.0]]), ["age", "price"])
+    {'age': array([1.]), 'price': array([2.])}
+    """
+    dense = array.toarray() if sparse.issparse(array) else np.asarray(array)
+    if dense.ndim != 2 or dense.shape[1] != len(names):
+        raise InvalidInput(
+            f"array must have 2 dimensions and {len(names)} columns, one for each name; got shape {dense.shape}"
+        )
+    return {str(name): dense[:, index] for index, name in enumerate(names)}
+
+
+def _broadcast(table: Mapping[Any, Any]) -> dict[str, Values]:
+    columns = {str(name): _sequence(values) for name, values in table.items()}
+    lengths = {len(values) for values in columns.values() if values is not None}
+    if len(lengths) > 1:
+        raise InvalidInput(f"the columns of a table must have the same length; got lengths {sorted(lengths)}")
+    rows = lengths.pop() if lengths else 1
+    return {name: [table[name]] * rows if values is None else values for name, values in columns.items()}
+
+
+def _sequence(values: Any) -> Values | None:
+    """The values of a column; None if it is a single value."""
+    if isinstance(values, np.ndarray) and values.ndim:
+        return values if values.dtype.kind in "iuf" and values.ndim == 1 else list(values)
+    if isinstance(values, list | tuple | range):
+        return values
+    if hasattr(values, "to_list") or hasattr(values, "to_pylist"):  # a pandas, polars or Arrow column
+        return list(values.to_list() if hasattr(values, "to_list") else values.to_pylist())
+    return None
+
+
+def _columns_of_rows(rows: Sequence[Any], names: Iterable[str] | None) -> dict[str, Values]:
+    if not all(type(row) is dict or isinstance(row, Mapping) for row in rows):
+        index = next(index for index, row in enumerate(rows) if not isinstance(row, Mapping))
+        raise InvalidInput(f"row {index} must be a dict with a value for each column; got {repr(rows[index])[:60]}")
+    if not rows:
+        return {}
+    selected = dict.fromkeys(str(name) for row in rows for name in row) if names is None else names
+    columns: dict[str, Values] = {}
+    for name in selected:
+        if name in rows[0] or any(name in row for row in rows):
+            columns[name] = [row.get(name) for row in rows]
+        elif "." in name:
+            values = [_nested_value(row, name.split(".")) for row in rows]
+            if any(value is not None for value in values):
+                columns[name] = values
+    return columns
+
+
+def _nested_value(row: Any, path: Sequence[str]) -> Any:
+    """The value at a path in nested objects; None if there is none."""
+    for part in path:
+        if not isinstance(row, Mapping) or part not in row:
+            return None
+        row = row[part]
+    return row
+
+
+def check_present(required: Iterable[str], present: Iterable[str]) -> None:
+    """Raise InvalidInput if a table lacks a required column.
+
+    The error suggests a column with a similar name.
+    """
+    names = list(present)
+    for name in required:
+        if name not in names:
+            similar = get_close_matches(name, names, n=1, cutoff=0.5)
+            hint = f" (did you mean {similar[0]!r}?)" if similar else ""
+            raise InvalidInput(f"the table has no column {name!r}{hint}. It has: {', '.join(names[:40])}")

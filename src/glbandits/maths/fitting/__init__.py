@@ -1,0 +1,1 @@
+"""Fits of generalized linear models to all observations so far."""

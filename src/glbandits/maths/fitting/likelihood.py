@@ -1,0 +1,271 @@
+"""Fit a generalized linear model to observations, by Newton's method with line search.
+
+The objective is the loss of the SGD-TS paper, with optional weights and a ridge:
+
+    sum_s w_s [m(x_s'theta) - y_s x_s'theta] + (ridge/2) ||theta - centre||^2.
+
+The objective is convex for every strictly increasing link. For the canonical links (identity, logistic, log) its
+minimum is the maximum likelihood estimate. For other links, such as probit, the minimum solves the equation of the
+paper, sum (y - mu) x = 0, which is a quasi-likelihood.
+
+**When there is no estimate.** Without a ridge, a logistic likelihood has no maximum on separable data, and no
+likelihood has a unique maximum if the features do not span the space. Both are common in the first rounds of a bandit.
+`fit` then fits again with the ridge `RIDGE_WITHOUT_MLE`, and returns that ridge. It never changes rewards.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from glbandits.maths.cholesky import factorise, solve_factorised
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.matrix_products import add_rows, set_gram, set_scores
+from glbandits.maths.vectors import add_scaled, copy_to, dot
+from glbandits.numba_support import jittable
+from glbandits.records import Floats
+
+RIDGE_WITHOUT_MLE = 1.0
+"""The ridge if the estimate without a ridge does not exist: a standard normal prior of theta."""
+MAX_ITERATIONS = 50
+"""More than enough if there is a minimum. On separable data, each step adds about 1 to every margin."""
+TOLERANCE = 1e-6
+"""Newton's method has converged if a step changes no score by more than this, relative to 1 + the largest score.
+
+The last step is still taken, and squares the error. If a mean is close to 0 or 1, scores cannot be more precise.
+"""
+STEEPEST = 1e100
+"""The largest curvature; larger values are reduced to it. Its square does not overflow."""
+SINGULAR = 1e-12
+"""A curvature below this share of the curvature at theta = 0 counts as zero."""
+
+
+class Fit(NamedTuple):
+    """An estimate, and whether the fit converged."""
+
+    theta: Floats
+    converged: bool
+    """Whether Newton's method reached its tolerance."""
+    ridge: float
+    """The ridge of this fit: the requested one, or RIDGE_WITHOUT_MLE if there is no minimum without a ridge."""
+
+
+@jittable
+def fit(features: Floats, rewards: Floats, weights: Floats, ridge: float, start: Floats, link: LinkFunctions) -> Fit:
+    """Minimise the objective above with centre 0, from a given start.
+
+    O((n + d) min(n, d)^2) for each step, which is linear in d if n < d.
+    """
+    dim = features.shape[1]
+    return fit_or_diverge(features, rewards, weights, ridge, np.zeros(dim), start, np.empty(dim), link)
+
+
+@jittable
+def fit_towards(
+    features: Floats,
+    rewards: Floats,
+    weights: Floats,
+    ridge: float,
+    centre: Floats,
+    start: Floats,
+    link: LinkFunctions,
+) -> Fit:
+    """As `fit`, with any centre: the mean of a normal prior with precision ridge."""
+    return fit_or_diverge(features, rewards, weights, ridge, centre, start, np.empty(start.shape[0]), link)
+
+
+@jittable
+def fit_or_diverge(
+    features: Floats,
+    rewards: Floats,
+    weights: Floats,
+    ridge: float,
+    centre: Floats,
+    start: Floats,
+    diverged: Floats,
+    link: LinkFunctions,
+) -> Fit:
+    """As `fit_towards`, by Newton steps that are halved until the objective decreases.
+
+    If there is no minimum without a ridge, writes to `diverged` the theta at which Newton's method stopped.
+    """
+    samples, dim = features.shape
+    theta, converged, used = start.copy(), False, ridge
+    scores, score_steps = np.empty(samples), np.empty(samples)
+    residuals, curvature = np.empty(samples), np.empty(samples)
+    gradient, step, there, there_scores = np.empty(dim), np.empty(dim), np.empty(dim), np.empty(samples)
+    threshold = np.empty(dim)
+    gram = gram_matrix(features) if samples < dim else np.empty((0, 0))
+    hessian = np.empty((dim, dim) if samples >= dim else (0, 0))
+    least = least_curvature(features, weights, link)
+    # At a distant start the curvature may vanish although there is a minimum: the second attempt decides.
+    for attempt in range(3):
+        if attempt > 0:
+            copy_to(diverged, theta)
+            copy_to(theta, centre)
+            used = RIDGE_WITHOUT_MLE if attempt == 2 and ridge == 0.0 else ridge
+        set_scores(scores, features, theta)
+        value, slope, size = objective(scores, theta, rewards, weights, used, centre, link), -np.inf, 1.0
+        for _ in range(MAX_ITERATIONS):
+            for i in range(dim):
+                gradient[i] = used * (theta[i] - centre[i])
+            for s in range(samples):
+                residuals[s] = weights[s] * (link.mean(scores[s]) - rewards[s])
+                curvature[s] = weights[s] * link.slope(scores[s])
+            add_rows(gradient, residuals, features)
+            if samples >= dim:
+                set_gram(hessian, curvature, features, used)
+                for i in range(dim):
+                    threshold[i] = max(least[i], SINGULAR * hessian[i, i])
+                    step[i] = -gradient[i]
+                solvable = factorise(hessian, used, threshold)
+                if solvable:
+                    solve_factorised(hessian, step)
+            else:
+                solvable = step_in_sample_space(features, gram, scores, residuals, curvature, used, centre, theta, step)
+            if not solvable:
+                slope = -np.inf
+                break
+            set_scores(score_steps, features, step)
+            slope = dot(gradient, step)
+            small_step = largest(score_steps) <= TOLERANCE * (1.0 + largest(scores))
+            # -slope / 2 is the distance of the objective to its minimum, if it is nearly quadratic here.
+            converged = small_step and -slope <= TOLERANCE * (1.0 + abs(value))
+            if converged:
+                add_scaled(theta, 1.0, step)
+                break
+            # Take the first of 1, 1/2, 1/4, ... of the step that decreases the objective enough (Armijo).
+            size = 1.0
+            while size > 1e-60:
+                for i in range(dim):
+                    there[i] = theta[i] + size * step[i]
+                for s in range(samples):
+                    there_scores[s] = scores[s] + size * score_steps[s]
+                there_value = objective(there_scores, there, rewards, weights, used, centre, link)
+                # The last term allows for rounding errors of the objective near its minimum.
+                if there_value <= value + 1e-4 * size * slope + 1e-12 * (1.0 + abs(value)):
+                    break
+                size *= 0.5
+            if size <= 1e-60:
+                break
+            value = there_value
+            copy_to(theta, there)
+            set_scores(scores, features, theta)  # not by sums of steps, which accumulate rounding errors
+        # If means are 0 or 1 up to rounding, scores do not converge, but with a ridge the objective does.
+        converged = converged or (used > 0.0 and size > 1e-60 and -slope <= 1e-12 * (1.0 + abs(value)))
+        if converged:
+            break
+    return Fit(theta, converged, used)
+
+
+@jittable
+def objective(
+    scores: Floats,
+    theta: Floats,
+    rewards: Floats,
+    weights: Floats,
+    ridge: float,
+    centre: Floats,
+    link: LinkFunctions,
+) -> float:
+    """The penalised loss, given the scores x_s'theta."""
+    total = 0.0
+    for i in range(theta.shape[0]):
+        total += 0.5 * ridge * (theta[i] - centre[i]) ** 2
+    for s in range(scores.shape[0]):
+        total += weights[s] * (link.antiderivative(scores[s]) - rewards[s] * scores[s])
+    return total
+
+
+@jittable
+def least_curvature(features: Floats, weights: Floats, link: LinkFunctions) -> Floats:
+    """For each feature, the curvature below which it counts as zero.
+
+    It is a share of the curvature at theta = 0.
+
+    On separable data all scores diverge to where the mean is flat, and the curvature vanishes.
+    """
+    least = np.zeros(features.shape[1])
+    for s in range(features.shape[0]):
+        for i in range(features.shape[1]):
+            least[i] += SINGULAR * weights[s] * link.slope(0.0) * features[s, i] ** 2
+    return least
+
+
+@jittable
+def hessian_factor(
+    R: Floats, features: Floats, weights: Floats, ridge: float, theta: Floats, link: LinkFunctions
+) -> bool:
+    """Overwrite R with the Cholesky factor of the Hessian of the objective at theta. O(n d^2).
+
+    Returns False if the Hessian is singular, which never happens with a ridge.
+    """
+    curvature, threshold = np.empty(features.shape[0]), np.empty(theta.shape[0])
+    set_scores(curvature, features, theta)
+    for s in range(features.shape[0]):
+        curvature[s] = min(weights[s] * link.slope(curvature[s]), STEEPEST)
+    set_gram(R, curvature, features, ridge)
+    for i in range(theta.shape[0]):
+        threshold[i] = SINGULAR * R[i, i]
+    return factorise(R, ridge, threshold)
+
+
+@jittable
+def step_in_sample_space(
+    features: Floats,
+    gram: Floats,
+    scores: Floats,
+    residuals: Floats,
+    curvature: Floats,
+    ridge: float,
+    centre: Floats,
+    theta: Floats,
+    step: Floats,
+) -> bool:
+    """Write the Newton step, computed by an n x n factor, for fewer samples than features.
+
+    The step leads to centre + X'W^1/2 (W^1/2 XX' W^1/2 + ridge I)^-1 (W^1/2 z - W^-1/2 r), where z are the scores minus
+    the scores of the centre, and r the residuals. Returns False if the ridge is 0.
+    """
+    samples, dim = features.shape
+    if ridge == 0.0:
+        return False
+    root, coefficients, inner = np.empty(samples), np.empty(samples), np.empty((samples, samples))
+    set_scores(coefficients, features, centre)
+    for s in range(samples):
+        root[s] = math.sqrt(max(curvature[s], 1e-300))
+        coefficients[s] = root[s] * (scores[s] - coefficients[s]) - residuals[s] / root[s]
+        for r in range(s + 1):
+            inner[r, s] = root[r] * gram[r, s] * root[s]
+        inner[s, s] += ridge
+    factorise(inner, ridge, root)
+    solve_factorised(inner, coefficients)
+    for i in range(dim):
+        step[i] = centre[i] - theta[i]
+    for s in range(samples):
+        coefficients[s] *= root[s]
+    add_rows(step, coefficients, features)
+    return True
+
+
+@jittable
+def gram_matrix(features: Floats) -> Floats:
+    """The upper triangle of XX'."""
+    samples = features.shape[0]
+    gram = np.empty((samples, samples))
+    for s in range(samples):
+        for r in range(s + 1):
+            total = 0.0
+            for i in range(features.shape[1]):
+                total += features[s, i] * features[r, i]
+            gram[r, s] = total
+    return gram
+
+
+@jittable
+def largest(values: Floats) -> float:
+    """The largest absolute value."""
+    top = 0.0
+    for value in values:
+        top = max(top, abs(value))
+    return top

@@ -1,0 +1,78 @@
+"""Products with a matrix X (n, d), computed for four rows at a time.
+
+The four sums of a block are independent, and a block reads and writes its result once. Every sum is in the order of its
+index, so the result equals that of one row at a time, to the last bit. The loops index X instead of slicing it, because
+a slice of a row takes 20 to 30 ns, longer than its product at d=6.
+"""
+
+from glbandits.numba_support import jittable
+from glbandits.records import Floats
+
+
+@jittable
+def set_scores(scores: Floats, X: Floats, theta: Floats) -> None:
+    """Write X theta into scores. O(n d)."""
+    n, dim = X.shape
+    blocks = n - n % 4
+    for s in range(0, blocks, 4):
+        z0, z1, z2, z3 = 0.0, 0.0, 0.0, 0.0
+        for i in range(dim):
+            weight = theta[i]
+            z0 += X[s, i] * weight
+            z1 += X[s + 1, i] * weight
+            z2 += X[s + 2, i] * weight
+            z3 += X[s + 3, i] * weight
+        scores[s], scores[s + 1], scores[s + 2], scores[s + 3] = z0, z1, z2, z3
+    for s in range(blocks, n):
+        z0 = 0.0
+        for i in range(dim):
+            z0 += X[s, i] * theta[i]
+        scores[s] = z0
+
+
+@jittable
+def add_rows(target: Floats, scales: Floats, X: Floats) -> None:
+    """Compute target += X' scales, in place. O(n d)."""
+    n, dim = X.shape
+    blocks = n - n % 4
+    for s in range(0, blocks, 4):
+        c0, c1, c2, c3 = scales[s], scales[s + 1], scales[s + 2], scales[s + 3]
+        for i in range(dim):
+            target[i] = target[i] + c0 * X[s, i] + c1 * X[s + 1, i] + c2 * X[s + 2, i] + c3 * X[s + 3, i]
+    for s in range(blocks, n):
+        c0 = scales[s]
+        for i in range(dim):
+            target[i] += c0 * X[s, i]
+
+
+@jittable
+def set_gram(A: Floats, scales: Floats, X: Floats, ridge: float) -> None:
+    """Overwrite A with X' diag(scales) X + ridge I, in the upper triangle and zeros below it.
+
+    O(n d^2).
+
+    The sums are computed in the lower triangle, because Numba vectorises a loop over columns only if it starts at 0.
+    """
+    n, dim = X.shape
+    blocks = n - n % 4
+    for i in range(dim):
+        for j in range(i + 1):
+            A[i, j] = 0.0
+    for s in range(0, blocks, 4):
+        c0, c1, c2, c3 = scales[s], scales[s + 1], scales[s + 2], scales[s + 3]
+        for i in range(dim):
+            x0, x1, x2, x3 = X[s, i], X[s + 1, i], X[s + 2, i], X[s + 3, i]
+            for j in range(i + 1):
+                total = A[i, j] + c0 * X[s, j] * x0 + c1 * X[s + 1, j] * x1
+                A[i, j] = total + c2 * X[s + 2, j] * x2 + c3 * X[s + 3, j] * x3
+    for s in range(blocks, n):
+        c0 = scales[s]
+        for i in range(dim):
+            x0 = X[s, i]
+            for j in range(i + 1):
+                A[i, j] += c0 * X[s, j] * x0
+    for i in range(dim):
+        for j in range(i):
+            A[j, i] = A[i, j]
+            A[i, j] = 0.0
+        A[i, i] += ridge

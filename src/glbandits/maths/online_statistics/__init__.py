@@ -1,0 +1,1 @@
+"""Statistics of rows that arrive one block at a time."""

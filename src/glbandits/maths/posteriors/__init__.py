@@ -1,0 +1,1 @@
+"""Posteriors of theta: updates, draws and scores."""

@@ -1,0 +1,227 @@
+"""A covariance matrix in blocks of features that occur together.
+
+It is exact in blocks, and zero between blocks.
+
+Up to `LARGEST_BLOCK` features there is one block, so the matrix is exact. With more features every feature starts as a
+block of its own, and an observation merges the blocks in which it is not zero. Arms that have a block of features for
+each class therefore get an exact matrix for each class. Observations with more non-zero features than
+`LARGEST_BLOCK` merge them in blocks of `CHUNK` features, so time and memory stay linear in the number of features.
+
+The blocks are the last part of a state, one after another. A block of n features is 1 + n + n^2 numbers: n, the
+indices of its features, and its matrix.
+"""
+
+import numpy as np
+
+from glbandits.maths.vectors import square_matrix
+from glbandits.numba_support import jittable
+from glbandits.records import Floats, Ints
+
+LARGEST_BLOCK = 128
+"""The largest number of features in one block."""
+CHUNK = 32
+"""The largest number of features in a block of an observation with more than LARGEST_BLOCK features."""
+
+
+def initial_blocks(dim: int, *, is_diagonal: bool = False) -> Floats:
+    """The blocks before the first observation, with variances of 1.
+
+    Each feature is a block if `is_diagonal`.
+    """
+    if dim <= LARGEST_BLOCK and not is_diagonal:
+        return np.concatenate([[float(dim)], np.arange(float(dim)), np.eye(dim).ravel()])
+    return np.stack([np.ones(dim), np.arange(float(dim)), np.ones(dim)], axis=1).ravel()
+
+
+def are_valid_blocks(blocks: Floats, dim: int) -> bool:
+    """Whether these numbers are blocks that hold every feature once, with positive variances."""
+    seen, start = np.zeros(dim, dtype=bool), 0
+    while start < blocks.size:
+        n = blocks[start]
+        if not (1 <= n <= LARGEST_BLOCK and n.is_integer()) or start + 1 + n + n * n > blocks.size:
+            return False
+        size = int(n)
+        members, matrix = blocks[start + 1 : start + 1 + size], blocks[start + 1 + size : start + 1 + size + size**2]
+        if not ((members >= 0) & (members < dim) & (members == np.floor(members))).all():
+            return False
+        if seen[members.astype(int)].any() or not (np.diagonal(matrix.reshape(size, size)) > 0.0).all():
+            return False
+        if np.unique(members).size < size or (size == dim and (np.diff(members) != 1.0).any()):
+            return False  # a feature twice, or a block of all features that are not in order
+        seen[members.astype(int)] = True
+        start += 1 + size + size**2
+    return bool(seen.all())
+
+
+@jittable
+def block_matrix(state: Floats, start: int) -> Floats:
+    """The matrix of the block that begins at `start`: a view."""
+    n = int(state[start])
+    return square_matrix(state, start + 1 + n, n)
+
+
+@jittable
+def block_end(state: Floats, start: int) -> int:
+    """The offset of the next block."""
+    n = int(state[start])
+    return start + 1 + n + n * n
+
+
+@jittable
+def gather(state: Floats, start: int, vector: Floats, out: Floats) -> bool:
+    """Copy the features of a block from a vector of all features.
+
+    Returns whether one of them is not zero.
+    """
+    n, present = int(state[start]), False
+    for k in range(n):
+        out[k] = vector[int(state[start + 1 + k])]
+        present = present or out[k] != 0.0
+    return present
+
+
+@jittable
+def scatter(state: Floats, start: int, values: Floats, vector: Floats) -> None:
+    """Copy the values of a block's features to a vector of all features."""
+    for k in range(int(state[start])):
+        vector[int(state[start + 1 + k])] = values[k]
+
+
+@jittable
+def quadratic_form(P: Floats, features: Floats, start: int, product: Floats) -> float:
+    """Return x'Px for a symmetric P, where x is features[start : start + n].
+
+    Overwrites `product` with Px. O(n^2).
+
+    Computes Px row by row, four rows at a time: no sum then waits for its previous term.
+    """
+    n = P.shape[0]
+    for j in range(n):
+        product[j] = 0.0
+    fours = n - n % 4
+    for i in range(0, fours, 4):
+        at = start + i
+        x0, x1, x2, x3 = features[at], features[at + 1], features[at + 2], features[at + 3]
+        for j in range(n):
+            product[j] += x0 * P[i, j] + x1 * P[i + 1, j] + x2 * P[i + 2, j] + x3 * P[i + 3, j]
+    for i in range(fours, n):
+        for j in range(n):
+            product[j] += features[start + i] * P[i, j]
+    total = 0.0
+    for i in range(n):
+        total += features[start + i] * product[i]
+    return total
+
+
+@jittable
+def diagonal_form(P: Floats, x: Floats) -> float:
+    """The value of x'Px without correlations between features."""
+    total = 0.0
+    for i in range(P.shape[0]):
+        total += x[i] * x[i] * P[i, i]
+    return total
+
+
+@jittable
+def add_variances(state: Floats, start: int, arms: Floats, variances: Floats) -> None:
+    """Add x'Px to the variance of each arm; the blocks of P begin at `start`.
+
+    O(n^2) for each block with features.
+    """
+    K, dim = arms.shape
+    side = min(dim, LARGEST_BLOCK)
+    x, product = np.empty(side), np.empty(side)
+    while start < state.shape[0]:
+        n = int(state[start])
+        if n == 1:
+            feature, variance = int(state[start + 1]), state[start + 2]
+            for a in range(K):
+                variances[a] += arms[a, feature] * arms[a, feature] * variance
+        elif n == dim:
+            P, features = block_matrix(state, start), arms.ravel()
+            for a in range(K):
+                variances[a] += quadratic_form(P, features, a * dim, product)
+        else:
+            P = block_matrix(state, start)
+            for a in range(K):
+                if gather(state, start, arms[a], x):
+                    variances[a] += quadratic_form(P, x, 0, product)
+        start = block_end(state, start)
+
+
+@jittable
+def subtract_outer(P: Floats, weight: float, u: Floats) -> None:
+    """Compute P -= weight uu', in place, for the first features of u."""
+    for i in range(P.shape[0]):
+        scaled = weight * u[i]
+        for j in range(P.shape[0]):
+            P[i, j] -= scaled * u[j]
+
+
+@jittable
+def merge_blocks(state: Floats, start: int, x: Floats) -> Floats:
+    """Merge the blocks in which x is not zero.
+
+    Returns the state: a larger copy if blocks were merged.
+
+    The blocks begin at `start`. If they have more than LARGEST_BLOCK features, they are merged up to CHUNK features.
+    """
+    total, present, at = 0, 0, start
+    while at < state.shape[0]:
+        if touches(state, at, x):
+            total += int(state[at])
+            present += 1
+        at = block_end(state, at)
+    if present <= 1:
+        return state
+    limit = LARGEST_BLOCK if total <= LARGEST_BLOCK else CHUNK
+    # The group of each block: blocks of one group are merged. Groups are numbered in the order of their first block.
+    groups, sizes = np.empty(x.shape[0], dtype=np.int64), np.zeros(x.shape[0], dtype=np.int64)
+    block, count, open_group, at = 0, 0, -1, start
+    while at < state.shape[0]:
+        n = int(state[at])
+        if not touches(state, at, x):
+            groups[block] = count
+            count += 1
+        elif open_group >= 0 and sizes[open_group] + n <= limit:
+            groups[block] = open_group
+        else:
+            groups[block] = open_group = count
+            count += 1
+        sizes[groups[block]] += n
+        block, at = block + 1, block_end(state, at)
+    return state if count == block else grouped_blocks(state, start, groups, sizes[:count])
+
+
+@jittable
+def touches(state: Floats, start: int, x: Floats) -> bool:
+    """Whether a feature of the block is not zero in x."""
+    present = False
+    for k in range(int(state[start])):
+        present = present or x[int(state[start + 1 + k])] != 0.0
+    return present
+
+
+@jittable
+def grouped_blocks(state: Floats, start: int, groups: Ints, sizes: Ints) -> Floats:
+    """Copy the state with blocks of the same group merged; they are uncorrelated so far."""
+    starts, filled = np.empty(sizes.shape[0], dtype=np.int64), np.zeros(sizes.shape[0], dtype=np.int64)
+    end = start
+    for group in range(sizes.shape[0]):
+        starts[group] = end
+        end += 1 + sizes[group] + sizes[group] * sizes[group]
+    merged = np.zeros(end)
+    for i in range(start):
+        merged[i] = state[i]
+    block, at = 0, start
+    while at < state.shape[0]:
+        n, group = int(state[at]), groups[block]
+        to, size, row = starts[group], sizes[group], filled[group]
+        merged[to] = size
+        for i in range(n):
+            merged[to + 1 + row + i] = state[at + 1 + i]
+            for j in range(n):
+                merged[to + 1 + size + (row + i) * size + row + j] = state[at + 1 + n + i * n + j]
+        filled[group] += n
+        block, at = block + 1, block_end(state, at)
+    return merged

@@ -1,0 +1,147 @@
+"""A Gaussian posterior N(theta, scale^2 (R'R)^-1): updates, draws and bonuses.
+
+The posterior is given by its mean theta and by a Cholesky factor R of its precision. An observation moves the mean by
+the exact proximal step and adds its curvature to the precision. This is recursive ridge regression for the identity
+link, and an online Laplace approximation for other links. It costs O(d^2) per reward and needs no history.
+"""
+
+import math
+
+import numpy as np
+
+from glbandits.maths.cholesky import backward, forward, log_determinant, solve_factorised, update
+from glbandits.maths.links import LinkFunctions
+from glbandits.maths.philox import add_normals
+from glbandits.maths.proximal import proximal_pull, proximal_score
+from glbandits.maths.upper_envelope import highest_line, normal_probabilities
+from glbandits.maths.vectors import add_scaled, copy_to, dot, norm
+from glbandits.numba_support import jittable
+from glbandits.records import Floats, Generator
+
+
+@jittable
+def observe(theta: Floats, R: Floats, x: Floats, reward: float, link: LinkFunctions) -> None:
+    """Learn one observation, in place.
+
+    With the proximal score z: theta -= (mu(z) - y) H^-1 x, then H += mu'(z) xx', where H = R'R.
+    """
+    direction = np.empty(x.shape[0])
+    copy_to(direction, x)
+    solve_factorised(R, direction)
+    score, variance = dot(x, theta), dot(x, direction)
+    z = proximal_score(score, variance, reward, link)
+    add_scaled(theta, proximal_pull(z, score, variance, reward, link), direction)
+    update(R, link.slope(z), x)
+
+
+@jittable
+def draw_with_precision(theta: Floats, R: Floats, scale: float, rng: Generator) -> Floats:
+    """Draw from N(theta, scale^2 (R'R)^-1), without an inverse. O(d^2)."""
+    drawn, noise = theta.copy(), np.zeros(theta.shape[0])
+    add_normals(noise, 1.0, rng)
+    backward(R, noise)
+    add_scaled(drawn, scale, noise)
+    return drawn
+
+
+@jittable
+def score_and_norm(arms: Floats, a: int, theta: Floats, R: Floats, scratch: Floats) -> tuple[float, float]:
+    """The score x'theta of arm a, and the norm of x in the inverse of R'R.
+
+    Overwrites scratch. O(d^2).
+
+    Reads the row by index, because a slice of arms in a loop takes as long as the sums.
+    """
+    for i in range(scratch.shape[0]):
+        scratch[i] = arms[a, i]
+    score = dot(scratch, theta)
+    forward(R, scratch)
+    return score, norm(scratch)
+
+
+@jittable
+def best_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float) -> int:
+    """The arm with the largest x'theta + scale ||x||, in the norm of the inverse of R'R.
+
+    O(K d^2).
+    """
+    scratch = np.empty(theta.shape[0])
+    best, best_score = 0, -np.inf
+    for a in range(arms.shape[0]):
+        mean, length = score_and_norm(arms, a, theta, R, scratch)
+        score = mean + scale * length
+        if score > best_score:
+            best, best_score = a, score
+    return best
+
+
+@jittable
+def best_mean_with_bonus(arms: Floats, theta: Floats, R: Floats, scale: float, link: LinkFunctions) -> int:
+    """As `best_with_bonus`, with a bonus on rewards: the largest mu(x'theta) + scale ||x||."""
+    scratch = np.empty(theta.shape[0])
+    best, best_score = 0, -np.inf
+    for a in range(arms.shape[0]):
+        mean, length = score_and_norm(arms, a, theta, R, scratch)
+        score = link.mean(mean) + scale * length
+        if score > best_score:
+            best, best_score = a, score
+    return best
+
+
+@jittable
+def score_lines(arms: Floats, theta: Floats, R: Floats, scale: float, levels: Floats, slopes: Floats) -> None:
+    """Write the level x'theta and the slope scale ||x|| of each arm. O(K d^2).
+
+    The score of the arm is level + Z slope. The norm is that of the inverse of R'R.
+    """
+    scratch = np.empty(theta.shape[0])
+    for a in range(arms.shape[0]):
+        levels[a], length = score_and_norm(arms, a, theta, R, scratch)
+        slopes[a] = scale * length
+
+
+@jittable
+def best_perturbed(arms: Floats, theta: Floats, R: Floats, scale: float, z: float) -> int:
+    """The arm with the largest x'theta + z scale ||x||, in the norm of the inverse of R'R.
+
+    O(K d^2).
+    """
+    levels, slopes = np.empty(arms.shape[0]), np.empty(arms.shape[0])
+    score_lines(arms, theta, R, scale, levels, slopes)
+    return highest_line(levels, slopes, z)
+
+
+@jittable
+def perturbed_probabilities(arms: Floats, theta: Floats, R: Floats, scale: float, out: Floats) -> None:
+    """Write the probability that each arm is `best_perturbed` for a standard normal z.
+
+    O(K d^2 + K log K).
+    """
+    levels, slopes = np.empty(arms.shape[0]), np.empty(arms.shape[0])
+    score_lines(arms, theta, R, scale, levels, slopes)
+    normal_probabilities(levels, slopes, out)
+
+
+@jittable
+def matched_width(
+    R: Floats, prior_precision: float, noise: float, failure: float, least_slope: float, bound: float
+) -> float:
+    """A bound of the distance of `match_means_in_ball` to theta*, in the norm of R'R.
+
+    See docs/theory/glm-ucb.md.
+    """
+    drift = least_slope * math.sqrt(prior_precision) * bound
+    return 2.0 / least_slope * (self_normalised_width(R, prior_precision, noise, failure) + drift)
+
+
+@jittable
+def self_normalised_width(R: Floats, prior_precision: float, noise: float, failure: float) -> float:
+    """A bound of the norm of sum e_s x_s in the inverse of R'R.
+
+    With probability 1 - failure it holds in all rounds.
+
+    Here R'R = prior_precision I + sum x_s x_s', and the e_s are sub-Gaussian with parameter noise (Abbasi-Yadkori,
+    Pal and Szepesvari, 2011): noise sqrt(log(det R'R / prior_precision^d) + 2 log(1/failure)).
+    """
+    gain = log_determinant(R) - R.shape[0] * math.log(prior_precision)
+    return noise * math.sqrt(max(gain, 0.0) + 2.0 * math.log(1.0 / failure))

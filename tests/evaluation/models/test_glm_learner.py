@@ -1,0 +1,87 @@
+"""The model of rewards at low click rates, and in constant memory."""
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from glbandits.evaluation import FixedArms, LoggedData, evaluate
+from glbandits.evaluation.models.glm_learner import EXACT_ROWS, GlmLearner
+from glbandits.evaluation.models.reward_models import SequentialGlm
+from glbandits.maths.links import find_link
+from glbandits.records import Floats
+
+
+def arm_log(rows: int, rates: list[float], seed: int) -> LoggedData:
+    rng = np.random.default_rng(seed)
+    chosen = rng.integers(len(rates), size=rows)
+    return LoggedData(
+        chosen=chosen,
+        rewards=(rng.random(rows) < np.array(rates)[chosen]).astype(float),
+        propensities=np.full(rows, 1 / len(rates)),
+        arms=FixedArms(np.eye(len(rates)), rows=rows),
+        link="logistic",
+    )
+
+
+@pytest.mark.parametrize(("rate", "rows"), [(0.001, 2000), (0.004, 1000), (0.004, 5000), (0.01, 1000)])
+def test_predictions_have_the_size_of_rare_rewards(rate: float, rows: int) -> None:
+    """Predictions are compared with the clicks of the same 20 logs, with fixed seeds: they were off by 6 % at most.
+
+    One pass alone predicts 1.3 to 4.5 times too much.
+    """
+    logs = [arm_log(rows, [rate] * 4, seed) for seed in range(20)]
+    predicted = np.mean([evaluate(log, "uniform", "dm")["dm"].value for log in logs])
+    assert predicted == pytest.approx(np.mean([log.rewards.mean() for log in logs]), rel=0.25)
+
+
+def test_sequential_predictions_follow_rare_rewards() -> None:
+    """Six standard errors of a rate of 0.4 % after 20,000 rows: a false alarm in 1e-8 of seeds."""
+    log, model = arm_log(20_000, [0.004] * 4, seed=1), SequentialGlm(find_link("logistic"), 4)
+    predicted = model.predict_then_learn(log)
+    assert predicted[-1] == pytest.approx(0.004, abs=6 * np.sqrt(0.004 / 5000))
+
+
+def test_a_long_log_is_predicted_from_some_of_its_rows() -> None:
+    """Six standard errors of a rate of 2 % after 205,000 rows. Later rows must not change a prediction."""
+    log = arm_log(210_000, [0.02] * 4, seed=1)
+    first, second = (SequentialGlm(find_link("logistic"), 4) for _ in range(2))
+    predicted = first.predict_then_learn(log)
+    assert predicted[-1] == pytest.approx(0.02, abs=6 * np.sqrt(0.02 / 50_000))
+    shorter = second.predict_then_learn(log[:205_000])
+    np.testing.assert_array_equal(shorter, predicted[:205_000])
+
+
+def rows_of_a_world(rows: int, seed: int) -> tuple[Floats, Floats]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 2))
+    return X, (rng.random(rows) < expit(X @ [1.0, -0.5] - 5.0)).astype(float)
+
+
+@pytest.mark.parametrize("sizes", [[150_000], [50_000] * 3, [40_000, 110_000]])
+def test_long_logs_are_learned_in_one_pass(sizes: list[int]) -> None:
+    """0.1 is 3 standard errors of the worst known coefficient; the seed is fixed."""
+    X, rewards = rows_of_a_world(sum(sizes), seed=2)
+    assert len(X) > 2 * EXACT_ROWS
+    learner, start = GlmLearner(find_link("logistic"), 2), 0
+    for size in sizes:
+        learner.learn(X[start : start + size], rewards[start : start + size])
+        start += size
+    learner.finish()
+    np.testing.assert_allclose(learner.theta, [1.0, -0.5, -5.0], atol=0.1)
+
+
+def test_more_features_than_a_block_are_learned() -> None:
+    """With 200 features there is no exact fit, but the intercept starts at the mean of the first rewards."""
+    X, rewards = rows_of_a_world(2000, seed=3)
+    wide = np.hstack([X, np.zeros((2000, 198))])
+    learner = GlmLearner(find_link("logistic"), 200)
+    learner.learn(wide, rewards)
+    learner.finish()
+    assert expit(wide @ learner.theta[:-1] + learner.theta[-1]).mean() == pytest.approx(rewards.mean(), rel=0.3)
+
+
+def test_no_rows_change_nothing() -> None:
+    learner = GlmLearner(find_link("logistic"), 2)
+    learner.learn(np.empty((0, 2)), np.empty(0))
+    learner.finish()
+    assert learner.theta.tolist() == [0.0, 0.0, 0.0]

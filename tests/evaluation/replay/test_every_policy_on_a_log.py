@@ -1,0 +1,18 @@
+import pytest
+
+from glbandits import POLICIES, Policy
+from glbandits.evaluation import play_log
+from tests.evaluation.learning_problem import write_log
+from tests.evaluation.replay.test_play_log import assert_has_weights, weights_by_hand
+from tests.laws.test_every_policy import in_groups, short
+
+
+@pytest.mark.filterwarnings("ignore:the value of")
+@pytest.mark.parametrize("policy", in_groups({name: short(kind) for name, kind in POLICIES.items()}))
+def test_it_chooses_as_a_bandit_driven_by_hand(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    if policy.name not in ("lin-ucb", "pg-ts"):  # the loop is the same for all, so two of them compile it
+        monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    log = write_log(300, seed=2)
+    curve = play_log(policy, log, seed=3)
+    assert_has_weights(curve, weights_by_hand(policy, log, 3, "matched", 1 / 4), log)
+    assert curve.kept > 30  # so that warm-ups of 20 rewards are behind

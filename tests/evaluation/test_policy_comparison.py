@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+from glbandits import Bandit, Optimist
+from glbandits.errors import InvalidInput
+from glbandits.evaluation import evaluate, play_log
+from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
+from glbandits.evaluation.policy_comparison import CURVE_POINTS, ComparisonSettings, compare_policies
+from tests.evaluation.small_comparison import ROWS, VALUES, small_comparison, small_log
+
+
+def test_learners_are_evaluated_on_rows_they_did_not_learn() -> None:
+    evaluated = {policy.label: policy for policy in small_comparison().policies}
+    for label in ("optimist", "sgd-ts:step=0.5", "arm:new", "uniform"):
+        assert (evaluated[label].first_row, evaluated[label].evaluation.support.rows) == (1000, 1000), label
+    assert (evaluated["a <model>"].first_row, evaluated["a <model>"].evaluation.support.rows) == (0, ROWS)
+    assert [evaluated[label].learned_rows for label in evaluated] == [1000, 1000, None, None, None]
+    assert [evaluated[label].learning_curve is None for label in evaluated] == [False, False, True, True, True]
+
+
+def test_comparison_equals_manual_training_and_evaluation() -> None:
+    log = small_log()
+    bandit = Bandit(Optimist(link="logistic"), log.dim, seed=0)
+    first, rest = log[:1000], log[1000:]
+    bandit.learn_batch(first.features()[np.arange(1000), first.chosen], first.rewards)
+    by_hand = evaluate(rest, bandit, ("snips", "dr"))
+    evaluated = small_comparison().policies[0]
+    assert evaluated.evaluation["dr"].value == by_hand["dr"].value
+    assert evaluated.evaluation["snips"].normal == by_hand["snips"].normal
+    curve = play_log(Optimist(link="logistic"), log, seed=0, points=CURVE_POINTS)
+    assert evaluated.learning_curve is not None
+    assert evaluated.learning_curve.value == curve.value
+
+
+def test_estimates_are_near_the_true_values() -> None:
+    # Four standard errors: a correct program fails once in 16,000 seeds, and this seed is fixed.
+    evaluated = {policy.label: policy.evaluation for policy in small_comparison().policies}
+    for label, truth in (("arm:new", VALUES[1]), ("uniform", VALUES.mean())):
+        for estimate in (evaluated[label]["snips"], evaluated[label]["dr"]):
+            assert abs(estimate.value - truth) < 4 * estimate.standard_error, label
+    assert evaluated["optimist"]["dr"].value > 0.5
+
+
+def test_all_rows_are_used_if_no_candidate_learns() -> None:
+    result = compare_policies(
+        small_log(), {"uniform": UniformTarget(), "arm:old": AlwaysTarget(0)}, ComparisonSettings()
+    )
+    assert list(result.evaluation_by_first_row) == [0]
+    assert [policy.evaluation.support.rows for policy in result.policies] == [ROWS, ROWS]
+    assert result.describe_rows(0) == "all 2,000 rows"
+
+
+def test_progress_reaches_the_end_of_every_step() -> None:
+    last: dict[str, float] = {}
+
+    def report(label: str, done: float, total: float) -> None:
+        last[label] = done / total
+
+    compare_policies(small_log(), {"optimist": Optimist(link="logistic")}, ComparisonSettings(), progress=report)
+    compiling = last.pop("learning curves (compiling, if this is the first run)")
+    assert compiling == 0
+    assert last == {"learning curves": 1.0, "training optimist": 1.0, "evaluating optimist": 1.0}
+
+
+def test_learning_curve_of_few_rows_has_a_note() -> None:
+    short = small_log()[:200]
+    [evaluated] = compare_policies(short, {"optimist": Optimist(link="logistic")}, ComparisonSettings()).policies
+    assert "the learning curve rests on" in str(evaluated.learning_curve_note())
+    assert small_comparison().policies[0].learning_curve_note() is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"estimators": ()}, "name at least one estimator, and each once; got none"),
+        ({"estimators": ("dr", "dr")}, "each once; got dr, dr"),
+        ({"train": 0.0}, "train must be a finite number above 0"),
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"learn": "some"}, "unknown way to learn 'some'"),
+    ],
+)
+def test_invalid_settings_are_rejected(settings: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ComparisonSettings(**settings)  # type: ignore[arg-type]
+
+
+def test_comparison_without_candidates_is_rejected() -> None:
+    with pytest.raises(InvalidInput, match="name at least one policy"):
+        compare_policies(small_log(), {}, ComparisonSettings())

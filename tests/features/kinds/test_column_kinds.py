@@ -1,0 +1,134 @@
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glbandits import InvalidInput
+from glbandits.features import Boolean, Category, ColumnKind, Date, FeatureMap, Hashed, Number, Tags, Text, Vector
+from glbandits.records import Floats
+
+
+def encoded(kind: ColumnKind, *values: Any) -> Floats:
+    features: Floats = FeatureMap(context={"c": kind}).transform([{"c": value} for value in values])
+    return features
+
+
+def test_numbers_are_scaled_and_missing_ones_marked() -> None:
+    values = (20.0, 40, None, float("nan"), True, np.float32(60), Decimal(20), "30", " NA ")
+    np.testing.assert_allclose(
+        encoded(Number(40.0, 10.0), *values),
+        np.array([[-2, 0], [0, 0], [0, 1], [0, 1], [-3.9, 0], [2, 0], [-2, 0], [-1, 0], [0, 1]]),
+    )
+    assert encoded(Number(40.0, 10.0, "impute"), None, 50).tolist() == [[0.0], [1.0]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        (
+            Number(missing="error"),
+            None,
+            "column 'c', row 1: the value is missing. Fill it in, or use missing='indicator'",
+        ),
+        (Number(), "12%", "column 'c', row 1: the value must be a number; got '12%'"),
+        (Number(), float("inf"), "row 1: the value must be a finite number between -1e+50 and 1e+50; got inf"),
+        (Number(), [1], r"row 1: the value must be a number; got \[1\]"),
+        (Boolean(), "perhaps", "row 1: the value must be true or false; got 'perhaps'"),
+        (Boolean("error"), None, "row 1: the value is missing"),
+        (Category(("0",), other=False), "b", "row 1: the value must be one of '0'; got 'b'"),
+        (Category(("0",), missing="error"), None, "row 1: the value is missing"),
+        (Date(), "31.1.2025", "row 1: the value must be a date such as 2025-01-31 .*; got '31.1.2025'"),
+        (Date(missing="error"), None, "row 1: the value is missing"),
+        (Tags(("a",)), 3, "row 1: the value must be a list of texts; got 3"),
+        (Vector(2), [1, None], r"row 1: the value must be a list of 2 finite numbers; got \[1, None\]"),
+    ],
+)
+def test_bad_value_is_reported_with_column_and_row(kind: ColumnKind, value: object, message: str) -> None:
+    good: dict[type, object] = {Date: "2025-01-01", Tags: ["a"], Vector: [1, 2]}
+    with pytest.raises(InvalidInput, match=message.replace("1e+50", r"1e\+50")):
+        encoded(kind, good.get(type(kind), 0), value)
+
+
+def test_booleans_are_parsed_from_words_and_numbers() -> None:
+    values = (True, False, "yes", "F", 1, 0.0, np.True_, None)
+    assert encoded(Boolean(), *values).tolist() == [
+        [1, 0], [0, 0], [1, 0], [0, 0], [1, 0], [0, 0], [1, 0], [0, 1]
+    ]  # fmt: skip
+
+
+def test_categories_are_compared_as_text() -> None:
+    kind = Category(("3", "fr", "true"), missing="indicator")
+    values = (3, 3.0, "3", "fr", True, "new", None, "")
+    assert encoded(kind, *values).argmax(axis=1).tolist() == [0, 0, 0, 1, 2, 3, 4, 4]
+    assert encoded(Category(("a",)), "b", None).tolist() == [[0, 1], [0, 1]]
+
+
+def test_text_features_have_norm_one() -> None:
+    text, reordered, other, missing = encoded(Text(512), "Red shoes, red hat", "hat SHOES red red", "blue", None)
+    np.testing.assert_array_equal(text, reordered)
+    assert np.linalg.norm(text) == pytest.approx(1.0)
+    assert np.linalg.norm(other) == pytest.approx(1.0)
+    assert not missing.any()
+
+
+def test_hashed_category_has_one_nonzero_feature() -> None:
+    features = encoded(Hashed(64), *(f"user {i}" for i in range(200)), None)
+    assert (np.abs(features).sum(axis=1) == 1.0).all()
+    assert len(np.unique(features, axis=0)) > 90  # of 128 pairs of index and sign
+
+
+def test_list_has_a_feature_for_each_category() -> None:
+    kind = Tags(("new", "red"))
+    values: tuple[Any, ...] = (["red", "new"], "red; blue", [], None, ("blue", "green"))
+    assert encoded(kind, *values).tolist() == [[1, 1, 0], [0, 1, 1], [0, 0, 0], [0, 0, 0], [0, 0, 1]]
+
+
+def test_date_features_are_years_and_cycles() -> None:
+    kind = Date(centre=2025.0, hours=True)
+    monday = datetime(2025, 1, 6, 6, 0)
+    features = encoded(kind, monday, "2025-01-06T06:00", "2025-01-06 06:00:00", np.datetime64("2025-01-06T06:00"))
+    assert (features == features[0]).all()
+    season, week = (5.25 / 365.2425), 0.25 / 7
+    expected = [5 / 365.2425]
+    for cycle in (season, week, 0.25):
+        expected += [np.sin(2 * np.pi * cycle), np.cos(2 * np.pi * cycle)]
+    np.testing.assert_allclose(features[0], [*expected, 0.0], atol=1e-12)
+    assert encoded(Date(hours=False), date(2025, 1, 6), None).tolist()[1] == [0, 0, 0, 0, 0, 1]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_many_rows_have_the_same_features_as_few(sparse: bool) -> None:
+    rng = np.random.default_rng(1)
+    kinds: dict[str, Any] = {"land": Category(("a", "b"), missing="indicator"), "new": Boolean(), "day": Date()}
+    choices: dict[str, list[Any]] = {
+        "land": ["a", "b", "c", None],
+        "new": [True, False, None],
+        "day": ["2025-01-01", "2025-03-01T10:00", None],
+    }
+    table = {name: [some[i] for i in rng.integers(len(some), size=3000)] for name, some in choices.items()}
+    features = FeatureMap(context=kinds)
+    many = features.transform(table, sparse=sparse)
+    few = [
+        features.transform({name: values[i : i + 500] for name, values in table.items()}) for i in range(0, 3000, 500)
+    ]
+    np.testing.assert_array_equal(many.toarray() if sparse else many, np.vstack(few))
+    table["new"][1234] = "perhaps"
+    with pytest.raises(InvalidInput, match="column 'new', row 1234: the value must be true or false; got 'perhaps'"):
+        features.transform(table, sparse=sparse)
+    table["day"][2345] = "soon"
+    with pytest.raises(InvalidInput, match="column 'day', row 2345: the value must be a date"):
+        features.transform(table | {"new": [True] * 3000}, sparse=sparse)
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), min_size=1, max_size=20))
+def test_arrays_and_lists_give_the_same_features(values: list[float | None]) -> None:
+    features = FeatureMap(context={"c": Number(3.0, 2.0)})
+    array = np.array([np.nan if value is None else value for value in values])
+    np.testing.assert_array_equal(features.transform({"c": array}), features.transform({"c": values}))
+    np.testing.assert_array_equal(
+        features.transform({"c": array}, sparse=True).toarray(), features.transform({"c": values})
+    )

@@ -1,0 +1,96 @@
+from collections.abc import Sequence
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glbandits import InvalidInput
+from glbandits.features import Boolean, Category, ColumnKind, Date, FeatureMap, Hashed, Number, Tags, Text, Vector
+
+
+def learned(values: Any, **settings: Any) -> ColumnKind:
+    return FeatureMap.learn({"c": values}, context=("c",), **settings).kinds["c"]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2, 3.0], Number(2.0, float(np.std([1, 2, 3])), "impute")),
+        (np.array([1.0, np.nan, 3.0]), Number(2.0, 1.0, "indicator")),
+        ([5, 5], Number(5.0, 1.0, "impute")),
+        ([True, False, None], Boolean("indicator")),
+        (["fr", "de", None, "fr"], Category(("de", "fr"), missing="indicator")),
+        (["a", "NA", "a"], Category(("NA", "a"))),  # NA may be Namibia
+        ([date(2025, 1, 1), date(2025, 1, 1)], Date(2025.0, hours=False, missing="impute")),
+        (["2025-01-01", "2025-01-01 10:00"], Date(2025.0, hours=True, missing="impute")),
+        ([["new"], ["red", "new"], None], Tags(("new", "red"))),
+        ([[1.0, 2.0], [3, 4]], Vector(2)),
+        ([f"city {i % 60}" for i in range(600)], Hashed(128)),
+    ],
+)
+def test_kind_is_inferred_from_values(values: Sequence[Any], kind: ColumnKind) -> None:
+    assert learned(values) == kind
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            ["12", "30"],
+            r"contains numbers written as text \('12' and '30'\). Use kinds={'c': 'number'} to parse",
+        ),
+        (["12%", "NA", "3"], r"\('12%' and '3'\). Use kinds={'c': 'number'} to .*, or kinds={'c': 'category'}"),
+        (["1,234", "7", "new"], r"contains numbers written as text \('new' and '1,234'\)"),
+        (["a", 3], r"contains numbers and text \(3 and 'a'\). Use kinds={'c': 'number'} if all are numbers, or"),
+        ([{"a": 1}], r"contains objects \({'a': 1}\). Name a field of the objects, such as 'c.a'"),
+        ([None, float("nan")], "column 'c' has no values. Leave it out"),
+        (
+            [f"text {i}" for i in range(4744)],
+            r"4,744 distinct texts in 4,744 rows \('text 0' and 'text 1'\). Use kinds={'c': 'text'} for features of "
+            "its words, kinds={'c': 'hashed'} if it is a category, or kinds={'c': 'skip'} to leave it out",
+        ),
+    ],
+)
+def test_ambiguous_values_are_reported(values: list[Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        learned(values)
+
+
+def test_problems_of_all_columns_are_reported_together() -> None:
+    with pytest.raises(InvalidInput) as error:
+        FeatureMap.learn({"a": ["1", "2"], "b": [1, 2], "c": ["1%", "2%"]}, context=("a", "b", "c"))
+    assert [line[:10] for line in str(error.value).splitlines()] == ["column 'a'", "column 'c'"]
+
+
+def test_numbers_as_text_are_parsed_if_declared() -> None:
+    table = {"p": ["12%", "1,200%", "", "NA"], "q": ["$1,234.50", "3", "-2", None]}
+    features = FeatureMap.learn(table, context=("p", "q"), kinds={"p": "number", "q": "number"}, crosses=())
+    assert features.kinds["p"] == Number(6.06, 5.94, "indicator", from_text=True)
+    np.testing.assert_allclose(features.transform(table)[:, :2], [[-1, 0], [1, 0], [0, 1], [0, 1]], atol=1e-12)
+    with pytest.raises(
+        InvalidInput, match="column 'c': each value must be a number; got 'a'. Correct it, or use kinds="
+    ):
+        learned(["1", "a"], kinds={"c": "number"})
+
+
+def test_kinds_are_declared_by_name_or_object() -> None:
+    assert learned(["12", "30"], kinds={"c": "category"}) == Category(("12", "30"))
+    assert learned([1, 2], kinds={"c": "category"}) == Category(("1", "2"))
+    assert learned(np.array([1.0, 2.0]), kinds={"c": "category"}) == Category(("1", "2"))
+    assert learned(["a b", "c"], kinds={"c": "text"}) == Text()
+    assert learned([0, 1], kinds={"c": "boolean"}) == Boolean("impute")
+    assert learned(["a;b", "b"], kinds={"c": "list"}) == Tags(("a", "b"))
+    assert learned([3, 5], kinds={"c": "raw"}) == Number(0.0, 1.0, "impute")
+    assert learned([3, 5], kinds={"c": Number(1.0, 2.0)}) == Number(1.0, 2.0)
+    assert list(FeatureMap.learn({"a": [1, 2], "b": [1, 2]}, context=("a", "b"), kinds={"b": "skip"}).kinds) == ["a"]
+    with pytest.raises(ValueError, match="unknown kind of a column 'categry'; did you mean 'category'"):
+        learned([1], kinds={"c": "categry"})
+
+
+@pytest.mark.parametrize("values", [[1, None, 3], ["a", None], [True, None], [date(2025, 1, 1), None]])
+def test_missing_values_are_marked_imputed_or_refused(values: list[Any]) -> None:
+    marked, imputed = learned(values), learned(values, missing="impute")
+    assert marked.width == imputed.width + 1
+    with pytest.raises(InvalidInput, match="column 'c' has 1 missing values. Fill them in, or use missing='indicator'"):
+        learned(values, missing="error")

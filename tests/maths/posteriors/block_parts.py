@@ -1,0 +1,37 @@
+"""Read the blocks of a state by NumPy alone, as a reference for `glbandits.maths.posteriors.block_covariance`."""
+
+import numpy as np
+
+from glbandits.records import Floats, Ints
+
+
+def blocks_of(state: Floats, start: int = 0) -> list[tuple[Ints, Floats]]:
+    """The features and a copy of the matrix of each block."""
+    parts = []
+    while start < state.size:
+        n = int(state[start])
+        members = state[start + 1 : start + 1 + n].astype(np.int64)
+        parts.append((members, state[start + 1 + n : start + 1 + n + n * n].reshape(n, n).copy()))
+        start += 1 + n + n * n
+    assert start == state.size
+    return parts
+
+
+def packed(parts: list[tuple[Ints, Floats]]) -> Floats:
+    """The numbers that hold these blocks."""
+    numbers = [np.concatenate([[len(members)], members, P.ravel()]) for members, P in parts]
+    return np.concatenate(numbers)
+
+
+def assembled(state: Floats, dim: int, start: int = 0) -> Floats:
+    """The matrix of all features."""
+    whole = np.zeros((dim, dim))
+    for members, P in blocks_of(state, start):
+        whole[np.ix_(members, members)] = P
+    return whole
+
+
+def positive_definite(size: int, rng: np.random.Generator) -> Floats:
+    A = rng.normal(size=(size, size))
+    H: Floats = A @ A.T / size + 0.1 * np.eye(size)
+    return H
