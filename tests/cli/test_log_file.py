@@ -19,8 +19,8 @@ TABLE = {"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 1.5], "near_a"
         (Columns(reward="click"), None, "Say what they are called: --arm, --reward, --propensity .or --estimate-prop"),
         (Columns(), None, "row 1: .* got 1.5. If the propensities are not known, say --estimate-propensities"),
         (Columns(per_arm=("near_{arm}",)), None, "no column 'near_b'.* --per-arm needs a column for every arm"),
-        (Columns(), "name\nb\n", "row 0: it must be one of 'b'; got 'a'. Add the arm to --arm-table"),
-        (Columns(), "name\na\na\n", "column 'name', row 0: it must name each arm of --arm-table once"),
+        (Columns(), "name\nb\n", "row 0: the value must be one of 'b'; got 'a'. Add the arm to --arm-table"),
+        (Columns(), "name\na\na\n", "column 'name', row 0: the value must name each arm of --arm-table once"),
         (Columns(), "", "/arm_table.csv could not be read"),
     ],
 )

@@ -36,8 +36,8 @@ def gate(folder: Path, *options: str, log: str = "log.parquet") -> Run:
     [
         (("--policy", "arm:new", "--policy", "arm:old"), "Promote arm:new: it is better than the running policy.", 0),
         (("--policy", "arm:old"), "Keep the running policy: no candidate is better by more than 0.", 10),
-        (("--policy", "uniform"), "Wait: the log does not tell yet", 11),
-        (("--policy", "arm:new", "--exploration", "1"), "Wait: the log does not tell yet", 11),
+        (("--policy", "uniform"), "Wait: the log does not have enough evidence yet", 11),
+        (("--policy", "arm:new", "--exploration", "1"), "Wait: the log does not have enough evidence yet", 11),
         (("--policy", "uniform", "--margin", "0.1"), "no candidate is better by more than 0.1.", 10),
     ],
 )
@@ -47,7 +47,7 @@ def test_verdict_is_printed_and_is_the_exit_code(
     run = gate(folder, *options)
     assert run.returncode == code, run.stderr
     assert verdict in run.stdout
-    assert "Gain over the running policy, from row 2,049 on, at every look at once:" in run.stdout
+    assert "Gain over the running policy, from row 2,049 on, with anytime-valid intervals:" in run.stdout
 
 
 def test_record_and_page_have_the_verdict(folder: Path) -> None:
@@ -85,7 +85,7 @@ def test_unbounded_rewards_are_refused_before_any_work(folder: Path) -> None:
     assert "rewards have no bounds; say --reward-range or --link." in run.stderr
     run = gate(folder, "--reward-range", "0,0.5")
     assert run.returncode == 2
-    assert "reward_range is 0 to 0.5, but a row has the reward 1. Give a wider one." in run.stderr
+    assert "rewards must be within reward_range, 0 to 0.5; got 1. Set a wider reward_range." in run.stderr
 
 
 def test_the_store_of_a_service_has_a_gate(tmp_path: Path) -> None:
@@ -95,4 +95,4 @@ def test_the_store_of_a_service_has_a_gate(tmp_path: Path) -> None:
     words = ("--loop", "default", "--policy", "uniform", "--reward-range", "0,1", "--promote-if-better")
     run = glb("evaluate", "events.sqlite", *words, folder=tmp_path)
     assert run.returncode == 11, run.stderr
-    assert "Wait: the log does not tell yet; about 1,024 rows would be enough." in run.stdout
+    assert "Wait: the log does not have enough evidence yet; about 1,024 rows would be enough." in run.stdout

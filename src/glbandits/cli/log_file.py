@@ -193,7 +193,7 @@ def arm_embeddings(arm_table: Path | None, columns: tuple[str, ...]) -> dict[str
     if arm_table is None:
         raise InvalidInput("--embedding names columns of the table of arms. Give --arm-table too")
     table = read_arm_table(arm_table)
-    check_present(columns, table.columns, "--arm-table", mend="Name columns of it as --embedding")
+    check_present(columns, table.columns, "--arm-table", advice="Name columns of it as --embedding")
     return {str(row[0]): list(row[1:]) for row in table.select(pl.nth(0).alias("arm"), *columns).iter_rows()}
 
 

@@ -43,7 +43,7 @@ from glbandits.cli.progress import warnings_printed, work_bar
 from glbandits.cli.run_experiment import command_line
 from glbandits.errors import check_float, lookup
 from glbandits.evaluation import tune
-from glbandits.evaluation.replay.tune import Played, Tuned
+from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
 from glbandits.parallel import check_engine
 from glbandits.reports.evaluation_report.estimate_rows import format_interval, format_value
 from glbandits.reports.evaluation_report.record import write_json
@@ -153,7 +153,7 @@ def tune_command(
     console.print(f"Results: {write_json(out, record)}", soft_wrap=True, markup=False)
 
 
-def _print(console: Console, found: Tuned, names: Iterable[str], level: float) -> None:
+def _print(console: Console, found: TuningResult, names: Iterable[str], level: float) -> None:
     first, second = found.rows
     title = f"Mean reward of a decision of {found.best.name} while learning; part 1: {first:,} rows, part 2: {second:,}"
     table = Table(title=title, title_justify="left")
@@ -171,15 +171,15 @@ def _print(console: Console, found: Tuned, names: Iterable[str], level: float) -
     console.print(table)
 
 
-def _settings(played: Played, names: Iterable[str]) -> dict[str, Any]:
+def _settings(played: CandidateResult, names: Iterable[str]) -> dict[str, Any]:
     return {name: getattr(played.policy, name) for name in names}
 
 
-def _label(played: Played, names: Iterable[str]) -> str:
+def _label(played: CandidateResult, names: Iterable[str]) -> str:
     return ", ".join(f"{name}={value}" for name, value in _settings(played, names).items())
 
 
-def _played(played: Played, names: Iterable[str]) -> dict[str, Any]:
+def _played(played: CandidateResult, names: Iterable[str]) -> dict[str, Any]:
     return {
         "settings": _settings(played, names),
         "value": played.value,

@@ -11,7 +11,7 @@ import polars as pl
 
 from glbandits.errors import InvalidInput
 from glbandits.evaluation import Columns, Log, LoggedData, SparseArms, read_parquet
-from glbandits.evaluation.logs.column_values import cluster_numbers
+from glbandits.evaluation.logs.column_values import cluster_ids
 from glbandits.evaluation.logs.logged_data import BLOCK
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows
@@ -76,6 +76,6 @@ class SparseExport:
             propensities=table["propensity"].to_numpy(),
             probabilities=probabilities,
             arms=SparseArms(arms, counts, dim=self.dim),
-            clusters=None if self.cluster is None else cluster_numbers(table[self.cluster]),
+            clusters=None if self.cluster is None else cluster_ids(table[self.cluster]),
             link=self.link,
         )

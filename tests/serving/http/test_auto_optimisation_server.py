@@ -108,7 +108,7 @@ def test_without_a_difference_the_policy_stays(tmp_path: Path) -> None:
         assert server.ask("PATCH", "/v1/configuration", sent).status == 200
         look = until(lambda: last_look(server), "no look was seen")
         assert (look["verdict"], look["policy"]) == ("wait", "uniform")
-        assert look["sentence"].startswith("Wait: the log does not tell yet")
+        assert look["sentence"].startswith("Wait: the log does not have enough evidence yet")
     assert saved(address) == ("uniform", 1)
 
 
