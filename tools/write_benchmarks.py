@@ -35,7 +35,7 @@ def main(names: list[str]) -> None:
     if unknown:
         sys.exit(f"unknown benchmark {unknown[0]!r}. Known: {', '.join(NAMES)}")
     for name in names or NAMES:
-        print(f"{name} ...", file=sys.stderr, flush=True)
+        sys.stderr.write(f"{name} ...\n")
         result = measure(name)
         results = read_results()
         results[name] = result
@@ -95,9 +95,8 @@ def page(results: dict[str, Any]) -> str:
         parts.append(f"## {name.replace('_', ' ')}")
         parts.append(purpose)
         parts.append(f"```text\n{result['output']}\n```")
-        parts.append(
-            f"`{result['command']}`, {result['date']}. {result['machine']}; load before the run {result['load']}. {used}."
-        )
+        run = f"`{result['command']}`, {result['date']}. {result['machine']}; load before the run {result['load']}."
+        parts.append(f"{run} {used}.")
     return "\n\n".join(parts) + "\n"
 
 
