@@ -4,6 +4,7 @@
 # make test-safety   every policy under bounds checks and a memory check
 # make check   lint, types, architecture and tests
 # make docs    the documentation site in out/site; fails on a broken link or an undocumented public name
+# make dist    wheel and sdist in out/dist, installed and tried on every Python from 3.11 that is there
 # make bench   speed as ratios, and how cost grows
 # make regret  regret of every policy on many problems; hours
 # make lock    choose the newest versions of the dependencies again
@@ -12,7 +13,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks tools examples
 
-.PHONY: run results test test-slow test-safety lint check docs bench regret lock clean
+.PHONY: run results test test-slow test-safety lint check docs dist bench regret lock clean
 
 run: .venv/ready-run
 	$(BIN)/glb paper all --quick --out out/quick
@@ -43,6 +44,9 @@ check: lint test
 docs: .venv/ready-docs
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs out/site
 	@echo "The site is in out/site/index.html."
+
+dist: .venv/ready-run
+	$(BIN)/python tools/check_dist.py out/dist
 
 bench: .venv/ready-dev
 	$(BIN)/python -m benchmarks
