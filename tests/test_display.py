@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, FeatureMap, Uniform
+from glbandits import Bandit, FeatureMap, Optimist, Uniform
 from glbandits.display import MAX_LENGTH, Displayed, one_line
 from glbandits.environments import Synthetic
 from glbandits.evaluation import (
@@ -48,9 +48,13 @@ SHOWN: dict[str, Callable[[], Any]] = {
     "Bandit": lambda: Bandit("uniform", features=FeatureMap.learn([{HOSTILE: 1.0}, {HOSTILE: 2.0}], arm=(HOSTILE,))),
     "LoggedData": hostile_log,
     "LogSlice": lambda: split(hostile_log(), 0.5)[0],
-    "SlateLog": lambda: SlateLog(propensities=[[0.5, 0.5]], rewards=[1.0], arms=np.array([[HOSTILE, "b"]])),
+    "SlateLog": lambda: SlateLog(
+        propensities=np.full((1, 2), 0.5), rewards=np.ones(1), arms=np.array([[HOSTILE, "b"]])
+    ),
     "Evaluation": lambda: evaluate(hostile_log(), HOSTILE, ["snips", "dr"]),
-    "SlateEvaluation": lambda: evaluate_slates(SlateLog(propensities=[[0.5]] * 9, rewards=[1.0] * 9), [[1.0]] * 9),
+    "SlateEvaluation": lambda: evaluate_slates(
+        SlateLog(propensities=np.full((9, 1), 0.5), rewards=np.ones(9)), [[1.0]] * 9
+    ),
     "Promotion": lambda: promotion(hostile_log(1024), {HOSTILE: "uniform"}),
     "LearningCurve": lambda: play_log("uniform", hostile_log(), seed=1),
     "TuningResult": lambda: tune(["uniform", "greedy"], hostile_log(1000), seeds=1),
@@ -125,7 +129,7 @@ def test_a_class_must_say_what_it_shows() -> None:
 
 
 def test_html_of_a_bandit_shows_the_settings_of_its_policy() -> None:
-    html = Bandit(Uniform(), dim=3)._repr_html_()
+    html = Bandit(Optimist(link="logistic"), dim=3)._repr_html_()
     assert "<td" in html
-    for text in ("uniform", "link", "logistic", "dim", ">3<"):
+    for text in ("optimist", "link", "logistic", "dim", ">3<"):
         assert text in html

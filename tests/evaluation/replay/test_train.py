@@ -33,8 +33,8 @@ def test_trained_bandit_takes_rows_with_the_columns_of_its_log(tmp_path: Path) -
         assert done[-1] == ROWS
         for age, best in ((20, 0), (70, 1)):
             assert bandit.choose([{"offer": "hat", "age": age}, {"offer": "shoe", "age": age}]) == best
-    with pytest.raises(InvalidInput, match="policy must be a policy, such as Optimist"):
-        train(log, "optimist")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="policy must be an instance of a subclass of Policy"):
+        train(log, 3)  # type: ignore[arg-type]
 
 
 def test_bandit_with_another_feature_map_is_rejected() -> None:

@@ -114,23 +114,27 @@ class FeatureMap:
         """What to do about too many features: which width of the hashed columns fits."""
         groups = {"arm": self.arm.kinds, "context": self.context.kinds, "own": self.own.kinds}
         hashed = {name: kind for name, kind in self.kinds.items() if isinstance(kind, Hashed | Text)}
-        if self.combination.dim and hashed:
-            widest = max(kind.size for kind in hashed.values())
-            for width in (1 << bits for bits in range(widest.bit_length() - 1, 7, -1)):
-                narrow = {name: replace(kind, size=min(kind.size, width)) for name, kind in hashed.items()}
-                kinds = {group: columns | {name: narrow[name] for name in columns if name in narrow}
-                         for group, columns in groups.items()}  # fmt: skip
-                try:
-                    FeatureMap(
-                        **kinds,
-                        crosses=self.crosses,
-                        per_arm_block=self.per_arm_block,
-                        expansions=(*self.arm.expansions, *self.context.expansions),
-                    )
-                except InvalidInput:
-                    continue
-                columns = ", ".join(f"{name}={kind.kind}:{kind.size}" for name, kind in narrow.items())
-                return f"These widths of hashed columns would fit: {columns}. Or use fewer columns or crosses"
+        fitting: dict[str, Hashed | Text] | None = None
+        widest = max((kind.size for kind in hashed.values()), default=0)
+        for bits in range(8, (widest - 1).bit_length()):  # from the smallest width to the first that does not fit
+            narrow = {name: replace(kind, size=min(kind.size, 1 << bits)) for name, kind in hashed.items()}
+            kinds = {group: {**columns, **{name: narrow[name] for name in columns if name in narrow}}
+                     for group, columns in groups.items()}  # fmt: skip
+            try:
+                FeatureMap(
+                    arm=kinds["arm"],
+                    context=kinds["context"],
+                    own=kinds["own"],
+                    crosses=self.crosses,
+                    per_arm_block=self.per_arm_block,
+                    expansions=(*self.arm.expansions, *self.context.expansions),
+                )
+            except InvalidInput:
+                break
+            fitting = narrow
+        if fitting:
+            columns = ", ".join(f"{name}={kind.kind}:{kind.size}" for name, kind in fitting.items())
+            return f"These widths of hashed columns would fit: {columns}. Or use fewer columns or crosses"
         return "Change its columns or crosses"
 
     @classmethod
