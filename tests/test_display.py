@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from glbandits import Bandit, FeatureMap, Optimist, Uniform
+from glbandits import Bandit, FeatureMap, Optimist
 from glbandits.display import MAX_LENGTH, Displayed, one_line
 from glbandits.environments import Synthetic
 from glbandits.evaluation import (
