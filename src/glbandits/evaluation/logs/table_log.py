@@ -18,7 +18,7 @@ from glbandits.evaluation.logs.column_values import make_column
 from glbandits.evaluation.logs.columns import Columns, check_columns
 from glbandits.evaluation.logs.csv_checks import check_csv
 from glbandits.evaluation.logs.log_features import LogOptions
-from glbandits.evaluation.logs.logged_data import BLOCK, LoggedData, block_size
+from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, LoggedData, block_size
 from glbandits.evaluation.logs.table_layout import inspect_table, prepare_table
 from glbandits.evaluation.logs.table_rows import read_rows
 from glbandits.features import Features
@@ -31,7 +31,7 @@ READ_AHEAD = 4
 """Number of blocks of a Parquet file that polars may decode ahead. Without a limit it keeps a dozen row groups."""
 
 
-class TableLog:
+class TableLog(DisplayedLog):
     """A log in a table that is read anew for each iteration, one block of rows at a time.
 
     In memory are only the names of the arms and the feature map. Invalid values raise InvalidInput when their block is
