@@ -18,7 +18,7 @@ def encoded(kind: ColumnKind, *values: Any) -> Floats:
 
 
 def test_numbers_are_scaled_and_missing_ones_marked() -> None:
-    values = (20.0, 40, None, float("nan"), True, np.float32(60), Decimal(20), "30", " NA ")
+    values = (20.0, 40, None, float("nan"), np.int64(1), np.float32(60), Decimal(20), "30", " NA ")
     np.testing.assert_allclose(
         encoded(Number(40.0, 10.0), *values),
         np.array([[-2, 0], [0, 0], [0, 1], [0, 1], [-3.9, 0], [2, 0], [-2, 0], [-1, 0], [0, 1]]),

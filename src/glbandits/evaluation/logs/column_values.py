@@ -96,7 +96,8 @@ def float_values(series: pl.Series, row_numbers: RowNumbers = 0) -> Floats:
 def _number_advice(text: str) -> str:
     if text.strip().lower() in TRUE | FALSE:
         return "Write 1 for yes and 0 for no"
-    return NUMBER_ADVICE if parse_decimal_comma(text) is None else "Write numbers with a decimal point, such as 0.12"
+    has_decimal_comma = "," in text and parse_decimal_comma(text) is not None
+    return "Write numbers with a decimal point, such as 0.12" if has_decimal_comma else NUMBER_ADVICE
 
 
 def column_values(series: pl.Series) -> Any:

@@ -40,10 +40,9 @@ def check_csv(file: Path, separator: str = ",") -> None:
 
 
 def _open(file: Path) -> IO[bytes]:
-    lines = file.open("rb")
-    is_compressed = lines.read(2) == GZIP
-    lines.seek(0)
-    return gzip.open(lines) if is_compressed else lines  # type: ignore[return-value]
+    with file.open("rb") as start:
+        is_compressed = start.read(2) == GZIP
+    return gzip.open(file, "rb") if is_compressed else file.open("rb")  # type: ignore[return-value]
 
 
 def _check_header(file: Path, header: bytes, separator: str) -> None:

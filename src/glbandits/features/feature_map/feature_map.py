@@ -1,6 +1,7 @@
 """FeatureMap: encodes columns of tables, or fields of JSON objects, as features."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, TypedDict
@@ -97,44 +98,36 @@ class FeatureMap:
         self.per_arm_block = per_arm_block
         self.missing_shares = dict(missing_shares or {})
         """The share of missing values of each column in the table from which the map was learned."""
-        self.combination = Combination(
-            arm=self.arm.width,
-            context=self.context.width,
-            own=self.own.width,
-            context_alone=per_arm_block is None,
-            products=tuple(self._products()),
-        )
+        self.combination = self._combine()
         if not 0 < self.combination.dim <= LARGEST_DIM:
             raise InvalidInput(
                 f"a feature map must have 1 to {LARGEST_DIM:,} features; got {self.combination.dim:,}. "
                 f"{self._advice_on_width()}"
             )
 
+    def _combine(self) -> Combination:
+        return Combination(
+            arm=self.arm.width,
+            context=self.context.width,
+            own=self.own.width,
+            context_alone=self.per_arm_block is None,
+            products=tuple(self._products()),
+        )
+
     def _advice_on_width(self) -> str:
         """What to do about too many features: which width of the hashed columns fits."""
-        groups = {"arm": self.arm.kinds, "context": self.context.kinds, "own": self.own.kinds}
         hashed = {name: kind for name, kind in self.kinds.items() if isinstance(kind, Hashed | Text)}
-        fitting: dict[str, Hashed | Text] | None = None
         widest = max((kind.size for kind in hashed.values()), default=0)
-        for bits in range(8, (widest - 1).bit_length()):  # from the smallest width to the first that does not fit
-            narrow = {name: replace(kind, size=min(kind.size, 1 << bits)) for name, kind in hashed.items()}
-            kinds = {group: {**columns, **{name: narrow[name] for name in columns if name in narrow}}
-                     for group, columns in groups.items()}  # fmt: skip
-            try:
-                FeatureMap(
-                    arm=kinds["arm"],
-                    context=kinds["context"],
-                    own=kinds["own"],
-                    crosses=self.crosses,
-                    per_arm_block=self.per_arm_block,
-                    expansions=(*self.arm.expansions, *self.context.expansions),
-                )
-            except InvalidInput:
-                break
-            fitting = narrow
-        if fitting:
-            columns = ", ".join(f"{name}={kind.kind}:{kind.size}" for name, kind in fitting.items())
-            return f"These widths of hashed columns would fit: {columns}. Or use fewer columns or crosses"
+        for width in (1 << bits for bits in range(widest.bit_length() - 1, 7, -1)):
+            narrow = {name: replace(kind, size=min(kind.size, width)) for name, kind in hashed.items()}
+            trial = copy(self)
+            for group in ("arm", "context", "own"):
+                columns: ColumnGroup = getattr(self, group)
+                kinds = {name: narrow.get(name, kind) for name, kind in columns.kinds.items()}
+                setattr(trial, group, ColumnGroup(kinds, columns.expansions))
+            if trial._combine().dim <= LARGEST_DIM:
+                widths = ", ".join(f"{name}={kind.kind}:{kind.size}" for name, kind in narrow.items())
+                return f"These widths of hashed columns would fit: {widths}. Or use fewer columns or crosses"
         return "Change its columns or crosses"
 
     @classmethod
