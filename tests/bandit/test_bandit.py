@@ -149,7 +149,7 @@ def test_user_defined_link_is_accepted() -> None:
     ("arguments", "message"),
     [
         ({"policy": SgdTs, "dim": 2}, "got the class. Add parentheses"),
-        ({"policy": "sgd-ts", "dim": 2}, "policy must be an instance of a subclass of Policy"),
+        ({"policy": 3, "dim": 2}, "policy must be an instance of a subclass of Policy"),
         ({"policy": SgdTs(), "dim": 0}, "dim must be a whole number of at least 1; got 0"),
         ({"policy": SgdTs(), "dim": 2, "seed": -1}, "seed must be a whole number of at least 0; got -1"),
     ],

@@ -153,7 +153,7 @@ def test_embeddings_are_columns_of_the_arm_table(folder: Path) -> None:
         (("log.parquet", *NAMES, "--policy", "epsilon-greedy:exploration=-1"), "glb: exploration must be"),
         (("log.parquet", *NAMES, "--train", "2"), "glb: --train must be"),
         (("log.parquet", *NAMES, "--level", "2"), "glb: --level must be"),
-        (("none.parquet", *NAMES), "none.parquet is no file"),
+        (("none.parquet", *NAMES), "none.parquet must be a file"),
         (("log.parquet", *NAMES, "--engine", "rai"), "unknown engine 'rai'; did you mean 'ray'"),
         (("log.parquet", *NAMES, "--jobs", "0"), "--jobs must be a number of processes, or -1 for one per core; got 0"),
         (("log.parquet", *NAMES, "--format", "dsjson"), "defines its columns and arms"),

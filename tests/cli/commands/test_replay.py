@@ -29,7 +29,7 @@ def test_forged_decision_differs_and_exit_code_is_1(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite")])
     assert result.exit_code == 1
     assert "1 differ" in result.output
-    assert "(forged): the seed is" in result.output
+    assert "(forged): replay has the seed" in result.output
 
 
 def test_missing_store_is_not_created(tmp_path: Path) -> None:
