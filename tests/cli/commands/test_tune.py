@@ -77,5 +77,5 @@ def test_warning_about_few_rows_is_printed_and_recorded(folder: Path) -> None:
     words = ("--arm", "item", "--link", "logistic", "--grid", "floor=0.1")
     run = glb("tune", "log.parquet", *words, folder=folder)
     assert run.returncode == 0, run.stderr
-    assert "Warning: the value of optimist rests on" in run.stdout
-    assert "rests on" in json.loads((folder / "out/tune.json").read_text(encoding="utf-8"))["notes"][0]
+    assert "Warning: the effective sample size of optimist is only" in run.stdout
+    assert "effective sample size" in json.loads((folder / "out/tune.json").read_text(encoding="utf-8"))["notes"][0]

@@ -162,7 +162,7 @@ def test_candidate_without_matches_is_not_chosen() -> None:
 
 
 def test_few_rows_cause_a_warning() -> None:
-    with pytest.warns(UserWarning, match="the value of stubborn rests on .* of 50 rows"):
+    with pytest.warns(UserWarning, match="effective sample size of stubborn is only .* of 50 rows"):
         tune(Stubborn(), changing_log(100))
 
 
