@@ -26,7 +26,7 @@ from glbandits.evaluation import (
 )
 from tests.evaluation.sparse_data import DIM, dense_and_sparse
 
-pytestmark = pytest.mark.filterwarnings("ignore:the value of")
+pytestmark = pytest.mark.filterwarnings("ignore:the effective sample size of")
 DENSE_TWINS = [
     pytest.param(Optimist(covariance="diagonal"), id="optimist"),
     pytest.param(LaplaceTs(), id="laplace-ts"),

@@ -84,7 +84,7 @@ def test_given_feature_map_is_used() -> None:
     assert log.features()[2].tolist() == [[1, 5, 5], [2, 5, 10]]
     with pytest.raises(InvalidInput, match="the feature map needs column 'age', which is neither in the context"):
         read_table(TABLE, Columns(), arm_table=ARMS, features=features)
-    with pytest.raises(InvalidInput, match="missing is for a feature map that is learned from the log"):
+    with pytest.raises(InvalidInput, match="missing applies to a feature map that is learned from the log"):
         read_table(TABLE, Columns(context=("age",)), arm_table=ARMS, features=features, missing="error")
 
 
@@ -131,7 +131,7 @@ def test_missing_values_of_the_context_are_marked() -> None:
 
 def test_numbers_as_text_need_a_kind() -> None:
     odd = {**TABLE, "age": ["12%", "3%", 5]}
-    with pytest.raises(InvalidInput, match=r"column 'age' holds numbers that are written as text .*kinds={'age': 'num"):
+    with pytest.raises(InvalidInput, match=r"column 'age' contains numbers written as text .*kinds={'age': 'num"):
         read_table(odd, Columns(context=("age",)))
     log = read_table(odd, Columns(context=("age",)), kinds={"age": "number"})
     assert isinstance(log.arms, CrossedArms)
@@ -244,7 +244,7 @@ WRONG = [
     (changed("reward", 2, float("nan")), {}, "column 'reward', row 2: the value must be a finite number; got nan"),
     ({**TABLE, "reward": ["1", "0", "no"]}, {}, "column 'reward', row 2: the value must be a finite number; got 'no'"),
     (changed("arm", 0, None), {}, "column 'arm', row 0: the value must not be missing"),
-    ({**TABLE, "age": [None] * 3}, {"context": ("age",)}, "column 'age' holds no value. Leave it out"),
+    ({**TABLE, "age": [None] * 3}, {"context": ("age",)}, "column 'age' has no values. Leave it out"),
     ({**TABLE, "reward": ["1", "0", "12%"]}, {}, "'reward', row 2: .*got '12%'. Write it as a plain number, 0.12 for"),
     (changed("user", 1, None), {"cluster": "user"}, "column 'user', row 1: the value must not be missing"),
     (
@@ -260,7 +260,7 @@ WRONG = [
     (
         {**TABLE, "arms": TABLE["age"]},
         {"arms": "arms"},
-        "column 'arms' must hold a list of names in each row; got Int64",
+        "column 'arms' must have a list of names in each row; got Int64",
     ),
     (
         changed("arm", 1, "b", LISTS),
@@ -299,11 +299,11 @@ WRONG = [
         {"features": "z", "arms": "arms"},
         "'z', row 0: the value must have a list for each of the 2 arms",
     ),
-    ({**TABLE, "near_b": ["x", "y", "z"]}, {"per_arm": ("near_{arm}",)}, "column 'near' holds numbers and text"),
+    ({**TABLE, "near_b": ["x", "y", "z"]}, {"per_arm": ("near_{arm}",)}, "column 'near' contains numbers and text"),
     (
         {**TABLE, "z": [[["1"]]] * 3},
         {"features": "z"},
-        "column 'z' must hold a list of lists of numbers, one for each arm",
+        "column 'z' must have a list of lists of numbers, one for each arm",
     ),
     ({name: values[:0] for name, values in TABLE.items()}, {}, "the table has no rows"),
 ]
@@ -354,7 +354,7 @@ def test_invalid_arm_tables_are_rejected(arms: dict[str, Any], arm_id: str | Non
 def test_id_columns_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     table = {name: [values[i % 3] for i in range(90)] for name, values in TABLE.items()}
     table["land"] = [f"land {i}" for i in range(90)]
-    with pytest.raises(InvalidInput, match="column 'land' holds 90 different texts in 90 rows"):
+    with pytest.raises(InvalidInput, match="column 'land' contains 90 distinct texts in 90 rows"):
         read_table(table, Columns(context=("land",)))
     monkeypatch.setattr("glbandits.evaluation.logs.log_features.MAX_ARMS", 1)
     with pytest.raises(InvalidInput, match="column 'arm' names 2 different arms"):
@@ -455,7 +455,7 @@ def test_duplicate_pandas_columns_are_rejected() -> None:
     frame = pandas.DataFrame({**TABLE, "other": [0, 0, 0]})
     twice = pandas.concat([frame, frame[["other"]]], axis=1)
     same(read_table(twice, COLUMNS), read_table(TABLE, COLUMNS))
-    with pytest.raises(InvalidInput, match="column 'other' is there 2 times. Drop or rename all but one"):
+    with pytest.raises(InvalidInput, match="the table has 2 columns 'other'. Drop or rename all but one"):
         read_table(twice, Columns(context=("other",)))
     with pytest.raises(InvalidInput, match="column 'other' is there 2 times"):
         read_table(TABLE, Columns(), arm_table=twice)

@@ -11,7 +11,7 @@ from glbandits.maths.philox import generator, uniform
 from glbandits.records import Floats, Ints
 from tests.evaluation.learning_problem import REWARD_PROBABILITIES, Counting, Stream, live_reward, write_log
 
-few = pytest.mark.filterwarnings("ignore:the value of")
+few = pytest.mark.filterwarnings("ignore:the effective sample size of")
 
 
 def table(curve: LearningCurve) -> Floats:
@@ -287,7 +287,7 @@ def test_policy_that_would_take_hours_is_rejected(monkeypatch: pytest.MonkeyPatc
         play_log(Greedy(), log, seed=3)
 
 
-@pytest.mark.filterwarnings("ignore:the value of")
+@pytest.mark.filterwarnings("ignore:the effective sample size of")
 def test_slow_policy_causes_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks are short too, so that progress is reported often."""
     monkeypatch.setattr("glbandits.evaluation.replay.log_player.WARNING_SECONDS", 0.0)

@@ -13,7 +13,7 @@ from glbandits.policy import Grid
 from glbandits.records import Floats, Generator, Ints
 from tests.evaluation.learning_problem import Counting, Stream, write_log
 
-few = pytest.mark.filterwarnings("ignore:the value of")
+few = pytest.mark.filterwarnings("ignore:the effective sample size of")
 
 
 class Stubborn(Uniform):
