@@ -1,6 +1,7 @@
 """Read and forge model files."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from safetensors.numpy import load, save
@@ -20,13 +21,13 @@ def with_header(content: bytes, **changes: str) -> bytes:
     return save(load(content), metadata=header_of(content) | changes)
 
 
-def forged(content: bytes, arrays: dict[str, Any] | None = None, **changes: Any) -> bytes:
-    """Change arrays and fields of the header, and compute a valid digest.
+def forged(content: bytes, header: Mapping[str, str | None], arrays: Mapping[str, Any] | None = None) -> bytes:
+    """Change fields of the header and arrays, and compute a valid digest.
 
-    None removes a field.
+    None removes a field of the header.
     """
-    tensors = dict(load(content)) | (arrays or {})
-    fields = header_of(content) | {"digest": None} | changes
-    header = {name: value for name, value in fields.items() if value is not None}
-    header["digest"] = content_digest(header, tensors["state"], tensors["generator"])
-    return save(tensors, metadata=header)
+    tensors = {**load(content), **(arrays or {})}
+    changed: dict[str, str | None] = {**header_of(content), "digest": None, **header}
+    fields = {name: value for name, value in changed.items() if value is not None}
+    fields["digest"] = content_digest(fields, tensors["state"], tensors["generator"])
+    return save(tensors, metadata=fields)

@@ -116,8 +116,8 @@ def test_choices_depend_on_the_seed() -> None:
 
 
 def test_without_a_seed_two_bandits_differ() -> None:
-    one, other = Bandit(Uniform(), dim=2), Bandit(Uniform(), dim=2)
-    assert [one.choose(ARMS) for _ in range(60)] != [other.choose(ARMS) for _ in range(60)]
+    first, second = Bandit(Uniform(), dim=2), Bandit(Uniform(), dim=2)
+    assert [first.choose(ARMS) for _ in range(60)] != [second.choose(ARMS) for _ in range(60)]
 
 
 def test_candidate_draws_have_exact_probabilities() -> None:
@@ -129,7 +129,7 @@ def test_candidate_draws_have_exact_probabilities() -> None:
         bandit.learn(rng.uniform(-1, 1, 2), float(rng.random() < 0.5))
     p = bandit.probabilities(ARMS)
     shares = (p - 0.2 / 3) / 0.8 * 10
-    np.testing.assert_allclose(shares, np.round(shares), atol=1e-9)  # tenths of the rest, on top of the floor
+    np.testing.assert_allclose(shares, np.round(shares), atol=1e-9)  # multiples of 1/10, apart from the floor
     assert p.min() >= 0.2 / 3 - 1e-15
     assert p.max() < 1.0
 

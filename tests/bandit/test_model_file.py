@@ -1,6 +1,5 @@
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -116,8 +115,8 @@ def test_load_errors_are_glbandits_errors(tmp_path: Path) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_invalid_header_with_valid_digest_is_refused(saved: Path, changes: dict[str, Any]) -> None:
-    saved.write_bytes(forged(saved.read_bytes(), **changes))
+def test_invalid_header_with_valid_digest_is_refused(saved: Path, changes: dict[str, str | None]) -> None:
+    saved.write_bytes(forged(saved.read_bytes(), changes))
     with pytest.raises(ModelFileError):
         Bandit.load(saved)
 
@@ -127,7 +126,7 @@ def test_invalid_arrays_with_valid_digest_are_refused(saved: Path) -> None:
     state, generator = arrays["state"], arrays["generator"]
     for changes in ({"state": state.astype("f4")}, {"state": state[:9]}, {"generator": generator[:2]}):
         with pytest.raises(ModelFileError):
-            Bandit.from_bytes(forged(content, changes))
+            Bandit.from_bytes(forged(content, {}, changes))
 
 
 def test_types_unknown_to_numpy_are_refused(tmp_path: Path) -> None:

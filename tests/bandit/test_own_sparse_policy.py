@@ -1,4 +1,4 @@
-"""A user's own policy with a sparse form."""
+"""A user-defined policy with a sparse form."""
 # ruff: noqa: ARG004
 
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from glbandits.records import Floats, Ints
 
 
 class Counting(Policy):
-    """A user's policy that plays the arm with the most features."""
+    """A user-defined policy that chooses the arm with the most features."""
 
     name: ClassVar[str] = "counting"
     layout: ClassVar[StateLayout] = StateLayout()

@@ -79,7 +79,7 @@ def test_feature_map_is_saved_with_the_model(tmp_path: Path) -> None:
 )
 def test_invalid_feature_maps_in_a_file_are_refused(features: str, message: str) -> None:
     with pytest.raises(ModelFileError, match=message):
-        Bandit.from_bytes(forged(trained().to_bytes(), features=features))
+        Bandit.from_bytes(forged(trained().to_bytes(), {"features": features}))
 
 
 def test_scikit_learn_transformer_replaces_a_feature_map(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_slope_and_mean_are_derivatives(link: Link, z: float) -> None:
 @every_link
 @given(z=st.floats(-30, 30), step=st.floats(0.01, 5))
 def test_mean_increases_with_at_most_the_lipschitz_slope(link: Link, z: float, step: float) -> None:
-    # Next to the highest reward floats lie too far apart to tell a small step.
+    # Near the highest reward, floats are too far apart to represent a small step.
     assert link.mean(z) < link.mean(z + step) or link.highest_reward - 1e-14 <= link.mean(z) <= link.mean(z + step)
     assert 0.0 <= link.slope(z) <= link.lipschitz * (1 + 1e-15)
 

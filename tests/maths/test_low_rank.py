@@ -41,7 +41,7 @@ def test_bound_of_any_change_is_above_the_variance(scale: float, rank: int, ridg
     bounds = any_change(before, after, rank, ridge).bound(rows, np.einsum("ai,ij,aj->a", rows, before, rows))
     variances = np.einsum("ai,ij,aj->a", rows, after, rows)
     assert (bounds >= variances).all()
-    if rank == 6:  # as many columns as directions: nothing is lost
+    if rank == 6:  # as many columns as directions: the bound is exact
         np.testing.assert_allclose(bounds, variances, rtol=1e-6)
 
 

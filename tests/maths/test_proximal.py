@@ -14,9 +14,9 @@ from glbandits.records import Floats
 @given(score=st.floats(-100, 100), variance=st.floats(0, 1e14), reward=st.sampled_from([0.0, 0.3, 1.0]))
 def test_proximal_score_solves_its_equation(link: Link, score: float, variance: float, reward: float) -> None:
     z = proximal_score(score, variance, reward, LinkFunctions(link.mean, link.slope, link.antiderivative))
-    slope = 1.0 + variance * link.slope(z)  # how far z is from the root, at the most
+    slope = 1.0 + variance * link.slope(z)  # the largest distance of z from the root
     off = abs(z - score + variance * (link.mean(z) - reward)) / slope
-    rounding = 1e-15 * variance * (link.mean(z) + reward) / slope  # what the equation itself cannot tell
+    rounding = 1e-15 * variance * (link.mean(z) + reward) / slope  # the rounding error of the equation itself
     assert off <= 1e-9 * (1.0 + abs(z)) + rounding
 
 

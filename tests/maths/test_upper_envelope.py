@@ -18,7 +18,7 @@ from glbandits.records import Floats
 
 
 def pair_by_pair(levels: Floats, slopes: Floats, least: float, largest: float) -> Floats:
-    """The interval of Z in which each line is above every other, in exact arithmetic and without any order."""
+    """The interval of Z in which each line is above every other, in exact arithmetic and without a sort."""
     probabilities = np.zeros(len(levels))
     exact = [(Fraction(level), Fraction(slope)) for level, slope in zip(levels, slopes, strict=True)]
     for a, (level, slope) in enumerate(exact):
@@ -77,7 +77,7 @@ def test_first_of_equal_lines_has_all_the_probability() -> None:
 
 
 def normal_pair_by_pair(levels: Floats, slopes: Floats) -> Floats:
-    """The interval of Z in which each line is above every other, in exact arithmetic and without any order."""
+    """The interval of Z in which each line is above every other, in exact arithmetic and without a sort."""
     probabilities = np.zeros(len(levels))
     exact = [(Fraction(level), Fraction(slope)) for level, slope in zip(levels, slopes, strict=True)]
     for a, (level, slope) in enumerate(exact):
@@ -117,7 +117,7 @@ def test_normal_probabilities_agree_with_all_pairs(pairs: list[tuple[float, floa
 def test_normal_probabilities_by_quadrature() -> None:
     rng = np.random.default_rng(4)
     levels, slopes = rng.normal(size=12), rng.normal(size=12)
-    grid = np.linspace(-9.0, 9.0, 1_800_001)  # of 1e-5: an interval's ends are known to half of that
+    grid = np.linspace(-9.0, 9.0, 1_800_001)  # steps of 1e-5: the error of an end is at most half of that
     highest = np.argmax(levels[:, np.newaxis] + slopes[:, np.newaxis] * grid, axis=0)
     shares = np.bincount(highest, weights=norm.pdf(grid) * 1e-5, minlength=12)
     np.testing.assert_allclose(normal_of(levels, slopes), shares, atol=1e-5)

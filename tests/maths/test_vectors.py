@@ -1,10 +1,8 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from glbandits.maths.cholesky import factorise, solve_factorised
 from glbandits.maths.vectors import add_scaled, add_scaled_row, best_arm, dot, dot_row, project_to_ball
 from glbandits.records import Floats
 
@@ -46,20 +44,3 @@ def test_row_functions_equal_vector_functions() -> None:
         add_scaled_row(by_row, 0.3, A, row)
         add_scaled(by_vector, 0.3, A[row])
     np.testing.assert_array_equal(by_row, by_vector)
-
-
-def test_cholesky_solves() -> None:
-    rng = np.random.default_rng(5)
-    A = rng.normal(size=(6, 6))
-    A, b = A @ A.T + np.eye(6), rng.normal(size=6)
-    L, x = A.copy(), b.copy()
-    assert factorise(L, 0.0, np.full(6, 1e-12))
-    solve_factorised(L, x)
-    np.testing.assert_allclose(A @ x, b, atol=1e-12)
-
-
-@pytest.mark.parametrize(
-    "A", [np.zeros((2, 2)), np.ones((2, 2)), np.array([[1.0, 2.0], [2.0, 1.0]]), 1e-13 * np.eye(2)]
-)
-def test_cholesky_detects_singular_matrices(A: Floats) -> None:
-    assert not factorise(A.copy(), 0.0, np.full(2, 1e-12))

@@ -127,12 +127,12 @@ class Bandit:
         return arm
 
     def learn(self, x: Rows, reward: float, *, arm: int | None = None) -> None:
-        """Learn the reward of an arm, which need not be the last one chosen.
+        """Learn the reward of an arm, which need not be the arm chosen last.
 
         Args:
-            x: the features of the arm, (dim,). With `arm`, the features of several arms, as `choose` takes them.
+            x: the features of the arm, (dim,). With `arm`, the features of several arms, as for `choose`.
             reward: the reward of the arm.
-            arm: the row of the arm in `x`.
+            arm: the index of the arm in `x`.
 
         For SparseRows, `learn(arms, reward, arm=arm)` is faster than `learn(arms.row(arm), reward)`.
 
@@ -142,7 +142,7 @@ class Bandit:
         >>> bandit.learn(arms, 1.0, arm=bandit.choose(arms))
         """
         if arm is not None and (type(x) is not SparseRows or type(arm) is not int or arm < 0):
-            x, arm = self._one_of(x, arm), None
+            x, arm = self._arm_at(x, arm), None
         if type(x) is not self._kind or not isinstance(reward, (float, int)):
             x, reward, arm = self._arm(x, arm), checked_reward(self._link, reward), None
         row = () if arm is None else (arm,)
@@ -381,9 +381,9 @@ class Bandit:
 
     def _arm(self, x: Rows, arm: int | None = None) -> Any:
         if arm is not None:
-            return self._one_of(x, arm)
+            return self._arm_at(x, arm)
         return self._inputs.features(encode_row(self.features, x, sparse=self.sparse))
 
-    def _one_of(self, arms: Rows, arm: int) -> Any:
+    def _arm_at(self, arms: Rows, arm: int) -> Any:
         rows = self._arms(arms)
         return self._inputs.row(rows, check_int("arm", arm, at_least=0, at_most=self._inputs.count(rows) - 1))

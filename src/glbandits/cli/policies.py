@@ -14,23 +14,23 @@ from glbandits.policies import POLICIES
 
 HEAD = """# Policies
 
-This page is written by `glb policies --markdown` from the code, and a test holds it to that.
+`glb policies --markdown` generates this page from the code, and a test checks that it is up to date.
 
-Costs are orders of growth in K (arms), d (features) and t (distinct arms pulled so far: with a fixed set of arms it
-stops growing); M and n are settings. A guarantee is the order of regret that was proven for the method with its
-theory's settings (`exploration=None`), up to logarithms; kappa is the least slope of the link over ||theta|| <= S and
-mu'* its slope at the best arm. Default explorations were chosen by `python -m benchmarks defaults`, on a problem
-whose arms move and on one whose arms stay. Sparse is the cost of a Bandit with `sparse=True` to choose, to learn and
-in memory, where n is the nonzeros of an arm and f the features learned so far; a dash means that the policy has no
-sparse form ([sparse-features.md](sparse-features.md)).
+- **Costs** are orders of growth in K (arms), d (features) and t (distinct arms pulled so far, which stops growing if
+  the set of arms is fixed). M and n are settings.
+- A **guarantee** is the proven order of regret with the settings of the theory (`exploration=None`), up to logarithms.
+  kappa is the smallest slope of the link for ||theta|| <= S, and mu'* is its slope at the best arm.
+- **Sparse** is the cost of a Bandit with `sparse=True` to choose, to learn and in memory. Here n is the number of
+  nonzero features of an arm and f the number of learned features. A dash means that the policy has no sparse form
+  ([sparse-features.md](sparse-features.md)).
+- Default explorations were chosen by `python -m benchmarks defaults`, on a problem whose arms change in each round and
+  on a problem with fixed arms.
 """
 FOOT = """
-The grids are those on which the SGD-TS paper tunes each policy; those that are not in the paper carry its five
-explorations.
+The grids are those of the SGD-TS paper. Policies that are not in the paper have its five values of the exploration.
 
-**LinUCB-d** (Wu, Yang and Shen, 2020), which the paper mentions once, is not here: we could not establish the formula
-of its index, and play nothing under a name that we cannot vouch for. `lin-ucb-disjoint` is LinUCB with a parameter
-for each arm.
+**LinUCB-d** (Wu, Yang and Shen, 2020), which the paper mentions once, is not included, because we could not determine
+the formula of its index. `lin-ucb-disjoint` is LinUCB with separate parameters for each arm.
 """
 
 COLUMNS = "id", "to choose", "to learn", "memory", "sparse", "links", "guarantee", "use it when"

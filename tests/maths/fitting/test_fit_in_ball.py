@@ -39,7 +39,7 @@ def test_fit_in_ball_agrees_with_a_general_solver(link: Link, radius: float) -> 
         options={"ftol": 1e-13, "maxiter": 500},
     )
     assert np.linalg.norm(theta) <= radius * (1 + 1e-9)
-    in_ball = peer.x * min(1.0, radius / np.linalg.norm(peer.x))  # the peer leaves it by some 1e-10
+    in_ball = peer.x * min(1.0, radius / np.linalg.norm(peer.x))  # the other solver may be outside by 1e-10
     assert loss(theta) <= loss(in_ball) + 1e-8
     np.testing.assert_allclose(theta, peer.x, atol=1e-4)
 
@@ -69,7 +69,7 @@ def test_matched_means_are_the_nearest_in_the_ball(link: Link) -> None:
 
     rng = np.random.default_rng(0)
     assert np.linalg.norm(matched) == pytest.approx(radius, rel=1e-9)
-    for _ in range(300):  # no point of the ball is nearer, not even close by
+    for _ in range(300):  # no point of the ball is nearer
         point = matched + rng.normal(size=3) * rng.choice([1e-3, 0.1, 1.0])
         point *= min(1.0, radius / np.linalg.norm(point))
         assert distance(matched) <= distance(point) + 1e-9

@@ -8,7 +8,7 @@ from glbandits.maths.fitting.observation_history import empty_history, history, 
 @given(st.lists(st.tuples(st.integers(0, 40), st.floats(-5, 5)), max_size=120), st.integers(1, 3))
 def test_history_has_counts_and_means_of_distinct_rows(seen: list[tuple[int, float]], dim: int) -> None:
     table = np.random.default_rng(0).normal(size=(41, dim))
-    state = np.concatenate([[7.0, 8.0], empty_history(dim)])  # two numbers of somebody else in front
+    state = np.concatenate([[7.0, 8.0], empty_history(dim)])  # two other numbers before the history
     for row, reward in seen:
         state = remember(state, 2, table[row], reward)
         assert is_valid_history(state, 2, dim)

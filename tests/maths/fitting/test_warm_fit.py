@@ -38,17 +38,17 @@ class Run(NamedTuple):
 
 
 def player(link: Link) -> Play:
-    """A loop that learns rewards one after the other, and writes down each estimate."""
+    """A function that learns rewards in order, and records each estimate."""
     mean, slope, antiderivative = link_functions(link)
 
     def play(X: Floats, y: Floats, ridge: float, thetas: Floats, notes: Floats) -> None:
         link_functions, dim = LinkFunctions(mean, slope, antiderivative), X.shape[1]
-        place = dim + memory_size(dim)
-        state = np.zeros(place + 2 + 16 * (dim + 2))
-        state[place + 1] = 16.0
+        offset = dim + memory_size(dim)
+        state = np.zeros(offset + 2 + 16 * (dim + 2))
+        state[offset + 1] = 16.0
         for t in range(X.shape[0]):
-            state = remember(state, place, X[t], y[t])
-            theta, memory, rows = state[:dim], state[dim:place], history(state, place, dim)
+            state = remember(state, offset, X[t], y[t])
+            theta, memory, rows = state[:dim], state[dim:offset], history(state, offset, dim)
             absorb(theta, memory, X[t], y[t], link_functions)
             converged = refit(
                 rows.features, rows.rewards, rows.counts, ridge, np.zeros(dim), False, theta, memory, link_functions
@@ -99,12 +99,12 @@ def random_problem(link: Link, seed: int, longest: int) -> Problem:
 
 
 def solved_directly(link: Link, X: Floats, y: Floats, ridge: float, start: Floats) -> Floats:
-    """Newton with fresh Hessians to 1e-12, from a start near by."""
+    """Newton's method with exact Hessians to 1e-12, from a close start."""
     theta = start.copy()
     for _ in range(30):
         z = X @ theta
-        gradient = X.T @ (np.array([link.mean(one) for one in z]) - y) + ridge * theta
-        hessian = (X.T * [link.slope(one) for one in z]) @ X + ridge * np.eye(len(theta))
+        gradient = X.T @ (np.array([link.mean(score) for score in z]) - y) + ridge * theta
+        hessian = (X.T * [link.slope(score) for score in z]) @ X + ridge * np.eye(len(theta))
         step = np.linalg.solve(hessian, gradient)
         theta = theta - step
         if np.abs(step).max() <= 1e-12 * (1.0 + np.abs(theta).max()):

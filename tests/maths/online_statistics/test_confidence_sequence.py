@@ -1,4 +1,4 @@
-"""Confidence sequences: the formula, the bounds of the terms, and coverage at every look."""
+"""Confidence sequences: the formula, the bounds of the terms, and coverage at all rows."""
 
 import math
 from typing import TypeAlias
@@ -122,7 +122,7 @@ def test_without_known_weights_predictions_are_not_used() -> None:
 
 @pytest.mark.parametrize("target", [[0.0, 1.0, 0.0], [1 / 3, 1 / 3, 1 / 3], [-1.0, 1.0, 0.0]])
 def test_interval_covers_the_mean_at_every_row(target: list[float]) -> None:
-    """100 logs with drift, 20 looks each. At a miss rate of 5 %, 14 misses have probability 0.0005."""
+    """100 logs with drift, 20 intervals each. At a miss rate of 5 %, 14 misses have probability 0.0005."""
     misses = 0
     for seed in range(100):
         rows, predicted = rows_of(seed, drift=0.2), np.full((400, ARMS), 0.4)

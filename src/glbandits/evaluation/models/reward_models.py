@@ -196,8 +196,12 @@ def _expected_rewards(block: LoggedData, theta: Floats, link: Link) -> Floats:
         scores = theta[:, :-1] @ block.arms.arms.T + theta[:, -1:]
         scores = np.repeat(scores, len(block), axis=0) if len(theta) == 1 else scores
     else:
-        theta = np.broadcast_to(theta, (len(block), theta.shape[1]))
-        scores = np.einsum("akd,ad->ak", block.features(), theta[:, :-1]) + theta[:, -1:]
+        features = block.features()
+        if len(theta) == 1:  # one product of a matrix is faster than one for each row
+            scores = (features.reshape(-1, features.shape[2]) @ theta[0, :-1]).reshape(features.shape[:2])
+        else:
+            scores = np.einsum("akd,ad->ak", features, theta[:, :-1])
+        scores += theta[:, -1:]
     return apply_link(link, "mean", scores)
 
 

@@ -1,4 +1,4 @@
-"""Replacement of the prior in `sparse_posterior`, by the formulas of `prior_replacement`.
+"""Replacement of the prior in `posterior`, by the formulas of `prior_replacement`.
 
 A feature that is not in the table contributes the same to the evidence of every prior scale, so it is left out. A
 replacement takes time linear in the number of table entries. Because it happens at the 1st, 2nd, 4th, 8th ... reward,
@@ -22,7 +22,7 @@ from glbandits.policy_bases.self_scaling_posterior import (
     WEIGHT,
     dispersion,
 )  # fmt: skip
-from glbandits.policy_bases.sparse_posterior import (
+from glbandits.policy_bases.sparse.posterior import (
     COUPLING,
     MEAN,
     PRESENCE,
