@@ -126,7 +126,7 @@ def test_direct_effect_of_arms_biases_mips() -> None:
     ("embeddings", "message"),
     [
         (None, "need embeddings"),
-        ({"a": 0, "b": 1}, "1 have none, such as 'c'"),
+        ({"a": 0, "b": 1}, "1 are missing, such as 'c'"),
         ([0, 1], "shape \\(3,\\)"),
         ([0.0, 1.0, np.nan], "finite numbers"),
         ([[0], [1, 2], [3]], "same number of dimensions"),

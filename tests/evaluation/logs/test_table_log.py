@@ -457,7 +457,7 @@ def test_duplicate_pandas_columns_are_rejected() -> None:
     same(read_table(twice, COLUMNS), read_table(TABLE, COLUMNS))
     with pytest.raises(InvalidInput, match="the table has 2 columns 'other'. Drop or rename all but one"):
         read_table(twice, Columns(context=("other",)))
-    with pytest.raises(InvalidInput, match="column 'other' is there 2 times"):
+    with pytest.raises(InvalidInput, match="the table has 2 columns 'other'"):
         read_table(TABLE, Columns(), arm_table=twice)
 
 

@@ -81,7 +81,10 @@ def test_saved_model_is_evaluated_with_its_feature_map(tmp_path: Path) -> None:
         (("--kind", "rate"), "--kind is written column=kind, such as price=number; got 'rate'"),
         (("--missing", "drop"), "unknown way to treat missing values 'drop'"),
         (("--crosses", "age"), "--crosses is all, none, or pairs such as country:topic,age:topic; got 'age'"),
-        (("--crosses", "agee:offer"), "crosses names 'agee', which is no column of the map. Known: age, offer"),
+        (
+            ("--crosses", "agee:offer"),
+            "crosses contains 'agee', which is no column of the map. The columns are: age, offer",
+        ),
     ],
 )
 def test_invalid_options_are_rejected(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
