@@ -5,6 +5,14 @@ computes estimates and intervals, `replay` plays a log with policies that learn.
 them: `evaluate`, `evaluate_slates`, `select_estimator`, `promotion` and `policy_comparison`.
 """
 
+try:
+    import polars as _polars  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"glbandits.evaluation needs {error.name}, which is in the extra [lab]: pip install 'glbandits[lab]'",
+        name=error.name,
+    ) from None
+
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from glbandits.errors import InvalidInput, check_float, check_int
+from glbandits.errors import InvalidInput, check_float, check_int, parameter
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
@@ -130,6 +130,11 @@ def promotion(
         raise InvalidInput("the log must have rows with propensities. Log the probability of each chosen arm.")
     link = find_link(head.link)
     bounds = reward_range or (link.lowest_reward, link.highest_reward)
+    if not all(map(math.isfinite, bounds)):
+        raise InvalidInput(
+            f"the gate needs rewards with bounds, and the {link.name} link has none. Give {parameter('reward_range')}, "
+            f"or read the log with a {parameter('link')} that has bounds, such as 'logistic'"
+        )
     reason = why_no_anytime_interval(head, bounds)
     if reason is not None:
         raise InvalidInput(f"the gate needs anytime-valid intervals, and this log has none: {reason}.")

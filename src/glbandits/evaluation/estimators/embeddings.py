@@ -3,16 +3,19 @@
 Arms of a category share their evidence.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, parameter
+from glbandits.evaluation.logs.columns import check_present
 from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.evaluation.logs.table_log import read_arm_table
 from glbandits.records import Floats, Ints
 
 EmbeddingsLike: TypeAlias = Mapping[str, Any] | ArrayLike
@@ -59,7 +62,7 @@ def as_embeddings(given: EmbeddingsLike | None, head: LoggedData, rows: int) -> 
     if head.probabilities is None:
         raise InvalidInput(
             "mips and offcem need the probability that the log's policy gave to every arm; the log has only that of "
-            "the chosen arm. Give LoggedData(probabilities=...), or use dr"
+            f"the chosen arm. Give {parameter('LoggedData.probabilities')}, or use dr"
         )
     categories = _categories(_by_index(given, head.arm_names) if isinstance(given, Mapping) else given)
     shape = (rows, head.arms.max_arms) if not head.arms.same_arms else (head.arms.max_arms,)
@@ -94,3 +97,16 @@ def _categories(given: ArrayLike) -> np.ndarray[Any, Any]:
     if categories.dtype.kind not in "biufUS" or (categories.dtype.kind == "f" and not np.isfinite(categories).all()):
         raise InvalidInput(f"embeddings must be text or finite numbers; got an array of {categories.dtype}")
     return categories
+
+
+def read_embeddings(arm_table: Any, columns: Sequence[str]) -> dict[str, list[Any]] | None:
+    """Return the categories of each arm by its name, from columns of the arm table; None without columns."""
+    if not columns:
+        return None
+    if arm_table is None:
+        raise InvalidInput(f"embeddings are columns of the arm table. Give {parameter('arm_table')} too")
+    table = read_arm_table(arm_table)
+    check_present(
+        columns, table.columns, parameter("arm_table"), advice=f"Name its columns in {parameter('embedding')}"
+    )
+    return {str(row[0]): list(row[1:]) for row in table.select(pl.nth(0).alias("arm"), *columns).iter_rows()}

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, parameter
 from glbandits.records import set_validated
 
 ARM = "{arm}"
@@ -130,7 +130,10 @@ def check_columns(columns: object) -> Columns:
     return columns
 
 
-NAME_THEM = "Say what they are called: Columns(arm=..., reward=..., propensity=... or None if it is not known)"
+NAME_THEM = (
+    f"Name the columns with {parameter('Columns.arm')}, {parameter('Columns.reward')} and "
+    f"{parameter('Columns.propensity')}; if the propensities are not known, set {parameter('Columns.propensity', None)}"
+)
 
 
 def check_present(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from glbandits.errors import InvalidInput, lookup
+from glbandits.errors import InvalidInput, lookup, parameter
 from glbandits.evaluation.logs.column_values import column_values
 from glbandits.evaluation.logs.columns import Columns
 from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
@@ -66,7 +66,7 @@ def make_feature_map(table: pl.LazyFrame, request: MapRequest, options: LogOptio
         if missing:
             raise InvalidInput(
                 f"the feature map needs column {missing[0]!r}, which is neither in the context of the log nor in its "
-                "table of arms. Name it in Columns(context=...), or give arm_table"
+                f"table of arms. Name it in {parameter('Columns.context')}, or give {parameter('arm_table')}"
             )
     return features
 
@@ -133,5 +133,6 @@ def _check_arms(request: MapRequest) -> None:
     if count > MAX_ARMS:
         raise InvalidInput(
             f"column {columns.arms or columns.arm!r} names {count} different arms. If it is the right column, give "
-            f"features of the arms as arm_table; without, each arm has features of its own, for {MAX_ARMS} at most"
+            f"features of the arms as {parameter('arm_table')}; without, each arm has features of its own, for "
+            f"{MAX_ARMS} at most"
         )

@@ -171,7 +171,7 @@ class LoggedData:
             try:
                 link.check_reward(float(self.rewards[row]))
             except InvalidInput as error:
-                raise InvalidInput(f"row {row}: {error}") from None
+                raise InvalidInput(f"row {row}: {error.template}") from None
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -219,6 +219,14 @@ class LoggedData:
         size = block_size(size, self.arms.max_arms, 0 if self.sparse else self.dim)
         for start in range(0, len(self), size):
             yield self[start : start + size]
+
+
+def link_of(log: Log) -> str | Link:
+    """Return the link of the rewards of a log. Raises InvalidInput if the log has no rows."""
+    head = next(iter(log.blocks(1)), None)
+    if head is None:
+        raise InvalidInput("the log has no rows")
+    return head.link
 
 
 def block_size(size: int, max_arms: int, dim: int) -> int:

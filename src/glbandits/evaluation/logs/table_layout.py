@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, parameter
 from glbandits.evaluation.logs.column_values import column_error, column_values, is_number, is_text
 from glbandits.evaluation.logs.columns import ARM, Columns, check_present, columns_of
 from glbandits.evaluation.logs.log_features import LogOptions, MapRequest, make_feature_map
@@ -20,9 +20,9 @@ from glbandits.records import Floats
 
 CONTEXT_TYPES = (pl.Date, pl.Datetime, pl.List, pl.Array, pl.Null)
 """Types of context columns, besides numbers and text."""
-ONE_FOR_EACH = "Columns(per_arm=...) needs a column for every arm"
-PROBABILITY_FOR_EACH = "Columns(probabilities=...) needs a column for every arm"
-OTHER_PROBABILITIES = "If it holds something else, say Columns(probabilities=None)"
+ONE_FOR_EACH = f"{parameter('Columns.per_arm')} needs a column for every arm"
+PROBABILITY_FOR_EACH = f"{parameter('Columns.probabilities')} needs a column for every arm"
+OTHER_PROBABILITIES = f"If it holds something else, set {parameter('Columns.probabilities', None)}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -86,7 +86,7 @@ class TableLayout:
     def unknown_arm_advice(self) -> str:
         """Advice for a row with an arm that is not in `arm_names`."""
         if self.has_arm_table:
-            return "Add the arm to arm_table, or drop such rows"
+            return f"Add the arm to {parameter('arm_table')}, or drop such rows"
         if self.columns.arms is not None:
             return "Add the chosen arm to the list, or drop such rows"
         return "The table has changed since it was opened; open it again"
@@ -139,7 +139,8 @@ def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:
         if not (isinstance(kind, pl.Struct) and all(is_number(field.dtype) for field in kind.fields)):  # type: ignore[arg-type]
             raise InvalidInput(
                 f"column {name!r} must hold a struct with a number for each arm, by the names of the arms; got {kind}. "
-                f"Or give each arm a column of its own, such as Columns(probabilities='p_{ARM}'). {OTHER_PROBABILITIES}"
+                f"Or give each arm a column of its own, such as {parameter('Columns.probabilities', f'p_{ARM}')}. "
+                f"{OTHER_PROBABILITIES}"
             )
         return []
     depth, leaf = _lists(kind)
@@ -171,7 +172,8 @@ def inspect_table(
     find_link(link)
     if columns.features is not None and arm_table is not None:
         raise InvalidInput(
-            "the features of arms come from the column of features or from arm_table. Leave out one of them"
+            f"the features of arms come from the column of features or from {parameter('arm_table')}. "
+            "Leave out one of them"
         )
     schema = table.collect_schema()
     sizes = _scan_table(table, columns, named=arm_table is None)
@@ -235,13 +237,15 @@ def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> dict[str, Any]:
     The names are under the key `NAMES`.
     """
     if not len(table):
-        raise InvalidInput("arm_table must have a row for each arm; got none")
+        raise InvalidInput(f"{parameter('arm_table')} must have a row for each arm; got none")
     arm_id = table.columns[0] if arm_id is None else arm_id
-    check_present([arm_id], table.columns, "arm_table", advice="Set arm_id to the column of names")
+    check_present([arm_id], table.columns, parameter("arm_table"), advice="Set arm_id to the column of names")
     ids = table[arm_id].cast(pl.String)
     for bad in (ids.is_null(), ids.is_duplicated()):
         if bad.any():
-            raise column_error(table[arm_id], int(bad.arg_max() or 0), 0, "must name each arm of arm_table once")
+            raise column_error(
+                table[arm_id], int(bad.arg_max() or 0), 0, f"must name each arm of {parameter('arm_table')} once"
+            )
     indices = {name: index for index, name in enumerate(ids)}
     names = natural_order(indices)
     in_order = table[[indices[name] for name in names]]

@@ -13,7 +13,7 @@ from typing import Any, Unpack
 import numpy as np
 import polars as pl
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, parameter
 from glbandits.evaluation.logs.column_values import make_column
 from glbandits.evaluation.logs.columns import Columns, check_columns
 from glbandits.evaluation.logs.log_features import LogOptions
@@ -151,12 +151,14 @@ def read_arm_table(table: Any) -> pl.DataFrame:
         return as_frame(table)
     path = Path(table)
     if not path.is_file():
-        raise InvalidInput(f"arm_table must be a Parquet or CSV file with a row for each arm; {path} is none")
+        raise InvalidInput(
+            f"{parameter('arm_table')} must be a Parquet or CSV file with a row for each arm; {path} is not a file"
+        )
     try:
         is_csv = path.name.endswith((".csv", ".csv.gz"))
         return pl.read_csv(path, infer_schema_length=None) if is_csv else pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
-        raise InvalidInput(f"arm_table: {path} could not be read: {error}") from None
+        raise InvalidInput(f"{parameter('arm_table')}: {path} could not be read: {error}") from None
 
 
 def as_frame(table: Any, wanted: Callable[[str], bool] = lambda _: True) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, parameter
 from glbandits.evaluation.logs.arm_features import ArmFeatures, CrossedArms, FixedArms, RowArms
 from glbandits.evaluation.logs.column_values import (
     cluster_ids,
@@ -24,7 +24,7 @@ from glbandits.maths.links import find_link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows, joined_rows
 from glbandits.records import Floats, Ints
 
-NOT_KNOWN = "If the propensities are not known, say Columns(propensity=None) and have them estimated"
+NOT_KNOWN = f"If the propensities are not known, set {parameter('Columns.propensity', None)} and estimate them"
 PAIRS = 2**16
 """Number of pairs of row and arm whose sparse features are computed together."""
 
@@ -41,7 +41,7 @@ def read_rows(rows: pl.DataFrame, layout: TableLayout, first_row: int = 0) -> Lo
     if probabilities is not None:
         name, advice = f"column {columns.probabilities!r}", f". {OTHER_PROBABILITIES}"
         if columns.probability_of_arm:
-            advice = ". Name all arms in arm_table if some were never chosen"
+            advice = f". Name all arms in {parameter('arm_table')} if some were never chosen"
         check_probabilities(probabilities, arms, chosen, propensities, name=name, first_row=first_row, advice=advice)
     return LoggedData(
         chosen=chosen,
@@ -64,7 +64,7 @@ def _rewards(series: pl.Series, layout: TableLayout, first_row: int) -> Floats:
         try:
             link.check_reward(float(rewards[row]))
         except InvalidInput as error:
-            raise InvalidInput(f"column {series.name!r}, row {first_row + row}: {error}") from None
+            raise InvalidInput(f"column {series.name!r}, row {first_row + row}: {error.template}") from None
     return rewards
 
 

@@ -160,7 +160,7 @@ def _check_rewards(rewards: Floats, link: Link, learner: str, first_row: int) ->
         try:
             link.check_reward(float(rewards[row]))
         except InvalidInput as error:
-            raise InvalidInput(f"{learner} cannot learn row {first_row + row}: {error}") from None
+            raise InvalidInput(f"{learner} cannot learn row {first_row + row}: {error.template}") from None
 
 
 class BlockArrays(NamedTuple):

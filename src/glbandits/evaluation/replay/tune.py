@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from glbandits.errors import InvalidInput, check_float, lookup
+from glbandits.errors import InvalidInput, check_float, lookup, parameter
 from glbandits.evaluation.estimators.intervals import Interval
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.logs.logged_data import Log
@@ -214,7 +214,7 @@ def _candidates(candidates: Policy | Sequence[Policy], grid: Grid | None) -> lis
     default: Any = check_is_policy(candidates)
     varied: Grid = getattr(default, "grid", {}) if grid is None else grid
     if not varied:
-        raise InvalidInput(f"{default.name} has no grid of settings to choose among. Give one, or a list of policies")
+        raise InvalidInput(f"{default.name} has no grid of settings to choose among. Give {parameter('grid')}")
     settings = {field.name: field for field in fields(default)}
     for name in varied:
         lookup(f"setting of {default.name}", name, settings)
