@@ -143,10 +143,10 @@ def test_mips_without_all_probabilities_is_rejected() -> None:
 
 
 def test_embeddings_by_name_need_named_arms() -> None:
-    with pytest.raises(InvalidInput, match="same, named arms"):
+    with pytest.raises(InvalidInput, match="same named arms"):
         evaluate(as_row_arms(log_with_probabilities()), TARGET, "mips", embeddings={"a": 0})
 
 
 def test_probabilities_of_another_shape_are_rejected() -> None:
-    with pytest.raises(InvalidInput, match="a column for each of the 3 arms; got shape \\(5, 2\\)"):
+    with pytest.raises(InvalidInput, match="rows and arms; got shape \\(5, 2\\)"):
         replace(small_log(), probabilities=LOGGING[:, :2])

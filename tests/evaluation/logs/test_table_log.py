@@ -234,7 +234,7 @@ WRONG = [
     (
         changed("propensity", 1, 0.0),
         {},
-        "row 1.*got 0.0. If the propensities are not known, say Columns.propensity=None.",
+        "row 1.*got 0.0. If the propensities are not known, set Columns.propensity=None.",
     ),
     (
         changed("reward", 2, None),
