@@ -227,7 +227,7 @@ def test_larger_least_propensity_keeps_more_rows() -> None:
 
 def test_few_rows_cause_a_warning() -> None:
     log = write_log(100, seed=1)
-    with pytest.warns(UserWarning, match="the value of uniform rests on 2. of 100 rows, which says .*all"):
+    with pytest.warns(UserWarning, match="the effective sample size of uniform is only 2. of 100 rows.*all"):
         play_log(Uniform(), log, seed=1)
     with pytest.warns(
         UserWarning, match="is only .* of 100 rows: its value is unreliable. Use a longer log, or exact=True"
