@@ -21,7 +21,7 @@ ARMS = ("--arm-table", "arms.csv")
             Columns(reward="click"),
             "Name the columns with Columns.arm=....*, Columns.reward=....* and Columns.propensity",
         ),
-        (Columns(), "got 1.5. Divide percentages by 100. If the propensities are not known, set Columns.propensity=None. and estimate them"),
+        (Columns(), "got 1.5. Divide percentages by 100. If the propensities .* Columns.propensity=None."),
         (Columns(per_arm=("near_{arm}",)), "no column 'near_b'.* Columns.per_arm=....* needs a column for every arm"),
     ],
 )
@@ -40,7 +40,7 @@ def test_errors_of_a_log_name_parameters_of_python(tmp_path: Path, columns: Colu
             "Name the columns with --arm, --reward and --propensity; if the propensities are not",
         ),
         (("--reward", "click"), None, "not known, set --estimate-propensities"),
-        ((), None, "got 1.5. Divide percentages by 100. If the propensities are not known, set --estimate-propensities and estimate them"),
+        ((), None, "not known, set --estimate-propensities and estimate them"),
         (("--per-arm", "near_{arm}"), None, "--per-arm needs a column for every arm"),
         (("--probabilities", "near_a"), None, "set --probabilities ''"),
         (ARMS, "name\nb\n", "row 0: the value must be one of 'b'; got 'a'. Add the arm to --arm-table"),

@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_wine
 
 from glbandits import InvalidInput, UnknownName
+from glbandits.errors import MissingExtra
 from glbandits.environments import ClassificationTable, Environment
 from glbandits.environments import classification as module
 from tests.environments.rounds import all_rounds

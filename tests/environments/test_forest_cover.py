@@ -14,6 +14,7 @@ import pytest
 from scipy import stats
 
 from glbandits import InvalidInput, Uniform, UnknownName
+from glbandits.errors import MissingExtra
 from glbandits.environments import Environment, ForestCover
 from glbandits.environments import forest_cover as module
 from glbandits.records import Floats, Ints

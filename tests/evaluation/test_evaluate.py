@@ -146,11 +146,11 @@ def test_models_do_not_learn_the_rows_they_predict() -> None:
     ("target", "message"),
     [
         ("nobody", "unknown target 'nobody'"),
-        (np.full((5, 3), 0.5), "sum to 1, over its 3 arms; got [0.5, 0.5, 0.5] in row 0"),
+        (np.full((5, 3), 0.5), "sum to 1 over the 3 arms of a row; got [0.5, 0.5, 0.5] in row 0"),
         (np.full((5, 2), 0.5), "a column for each of the 3 arms; got shape (5, 2)"),
         (np.full((4, 3), 1 / 3), "a row for each row of the log, 5; got shape (4, 3)"),
         (np.full((6, 3), 1 / 3), "a row for each row of the log, 5; got shape (6, 3)"),
-        (np.full((5, 3), np.nan), "target must hold finite numbers"),
+        (np.full((5, 3), np.nan), "target must be finite numbers"),
         (3.5, "target must be a Bandit, an array of probabilities"),
         (lambda _: np.ones((2, 2)), "must have shape (5, 3): rows and arms; got (2, 2)"),
     ],
@@ -305,7 +305,7 @@ def test_function_target_gets_the_context() -> None:
     [
         ({"reward_range": (0.0, 1.0)}, "rewards must be within reward_range, (0.0, 1.0); got 2.0 in row 2"),
         ({"reward_range": (1.0, 0.0)}, "the lowest and then the highest reward"),
-        ({"estimators": []}, "name at least one estimator"),
+        ({"estimators": []}, "estimators must have at least one of"),
         ({"level": 95}, "level must be"),
     ],
 )

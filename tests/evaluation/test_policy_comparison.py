@@ -65,7 +65,7 @@ def test_progress_reaches_the_end_of_every_step() -> None:
 def test_learning_curve_of_few_rows_has_a_note() -> None:
     short = small_log()[:200]
     [evaluated] = compare_policies(short, {"optimist": Optimist(link="logistic")}, ComparisonSettings()).policies
-    assert "the learning curve rests on" in str(evaluated.learning_curve_note())
+    assert "the effective sample size of the learning curve is only" in str(evaluated.learning_curve_note())
     assert small_comparison().policies[0].learning_curve_note() is None
 
 

@@ -26,7 +26,7 @@ from glbandits.evaluation import (
 )
 from tests.evaluation.sparse_data import DIM, dense_and_sparse
 
-pytestmark = pytest.mark.filterwarnings("ignore:the value of")
+pytestmark = pytest.mark.filterwarnings("ignore:the effective sample size of")
 DENSE_TWINS = [
     pytest.param(Optimist(covariance="diagonal"), id="optimist"),
     pytest.param(LaplaceTs(), id="laplace-ts"),
@@ -104,9 +104,9 @@ def test_policies_without_a_sparse_form_are_rejected() -> None:
 
 def test_bandit_of_another_sparsity_is_rejected() -> None:
     dense, thin = dense_and_sparse(20)
-    with pytest.raises(InvalidInput, match="the bandit is dense and the arms of the log are sparse"):
+    with pytest.raises(InvalidInput, match="the bandit is dense, but the arms of the log are sparse"):
         evaluate(thin, Bandit(Optimist(), DIM))
-    with pytest.raises(InvalidInput, match="the bandit is sparse and the arms of the log are dense"):
+    with pytest.raises(InvalidInput, match="the bandit is sparse, but the arms of the log are dense"):
         evaluate(dense, Bandit(Optimist(), DIM, sparse=True))
 
 

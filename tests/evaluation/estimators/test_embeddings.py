@@ -126,7 +126,7 @@ def test_direct_effect_of_arms_biases_mips() -> None:
     ("embeddings", "message"),
     [
         (None, "need embeddings"),
-        ({"a": 0, "b": 1}, "1 have none, such as 'c'"),
+        ({"a": 0, "b": 1}, "1 are missing, such as 'c'"),
         ([0, 1], "shape \\(3,\\)"),
         ([0.0, 1.0, np.nan], "finite numbers"),
         ([[0], [1, 2], [3]], "same number of dimensions"),
@@ -143,10 +143,10 @@ def test_mips_without_all_probabilities_is_rejected() -> None:
 
 
 def test_embeddings_by_name_need_named_arms() -> None:
-    with pytest.raises(InvalidInput, match="same, named arms"):
+    with pytest.raises(InvalidInput, match="same named arms"):
         evaluate(as_row_arms(log_with_probabilities()), TARGET, "mips", embeddings={"a": 0})
 
 
 def test_probabilities_of_another_shape_are_rejected() -> None:
-    with pytest.raises(InvalidInput, match="a column for each of the 3 arms; got shape \\(5, 2\\)"):
+    with pytest.raises(InvalidInput, match="rows and arms; got shape \\(5, 2\\)"):
         replace(small_log(), probabilities=LOGGING[:, :2])

@@ -81,7 +81,7 @@ def test_rarely_observed_large_weights_are_reported() -> None:
     assert large.rows == pytest.approx(2.0)
     assert large.share == pytest.approx(100 * 50 / (100 * 50 + 900 * 1.25))
     assert found.support.effective_sample_size == pytest.approx(1000 / 6.125)
-    (said,) = [note for note in found.notes if note.startswith("weights of up to 50 are possible, and only 2 rows are")]
+    (said,) = [note for note in found.notes if note.startswith("weights of up to 50 are possible, but only 2 rows are")]
     assert "Use a log of about 5e+03 rows" in said
     assert found.support.in_words() == "effective sample size 163 (expected)"
     realised = evaluate(

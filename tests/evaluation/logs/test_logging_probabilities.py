@@ -71,7 +71,7 @@ def test_rounded_probabilities_are_accepted(rounded: Floats) -> None:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"probabilities": P[:1]}, "probabilities must have one entry for each of the 2 rows; got 1"),
-    ({"probabilities": P[:, :2]}, "a column for each of the 3 arms; got shape .2, 2."),
+    ({"probabilities": P[:, :2]}, "must have shape .2, 3.: rows and arms; got shape .2, 2."),
     ({"probabilities": P[0]}, "probabilities must have 2 axes"),
     ({"probabilities": [[0.5, 0.5, 0.0], [0.5, 0.6, -0.1]]}, "row 1: the probabilities must be at least 0"),
     (
@@ -192,7 +192,7 @@ def test_overlap_counts_arms_that_were_not_chosen() -> None:
     assert overlap.impossible == pytest.approx(1 / 3)
     assert [said.split(":")[0] for said in overlap.warnings()] == [
         "some arms had a probability of 0.001, but no arm with a probability below 1 was chosen",
-        "33.3% of the arms of rows had probability 0",
+        "33.3% of the pairs of row and arm have probability 0",
         "2 arms were never chosen, so the log has no evidence on them",
     ]
 

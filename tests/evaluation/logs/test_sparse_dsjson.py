@@ -9,7 +9,7 @@ from glbandits.evaluation import DsjsonLog, SparseArms, evaluate, open_log, play
 from glbandits.features import Hashing
 from tests.evaluation.sparse_data import as_dense, write_dsjson
 
-pytestmark = pytest.mark.filterwarnings("ignore:the value of")
+pytestmark = pytest.mark.filterwarnings("ignore:the effective sample size of")
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from glbandits.evaluation import Columns, SparseArms, estimate_propensities, eva
 from glbandits.features import FeatureMap, Text
 from tests.evaluation.sparse_data import as_dense
 
-pytestmark = pytest.mark.filterwarnings("ignore:the value of")
+pytestmark = pytest.mark.filterwarnings("ignore:the effective sample size of")
 ROWS = 60
 WORDS = ("red", "shoe", "hat", "blue")
 

@@ -84,7 +84,7 @@ def test_given_feature_map_is_used() -> None:
     assert log.features()[2].tolist() == [[1, 5, 5], [2, 5, 10]]
     with pytest.raises(InvalidInput, match="the feature map needs column 'age', which is neither in the context"):
         read_table(TABLE, Columns(), arm_table=ARMS, features=features)
-    with pytest.raises(InvalidInput, match="missing is for a feature map that is learned from the log"):
+    with pytest.raises(InvalidInput, match="missing applies to a feature map that is learned from the log"):
         read_table(TABLE, Columns(context=("age",)), arm_table=ARMS, features=features, missing="error")
 
 
@@ -260,7 +260,7 @@ WRONG = [
     (
         {**TABLE, "arms": TABLE["age"]},
         {"arms": "arms"},
-        "column 'arms' must hold a list of names in each row; got Int64",
+        "column 'arms' must have a list of names in each row; got Int64",
     ),
     (
         changed("arm", 1, "b", LISTS),
@@ -299,11 +299,11 @@ WRONG = [
         {"features": "z", "arms": "arms"},
         "'z', row 0: the value must have a list for each of the 2 arms",
     ),
-    ({**TABLE, "near_b": ["x", "y", "z"]}, {"per_arm": ("near_{arm}",)}, "column 'near' holds numbers and text"),
+    ({**TABLE, "near_b": ["x", "y", "z"]}, {"per_arm": ("near_{arm}",)}, "column 'near' contains numbers and text"),
     (
         {**TABLE, "z": [[["1"]]] * 3},
         {"features": "z"},
-        "column 'z' must hold a list of lists of numbers, one for each arm",
+        "column 'z' must have a list of lists of numbers, one for each arm",
     ),
     ({name: values[:0] for name, values in TABLE.items()}, {}, "the table has no rows"),
 ]
@@ -457,9 +457,9 @@ def test_duplicate_pandas_columns_are_rejected() -> None:
     frame = pandas.DataFrame({**TABLE, "other": [0, 0, 0]})
     twice = pandas.concat([frame, frame[["other"]]], axis=1)
     same(read_table(twice, COLUMNS), read_table(TABLE, COLUMNS))
-    with pytest.raises(InvalidInput, match="column 'other' is there 2 times. Drop or rename all but one"):
+    with pytest.raises(InvalidInput, match="the table has 2 columns 'other'. Drop or rename all but one"):
         read_table(twice, Columns(context=("other",)))
-    with pytest.raises(InvalidInput, match="column 'other' is there 2 times"):
+    with pytest.raises(InvalidInput, match="the table has 2 columns 'other'"):
         read_table(TABLE, Columns(), arm_table=twice)
 
 

@@ -7,7 +7,7 @@ from tests.evaluation.replay.test_play_log import assert_has_weights, weights_by
 from tests.laws.test_every_policy import in_groups, short
 
 
-@pytest.mark.filterwarnings("ignore:the value of")
+@pytest.mark.filterwarnings("ignore:the effective sample size of")
 @pytest.mark.parametrize("policy", in_groups({name: short(kind) for name, kind in POLICIES.items()}))
 def test_policy_chooses_like_a_bandit(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     if policy.name not in ("lin-ucb", "pg-ts"):  # the loop is the same for all, so two of them compile it

@@ -11,7 +11,7 @@ from glbandits.maths.philox import generator, uniform
 from glbandits.records import Floats, Ints
 from tests.evaluation.learning_problem import REWARD_PROBABILITIES, Counting, Stream, live_reward, write_log
 
-few = pytest.mark.filterwarnings("ignore:the value of")
+few = pytest.mark.filterwarnings("ignore:the effective sample size of")
 
 
 def table(curve: LearningCurve) -> Floats:
@@ -227,7 +227,7 @@ def test_larger_least_propensity_keeps_more_rows() -> None:
 
 def test_few_rows_cause_a_warning() -> None:
     log = write_log(100, seed=1)
-    with pytest.warns(UserWarning, match="effective sample size of uniform is only 2. of 100 rows.*all"):
+    with pytest.warns(UserWarning, match="the effective sample size of uniform is only 2. of 100 rows.*all"):
         play_log(Uniform(), log, seed=1)
     with pytest.warns(
         UserWarning, match="is only .* of 100 rows: its value is unreliable. Use a longer log, or exact=True"
@@ -287,7 +287,7 @@ def test_policy_that_would_take_hours_is_rejected(monkeypatch: pytest.MonkeyPatc
         play_log(Greedy(), log, seed=3)
 
 
-@pytest.mark.filterwarnings("ignore:the value of")
+@pytest.mark.filterwarnings("ignore:the effective sample size of")
 def test_slow_policy_causes_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks are short too, so that progress is reported often."""
     monkeypatch.setattr("glbandits.evaluation.replay.log_player.WARNING_SECONDS", 0.0)

@@ -13,7 +13,7 @@ from glbandits.policy import Grid
 from glbandits.records import Floats, Generator, Ints
 from tests.evaluation.learning_problem import Counting, Stream, write_log
 
-few = pytest.mark.filterwarnings("ignore:the value of")
+few = pytest.mark.filterwarnings("ignore:the effective sample size of")
 
 
 class Stubborn(Uniform):
@@ -146,7 +146,9 @@ def test_clusters_are_not_split(clusters: list[int] | None, share: float, cut: i
 def test_log_that_cannot_be_split_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="a share of 1 must leave rows in both parts.*after 10 of 10 rows$"):
         split(numbered(10), 1.0)
-    with pytest.raises(InvalidInput, match="must leave clusters in both parts of the log; it has 1. Use a log with"):
+    with pytest.raises(
+        InvalidInput, match="must leave clusters in both parts of the log; got 1 of them. Use a log with"
+    ):
         split(numbered(10, np.zeros(10, dtype=np.int64)), 0.5)
 
 
@@ -162,7 +164,7 @@ def test_candidate_without_matches_is_not_chosen() -> None:
 
 
 def test_few_rows_cause_a_warning() -> None:
-    with pytest.warns(UserWarning, match="effective sample size of stubborn is only .* of 50 rows"):
+    with pytest.warns(UserWarning, match="the effective sample size of stubborn is only .* of 50 rows"):
         tune(Stubborn(), changing_log(100))
 
 

@@ -28,7 +28,7 @@ class SparseArms:
 
     >>> from scipy import sparse
     >>> arms = SparseArms(sparse.random_array((5, 2**20), density=1e-5, format="csr"), counts=[2, 3])
-    >>> len(arms), arms.dim, arms.most
+    >>> len(arms), arms.dim, arms.max_arms
     (2, 1048576, 3)
     """
 
