@@ -293,7 +293,7 @@ WRONG = [
         {"features": "z", "arms": "arms"},
         "'z', row 0: it must have a list for each of the 2 arms",
     ),
-    ({**TABLE, "near_b": ["x", "y", "z"]}, {"per_arm": ("near_{arm}",)}, "column 'near' holds numbers and text"),
+    ({**TABLE, "near_b": ["x", "y", "z"]}, {"per_arm": ("near_{arm}",)}, "column 'near' contains numbers and text"),
     (
         {**TABLE, "z": [[["1"]]] * 3},
         {"features": "z"},
