@@ -1,6 +1,6 @@
 """The figures of docs/logs-of-a-learning-policy.md and docs/looking-more-than-once.md.
 
-`python -m benchmarks coverage_figures` simulates 150 logs of 2,000 rows (floor 0.05, arms that vary) and writes
+`python -m benchmarks coverage_figures` simulates 1,000 logs of 2,000 rows (floor 0.05, arms that vary) and writes
 docs/images/coverage.png and docs/images/looks.png.
 """
 
@@ -18,8 +18,8 @@ from glbandits.evaluation import AnytimeIntervals, Interval, evaluate
 from glbandits.maths.links import find_link
 from glbandits.records import Floats
 
-LOGS, ROWS, STEP = 150, 2000, 200
-TARGETS = ("uniform", "good", "bad")
+LOGS, ROWS, STEP = 1000, 2000, 200
+TARGETS = ("uniform", "good", "bad", "final")
 COLOURS = {"normal, ips": "#D55E00", "normal, snips": "#E69F00", "normal, dr": "#CC79A7", "fixed n": "#56B4E9"}
 COLOURS["anytime"] = "#009E73"
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "images"
@@ -65,7 +65,7 @@ def _paths(simulated: LearningLog, target: str) -> list[list[Interval]]:
 def report() -> None:
     """Simulate the logs and write both figures."""
     with ProcessPoolExecutor(os.cpu_count()) as pool:
-        outcomes = list(pool.map(coverage_of, range(LOGS)))
+        outcomes = list(pool.map(coverage_of, range(LOGS), chunksize=5))
     covered = np.mean([outcome.at_end for outcome in outcomes], axis=0)
     for target, row in zip(TARGETS, covered, strict=True):
         print(f"{target:8s} " + "  ".join(f"{name} {share:.3f}" for name, share in zip(COLOURS, row, strict=True)))
@@ -81,7 +81,7 @@ def _draw_coverage(covered: Floats) -> None:
         axes.bar(np.arange(len(TARGETS)) + 0.16 * (index - 2), covered[:, index], 0.15, color=colour, label=name)
     axes.axhline(0.95, color="black", linewidth=1, linestyle="--")
     axes.set(xticks=range(len(TARGETS)), xticklabels=[f"{name} target" for name in TARGETS], ylim=(0.5, 1.02))
-    axes.set(ylabel="share of logs", title=f"95 % intervals that contain the true value, {ROWS:,} rows, {LOGS} logs")
+    axes.set(ylabel="share of logs", title=f"95 % intervals that contain the true value, {ROWS:,} rows, {LOGS:,} logs")
     axes.legend(ncols=5, loc="lower center", fontsize=8)
     figure.savefig(FOLDER / "coverage.png", dpi=150)
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from glbandits import POLICIES
-from glbandits.cli.policy_text import parse_policy
 from glbandits.environments import Synthetic
 from glbandits.policy import settings_of
+from glbandits.policy_parsing import parse_policy
 from glbandits.simulation import simulate
 
 SCALES = (0.03, 0.1, 0.3, 0.5, 1.0, 2.0, 3.0)

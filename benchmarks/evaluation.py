@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from glbandits.evaluation import Columns, Log, LoggedData, evaluate, read_parquet
-from glbandits.evaluation.logs.arm_features import part_of
+from glbandits.evaluation.logs.arm_features import copy_with
 from glbandits.evaluation.logs.logged_data import BLOCK
 
 ARMS, SIZES = ("a", "b", "c", "d", "e"), (1_000_000, 4_000_000)
@@ -78,7 +78,7 @@ class WithoutAnytime:
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
         """Yield all rows in order, in blocks of limited size."""
         for block in self._log.blocks(size):
-            yield part_of(block, estimated=True)
+            yield copy_with(block, estimated=True)
 
 
 def _cost(path: Path, way: str) -> Cost:

@@ -8,7 +8,7 @@ from glbandits import LINKS, SgdTs
 from glbandits.environments import Synthetic
 from glbandits.maths.philox import generator
 from glbandits.records import Floats
-from glbandits.simulation.loop import play_entry
+from glbandits.simulation.play_recipes import play_entry
 
 
 def report() -> None:

@@ -11,12 +11,12 @@ import pytest
 from numba import types
 
 from glbandits import Bandit, InvalidInput, LinUcb, Uniform
-from glbandits.compilation import LARGE, Recipe, compile_mode, entry_point
+from glbandits.compilation import LARGE_ARRAY, Recipe, compile_mode, entry_point
 from glbandits.errors import GlbanditsError
 from glbandits.numba_support import VECTOR
 from glbandits.records import Floats
 
-CHANGE_OVER = """
+SWITCH = """
 import time
 import numpy as np
 from glbandits import Bandit, Uniform
@@ -35,23 +35,23 @@ print(plain, bandit._choose.is_compiled, choices == [other.choose(arms) for _ in
 
 
 def printed(program: str, cache: Path, **environment: str) -> list[str]:
-    given = os.environ | {"GLBANDITS_COMPILE": "background", "NUMBA_CACHE_DIR": str(cache)} | environment
-    done = subprocess.run([sys.executable, "-c", program], env=given, capture_output=True, text=True, check=False)
+    variables = os.environ | {"GLBANDITS_COMPILE": "background", "NUMBA_CACHE_DIR": str(cache)} | environment
+    done = subprocess.run([sys.executable, "-c", program], env=variables, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return done.stdout.split()
 
 
-def test_bandit_starts_plain_and_changes_over_in_the_middle(tmp_path: Path) -> None:
-    assert printed(CHANGE_OVER.format(more=""), tmp_path) == ["True", "True", "True", "True"]
+def test_bandit_switches_to_machine_code_in_the_middle(tmp_path: Path) -> None:
+    assert printed(SWITCH.format(more=""), tmp_path) == ["True", "True", "True", "True"]
 
 
-def test_without_a_background_process_the_thread_compiles(tmp_path: Path) -> None:
-    program = "import sys; sys.executable = '/bin/false'\n" + CHANGE_OVER.format(more="")
+def test_thread_compiles_if_the_process_cannot_start(tmp_path: Path) -> None:
+    program = "import sys; sys.executable = '/bin/false'\n" + SWITCH.format(more="")
     assert printed(program, tmp_path) == ["True", "True", "True", "True"]
 
 
-def test_child_of_a_fork_compiles_by_itself(tmp_path: Path) -> None:
+def test_child_of_a_fork_has_its_own_compiler(tmp_path: Path) -> None:
     program = """
 import os, sys, warnings
 import numpy as np
@@ -68,7 +68,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     assert printed(program, tmp_path) == ["0"]
 
 
-def test_nothing_is_printed_in_a_pipe_and_no_process_is_left(tmp_path: Path) -> None:
+def test_nothing_is_printed_in_a_pipe_and_no_process_remains(tmp_path: Path) -> None:
     program = (
         "import numpy as np; from glbandits import Bandit, Uniform\n"
         "from glbandits.compilation import _background\n"
@@ -92,19 +92,19 @@ def fragile_recipe() -> Recipe:
     return Recipe(invert, types.int64(VECTOR), "test of a division", nogil=False)
 
 
-def test_an_overflow_in_plain_python_is_left_to_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_machine_code_repeats_a_call_that_overflows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLBANDITS_COMPILE", "on-demand")
     entry, values = entry_point(fragile_recipe), np.array([0.0, 2.0, 0.0])
-    assert entry._plain(values) == 7
+    assert entry._call_plain(values) == 7
     np.testing.assert_array_equal(values, [1.0, 0.5, np.inf])  # the first number was raised once, not twice
 
 
-def test_plain_form_takes_only_what_the_compiled_form_takes() -> None:
+def test_plain_function_rejects_types_like_machine_code() -> None:
     entry = entry_point(fragile_recipe)
     read_only = np.ones(2)
     read_only.flags.writeable = False
     for wrong in (np.ones(2, dtype=np.float32), np.ones((2, 1)), np.ones(4)[::2], [1.0], read_only):
-        for form in (entry._plain, entry.compiled()):
+        for form in (entry._call_plain, entry.compiled()):
             with pytest.raises(TypeError):
                 form(wrong)
 
@@ -130,7 +130,7 @@ print(bandit.state.tobytes().hex(), bandit._choose.is_compiled)
     assert state == expected.state.tobytes().hex()
 
 
-def test_an_unknown_mode_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_mode_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GLBANDITS_COMPILE", "later")
     with pytest.raises(InvalidInput, match="GLBANDITS_COMPILE must be one of .*; got 'later'"):
         compile_mode()
@@ -143,16 +143,16 @@ def failing_recipe() -> Recipe:
     return Recipe(fail, types.int64(VECTOR), "test of a failure", nogil=False)
 
 
-def test_a_failed_compilation_is_reported_at_every_call() -> None:
+def test_failed_compilation_is_raised_at_every_call() -> None:
     entry: Any = entry_point(failing_recipe)
     for _ in range(2):
         with pytest.raises(GlbanditsError, match="test of a failure cannot be compiled"):
-            entry.compiled()(np.ones(LARGE + 1))
+            entry.compiled()(np.ones(LARGE_ARRAY + 1))
     with pytest.raises(GlbanditsError, match="test of a failure cannot be compiled"):
         entry.call(np.ones(2))
 
 
-def test_copies_of_a_bandit_go_on_by_themselves() -> None:
+def test_copies_of_a_bandit_are_independent() -> None:
     import copy
     import pickle
 

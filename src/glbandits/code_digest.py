@@ -127,7 +127,7 @@ def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _belongs_to_a_library(value: Any) -> bool:
-    """Whether Numba has its own version of this function, as for NumPy and math."""
+    """Return whether Numba has its own implementation of this function, as for NumPy and math."""
     module = getattr(value, "__module__", None) or ""
     return not isinstance(value, PLAIN) and module.split(".")[0] in (
         "numpy",

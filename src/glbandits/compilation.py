@@ -1,11 +1,25 @@
-"""Entry points: functions that start as plain Python and become machine code when it is ready.
+"""Entry points: functions that run as plain Python at first, and as machine code as soon as it is compiled.
 
-Compiling a policy takes seconds, once on each machine. The compiled and the plain form give the same bits, so a process
-may begin to decide at once with the plain form, while a background process fills Numba's cache on disk, and change
-over in the middle of a run (docs/decisions/0015-start-uncompiled.md).
+Numba needs seconds to compile a policy, once on each machine. A process does not have to wait: plain Python and machine
+code give the same results bit for bit, so an entry point can switch from one to the other in the middle of a run
+(docs/decisions/0015-start-uncompiled.md).
 
-`GLBANDITS_COMPILE` chooses when: "background" (the default), "on-demand" (here, once the plain form has taken as long
-as compiling would, or would take long), "now" (before the first call), or "never".
+The parts:
+
+- A `Recipe` describes a function and the argument types for which it is compiled.
+- An `EntryPoint` has the attribute `call`, which is the plain function first and the machine code later.
+- A `_BackgroundCompiler` sends entry points to another process (`compile_worker`), which compiles them into Numba's
+  cache on disk. Then it loads the machine code from there.
+- A marker file beside Numba's cache files records that a recipe is compiled (`is_cached`).
+
+The environment variable `GLBANDITS_COMPILE` sets when an entry point is compiled:
+
+| value | compiled |
+|---|---|
+| background (default) | in the background, from the first call on |
+| on-demand | in this process, once plain Python has taken 5 seconds, or if the arrays are large |
+| now | in this process, before the first call |
+| never | never |
 """
 
 import atexit
@@ -31,38 +45,47 @@ from glbandits.errors import GlbanditsError, InvalidInput
 from glbandits.numba_support import cache_folder, compile_cached, entry_name
 
 MODES = ("background", "on-demand", "now", "never")
-WORTH_COMPILING = 5.0
-"""Seconds in the plain form after which an entry point is compiled on demand."""
+WORTH_COMPILING_SECONDS = 5.0
+"""Seconds of plain Python after which the mode "on-demand" compiles an entry point."""
+LARGE_ARRAY = 20_000
+"""Size of an array above which the mode "on-demand" compiles an entry point."""
+LONG_CALL = 2e6
+"""Elementary steps above which a call waits for machine code: about half a second of plain Python."""
 
 
 class Recipe(NamedTuple):
-    """All that is needed to run or to compile an entry point."""
+    """A function, and everything that is needed to compile it."""
 
     function: Callable[..., Any]
+    """Plain Python code that Numba can compile."""
     signature: Any
+    """The Numba types of the arguments and the result."""
     name: str
-    """What it is called in messages and in the cache, such as "optimist, logistic"."""
+    """The name in messages and in the cache, such as "optimist, logistic"."""
     nogil: bool = True
+    """Whether the machine code releases the GIL."""
     check_bounds: bool = False
-    """Whether user code takes part: it is then compiled with bounds checks, and at once, so that errors show."""
+    """Whether the code contains user code. It is then compiled with bounds checks, and at once, so that errors show."""
     work: Callable[..., float] | None = None
-    """About how many elementary steps a call with these arguments takes."""
+    """Returns about how many elementary steps a call with these arguments takes."""
 
 
 class EntryPoint:
-    """A function of fixed argument types. `call` is its fastest form so far.
+    """A function with fixed argument types that switches from plain Python to machine code.
 
-    It never blocks for compilation while the plain form is quick enough. Use `compiled()` where many calls follow.
+    Use `call` for single calls: it is the machine code if that is ready, and else plain Python. It waits for
+    compilation only if plain Python would take long. Use `compiled()` if many calls follow: it waits.
     """
 
-    __slots__ = ("_is_submitted", "_lock", "_ready", "_spent", "build", "call", "failure", "recipe")
+    __slots__ = ("_is_submitted", "_lock", "_plain_seconds", "_ready", "build", "call", "failure", "recipe")
 
     def __init__(self, build: Callable[..., Recipe], arguments: tuple[Any, ...]) -> None:
         self.build, self.recipe = (build, arguments), build(*arguments)
-        self._lock, self._ready, self._is_submitted = threading.RLock(), threading.Event(), False
+        self._lock, self._is_submitted = threading.RLock(), False
+        self._ready = threading.Event()  # set when compilation has succeeded or failed
         self.failure: Exception | None = None
-        self._spent = 0.0
-        self.call: Callable[..., Any] = self._plain
+        self._plain_seconds = 0.0
+        self.call: Callable[..., Any] = self._call_plain
         mode = compile_mode()
         if mode == "now" or (mode != "never" and (self.recipe.check_bounds or is_cached(self.recipe))):
             self._machine_code()
@@ -73,16 +96,17 @@ class EntryPoint:
         return self._ready.is_set() and self.failure is None
 
     def start(self) -> None:
-        """Have it compiled in the background, unless it is compiled or on its way."""
+        """Start compilation in the background, in the mode "background". Later calls do nothing."""
         with self._lock:
             if not self._is_submitted and not self.is_compiled and compile_mode() == "background":
                 self._is_submitted = True
                 _background_compiler().submit(self)
 
     def compiled(self) -> Callable[..., Any]:
-        """The machine code; waits for it. The plain form where `GLBANDITS_COMPILE` is "never".
+        """Return the machine code, after waiting for it.
 
-        With "on-demand", calls with small arrays use the plain form until they have taken as long as compiling.
+        In the mode "never" this is the plain function. In the mode "on-demand" it is a function that compiles when it
+        is called with large arrays, or after WORTH_COMPILING_SECONDS of plain Python.
         """
         mode = compile_mode()
         if mode == "never" or self.is_compiled:
@@ -90,13 +114,14 @@ class EntryPoint:
         return self._call_on_demand if mode == "on-demand" else self._machine_code()
 
     def _call_on_demand(self, *arguments: Any) -> Any:
-        if max((value.size for value in arguments if isinstance(value, np.ndarray)), default=0) > LARGE:
+        if max((value.size for value in arguments if isinstance(value, np.ndarray)), default=0) > LARGE_ARRAY:
             self._machine_code()
         return self.call(*arguments)
 
     def _machine_code(self) -> Callable[..., Any]:
+        """Wait until the background has compiled, or compile here; return the machine code."""
         if self._is_submitted:
-            with _notice(self.recipe.name):
+            with _compile_notice(self.recipe.name):
                 while not self._ready.wait(0.2) and is_compiling():
                     pass
         if not self.is_compiled:
@@ -106,79 +131,73 @@ class EntryPoint:
         return self.call
 
     def load(self) -> None:
-        """Get the machine code from the cache on disk, or compile it here."""
+        """Load the machine code from the cache on disk, or compile here. A failure is raised, now and at every call."""
         with self._lock:
             if self._ready.is_set():
                 return
             try:
                 self.call = compile_now(self.recipe)
             except Exception as error:
-                self.failure, self.call = error, self._fail
+                self.failure, self.call = error, self._raise_failure
                 raise
             finally:
                 self._ready.set()
 
-    def _fail(self, *arguments: Any) -> Any:  # noqa: ARG002
+    def _raise_failure(self, *arguments: Any) -> Any:  # noqa: ARG002
         assert self.failure is not None
         raise self.failure
 
     def forget_background(self) -> None:
-        """After a fork: what compiles in the background belongs to the parent."""
+        """Forget that compilation was started. Called in the child of a fork, which has no background compiler."""
         self._lock, self._is_submitted = threading.RLock(), False
         if not self.is_compiled:
             self._ready = threading.Event()
 
-    def _plain(self, *arguments: Any) -> Any:
-        """Run the plain form; wait for machine code where it would take long, or where Python raises for an overflow.
+    def _call_plain(self, *arguments: Any) -> Any:
+        """Call the plain function; wait for the machine code instead if the call would take long.
 
-        Python raises an error for a division by zero or an overflow, where compiled code goes on with inf or NaN. Then
-        all arrays are put back as they were, and the compiled form decides.
+        Python raises for a division by zero or an overflow, where machine code continues with inf or NaN. Then all
+        arrays are restored, and the machine code is called instead.
         """
         self.start()
-        given = [_as_typed(value, kind) for value, kind in zip(arguments, self.recipe.signature.args, strict=True)]
-        if self.recipe.work is not None and self.recipe.work(*given) > LONG and compile_mode() != "never":
+        typed = [_as_typed(value, kind) for value, kind in zip(arguments, self.recipe.signature.args, strict=True)]
+        if self.recipe.work is not None and self.recipe.work(*typed) > LONG_CALL and compile_mode() != "never":
             return self._machine_code()(*arguments)
-        began = time.perf_counter()
-        saved = [(array, array.copy()) for array in given if isinstance(array, np.ndarray) and array.flags.writeable]
+        start = time.perf_counter()
+        saved = [(array, array.copy()) for array in typed if isinstance(array, np.ndarray) and array.flags.writeable]
         try:
             with np.errstate(all="ignore"):
-                result = self.recipe.function(*given)
+                result = self.recipe.function(*typed)
         except Exception as error:
             for array, before in saved:
                 array[...] = before
             if isinstance(error, GlbanditsError) or compile_mode() == "never":
                 raise
             return self._machine_code()(*arguments)
-        self._spent += time.perf_counter() - began
-        if self._spent > WORTH_COMPILING and compile_mode() == "on-demand":
+        self._plain_seconds += time.perf_counter() - start
+        if self._plain_seconds > WORTH_COMPILING_SECONDS and compile_mode() == "on-demand":
             self._machine_code()
         return int(result) if isinstance(result, np.integer) else result
 
 
-LARGE = 20_000
-"""Numbers of an array above which an entry point is compiled on demand."""
-LONG = 2e6
-"""Elementary steps, about half a second in plain Python, above which a call waits for machine code."""
-
-
 def _as_typed(value: Any, kind: Any) -> Any:
-    """The argument itself if the compiled form would take it; a TypeError like Numba's if not."""
+    """Return the argument as machine code receives it. Raises TypeError, as machine code does, for another type."""
     if isinstance(kind, types.Array):
-        fits = (
+        is_valid = (
             isinstance(value, np.ndarray)
             and value.dtype == np.dtype(str(kind.dtype))
             and value.ndim == kind.ndim
             and value.flags.c_contiguous
             and (value.flags.writeable or not kind.mutable)
         )
-        if not fits:
-            raise TypeError(f"no matching definition: an array of {kind} is needed")
+        if not is_valid:
+            raise TypeError(f"no matching definition: expected an array of type {kind}")
         return value
     return float(value) if kind == types.float64 else value
 
 
 def compile_mode() -> str:
-    """The mode that `GLBANDITS_COMPILE` chooses."""
+    """Return the value of `GLBANDITS_COMPILE`. Raises InvalidInput if it is unknown."""
     mode = os.environ.get("GLBANDITS_COMPILE", "background")
     if mode not in MODES:
         raise InvalidInput(f"GLBANDITS_COMPILE must be one of {', '.join(MODES)}; got {mode!r}.")
@@ -186,7 +205,10 @@ def compile_mode() -> str:
 
 
 def entry_point(build: Callable[..., Recipe], *arguments: Any) -> EntryPoint:
-    """The entry point that a module-level function `build(*arguments)` describes; one for each process."""
+    """Return the entry point of the recipe `build(*arguments)`. A process has one entry point for each recipe.
+
+    `build` is a function of a module, so that the background process can import it.
+    """
     key = (build, *arguments)
     entry = _entries.get(key)
     if entry is None:
@@ -201,8 +223,11 @@ _entries_lock = threading.RLock()
 
 
 def compile_now(recipe: Recipe) -> Callable[..., Any]:
-    """Compile in this process, or load what is on disk; says so on a terminal if it takes its time."""
-    with _notice(recipe.name) if not is_cached(recipe) else nullcontext():
+    """Return the machine code: loaded from the cache on disk, or compiled here.
+
+    Prints a line on a terminal if compilation takes more than half a second.
+    """
+    with _compile_notice(recipe.name) if not is_cached(recipe) else nullcontext():
         compiled = compile_cached(
             recipe.function,
             signature=recipe.signature,
@@ -217,13 +242,16 @@ def compile_now(recipe: Recipe) -> Callable[..., Any]:
 
 
 def is_cached(recipe: Recipe) -> bool:
-    """Whether the machine code is on disk, made by this version of everything on this kind of processor."""
+    """Return whether the cache on disk has machine code of this version of the code, for this processor."""
     marker = _marker(recipe)
     return marker is not None and marker.exists()
 
 
 def _marker(recipe: Recipe) -> Path | None:
-    """An empty file beside Numba's own, whose name tells all that the machine code depends on."""
+    """Return the path of the marker file; None if the machine code cannot be cached.
+
+    Its name is a hash of everything that the machine code depends on.
+    """
     name = entry_name(recipe.function, recipe.name, recipe.check_bounds)
     folder = cache_folder(recipe.function) if name.is_complete else None
     if folder is None:
@@ -241,8 +269,8 @@ def _marker(recipe: Recipe) -> Path | None:
 
 
 @contextmanager
-def _notice(name: str) -> Iterator[None]:
-    """Say on a terminal what is compiled, if it takes more than half a second; print nothing in a pipe."""
+def _compile_notice(name: str) -> Iterator[None]:
+    """Print on a terminal what is being compiled, if the block takes more than half a second."""
     if not sys.stderr.isatty():
         yield
         return
@@ -256,11 +284,11 @@ def _notice(name: str) -> Iterator[None]:
         timer.cancel()
 
 
-class _Background:
-    """A thread that hands entry points, one after another, to a process that compiles them into Numba's cache.
+class _BackgroundCompiler:
+    """A thread that sends entry points, one after another, to a process that compiles them into Numba's cache.
 
-    The process ends with its parent: its standard input is then closed. If it cannot be started or dies, the thread
-    compiles in this process instead, which is slower for everything else but gives the same result.
+    The process ends when its standard input is closed, and so at the latest with its parent. If the process cannot be
+    started or dies, the thread compiles in this process instead, which slows down the other threads.
     """
 
     def __init__(self) -> None:
@@ -272,15 +300,15 @@ class _Background:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it goes on compiling what was submitted."""
+        """Whether submitted entry points are still being compiled."""
         return self._thread.is_alive()
 
     def submit(self, entry: EntryPoint) -> None:
-        """Compile an entry point after those that were submitted before."""
+        """Add an entry point to the queue."""
         self._entries.put(entry)
 
     def stop(self) -> None:
-        """Terminate the process and end the thread. Entry points that are not compiled yet stay in their plain form."""
+        """End the process and the thread. Entry points that are not compiled yet stay plain Python."""
         self._is_stopped = True
         self._entries.put(None)
         if self._process is not None:
@@ -294,14 +322,14 @@ class _Background:
             if entry is None:
                 return
             if not self._is_broken:
-                self._compile_elsewhere(entry)
+                self._compile_in_process(entry)
             if self._is_stopped:
                 return
-            with suppress(Exception):  # kept in `failure`, and raised where somebody waits for it
+            with suppress(Exception):  # `failure` has the error, and a call raises it
                 entry.load()
 
-    def _compile_elsewhere(self, entry: EntryPoint) -> None:
-        """Have the process compile; returns when it is done or dead."""
+    def _compile_in_process(self, entry: EntryPoint) -> None:
+        """Let the process compile; return when it has finished or died."""
         try:
             job = pickle.dumps(entry.build)
             if self._process is None:
@@ -318,29 +346,31 @@ class _Background:
             self._process.stdin.write(len(job).to_bytes(4, "big") + job)
             self._process.stdin.flush()
             self._is_broken = not self._process.stdout.readline()
-        except Exception:  # the process is gone, or the job cannot be pickled
+        except Exception:  # the process has died, or the job cannot be pickled
             self._is_broken = True
 
 
 _background_lock = threading.Lock()
-_background: list[_Background] = []
+_background: list[_BackgroundCompiler] = []
+"""The background compiler of this process, once it is started."""
 
 
 def is_compiling() -> bool:
-    """Whether something compiles in the background."""
+    """Return whether the background compiler runs."""
     return bool(_background) and _background[0].is_alive
 
 
-def _background_compiler() -> _Background:
+def _background_compiler() -> _BackgroundCompiler:
+    """Return the background compiler of this process; start it if needed."""
     with _background_lock:
         if not _background:
-            _background.append(_Background())
+            _background.append(_BackgroundCompiler())
             atexit.register(_background[0].stop)
         return _background[0]
 
 
 def _after_fork() -> None:
-    """The thread and the process of the parent do not serve its child."""
+    """Forget the background compiler in the child of a fork: its thread and process belong to the parent."""
     global _background_lock, _entries_lock
     _background_lock, _entries_lock = threading.Lock(), threading.RLock()
     for background in _background:

@@ -1,7 +1,7 @@
-"""The process that compiles entry points for another one: `python -m glbandits.compile_worker`.
+"""The process that compiles entry points in the background: `python -m glbandits.compile_worker`.
 
-It reads pickled jobs from its standard input, each behind its length in four bytes, fills Numba's cache, and writes a
-line when a job is done. It ends when its input ends.
+It reads jobs from its standard input: the length in four bytes, then a pickled function that builds a recipe, with its
+arguments. It compiles each recipe into Numba's cache, and then writes a line. It ends when its input is closed.
 """
 
 import os
@@ -13,12 +13,12 @@ from glbandits.compilation import compile_now
 
 
 def main() -> None:
-    """Serve until the input ends."""
+    """Compile jobs until the input is closed."""
     if hasattr(os, "nice"):
-        os.nice(5)  # the parent goes on deciding meanwhile
+        os.nice(5)  # the parent process has priority
     while length := sys.stdin.buffer.read(4):
         build, arguments = pickle.loads(sys.stdin.buffer.read(int.from_bytes(length, "big")))
-        with suppress(Exception):  # the parent then compiles it itself, and reports the error
+        with suppress(Exception):  # the parent compiles the job too, and reports the error
             compile_now(build(*arguments))
         sys.stdout.buffer.write(b"done\n")
         sys.stdout.buffer.flush()

@@ -78,7 +78,7 @@ def jittable(function: Function) -> Function:
 
 
 def is_jittable(function: FunctionType) -> bool:
-    """Whether compiled code may call this function."""
+    """Return whether compiled code may call this function."""
     return function in _registered
 
 
@@ -179,7 +179,7 @@ _names: WeakKeyDictionary[FunctionType, EntryName] = WeakKeyDictionary()
 
 
 def cache_folder(function: Callable[..., Any]) -> Path | None:
-    """The folder of Numba's cache for an entry point; None if no folder is writable."""
+    """Return the folder of Numba's cache for an entry point; None if no folder is writable."""
     try:
         path = numba.njit(cache=True)(function).stats.cache_path
     except RuntimeError:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from joblib import Parallel, cpu_count, delayed
 
-from glbandits.errors import InvalidInput, check_int, lookup
+from glbandits.errors import InvalidInput, check_int, lookup, parameter
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
@@ -59,7 +59,7 @@ def check_engine(engine: str, jobs: int) -> None:
 def worker_count(jobs: int) -> int:
     """Return the number of processes for `jobs`, which is -1 for one per core."""
     if check_int("jobs", jobs, at_least=-1) == 0:
-        raise InvalidInput("jobs must be a number of processes, or -1 for one per core; got 0")
+        raise InvalidInput(f"{parameter('jobs')} must be a number of processes, or -1 for one per core; got 0")
     return int(cpu_count()) if jobs == -1 else jobs
 
 

@@ -69,7 +69,7 @@ class Rounds:
         return len(self.counts)
 
     def best(self) -> Floats:
-        """The value of each round's best arm, (rounds,)."""
+        """Return the value of the best arm of each round, (rounds,)."""
         is_arm = np.arange(self.expected.shape[1]) < self.counts[:, np.newaxis]
         best: Floats = np.where(is_arm, self.values, -np.inf).max(axis=1)
         return best

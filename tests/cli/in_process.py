@@ -1,8 +1,9 @@
-"""Run `glb` in this process: to start another one takes seconds."""
+"""Run `glb` in this process: starting another process takes seconds."""
 
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -13,27 +14,27 @@ from glbandits.cli.main import main
 
 
 class Run(NamedTuple):
-    """What a command said and how it ended."""
+    """The output and the exit code of a command."""
 
     returncode: int
     stdout: str
     stderr: str
 
 
-def glb(*arguments: str, folder: Path) -> Run:
-    """Run the command as a user would, in a folder of its own, but in this process: to start one takes seconds."""
+def glb(*arguments: str, folder: Path, environment: Mapping[str, str] | None = None) -> Run:
+    """Run the command in a folder, with variables of the environment added."""
     out, error, code = StringIO(), StringIO(), 0
     with (
         chdir(folder),
-        patch.dict(os.environ, {"COLUMNS": "200", "NO_COLOR": "1"}),
+        patch.dict(os.environ, {"COLUMNS": "200", "NO_COLOR": "1", **(environment or {})}),
         patch.object(sys, "argv", ["glb", *arguments]),
         redirect_stdout(out),
         redirect_stderr(error),
         warnings.catch_warnings(),
     ):
-        warnings.simplefilter("default")  # as in a program of its own
+        warnings.simplefilter("default")  # not errors, as they are in tests
         try:
             main()
-        except SystemExit as ended:
-            code = int(ended.code or 0)
+        except SystemExit as end:
+            code = int(end.code or 0)
     return Run(code, out.getvalue(), error.getvalue())

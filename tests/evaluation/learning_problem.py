@@ -1,4 +1,4 @@
-"""A small problem with a known truth, logs of it, and policies that tests can follow by hand."""
+"""A small problem with known expected rewards, logs of it, and simple policies."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from glbandits.records import Floats, Generator
 
 DIM = 4
 REWARD_PROBABILITIES = np.array([0.1, 0.35, 0.6, 0.9])
-"""Of a reward of 1, for each of the arms that the problem has."""
+"""Probability of a reward of 1, for each arm of the problem."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Counting(Uniform):
-    """Take what each feature has earned so far as its weight; one time in five, pull any arm. Cheap to compile."""
+    """The weight of a feature is its total reward. One time in five, pull a random arm. Cheap to compile."""
 
     name: ClassVar[str] = "counting"
 
@@ -54,7 +54,7 @@ class Counting(Uniform):
 
 
 def draw_arms(rng: np.random.Generator) -> Floats:
-    """Two, three or four of the four arms, in any order; the rest are zeros. Fewer arms come with better ones."""
+    """Two, three or four of the four arms, in random order; the rest are 0. Rows with fewer arms have better ones."""
     count = int(rng.integers(2, 5))
     worst_left_out = np.arange(4)[4 - count :]
     arms = np.zeros((4, DIM))
@@ -68,7 +68,7 @@ def reward_of(x: Floats, rng: np.random.Generator) -> float:
 
 
 def logging_probabilities(arms: Floats, uneven: bool) -> Floats:
-    """What the policy that wrote the log gives to each of a row's arms: equal probabilities, or more to bad arms."""
+    """Probabilities of the logging policy for the arms of a row: uniform, or larger for bad arms."""
     count = int(arms.sum())
     if not uneven:
         return np.full(count, 1 / count)
@@ -94,7 +94,7 @@ def write_log(rows: int, seed: int, *, uneven: bool = False) -> LoggedData:
 
 
 def live_reward(policy: Policy, rounds: int, seed: int) -> float:
-    """What the policy earns in the world in so many rounds."""
+    """Mean reward of the policy online, over `rounds` rounds."""
     rng, bandit, total = np.random.default_rng([seed, 1]), Bandit(policy, DIM, seed), 0.0
     for _ in range(rounds):
         arms = draw_arms(rng)
@@ -108,7 +108,7 @@ def live_reward(policy: Policy, rounds: int, seed: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """A log that can only be read in blocks of a size of its own, and counts how many rows it has given."""
+    """A log that is read in blocks of its own size, and counts the rows that were read."""
 
     data: LoggedData
     size: int

@@ -1,4 +1,4 @@
-"""Logs of a known world, for tests that need the truth."""
+"""Simulated logs with known expected rewards."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from glbandits.records import Floats
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """Rows with per-row arms, their true mean rewards, and what two policies would do."""
+    """Rows with different arms, their expected rewards, and the probabilities of two policies."""
 
     features: Floats
     means: Floats
@@ -19,7 +19,7 @@ class World:
 
     @property
     def truth(self) -> float:
-        """What the target earns for these very contexts."""
+        """The value of the target on these rows."""
         return float((self.means * self.target).sum(axis=1).mean())
 
 
@@ -30,7 +30,7 @@ def softmax(scores: Floats) -> Floats:
 
 
 def make_world(rng: np.random.Generator, rows: int, *, arms: int = 4, dim: int = 3, uniform: bool = False) -> World:
-    """Logistic rewards; the log prefers some arms, the target others."""
+    """Logistic rewards; the logging policy prefers some arms, the target others."""
     features = rng.uniform(-1, 1, (rows, arms, dim))
     scores = features @ np.array([1.0, -0.7, 0.4])[:dim]
     logging = np.full((rows, arms), 1 / arms) if uniform else softmax(-0.5 * scores + 0.3 * features[:, :, 0])
@@ -38,7 +38,7 @@ def make_world(rng: np.random.Generator, rows: int, *, arms: int = 4, dim: int =
 
 
 def logged(world: World, rng: np.random.Generator) -> LoggedData:
-    """Decisions of the log's policy in that world."""
+    """A log of decisions of the logging policy."""
     rows, arms = world.means.shape
     chosen = (rng.random((rows, 1)) > np.cumsum(world.logging, axis=1)).sum(axis=1).clip(0, arms - 1)
     place = np.arange(rows), chosen

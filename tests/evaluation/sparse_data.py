@@ -1,4 +1,4 @@
-"""Logs of the same decisions with arms as vectors and as sparse rows."""
+"""Logs of the same decisions with dense and with sparse arms."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ DIM = 6
 
 
 def world(rows: int, seed: int = 0) -> dict[str, Any]:
-    """A log of one to three arms in each row, of which some have no feature; features, (rows, 3, DIM), as `arms`."""
+    """A log with one to three arms in each row, some without a nonzero feature; dense features are (rows, 3, DIM)."""
     rng = np.random.default_rng(seed)
     counts = rng.integers(1, 4, size=rows)
     arms = (rng.random((rows, 3, DIM)) < 0.3) * rng.normal(size=(rows, 3, DIM))
@@ -43,7 +43,7 @@ def as_dense(rows: SparseRows, dim: int = DIM) -> Floats:
 
 
 def write_dsjson(path: Path, rows: int, seed: int = 0) -> Path:
-    """A log of three topics and two ages; sports pay for the young."""
+    """A log of three topics and two ages. Young users reward sports."""
     rng, lines = np.random.default_rng(seed), []
     for _ in range(rows):
         young, arm, count = bool(rng.random() < 0.5), int(rng.integers(2)), int(rng.integers(2, 4))

@@ -23,7 +23,7 @@ from tests.evaluation.simulated_logs import World, logged, make_world, small_log
 ALL = [name for name, each in ESTIMATORS.items() if name != "replay" and not each.needs_embeddings]
 
 
-def test_what_is_printed_says_what_it_rests_on() -> None:
+def test_text_shows_the_support() -> None:
     printed = str(evaluate(small_log(), "b"))
     for needed in ("ips", "snips", "dr", "the log", "effective sample size", "largest", "unused", "without support"):
         assert needed in printed
@@ -31,7 +31,7 @@ def test_what_is_printed_says_what_it_rests_on() -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_estimates_are_near_the_truth(name: str) -> None:
-    """Five standard errors: a right program fails once in a million; models may be off by 0.01."""
+    """Five standard errors: a correct program fails once in a million. Models may have an error of 0.01."""
     rng = np.random.default_rng(5)
     world = make_world(rng, 20_000)
     found = evaluate(logged(world, rng), world.target, [name])[name]
@@ -39,8 +39,8 @@ def test_estimates_are_near_the_truth(name: str) -> None:
     assert abs(found.value - world.truth) <= 5 * np.nan_to_num(found.standard_error) + slack
 
 
-def test_blocks_and_groups_do_not_matter() -> None:
-    """More rows than groups, and features that force small blocks: the same as all at once, but for rounding."""
+def test_block_size_does_not_matter() -> None:
+    """With more rows than groups and small blocks, results equal those of a single block, except for rounding."""
     rng = np.random.default_rng(6)
     world = make_world(rng, GROUPS + 5000)
     log = logged(world, rng)
@@ -55,7 +55,7 @@ def test_blocks_and_groups_do_not_matter() -> None:
     assert found.at_rows[-1] == len(log)
 
 
-def test_a_bandit_is_evaluated_as_it_is_and_not_changed() -> None:
+def test_bandit_is_not_changed_by_the_evaluation() -> None:
     rng = np.random.default_rng(7)
     world = make_world(rng, 400)
     log = logged(world, rng)
@@ -67,8 +67,8 @@ def test_a_bandit_is_evaluated_as_it_is_and_not_changed() -> None:
     np.testing.assert_array_equal(before, bandit.state)
 
 
-def test_a_bandit_without_exact_probabilities_is_drawn_from() -> None:
-    """The mean weight is 1 within five standard errors if one draw a row stands for the probabilities."""
+def test_bandit_without_exact_probabilities_is_sampled() -> None:
+    """The mean weight is 1 within five standard errors if one draw per row replaces the probabilities."""
     rng = np.random.default_rng(8)
     log = logged(make_world(rng, 4000), rng)
     bandit = Bandit(LaplaceTs(), dim=3, seed=1)
@@ -77,7 +77,7 @@ def test_a_bandit_without_exact_probabilities_is_drawn_from() -> None:
     assert abs(support.mean_weight - 1.0) <= 5 / np.sqrt(support.effective_sample_size)
 
 
-def test_fixed_arms_give_the_same_as_the_same_arms_in_every_row() -> None:
+def test_fixed_arms_equal_repeated_row_arms() -> None:
     arms, rows = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]), 300
     rng = np.random.default_rng(9)
     columns: dict[str, Any] = {
@@ -95,7 +95,7 @@ def test_fixed_arms_give_the_same_as_the_same_arms_in_every_row() -> None:
     np.testing.assert_allclose(values[2], values[0], rtol=1e-9)
 
 
-def test_support_tells_what_the_log_never_did() -> None:
+def test_support_reports_decisions_without_support() -> None:
     log = LoggedData(
         chosen=np.zeros(200, dtype=int),
         rewards=np.ones(200),
@@ -107,18 +107,18 @@ def test_support_tells_what_the_log_never_did() -> None:
     assert half.support.unsupported == 0.5
     assert half.support.arms is not None
     assert half.support.arms.logged.tolist() == [200, 0]
-    assert any("50.0% of the target's decisions fall where the log never went" in note for note in half.notes)
+    assert any("50.0% of the target's decisions have no support" in note for note in half.notes)
     none = evaluate(log, "unseen", ["snips"])
     assert none.support.unused == 1.0
     assert np.isnan(none["snips"].value)
-    assert "there is nothing to go by" in str(none)
+    assert "the log has no evidence on it" in str(none)
 
 
 @pytest.mark.parametrize(
     "model", [GlmReward(link="logistic", folds=3), SklearnReward(Ridge()), SklearnReward(LogisticRegression())]
 )
-def test_reward_models_learn_the_world(model: GlmReward | SklearnReward) -> None:
-    """0.02 is 4 times what the best of them was off by."""
+def test_reward_models_learn_the_expected_rewards(model: GlmReward | SklearnReward) -> None:
+    """0.02 is four times the error of the best model."""
     rng = np.random.default_rng(10)
     world = make_world(rng, 5000)
     found = evaluate(logged(world, rng), world.target, ["dm", "dr"], model=model)
@@ -126,8 +126,8 @@ def test_reward_models_learn_the_world(model: GlmReward | SklearnReward) -> None
     assert abs(found["dr"].value - world.truth) <= 5 * found["dr"].standard_error
 
 
-def test_a_row_is_not_judged_by_a_model_that_saw_it() -> None:
-    """Rewards are pure noise, and a model that remembers its rows would find them: cross-fitting must not."""
+def test_models_do_not_learn_the_rows_they_predict() -> None:
+    """Rewards are pure noise. A model could memorise them, but cross-fitting prevents that."""
     from sklearn.neighbors import KNeighborsRegressor
 
     rng = np.random.default_rng(11)
@@ -147,36 +147,36 @@ def test_a_row_is_not_judged_by_a_model_that_saw_it() -> None:
     [
         ("nobody", "unknown target 'nobody'"),
         (np.full((5, 3), 0.5), "sum to 1, over its 3 arms; got [0.5, 0.5, 0.5] in row 0"),
-        (np.full((5, 2), 0.5), "a column for each of its 3 arms; got shape (5, 2)"),
+        (np.full((5, 2), 0.5), "a column for each of the 3 arms; got shape (5, 2)"),
         (np.full((4, 3), 1 / 3), "a row for each row of the log, 5; got shape (4, 3)"),
         (np.full((6, 3), 1 / 3), "a row for each row of the log, 5; got shape (6, 3)"),
         (np.full((5, 3), np.nan), "target must hold finite numbers"),
-        (3.5, "a target is a Bandit, an array of probabilities"),
-        (lambda _: np.ones((2, 2)), "must give 5 rows and 3 arms a probability; got shape (2, 2)"),
+        (3.5, "target must be a Bandit, an array of probabilities"),
+        (lambda _: np.ones((2, 2)), "must have shape (5, 3): rows and arms; got (2, 2)"),
     ],
 )
-def test_a_target_that_is_none_is_refused(target: object, message: str) -> None:
+def test_invalid_targets_are_rejected(target: object, message: str) -> None:
     with pytest.raises((InvalidInput, UnknownName), match=re.escape(message)):
         evaluate(small_log(), target)  # type: ignore[arg-type]
 
 
-def test_a_bandit_of_another_dimension_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="made for 2 features; the log's arms have 3"):
+def test_bandit_of_another_dimension_is_rejected() -> None:
+    with pytest.raises(InvalidInput, match="must have 2 features, like the bandit; got 3"):
         evaluate(small_log(), Bandit(Optimist(), dim=2, seed=1))
 
 
-def test_a_log_without_propensities_is_refused_with_what_to_do() -> None:
+def test_log_without_propensities_is_rejected() -> None:
     log = LoggedData(chosen=[0], rewards=[1.0], propensities=None, arms=FixedArms(np.eye(2), 1))  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="estimate_propensities"):
         evaluate(log, "uniform")
 
 
-def test_replay_refuses_a_log_that_was_not_uniform() -> None:
+def test_replay_rejects_a_log_that_is_not_uniform() -> None:
     with pytest.raises(InvalidInput, match="replay needs a log that chose all arms of a row with the same probability"):
         evaluate(small_log(), "uniform", ["replay"])
 
 
-def test_an_empty_log_and_an_unknown_estimator_are_refused() -> None:
+def test_empty_log_and_unknown_estimator_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="no rows"):
         evaluate(small_log()[:0], "uniform")
     with pytest.raises(UnknownName, match="unknown estimator 'snip'; did you mean 'snips'"):
@@ -184,7 +184,7 @@ def test_an_empty_log_and_an_unknown_estimator_are_refused() -> None:
 
 
 def coverage(uniform: bool, logs: int, rows: int, clustered: bool) -> dict[str, Floats]:
-    """How often the truth is inside each interval, and the bias in standard errors, over many logs."""
+    """Coverage of each interval, and the bias in standard errors, over many logs."""
     rng = np.random.default_rng(12)
     many = make_world(rng, 200_000, uniform=uniform)
     names = ["ips", "snips", "dr", "sndr"] + (["replay"] if uniform else [])
@@ -221,8 +221,8 @@ def coverage(uniform: bool, logs: int, rows: int, clustered: bool) -> dict[str, 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("uniform", "clustered"), [(True, False), (False, False), (False, True)])
-def test_intervals_hold_the_truth_as_often_as_they_say(uniform: bool, clustered: bool) -> None:
-    """Over 1000 logs a right program has 95 % +- 0.7 %: it leaves 93..97 once in 250 checks. Seeds are fixed."""
+def test_intervals_have_their_nominal_coverage(uniform: bool, clustered: bool) -> None:
+    """Over 1000 logs a correct program covers 95 % +- 0.7 %: outside of 93..97 once in 250 checks. Seeds are fixed."""
     for name, found in coverage(uniform, logs=1000, rows=2000 if clustered else 1000, clustered=clustered).items():
         normal, bootstrap = found[:, :2].mean(axis=0)
         assert 0.93 <= normal <= 0.97, (name, normal)
@@ -231,7 +231,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(uniform: bool, clustered:
         assert abs(found[:, 2].mean()) <= 4 * error + (0.002 if name in ("snips", "sndr", "replay") else 0.0), name
 
 
-def test_an_interval_without_width_is_explained() -> None:
+def test_interval_of_width_0_has_a_note() -> None:
     log = LoggedData(
         chosen=np.tile([0, 1], 100),
         rewards=np.tile([0.0, 1.0], 100),
@@ -241,11 +241,11 @@ def test_an_interval_without_width_is_explained() -> None:
     )
     found = evaluate(log, "idle", ["snips"])
     assert found["snips"].normal == (0.0, 0.0)
-    assert "all rows that count have the same reward, so that snips cannot tell how far it is off" in found.notes
+    assert "all rows with a weight have the same reward, so that the standard error of snips is unknown" in found.notes
 
 
-def test_a_lack_of_support_within_a_context_is_said() -> None:
-    """The log plays one arm where x is 0 and the other where x is 1: half of what the target does was never seen."""
+def test_lack_of_support_within_a_context_is_reported() -> None:
+    """The log plays one arm where x is 0 and the other where x is 1: half of the target's decisions have no support."""
     x = np.random.default_rng(3).integers(0, 2, 1000)
     log = LoggedData(
         chosen=x,
@@ -259,8 +259,8 @@ def test_a_lack_of_support_within_a_context_is_said() -> None:
     assert any("the mean weight is 0.4" in note or "the mean weight is 0.5" in note for note in found.notes)
 
 
-def test_full_support_is_not_called_a_lack_of_it() -> None:
-    """Three standard errors below 1: wrongly once in 740 targets, of which there are 50."""
+def test_full_support_causes_no_warning() -> None:
+    """Three standard errors below 1: a false alarm in one of 740 targets, of which there are 50."""
     rng = np.random.default_rng(13)
     features, chosen = rng.normal(size=(1000, 20, 2)), rng.integers(0, 20, 1000)
     log = LoggedData(
@@ -274,7 +274,7 @@ def test_full_support_is_not_called_a_lack_of_it() -> None:
 
 
 @pytest.mark.parametrize("rewards", [np.zeros(400), np.tile([0.0, 1.0, 2.0, 1.0], 100)])
-def test_a_classifier_expects_the_mean_of_its_classes(rewards: Floats) -> None:
+def test_classifier_predicts_the_mean_of_its_classes(rewards: Floats) -> None:
     from sklearn.dummy import DummyClassifier
 
     log = LoggedData(
@@ -284,7 +284,7 @@ def test_a_classifier_expects_the_mean_of_its_classes(rewards: Floats) -> None:
     assert found["dm"].value == pytest.approx(rewards.mean(), abs=0.02)
 
 
-def test_a_function_sees_the_context() -> None:
+def test_function_target_gets_the_context() -> None:
     contexts = np.array([[0.0], [1.0], [1.0]])
     log = LoggedData(
         chosen=[0, 1, 0],  # type: ignore[arg-type]
@@ -303,18 +303,18 @@ def test_a_function_sees_the_context() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"reward_range": (0.0, 1.0)}, "reward_range is (0.0, 1.0), and the reward of row 2 is 2.0"),
+        ({"reward_range": (0.0, 1.0)}, "rewards must be within reward_range, (0.0, 1.0); got 2.0 in row 2"),
         ({"reward_range": (1.0, 0.0)}, "the lowest and then the highest reward"),
         ({"estimators": []}, "name at least one estimator"),
         ({"level": 95}, "level must be"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=re.escape(message)):
         evaluate(small_log(), "uniform", **({"estimators": "ips"} | settings))
 
 
-def test_an_estimate_shows_what_it_rests_on() -> None:
+def test_repr_of_an_estimate_shows_the_support() -> None:
     shown = repr(evaluate(small_log(), "uniform", "snips")["snips"])
     assert shown.startswith("<snips ")
     assert "largest weight" in shown

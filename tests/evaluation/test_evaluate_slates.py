@@ -1,4 +1,4 @@
-"""Estimators for slates, against values by hand, another package, and all slates of a tiny problem."""
+"""Slate estimators, compared with hand-computed values, another package, and all slates of a small problem."""
 
 from collections.abc import Callable
 from itertools import product
@@ -37,7 +37,7 @@ WANTED = np.array([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]])
 def expected_estimates(
     logging: Callable[[int, int], float], target: Callable[[int, int], float], reward: Callable[[int, int, int], float]
 ) -> tuple[dict[str, float], float]:
-    """The mean of every estimator over all slates of two slots and three arms, and the truth.
+    """The mean of every estimator over all slates of two slots and three arms, and the true value.
 
     A policy is given by the probability of an arm in the second slot given that in the first; arm -1 is no arm.
     """
@@ -61,25 +61,25 @@ def independent(table: np.ndarray[tuple[int, int], np.dtype[np.float64]]) -> Cal
 
 
 def without_repetition(shares: list[float]) -> Callable[[int, int], float]:
-    """As our service fills slots: the second slot may not have the arm of the first."""
+    """Slots as our service fills them: the second slot may not have the arm of the first."""
     return lambda earlier, arm: (
         shares[arm] if earlier < 0 else 0.0 if arm == earlier else shares[arm] / (1.0 - shares[earlier])
     )
 
 
 @pytest.mark.parametrize("name", SLATE_ESTIMATORS)
-def test_the_value_is_the_one_by_hand(name: str) -> None:
+def test_value_equals_hand_computation(name: str) -> None:
     assert evaluate_slates(SMALL, TARGET, [name])[name].value == pytest.approx(BY_HAND[name], abs=1e-12)
 
 
 @pytest.mark.parametrize("name", ["slate-ips", "pi"])
-def test_the_reward_of_the_slate_is_enough(name: str) -> None:
+def test_reward_of_the_slate_is_enough(name: str) -> None:
     log = SlateLog(propensities=SMALL.propensities, rewards=SMALL.rewards.sum(axis=1))
     assert evaluate_slates(log, TARGET)[name].value == pytest.approx(BY_HAND[name], abs=1e-12)
     assert len(evaluate_slates(log, TARGET).estimates) == 2
 
 
-def test_self_normalised_values_are_those_by_hand() -> None:
+def test_self_normalised_values_equal_hand_computation() -> None:
     result = evaluate_slates(SMALL, TARGET, self_normalised=True)
     assert result["pi"].value == pytest.approx((1.5 * 3 + 3 * 7) / (1.5 + 3), abs=1e-12)
     assert result["iips"].value == pytest.approx((2 * 1 + 1 * 3) / 3 + (0.5 * 2 + 3 * 4) / 3.5, abs=1e-12)
@@ -126,7 +126,7 @@ def test_if_arms_are_not_repeated_only_products_are_unbiased() -> None:
 
 @pytest.mark.parametrize("self_normalised", [False, True])
 def test_intervals_contain_the_truth_in_95_percent_of_logs(self_normalised: bool) -> None:
-    """400 logs of 300 slates: at least 90 % cover, which a right program misses once in 10,000 seeds."""
+    """400 logs of 300 slates: at least 90 % cover, which a correct program misses once in 10,000 seeds."""
     rng, covered = np.random.default_rng(5), dict.fromkeys(SLATE_ESTIMATORS, 0)
     truth = float((WANTED * [[0.1, 0.4, 0.7], [0.2, 0.5, 0.8]]).sum())
     for _ in range(400):
@@ -139,7 +139,7 @@ def test_intervals_contain_the_truth_in_95_percent_of_logs(self_normalised: bool
     assert min(covered.values()) >= 360
 
 
-def test_the_standard_error_is_that_of_slates() -> None:
+def test_standard_error_is_that_of_slates() -> None:
     sums = [2 * 1 + 0.5 * 2, 1 * 3 + 3 * 4]
     assert evaluate_slates(SMALL, TARGET)["iips"].standard_error == pytest.approx(np.std(sums, ddof=1) / np.sqrt(2))
 
@@ -153,7 +153,7 @@ TABLE = {
 }
 
 
-def test_a_table_with_a_row_for_each_slot_is_read() -> None:
+def test_table_with_a_row_for_each_slot_is_read() -> None:
     log = read_slates(pl.DataFrame(TABLE), SlateColumns(slate="event"))
     assert log.propensities.tolist() == [[0.5, 0.2], [0.25, 1.0], [0.5, 1.0]]
     assert log.rewards.tolist() == [[1.0, 2.0], [0.0, 0.0], [1.0, 0.0]]
@@ -169,7 +169,7 @@ def test_slots_with_numbers_are_sorted() -> None:
     assert log.propensities.tolist() == [[0.2, 0.5], [0.25, 1.0], [0.5, 1.0]]
 
 
-def test_the_reward_of_a_slate_may_be_repeated_in_its_rows() -> None:
+def test_reward_of_a_slate_may_be_repeated_in_its_rows() -> None:
     log = read_slates(TABLE | {"reward": [2, 0, 2, 1]}, SlateColumns(slate="event", of_slate=True))
     assert log.rewards.tolist() == [2.0, 0.0, 1.0]
     with pytest.raises(InvalidInput, match="row 0 has 1.0, another row of its slate 2.0"):
@@ -192,7 +192,7 @@ def test_decisions_of_the_same_cluster_are_a_slate() -> None:
     assert evaluate_slates(log, "a")["iips"].value == pytest.approx(by_slot * 5 / 2, abs=1e-12)
 
 
-def test_what_is_printed_has_every_estimator_and_the_log() -> None:
+def test_text_has_every_estimator_and_the_log() -> None:
     printed = str(evaluate_slates(SMALL, TARGET))
     assert all(name in printed for name in (*SLATE_ESTIMATORS, "the log", "2 slates"))
 
@@ -211,7 +211,7 @@ def test_one_slate_has_a_value_and_no_error() -> None:
         ("log.csv", TARGET, "must be a SlateLog or a log of decisions; got str"),
     ],
 )
-def test_wrong_input_is_refused(log: SlateLog, target: object, message: str) -> None:
+def test_invalid_input_is_rejected(log: SlateLog, target: object, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         evaluate_slates(log, target)
 
@@ -225,22 +225,22 @@ def test_wrong_input_is_refused(log: SlateLog, target: object, message: str) -> 
         ({"reward": [1.0, None, 0.0, 1.0]}, "must be a finite number"),
     ],
 )
-def test_a_wrong_table_is_refused(changed: dict[str, list[object]], message: str) -> None:
+def test_invalid_table_is_rejected(changed: dict[str, list[object]], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         read_slates(TABLE | changed, SlateColumns(slate="event"))
 
 
-def test_a_missing_column_is_named() -> None:
+def test_missing_column_is_named() -> None:
     with pytest.raises(InvalidInput, match="no column 'slate'.*SlateColumns"):
         read_slates(TABLE)
 
 
-def test_rewards_of_slates_refuse_estimators_of_slots() -> None:
+def test_slot_estimators_reject_rewards_of_slates() -> None:
     log = SlateLog(propensities=SMALL.propensities, rewards=np.array([1.0, 2.0]))
     with pytest.raises(InvalidInput, match="iips needs a reward for each slot"):
         evaluate_slates(log, TARGET, ["iips"])
 
 
-def test_decisions_without_clusters_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="same cluster"):
+def test_decisions_without_clusters_are_rejected() -> None:
+    with pytest.raises(InvalidInput, match="clusters that identify the slates"):
         evaluate_slates(small_log(), "uniform")

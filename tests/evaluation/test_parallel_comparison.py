@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from glbandits import Bandit, InvalidInput, Optimist, UnknownName
-from glbandits.evaluation import Columns, Log, LoggedData, Tuned, open_log, read_parquet, tune
+from glbandits.evaluation import Columns, Log, LoggedData, TuningResult, open_log, read_parquet, tune
 from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
 from glbandits.evaluation.policy_comparison import (
     Candidate,
@@ -71,7 +71,7 @@ def in_one_process(path: Path) -> PolicyComparison:
     return compare_policies(log, candidates(log), SETTINGS)
 
 
-def tuned(log: Log, jobs: int, engine: str = "local") -> Tuned:
+def tuned(log: Log, jobs: int, engine: str = "local") -> TuningResult:
     return tune(Optimist(link="logistic"), log, grid={"floor": (0.05, 0.1, 0.2)}, seeds=2, jobs=jobs, engine=engine)
 
 
@@ -93,7 +93,7 @@ def assert_same(one: PolicyComparison, other: PolicyComparison) -> None:
             )
 
 
-def assert_same_tuning(one: Tuned, other: Tuned) -> None:
+def assert_same_tuning(one: TuningResult, other: TuningResult) -> None:
     assert [played.value for played in one.candidates] == [played.value for played in other.candidates]
     assert (one.best, one.gain, one.gain_standard_error) == (other.best, other.gain, other.gain_standard_error)
 

@@ -48,22 +48,22 @@ def test_worse_candidates_are_not_promoted() -> None:
     assert found.candidate is None
 
 
-def test_a_policy_learns_before_it_is_judged() -> None:
+def test_policy_learns_before_the_comparison() -> None:
     found = promotion(uniform_log(0, 20_000), {"greedy": Optimist(link="logistic", floor=0.0), "same": Uniform()})
     assert (found.verdict, found.candidate, found.first_row) == (Verdict.PROMOTE, "greedy", 8192)
 
 
-def test_a_small_gain_is_not_worth_waiting_for_with_a_margin() -> None:
+def test_gain_below_the_margin_gives_keep() -> None:
     log = uniform_log(0, 20_000, np.array([0.5, 0.5, 0.5]))
     assert promotion(log, {"b": "b"}).verdict is Verdict.WAIT
     assert promotion(log, {"b": "b"}, margin=0.2).verdict is Verdict.KEEP
 
 
-def test_a_short_log_has_to_wait() -> None:
+def test_short_log_gives_wait() -> None:
     found = promotion(uniform_log(0, 500), {"b": "b"})
     assert found.verdict is Verdict.WAIT
     assert found.rows_needed == 1024
-    assert str(found) == "Wait: the log does not tell yet; about 1,024 rows would be enough."
+    assert str(found) == "Wait: the log does not have enough evidence yet; about 1,024 rows would be enough."
 
 
 def test_no_candidates_or_no_bounds_are_errors() -> None:
@@ -71,7 +71,9 @@ def test_no_candidates_or_no_bounds_are_errors() -> None:
         promotion(uniform_log(0, 2000), {})
     with pytest.raises(InvalidInput, match="alpha must be a finite number at least 1e-09"):
         promotion(uniform_log(0, 2000), {"b": "b"}, alpha=1e-200)
-    with pytest.raises(InvalidInput, match="reward_range is 0 to 0.5, but a row has the reward 1. Give a wider one"):
+    with pytest.raises(
+        InvalidInput, match="rewards must be within reward_range, 0 to 0.5; got 1. Set a wider reward_range"
+    ):
         promotion(uniform_log(0, 2000), {"b": "b"}, reward_range=(0.0, 0.5))
     log = uniform_log(0, 2000)
     unbounded = LoggedData(chosen=log.chosen, rewards=log.rewards, probabilities=log.probabilities, arms=log.arms)
@@ -81,7 +83,7 @@ def test_no_candidates_or_no_bounds_are_errors() -> None:
 
 @pytest.mark.slow
 def test_equal_candidates_are_hardly_ever_promoted() -> None:
-    """200 logs, three candidates that equal the log, five looks. At 5 %, 22 promotions have probability 0.0004."""
+    """200 logs, three candidates that equal the log, five runs. At 5 %, 22 promotions have probability 0.0004."""
     wrong = 0
     for seed in range(200):
         log = uniform_log(seed, 3600, np.array([0.5, 0.5, 0.5]))
@@ -90,7 +92,7 @@ def test_equal_candidates_are_hardly_ever_promoted() -> None:
     assert wrong < 22
 
 
-def test_exploration_is_part_of_what_a_candidate_earns() -> None:
+def test_exploration_lowers_the_value_of_a_candidate() -> None:
     """The log explores half of the time. The policy without exploration is better, with the same exploration it is not.
 
     The second assertion fails for at most 5 % of seeds.

@@ -13,7 +13,7 @@ from tests.evaluation.simulated_logs import logged, make_world, small_log, softm
 
 
 def heavy_weights(seed: int, rows: int = 300, arms: int = 10) -> tuple[LoggedData, Floats, float]:
-    """A log that prefers what the target avoids, and the truth."""
+    """A log that prefers the arms that the target avoids, and the true value."""
     rng = np.random.default_rng(seed)
     features = rng.uniform(-1, 1, (rows, arms, 4))
     scores = features @ np.array([1.0, -0.7, 0.4, 0.2])
@@ -34,8 +34,8 @@ def rmse(errors: list[float]) -> float:
     return float(np.sqrt(np.mean(np.square(errors))))
 
 
-def test_the_choice_is_near_the_best_if_rewards_are_far_from_zero() -> None:
-    """12 fixed logs, rewards of 10 more: ips is far off, and cross-validation sees it."""
+def test_choice_is_near_the_best_for_rewards_far_from_zero() -> None:
+    """12 fixed logs, rewards of 10 more: ips has a large error, and cross-validation detects it."""
     errors: dict[str, list[float]] = {name: [] for name in ("chosen", *CANDIDATES)}
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -50,8 +50,8 @@ def test_the_choice_is_near_the_best_if_rewards_are_far_from_zero() -> None:
 
 
 @pytest.mark.slow
-def test_the_choice_is_far_better_than_dr_if_weights_are_heavy() -> None:
-    """100 fixed logs: 0.28 against 0.97 when this was written. Rare weights decide, so fewer logs say little."""
+def test_choice_is_better_than_dr_for_heavy_weights() -> None:
+    """100 fixed logs: 0.28 against 0.97 when this was written. Rare weights dominate, so use many logs."""
     chosen, fixed = [], []
     for seed in range(100):
         log, target, truth = heavy_weights(seed)
@@ -61,8 +61,8 @@ def test_the_choice_is_far_better_than_dr_if_weights_are_heavy() -> None:
     assert rmse(chosen) < 0.5 * rmse(fixed)
 
 
-def test_split_errors_are_those_of_sampling_without_replacement() -> None:
-    """The mean of one half less that of the other has variance s^2 (2/n + 2/n). 20,000 splits know it to 1 %."""
+def test_scores_equal_sampling_without_replacement() -> None:
+    """The difference of the means of both halves has variance s^2 (2/n + 2/n). 20,000 splits estimate it to 1 %."""
     rng = np.random.default_rng(1)
     world = make_world(rng, 400)
     log = logged(world, rng)
@@ -92,8 +92,8 @@ def test_all_estimates_and_a_note_on_the_choice_are_reported() -> None:
     assert dict(again.errors) == dict(selection.errors)
 
 
-def test_an_estimator_that_fails_on_a_part_is_not_chosen() -> None:
-    """One row of 40 counts, so that parts without it say nothing to snips."""
+def test_estimator_that_fails_on_a_part_is_not_chosen() -> None:
+    """One row of 40 has a weight, so that snips is undefined on parts without it."""
     log = LoggedData(
         chosen=np.eye(1, 40, dtype=np.int64)[0],
         rewards=np.ones(40),
@@ -105,24 +105,24 @@ def test_an_estimator_that_fails_on_a_part_is_not_chosen() -> None:
     assert selection.chosen == "ips"
 
 
-def test_few_rows_are_refused() -> None:
+def test_few_rows_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="at least 20 independent groups of rows; the log has 5"):
         select_estimator(small_log(), "a", ["ips"], validator="ips")
 
 
-def test_few_clusters_are_refused() -> None:
+def test_few_clusters_are_rejected() -> None:
     log = heavy_weights(0)[0]
     log = replace(log, clusters=np.arange(len(log)) % 10)
     with pytest.raises(InvalidInput, match="the log has 10"):
         select_estimator(log, "uniform", ["ips"], validator="ips")
 
 
-def test_a_biased_validator_is_refused() -> None:
+def test_biased_validator_is_rejected() -> None:
     log, target, _ = heavy_weights(0)
     with pytest.raises(UnknownName, match="unknown validator 'clipped-ips'"):
         select_estimator(log, target, ["ips"], validator="clipped-ips")
 
 
-def test_a_candidate_may_not_be_named_twice() -> None:
+def test_duplicate_candidates_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="each once; got ips, ips"):
         select_estimator(small_log(), "a", ["ips", "ips"])

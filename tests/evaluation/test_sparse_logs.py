@@ -39,20 +39,20 @@ DENSE_TWINS = [
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain Python: compiling a policy takes longer than all of these tests."""
+    """Do not compile: compiling a policy takes longer than all of these tests."""
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
 
 
 @pytest.mark.parametrize(("learn", "exact"), [("matched", False), ("all", True)])
 @pytest.mark.parametrize("policy", DENSE_TWINS)
-def test_sparse_rows_give_the_curve_of_vectors(policy: Policy, learn: Any, exact: bool) -> None:
+def test_sparse_learning_curve_equals_the_dense_one(policy: Policy, learn: Any, exact: bool) -> None:
     curves = [play_log(policy, log, seed=4, learn=learn, exact=exact) for log in dense_and_sparse(120)]
     assert curves[1].kept == curves[0].kept > 20
     np.testing.assert_allclose(curves[1].at_values, curves[0].at_values, rtol=1e-9)
     np.testing.assert_allclose(curves[1].at_ips, curves[0].at_ips, rtol=1e-9)
 
 
-def test_it_is_a_sparse_bandit_driven_by_hand() -> None:
+def test_play_log_equals_a_sparse_bandit() -> None:
     _, log = dense_and_sparse(120)
     assert isinstance(log.arms, SparseArms)
     bandit, agreed = Bandit(Optimist(), DIM, seed=4, sparse=True), 0
@@ -66,7 +66,7 @@ def test_it_is_a_sparse_bandit_driven_by_hand() -> None:
 
 
 @pytest.mark.parametrize("target", ["uniform", "bandit"])
-def test_estimates_are_those_of_vectors(target: str) -> None:
+def test_sparse_estimates_equal_dense_estimates(target: str) -> None:
     estimates = []
     for log, policy in zip(dense_and_sparse(150), (Optimist(covariance="diagonal"), Optimist()), strict=True):
         wanted = train(log[:70], policy) if target == "bandit" else target
@@ -94,7 +94,7 @@ def test_the_gate_reads_sparse_rows() -> None:
     assert abs(said.gains["uniform"].value) < 0.1
 
 
-def test_policies_without_a_sparse_form_are_refused() -> None:
+def test_policies_without_a_sparse_form_are_rejected() -> None:
     _, log = dense_and_sparse(20)
     with pytest.raises(InvalidInput, match="lin-ucb has no sparse form; those that have one are"):
         play_log(LinUcb(), log, seed=1)
@@ -102,7 +102,7 @@ def test_policies_without_a_sparse_form_are_refused() -> None:
         train(log, LinUcb())
 
 
-def test_a_bandit_must_be_as_sparse_as_the_log() -> None:
+def test_bandit_of_another_sparsity_is_rejected() -> None:
     dense, thin = dense_and_sparse(20)
     with pytest.raises(InvalidInput, match="the bandit is dense and the arms of the log are sparse"):
         evaluate(thin, Bandit(Optimist(), DIM))
@@ -110,7 +110,7 @@ def test_a_bandit_must_be_as_sparse_as_the_log() -> None:
         evaluate(dense, Bandit(Optimist(), DIM, sparse=True))
 
 
-def test_what_needs_vectors_says_so() -> None:
+def test_operations_on_dense_arms_are_rejected() -> None:
     _, log = dense_and_sparse(20)
-    with pytest.raises(InvalidInput, match="sparse rows of 6 features, and this needs arms as vectors"):
+    with pytest.raises(InvalidInput, match="this operation needs dense arms"):
         evaluate(log, lambda block: block.features().sum(axis=2))

@@ -43,9 +43,11 @@ def finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
 
 def own_noise_finals(policy: SgdTs, seeds: tuple[int, ...]) -> Floats:
     """Final regrets of runs with their own noise."""
-    (luck,) = {spec.noise_seed for spec in SMALL.specs([policy], seeds, own_noise=True)}
+    (noise_seed,) = {spec.noise_seed for spec in SMALL.specs([policy], seeds, own_noise=True)}
     rounds = recorded_rounds(100, 200)
-    runs = [play_together([policy], SMALL.environment, 100, seed, rounds, lucks=[luck])[0] for seed in seeds]
+    runs = [
+        play_together([policy], SMALL.environment, 100, seed, rounds, noise_seeds=[noise_seed])[0] for seed in seeds
+    ]
     return np.array([run.regret[-1] for run in runs])
 
 
@@ -55,7 +57,7 @@ def test_each_setting_has_its_own_reproducible_noise() -> None:
     assert noise_seeds[0] == noise_seeds[2] != noise_seeds[1]
     assert 0 not in noise_seeds
     rounds = recorded_rounds(100, 200)
-    shared, own, repeated = play_together([one] * 3, SMALL.environment, 100, 1, rounds, lucks=[0, 7, 7])
+    shared, own, repeated = play_together([one] * 3, SMALL.environment, 100, 1, rounds, noise_seeds=[0, 7, 7])
     np.testing.assert_array_equal(own.regret, repeated.regret)
     assert not np.array_equal(shared.regret, own.regret)
 

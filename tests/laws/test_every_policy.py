@@ -32,7 +32,7 @@ from glbandits.policy import rebuild, settings_of
 from glbandits.policy.compiled_calls import policy_functions
 from glbandits.records import Floats
 from glbandits.simulation import simulate
-from glbandits.simulation.loop import play_entry
+from glbandits.simulation.play_recipes import play_entry
 
 HORIZON = 100
 TRIALS = 4000

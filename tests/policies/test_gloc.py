@@ -11,7 +11,7 @@ from glbandits.policy import unpacker
 from glbandits.policy_bases.gloc_policy import PATH, factor_of, theta_hat_of, theta_of, width
 from glbandits.records import Floats
 from glbandits.simulation import simulate
-from glbandits.simulation.loop import play_entry
+from glbandits.simulation.play_recipes import play_entry
 
 
 def test_two_rounds_match_a_manual_computation() -> None:

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from glbandits import Bandit, InvalidInput, Optimist
-from glbandits.cli.policy_text import parse_policy
 from glbandits.maths.links import LINKS, LinkFunctions
 from glbandits.maths.philox import generator
 from glbandits.policy.compiled_calls import policy_functions
@@ -21,6 +20,7 @@ from glbandits.policy_bases.half_life_selection import (
     initial_copies,
     with_copy,
 )
+from glbandits.policy_parsing import parse_policy
 from glbandits.records import Floats
 
 pytestmark = pytest.mark.xdist_group("optimist")

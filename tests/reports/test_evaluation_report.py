@@ -9,7 +9,7 @@ import pytest
 from glbandits.evaluation import Interval, RowArms
 from glbandits.evaluation.estimators.support import WEIGHT_EDGES
 from glbandits.evaluation.estimators.targets import UniformTarget
-from glbandits.evaluation.logs.arm_features import part_of
+from glbandits.evaluation.logs.arm_features import copy_with
 from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
 from glbandits.reports.evaluation_report import write_evaluation_report
 from glbandits.reports.evaluation_report.charts import (
@@ -58,7 +58,7 @@ def test_every_policy_has_its_support_and_notes(written: tuple[Path, Path]) -> N
             rf">{label}</th>.*<td>{support.effective_sample_size:,.0f} .realised.</td>.*{support.unused:.1%}", text
         ), label
         assert all(note.replace("'", "&#x27;") in text for note in policy.evaluation.notes)
-    assert "no interval shows the bias that dm may have" in text
+    assert "intervals do not cover the bias of dm" in text
 
 
 def test_equal_comparisons_give_equal_bytes(written: tuple[Path, Path], tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_json_record_has_the_numbers_of_the_page(written: tuple[Path, Path]) -> 
 
 def test_page_without_common_arms_and_learners(tmp_path: Path) -> None:
     log = small_log()
-    by_row = part_of(log, arms=RowArms(log.features(), log.arms.counts), arm_names=None)
+    by_row = copy_with(log, arms=RowArms(log.features(), log.arms.counts), arm_names=None)
     page, record = write_evaluation_report(
         compare_policies(by_row, {"uniform": UniformTarget()}, ComparisonSettings()), tmp_path, "glb"
     )

@@ -21,7 +21,7 @@ from glbandits.compilation import entry_point
 from glbandits.environments import SparseHashed, Synthetic
 from glbandits.evaluation import LoggedData, SparseArms
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
-from glbandits.evaluation.replay.log_player import Rules, play_together
+from glbandits.evaluation.replay.log_player import ReplaySettings, play_policies
 from glbandits.evaluation.replay.play_loops import all_recipe, matched_recipe
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator
@@ -127,8 +127,8 @@ def play_sparse_log(bandit: Bandit, log: LoggedData, digest: Any) -> None:
     """Both forms of progressive replay of a log with sparse rows, and its evaluation; then a simulation."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for way in (Rules(learn="matched"), Rules(learn="all", exact=True)):
-            [[curve]] = play_together([bandit.policy], log, [1], way)
+        for way in (ReplaySettings(learn="matched"), ReplaySettings(learn="all", exact=True)):
+            [[curve]] = play_policies([bandit.policy], log, [1], way)
             digest.update(curve.at_ips.tobytes())
     digest.update(FrozenTarget(bandit).probabilities(log, 0).tobytes())
     problem = SparseHashed(dim=3 * 2**20, arms=3, nonzeros=6, names=200)

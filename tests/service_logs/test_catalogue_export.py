@@ -11,11 +11,11 @@ from glbandits.cli.app import app
 from glbandits.evaluation import Columns, read_parquet
 from glbandits.service_logs.catalogue_export import export_catalogue
 from glbandits.service_logs.loop_export import export_loop
-from glbandits.serving.domain.action_selection import DENSE
-from glbandits.serving.domain.catalogue_arms import CatalogueQuestion, CatalogueRequest, NewArm
+from glbandits.serving.domain.catalogues.catalogue_records import CatalogueQuery, CatalogueRequest, NewArm
 from glbandits.serving.domain.events import DecisionRequest, Reward
+from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.runtime.worlds import Clock, small_loop
+from tests.serving.runtime.loops.loop_helpers import Clock, small_loop
 
 NAMES = ("tea", "cola", "milk")
 
@@ -24,9 +24,11 @@ def write_log(folder: Path) -> SqliteStore:
     """Ten decisions from a catalogue, of which the last five name a baseline, and one among actions."""
     clock = Clock()
     loop, store = small_loop(folder, clock, width=3, exploration=0.5)
-    loop.catalogue.put([NewArm(name, DENSE, row.tobytes()) for name, row in zip(NAMES, np.eye(3), strict=True)], most=9)
+    loop.catalogue.put(
+        [NewArm(name, DENSE, row.tobytes()) for name, row in zip(NAMES, np.eye(3), strict=True)], max_arms=9
+    )
     for number in range(10):
-        question = CatalogueQuestion(baseline="cola" if number >= 5 else None)
+        question = CatalogueQuery(baseline="cola" if number >= 5 else None)
         decision = loop.decide_from_catalogue(CatalogueRequest(event_id=str(number), question=question))
         reward = Reward(loop="default", event_id=str(number), timestamp=clock(), value=number / 10)
         store.append_blocking([decision, reward])
@@ -37,7 +39,7 @@ def write_log(folder: Path) -> SqliteStore:
     return store
 
 
-def test_a_row_has_the_shown_arm_and_its_propensity(tmp_path: Path) -> None:
+def test_row_has_the_shown_arm_and_its_propensity(tmp_path: Path) -> None:
     with closing(write_log(tmp_path)) as store:
         written = export_catalogue(store, "default", tmp_path / "log")
         assert (written.rows, written.left_out) == (10, 1)
@@ -56,7 +58,7 @@ def test_a_row_has_the_shown_arm_and_its_propensity(tmp_path: Path) -> None:
         assert frame["baseline_probability"].is_null().sum() == 5
 
 
-def test_the_evaluation_reads_it_as_named_arms(tmp_path: Path) -> None:
+def test_read_parquet_reads_named_arms(tmp_path: Path) -> None:
     with closing(write_log(tmp_path)) as store:
         export_catalogue(store, "default", tmp_path / "log")
     log = read_parquet(tmp_path / "log", Columns())
@@ -64,13 +66,13 @@ def test_the_evaluation_reads_it_as_named_arms(tmp_path: Path) -> None:
     assert len(log) == 10
 
 
-def test_other_exports_leave_these_decisions_out(tmp_path: Path) -> None:
+def test_other_exports_leave_catalogue_decisions_out(tmp_path: Path) -> None:
     with closing(write_log(tmp_path)) as store:
         written = export_loop(store, "default", tmp_path / "log")
     assert (written.rows, written.left_out) == (1, 10)
 
 
-def test_the_command_exports_them(tmp_path: Path) -> None:
+def test_command_exports_catalogue_decisions(tmp_path: Path) -> None:
     write_log(tmp_path).close()
     words = ["export", str(tmp_path / "log"), "--store", str(tmp_path / "events.sqlite"), "--catalogue"]
     result = CliRunner().invoke(app, words)

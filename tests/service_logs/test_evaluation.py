@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from glbandits.service_logs.evaluation import evaluate_log
-from tests.serving.http.personalizer import PREVIEW, V1, Site
+from tests.serving.http.personalizer.personalizer_site import PREVIEW, V1, Site
 
 PATH = f"{V1}/evaluations"
 SPAN = {"startTime": "2023-01-01T00:00:00Z", "endTime": "2024-01-01T00:00:00Z"}
@@ -17,22 +17,22 @@ LIKED = {"morning": "juice", "night": "pasta"}
 DISHES = ("pasta", "juice", "soup")
 
 
-async def visit(site: Site, luck: random.Random, place: str) -> float:
-    """An event whose liked action earns 1 in 9 of 10 cases, others in 1 of 10."""
-    time_of_day = luck.choice(list(LIKED))
+async def visit(site: Site, rng: random.Random, event_id: str) -> float:
+    """Send an event and its reward: 1 with probability 0.9 for the liked action, 0.1 for the others."""
+    time_of_day = rng.choice(list(LIKED))
     actions = [{"id": dish, "features": {"dish": dish}} for dish in DISHES]
-    asked = {"actions": actions, "contextFeatures": [{"time": time_of_day}], "eventId": place}
-    shown = (await site.asked("POST", f"{V1}/rank", asked)).json()["rewardActionId"]
-    reward = float(luck.random() < (0.9 if shown == LIKED[time_of_day] else 0.1))
-    assert (await site.asked("POST", f"{V1}/events/{place}/reward", {"value": reward})).status_code == 204
+    body = {"actions": actions, "contextFeatures": [{"time": time_of_day}], "eventId": event_id}
+    shown = (await site.ask_async("POST", f"{V1}/rank", body)).json()["rewardActionId"]
+    reward = float(rng.random() < (0.9 if shown == LIKED[time_of_day] else 0.1))
+    assert (await site.ask_async("POST", f"{V1}/events/{event_id}/reward", {"value": reward})).status_code == 204
     return reward
 
 
-def finished(site: Site, asked: dict[str, Any]) -> Any:
-    path = site.ask("POST", PATH, asked).headers["location"]
+def finished(site: Site, request: dict[str, Any]) -> Any:
+    path = site.ask("POST", PATH, request).headers["location"]
 
     async def wait() -> Any:
-        while (reply := (await site.asked("GET", path)).json())["status"] == "pending":
+        while (reply := (await site.ask_async("GET", path)).json())["status"] == "pending":
             await asyncio.sleep(0.01)
         return reply
 
@@ -41,19 +41,19 @@ def finished(site: Site, asked: dict[str, Any]) -> Any:
 
 @pytest.fixture(scope="module", name="lived")
 def lived_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, list[float]]]:
-    """A loop that decided 2000 events uniformly at random, and what they earned."""
+    """A loop with 2000 uniformly random decisions, and their rewards."""
     with Site(tmp_path_factory.mktemp("lived"), evaluate_log=evaluate_log) as site:
         site.ask("PUT", f"{PREVIEW}/configurations/service", {"explorationPercentage": 1.0})
-        luck = random.Random(5)
+        rng = random.Random(5)
 
         async def visits() -> list[float]:
-            return [await visit(site, luck, f"e{number}") for number in range(2000)]
+            return [await visit(site, rng, f"e{number}") for number in range(2000)]
 
         yield site, site.run(visits())
 
 
-def test_policies_earn_what_the_world_gives(lived: tuple[Site, list[float]]) -> None:
-    """Known: any action earns 0.37, the first 0.5, a policy that has learned 0.9.
+def test_estimates_are_near_the_true_rewards(lived: tuple[Site, list[float]]) -> None:
+    """True mean rewards: 0.37 for a random action, 0.5 for the first, 0.9 for a policy that has learned.
 
     The deviation of an estimate from 1000 events is about sqrt(3 / 1000) = 0.05 at most; margins are 3.5 of them.
     """
@@ -62,7 +62,7 @@ def test_policies_earn_what_the_world_gives(lived: tuple[Site, list[float]]) -> 
     done = finished(site, SPAN | {"name": "first", "policies": policies})
     assert done["status"] == "completed", done
     assert done["optimalPolicy"] == "mine"
-    earned = {one["name"]: one["totalSummary"] for one in done["policyResults"]}
+    earned = {result["name"]: result["totalSummary"] for result in done["policyResults"]}
     assert list(earned) == ["Online", "Baseline1", "BaselineRand", "mine", "floored"]
     assert earned["Online"]["averageReward"] == pytest.approx(sum(rewards[1000:]) / 1000)
     known = {"Online": 0.37, "Baseline1": 0.5, "BaselineRand": 0.37, "mine": 0.9, "floored": 0.63}
@@ -75,7 +75,7 @@ def test_policies_earn_what_the_world_gives(lived: tuple[Site, list[float]]) -> 
     assert earned["Baseline1"]["nonZeroProbability"] == pytest.approx(333, abs=60)
 
 
-def test_without_a_policy_all_events_count(lived: tuple[Site, list[float]]) -> None:
+def test_without_a_policy_all_events_are_used(lived: tuple[Site, list[float]]) -> None:
     site, rewards = lived
     done = finished(site, SPAN | {"name": "baselines", "policies": []})
     online = done["policyResults"][0]
@@ -83,24 +83,24 @@ def test_without_a_policy_all_events_count(lived: tuple[Site, list[float]]) -> N
     assert online["arguments"].startswith("optimist:{")
 
 
-def test_dates_without_events_are_said(lived: tuple[Site, list[float]]) -> None:
+def test_dates_without_events_fail(lived: tuple[Site, list[float]]) -> None:
     site, _ = lived
     done = finished(site, {"name": "none", "startTime": "2020-01-01T00:00:00Z", "endTime": "2020-02-01T00:00:00Z"})
     assert done["status"] == "failed"
     assert done["failure"].startswith("no event between 2020-01-01 00:00:00+00:00 and 2020-02-01")
 
 
-def test_the_baseline_of_a_slot_is_the_action_that_it_names(tmp_path: Path) -> None:
-    """It earns 1 and the others nothing. With weights of 3 in a third of 300 events, 0.4 are 5 deviations."""
+def test_baseline_of_a_slot_is_its_baseline_action(tmp_path: Path) -> None:
+    """The baseline action earns 1, the others 0. With weights of 3 in a third of 300 events, 0.4 are 5 deviations."""
     actions = [{"id": dish, "features": {"dish": dish}} for dish in DISHES]
     slots = [{"id": "top", "baselineAction": "soup"}]
     with Site(tmp_path, evaluate_log=evaluate_log) as site:
         site.ask("PUT", f"{PREVIEW}/configurations/service", {"explorationPercentage": 1.0})
         for number in range(300):
-            asked = {"actions": actions, "slots": slots, "eventId": f"e{number}"}
-            shown = site.ask("POST", f"{PREVIEW}/multislot/rank", asked).json()["slots"][0]["rewardActionId"]
-            told = {"reward": [{"slotId": "top", "value": float(shown == "soup")}]}
-            site.ask("POST", f"{PREVIEW}/multislot/events/e{number}/reward", told)
+            body = {"actions": actions, "slots": slots, "eventId": f"e{number}"}
+            shown = site.ask("POST", f"{PREVIEW}/multislot/rank", body).json()["slots"][0]["rewardActionId"]
+            rewards = {"reward": [{"slotId": "top", "value": float(shown == "soup")}]}
+            site.ask("POST", f"{PREVIEW}/multislot/events/e{number}/reward", rewards)
         done = finished(site, SPAN | {"name": "slots", "policies": []})
-        earned = {one["name"]: one["totalSummary"]["averageReward"] for one in done["policyResults"]}
+        earned = {result["name"]: result["totalSummary"]["averageReward"] for result in done["policyResults"]}
     assert earned["Baseline1"] == pytest.approx(1.0, abs=0.4)

@@ -13,13 +13,13 @@ from glbandits import Bandit
 from glbandits.features import Hashing
 from glbandits.service_logs.optimisation import optimise_log
 from glbandits.serving.domain.model_snapshots import fresh_model
-from glbandits.serving.domain.optimisation import OPTIMISATION, LookVerdict, Optimised
-from glbandits.serving.domain.request_map import RequestHashing
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.relearning import relearn
+from glbandits.serving.domain.optimisation_rules import OPTIMISATION, LookVerdict, OptimisationResult
+from glbandits.serving.domain.request_features import RequestHashing
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.replay.relearning import relearn
 from glbandits.serving.storage.sqlite_store import SqliteStore
 from tests.service_logs.written_loop import ARMS, play, uniform_loop
-from tests.serving.runtime.worlds import Clock
+from tests.serving.runtime.loops.loop_helpers import Clock
 
 ON: dict[str, Any] = {"auto_optimisation": True, "reward_range": (0.0, 1.0), "candidates": ("optimist",)}
 
@@ -32,11 +32,11 @@ class World:
     def play(self, rounds: int, gain: float = 0.4) -> None:
         play(self.loop, self.store, self.clock, rounds, gain)
 
-    def look(self) -> Optimised:
+    def look(self) -> OptimisationResult:
         """Look, and save the outcome without promoting anybody."""
         optimised = optimise_log(self.store, "default", learned_through=self.loop.published.sequence)
         body = {OPTIMISATION: msgspec.json.encode(optimised.look)}
-        self.store.save_documents("default", self.clock(), body, after={})
+        self.store.save_documents("default", self.clock(), body, expected_versions={})
         return optimised
 
     def gate(self) -> tuple[int, int, int]:
@@ -54,13 +54,13 @@ def store_fixture(tmp_path: Path) -> Iterator[SqliteStore]:
         yield store
 
 
-def test_a_better_policy_is_promoted_with_a_trained_model(store: SqliteStore) -> None:
+def test_better_policy_is_promoted_with_a_trained_model(store: SqliteStore) -> None:
     world = World(store)
     world.play(3000)
     optimised = world.look()
     look = optimised.look
     assert (look.verdict, look.decisions) == (LookVerdict.PROMOTE, 3000)
-    assert look.sentence.startswith("Promoted optimist: it is better than uniform was, by 0.")
+    assert look.sentence.startswith("Promoted optimist: it is better than uniform by 0.")
     # Of the better arm, 0.8 + 0.2 / 4 with exploration against 1 / 4: 0.4 (0.85 - 0.25) = 0.24.
     assert 0.0 < look.gains["optimist"].low < 0.24 < look.gains["optimist"].high
     assert optimised.configuration is not None
@@ -72,7 +72,7 @@ def test_a_better_policy_is_promoted_with_a_trained_model(store: SqliteStore) ->
     assert np.array_equal(model.state, expected.state)
 
 
-def test_without_a_difference_nothing_is_promoted(store: SqliteStore) -> None:
+def test_nothing_is_promoted_without_a_difference(store: SqliteStore) -> None:
     # False alarms: at most 2.5 %, by the share of the first gate; the seed is fixed.
     world = World(store)
     world.play(3000, gain=0.0)
@@ -80,13 +80,13 @@ def test_without_a_difference_nothing_is_promoted(store: SqliteStore) -> None:
     assert (optimised.look.verdict, optimised.configuration, optimised.model) == (LookVerdict.WAIT, None, b"")
 
 
-def test_a_short_log_waits_and_spends_no_alpha(store: SqliteStore) -> None:
+def test_short_log_waits_and_uses_no_alpha(store: SqliteStore) -> None:
     world = World(store)
     for rounds in (0, 500):
         world.play(rounds)
         look = world.look().look
         assert (look.verdict, look.gains, look.decisions) == (LookVerdict.WAIT, {}, rounds)
-    assert look.sentence == "Wait: of the first 1,024 decisions, 500 have been learned."
+    assert look.sentence == "Wait: 500 of the 1,024 decisions that the gate needs are settled."
     world.play(600)
     assert world.gate()[0] == 0
 
@@ -105,7 +105,7 @@ def test_looks_at_the_same_comparison_share_a_gate(store: SqliteStore) -> None:
     "changed",
     [{"candidates": ("sgd-ts",)}, {"exploration": 0.1}, {"policy": "optimist"}],
 )
-def test_a_change_begins_a_gate_with_later_decisions_only(store: SqliteStore, changed: dict[str, Any]) -> None:
+def test_change_starts_a_gate_with_later_decisions_only(store: SqliteStore, changed: dict[str, Any]) -> None:
     world = World(store, candidates=("sgd-ts", "optimist:floor=0.1"))
     world.play(1100)
     world.look()
@@ -135,27 +135,27 @@ def test_named_candidates_count_decisions_after_they_were_named(store: SqliteSto
     assert world.look().look.decisions == 0
 
 
-def test_deleting_old_decisions_begins_another_gate(store: SqliteStore) -> None:
+def test_deleting_old_decisions_starts_a_new_gate(store: SqliteStore) -> None:
     world = World(store)
     world.play(1100)
     world.look()
     middle = world.clock.now
     world.play(1100)
-    world.loop.forget(middle)
+    world.loop.delete_log(middle)
     look = world.look().look
     assert look.decisions == 1100
     assert look.gate is not None
     assert (look.gate.index, look.gate.first > 1100) == (1, True)
 
 
-def test_rewards_beyond_the_limits_count_as_the_limits(store: SqliteStore) -> None:
+def test_rewards_beyond_the_limits_are_clipped(store: SqliteStore) -> None:
     world = World(store)
     world.play(1100)
     world.configure(reward_range=(0.0, 0.5))
     assert world.look().look.verdict in (LookVerdict.PROMOTE, LookVerdict.WAIT)
 
 
-def test_the_running_policy_is_no_candidate_of_itself(store: SqliteStore) -> None:
+def test_running_policy_is_not_its_own_candidate(store: SqliteStore) -> None:
     world = World(store, candidates=("uniform",))
     look = world.look().look
     assert (look.verdict, look.sentence) == (LookVerdict.KEEP, "Keep the running policy: it is the only candidate.")

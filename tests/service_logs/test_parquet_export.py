@@ -15,12 +15,12 @@ from glbandits.service_logs import parquet_export as export
 from glbandits.service_logs.parquet_export import export_parquet
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.makers import WAIT, decision, reward
+from tests.serving.helpers import WAIT, decision, reward
 
 
-def features_of(made: Decision) -> Floats:
-    """Three numbers for each action, told by the event's name."""
-    return np.arange(3.0 * len(made.actions)).reshape(-1, 3) + int(made.event_id)
+def features_of(decision: Decision) -> Floats:
+    """Return three numbers for each action, computed from the id of the event."""
+    return np.arange(3.0 * len(decision.actions)).reshape(-1, 3) + int(decision.event_id)
 
 
 def reward_of(settled: SettledDecision) -> float | None:
@@ -56,7 +56,7 @@ def store_fixture(tmp_path: Path) -> Iterator[SqliteStore]:
     store.close()
 
 
-def test_a_row_for_each_settled_decision(store: SqliteStore, tmp_path: Path) -> None:
+def test_each_settled_decision_has_a_row(store: SqliteStore, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     manifest = export_parquet(store, "shop", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
     assert (manifest.rows, manifest.left_out, manifest.last_sequence) == (3, 1, 4)
@@ -78,7 +78,7 @@ def test_a_row_for_each_settled_decision(store: SqliteStore, tmp_path: Path) -> 
     assert table["features"].to_list()[1] == [[23.0, 24.0, 25.0]]
 
 
-def test_the_baseline_is_the_first_arm_of_a_row(store: SqliteStore, tmp_path: Path) -> None:
+def test_baseline_is_the_first_arm_of_a_row(store: SqliteStore, tmp_path: Path) -> None:
     slot = decision(
         "60", timestamp=5, loop="slots", excluded=(0,), shown=1, baseline=2, probabilities=(0.0, 0.25, 0.75)
     )
@@ -92,7 +92,7 @@ def test_the_baseline_is_the_first_arm_of_a_row(store: SqliteStore, tmp_path: Pa
     assert table["features"].to_list()[0] == [[66.0, 67.0, 68.0], [63.0, 64.0, 65.0]]
 
 
-def test_the_off_policy_reader_reads_it(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_parquet_reads_the_export(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export, "NUMBERS_OF_FILE", 1)
     monkeypatch.setattr(export, "BATCH", 2)
     folder = tmp_path / "out"
@@ -108,17 +108,17 @@ def test_the_off_policy_reader_reads_it(store: SqliteStore, tmp_path: Path, monk
     np.testing.assert_array_equal(log.probabilities, [[0.5, 0.25, 0.25], [1, 0, 0], [0.5, 0.25, 0.25]])
 
 
-def test_the_manifest_tells_of_every_file(store: SqliteStore, tmp_path: Path) -> None:
+def test_manifest_lists_every_file(store: SqliteStore, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     export_parquet(store, "shop", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)
-    said = json.loads((folder / "manifest.json").read_text())
-    (file,) = said.pop("files")
-    assert said == {"loop": "shop", "rows": 3, "left_out": 1, "last_number": 4}
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (file,) = manifest.pop("files")
+    assert manifest == {"loop": "shop", "rows": 3, "left_out": 1, "last_number": 4}
     assert sorted(path.name for path in folder.iterdir()) == [file["name"], "manifest.json"]
     assert hashlib.sha256((folder / file["name"]).read_bytes()).hexdigest() == file["sha256"]
 
 
-def test_an_export_that_fails_has_no_manifest_and_leaves_nothing_half_written(
+def test_failed_export_leaves_no_manifest_and_no_partial_file(
     store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(path: Path, **_: object) -> None:
@@ -131,16 +131,16 @@ def test_an_export_that_fails_has_no_manifest_and_leaves_nothing_half_written(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_an_empty_log_has_a_manifest_and_no_files(store: SqliteStore, tmp_path: Path) -> None:
+def test_empty_log_has_a_manifest_and_no_files(store: SqliteStore, tmp_path: Path) -> None:
     manifest = export_parquet(store, "none", tmp_path / "out", now=1, features_of=features_of, reward_of=reward_of)
     assert (manifest.rows, manifest.left_out, manifest.last_sequence, manifest.files) == (0, 0, 0, [])
 
 
-def test_what_is_refused(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_exports_are_errors(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="an export must go to a new or empty folder"):
         export_parquet(store, "shop", tmp_path, now=WAIT, features_of=features_of, reward_of=reward_of)
     with pytest.raises(
-        InvalidInput, match="as many features; event '20' has 2, others 1. Have features_of return None"
+        InvalidInput, match="same number of features; event '20' has 2, others have 1. Let features_of return None"
     ):
         export_parquet(
             store,

@@ -13,16 +13,16 @@ from glbandits.service_logs.exported_log import open_export
 from glbandits.service_logs.loop_export import export_loop
 from glbandits.service_logs.optimisation import optimise_log
 from glbandits.serving.domain.events import Reward
-from glbandits.serving.domain.optimisation import LookVerdict
+from glbandits.serving.domain.optimisation_rules import LookVerdict
 from tests.cli.in_process import glb
-from tests.serving.runtime.worlds import Clock, ask, live, small_loop
+from tests.serving.runtime.loops.loop_helpers import Clock, ask, play_rounds, small_loop
 
 WIDE = 2**24
 
 
 def test_export_has_the_features_that_decided(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE)
-    made = live(loop, store, clock, 40)
+    made = play_rounds(loop, store, clock, 40)
     some = ask(loop, "excluded", "noon", excluded=(1,))
     store.append_blocking([some, Reward(loop="default", event_id="excluded", timestamp=clock(), value=0.5)])
     clock.wait(11)
@@ -50,7 +50,7 @@ def test_sparse_log_has_the_features_of_its_dense_twin(tmp_path: Path) -> None:
     for sparse in (False, True):
         (folder := tmp_path / str(sparse)).mkdir()
         loop, store = small_loop(folder, clock := Clock(), width=512, sparse=sparse, exploration=1.0)
-        live(loop, store, clock, 30)
+        play_rounds(loop, store, clock, 30)
         export_loop(store, "default", folder / "log")
         (block,) = open_export(folder / "log").blocks()
         assert block.sparse is sparse
@@ -65,11 +65,11 @@ def test_sparse_log_has_the_features_of_its_dense_twin(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_command_evaluates_a_sparse_loop(tmp_path: Path) -> None:
     loop, store = small_loop(tmp_path, clock := Clock(), width=WIDE, exploration=1.0)
-    live(loop, store, clock, 200)
+    play_rounds(loop, store, clock, 200)
     store.close()
     run = glb("export", "log", "--store", "events.sqlite", folder=tmp_path)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.strip().endswith("Evaluate it with: glb evaluate log")
+    assert run.stdout.strip().endswith("Evaluate the export with: glb evaluate log")
     for log in ("log", "events.sqlite"):
         run = glb("evaluate", log, "--policy", "uniform", "--estimator", "ips", folder=tmp_path)
         assert run.returncode == 0, run.stderr
@@ -81,7 +81,7 @@ def test_command_evaluates_a_sparse_loop(tmp_path: Path) -> None:
 
 
 def test_folder_without_an_export_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="has no whole export of `glb export`.*Export the log again"):
+    with pytest.raises(InvalidInput, match="has no complete export of `glb export`.*Export the log again"):
         open_export(tmp_path)
 
 
@@ -91,9 +91,9 @@ def test_candidate_of_a_sparse_loop_is_promoted(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"policy": "uniform", "settings": {"link": "identity"}, "width": WIDE}
     more = {"auto_optimisation": True, "candidates": ("optimist",), "reward_range": (0.0, 1.0), "exploration": 0.1}
     loop, store = small_loop(tmp_path, clock := Clock(), **settings, **more)
-    live(loop, store, clock, 3000)
+    play_rounds(loop, store, clock, 3000)
     optimised = optimise_log(store, "default", learned_through=loop.published.sequence)
     assert optimised.look.verdict is LookVerdict.PROMOTE, optimised.look.sentence
     assert optimised.configuration is not None
-    assert optimised.configuration.policy_settings() == Optimist(link="identity")
+    assert optimised.configuration.build_policy() == Optimist(link="identity")
     store.close()

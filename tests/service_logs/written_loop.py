@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import DecisionRequest, Event, Reward
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.domain.request_features import DENSE
+from glbandits.serving.runtime.loops.learning_loop import Loop
 from glbandits.serving.storage.event_store import EventStore
-from tests.serving.runtime.worlds import Clock
+from tests.serving.runtime.loops.loop_helpers import Clock
 
 ARMS = np.eye(4)
 UNIFORM: dict[str, Any] = {"policy": "uniform", "settings": {"link": "identity"}, "width": 4, "reward_wait": 1.0}

@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.serving.storage.postgres_server import PostgresServer
+from tests.serving.storage.postgres.postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="session", name="postgres")

@@ -12,13 +12,13 @@ import pytest
 
 from glbandits.errors import InvalidInput
 from glbandits.serving import Settings, create_app
-from glbandits.serving.client import Client, ServiceError, question
+from glbandits.serving.client import Client, ServiceError, decide_request
 from glbandits.serving.domain.events import EventStatus
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.api_keys import Keys
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.http.live_server import live_server
-from tests.serving.http.native import ARMS, WIDTH
+from tests.serving.http.servers.live_server import live_server
+from tests.serving.http.v1.v1_site import ARMS, WIDTH
 
 
 class Live(NamedTuple):
@@ -46,7 +46,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
         yield Live(address, key)
 
 
-def test_decides_rewards_and_tells_the_status(live: Live) -> None:
+def test_client_decides_rewards_and_reads_the_status(live: Live) -> None:
     with live.client() as client:
         decided = client.decide(ARMS, ids=["x", "y", "z"], excluded=[0])
         assert decided.arm in (1, 2)
@@ -94,13 +94,13 @@ def test_explanation_adds_up_to_the_scores(live: Live) -> None:
         for action in explained.slots[0].actions:
             assert sum(term.contribution for term in action.contributions) == pytest.approx(action.score)
         assert explained.slots[0].actions[decided.arm].shown
-        with pytest.raises(ServiceError, match="there is no decision of the event 'unknown' in this loop"):
+        with pytest.raises(ServiceError, match="the loop has no decision of the event 'unknown'"):
             client.explanation("unknown")
 
 
 def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
     with live.client("other") as client:
-        questions = [question(ARMS, event_id="b1"), question(ARMS, event_id="b2"), question([[1.0]])]
+        questions = [decide_request(ARMS, event_id="b1"), decide_request(ARMS, event_id="b2"), decide_request([[1.0]])]
         reply = client.batch(questions, [("b1", 1.0), ("nobody", 1.0)])
     first, second, third = reply.decide
     assert first.decided is not None
@@ -111,15 +111,17 @@ def test_a_batch_has_an_outcome_for_each(live: Live) -> None:
     assert reply.reward[1].problem is not None
 
 
-def test_threads_may_share_it(live: Live) -> None:
+def test_threads_may_share_a_client(live: Live) -> None:
     with live.client() as client, ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda place: client.decide(ARMS, event_id=f"t{place}").event_id, range(80)))
-    assert found == [f"t{place}" for place in range(80)]
+        found = list(pool.map(lambda index: client.decide(ARMS, event_id=f"t{index}").event_id, range(80)))
+    assert found == [f"t{index}" for index in range(80)]
 
 
-def test_refusals_are_errors_with_a_status_and_a_code(live: Live) -> None:
+def test_error_responses_raise_with_status_and_code(live: Live) -> None:
     with live.client() as client:
-        with pytest.raises(ServiceError, match="takes 2 features for each action; got 3") as refused:
+        with pytest.raises(
+            ServiceError, match="an action must have 2 features, the width of the loop; got 3"
+        ) as refused:
             client.decide([[1, 2, 3]])
         assert (refused.value.status, refused.value.code) == (400, "BadRequest")
         with pytest.raises(ServiceError, match="no decision of the event 'none'") as refused:
@@ -127,11 +129,11 @@ def test_refusals_are_errors_with_a_status_and_a_code(live: Live) -> None:
         assert refused.value.code == "UnknownEvent"
     with live.client("nowhere") as client, pytest.raises(ServiceError, match="there is no loop 'nowhere'"):
         client.decide(ARMS)
-    with Client(live.address, "wrong") as client, pytest.raises(ServiceError, match="key is not known"):
+    with Client(live.address, "wrong") as client, pytest.raises(ServiceError, match="key is unknown or revoked"):
         client.decide(ARMS)
 
 
-def test_what_cannot_be_sent_is_refused_here(live: Live) -> None:
+def test_invalid_arguments_are_refused_by_the_client(live: Live) -> None:
     with live.client() as client:
         with pytest.raises(InvalidInput, match="finite"):
             client.decide([[1.0, np.nan]])
@@ -188,7 +190,7 @@ class _ScriptedHandler(BaseHTTPRequestHandler):
         """Not on the screen."""
 
 
-def test_sends_the_same_again_when_the_server_is_busy_or_gone() -> None:
+def test_client_retries_a_busy_or_lost_server() -> None:
     with Scripted([503, 0, 429, 200]) as server, Client(server.address, "key") as client:
         assert client.reward("e", 1.0).status is EventStatus.ACCEPTED
     assert len(server.bodies) == 4
@@ -196,12 +198,12 @@ def test_sends_the_same_again_when_the_server_is_busy_or_gone() -> None:
     assert b'"key":"0' in server.bodies[0]
 
 
-def test_gives_up_after_as_many_tries_as_it_was_told() -> None:
+def test_client_gives_up_after_its_tries() -> None:
     with Scripted([503, 503]) as server, Client(server.address, "key", tries=2) as client:
         with pytest.raises(ServiceError, match="refused with 503: come again") as refused:
             client.reward("e", 1.0)
         assert (refused.value.status, refused.value.code, server.statuses) == (503, "Busy", [])
     with Scripted([0, 0]) as server, Client(server.address, "key", tries=2) as client:
-        with pytest.raises(ServiceError, match="gave no reply") as refused:
+        with pytest.raises(ServiceError, match="did not respond") as refused:
             client.reward("e", 1.0)
         assert refused.value.status == 0

@@ -19,13 +19,13 @@ GUIDE = (ROOT / "docs" / "service.md").read_text()
 
 
 def block(language: str) -> str:
-    found = re.search(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
+    page = re.search(rf"^```{language}\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+    assert page is not None
+    return page[1]
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd here")
-def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "glb.service"
     unit.write_text(block("ini").replace("/opt/glb/bin/glb", sys.executable))
     run = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=60)
@@ -35,7 +35,7 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("language", "names"), [("ini", {"durability"}), ("dockerfile", {"host", "store", "log_format"})]
 )
-def test_their_variables_are_settings(language: str, names: set[str]) -> None:
+def test_environment_variables_of_examples_are_settings(language: str, names: set[str]) -> None:
     given = dict(re.findall(rf"({PREFIX}\w+)=(\S+)", block(language)))
     assert {name.removeprefix(PREFIX).lower() for name in given} == names
     read_settings({}, given)
@@ -47,7 +47,7 @@ def test_the_flags_of_the_unit_are_settings() -> None:
     read_settings({name.replace("-", "_"): value for name, value in flags.items()})
 
 
-def test_what_the_container_is_made_of_is_in_a_clone() -> None:
+def test_files_of_the_container_exist() -> None:
     copied = [line.split()[1:-1] for line in block("dockerfile").splitlines() if line.startswith("COPY ")]
     names = {name for line in copied for name in line}
     assert {"pyproject.toml", "src"} <= names
@@ -89,10 +89,10 @@ with TestClient(app) as client:
 def test_application_can_be_mounted(tmp_path: Path, outer: str) -> None:
     program = python_block("FastAPI").replace("FastAPI(lifespan=lifespan)", outer)
     lines = run_program(f"from starlette.applications import Starlette\n{program}{MOUNTED}", tmp_path).splitlines()
-    assert lines == ["{'status': 'ready'}", "201", "200", "204 401 200", "there is nothing at /bandit/nothing"]
+    assert lines == ["{'status': 'ready'}", "201", "200", "204 401 200", "there is no endpoint at /bandit/nothing"]
 
 
-def test_mounted_application_without_lifespan_says_so(tmp_path: Path) -> None:
+def test_mounted_application_without_lifespan_is_503(tmp_path: Path) -> None:
     program = python_block("FastAPI").replace("FastAPI(lifespan=lifespan)", "FastAPI()")
     ask = """
 from starlette.testclient import TestClient

@@ -6,18 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from glbandits.cli.commands import serve
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.http.server_process import ACTIONS, GLB, running
-
-
-def glb(*words: str, folder: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*GLB, *words], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False
-    )
+from tests.cli.in_process import glb
+from tests.serving.http.servers.server_process import ACTIONS, running
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl to paste the line into")
-def test_the_line_to_try_works_as_it_is_printed(tmp_path: Path) -> None:
+def test_the_printed_request_works(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         line = server.printed.splitlines()[-1]
         answer = json.loads(subprocess.check_output(["sh", "-c", line], text=True))
@@ -26,7 +22,7 @@ def test_the_line_to_try_works_as_it_is_printed(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl to paste the line into")
-def test_with_the_key_in_a_variable_it_works_at_later_starts_too(tmp_path: Path) -> None:
+def test_the_printed_request_works_at_later_starts(tmp_path: Path) -> None:
     with running(tmp_path) as first:
         key = first.key or ""
     with running(tmp_path) as second:
@@ -35,7 +31,7 @@ def test_with_the_key_in_a_variable_it_works_at_later_starts_too(tmp_path: Path)
     assert "rewardActionId" in printed
 
 
-def test_server_prints_which_reward_window_holds(tmp_path: Path) -> None:
+def test_server_prints_the_reward_window_that_applies(tmp_path: Path) -> None:
     (tmp_path / "new").mkdir()
     with running(tmp_path / "new") as server:
         advice = "For a trial: glb serve --reward-window 5s"
@@ -47,7 +43,7 @@ def test_server_prints_which_reward_window_holds(tmp_path: Path) -> None:
         assert "accepted for 5 s, then learned. Loop default is in the store with this reward window" in server.printed
 
 
-def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
+def test_settings_are_read_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "glb.toml").write_text('loops = ["news", "shop"]\n')
     with running(tmp_path, "--settings", "glb.toml") as server:
         assert server.ask("GET", "/v1/loops").json["loops"] == ["news", "shop"]
@@ -63,10 +59,11 @@ def test_settings_come_from_a_file_too(tmp_path: Path) -> None:
         (("--store", "no/such/folder.db"), {}, "no/such/folder.db could not be opened"),
     ],
 )
-def test_wrong_settings_end_in_a_line_that_says_what_was_wrong(
-    words: tuple[str, ...], environment: dict[str, str], message: str, tmp_path: Path
+def test_wrong_settings_are_one_error_line(
+    words: tuple[str, ...], environment: dict[str, str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = glb("serve", "--port", "0", *words, folder=tmp_path, **environment)
+    monkeypatch.setattr(serve, "set_up_logging", lambda _settings: None)
+    run = glb("serve", "--port", "0", *words, folder=tmp_path, environment=environment)
     assert run.returncode == 2
     assert message in run.stderr
     assert "Traceback" not in run.stderr
@@ -89,7 +86,7 @@ def glb_without_lab(*words: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env={"COLUMNS": "200"})
 
 
-def test_with_the_extra_serve_alone_glb_serves_and_names_the_extra_that_others_need() -> None:
+def test_the_extra_serve_is_enough_to_serve() -> None:
     run = glb_without_lab("serve", "--help")
     assert (run.returncode, run.stderr) == (0, "")
     run = glb_without_lab("compare", "file.toml", "--jobs", "2")
@@ -97,7 +94,7 @@ def test_with_the_extra_serve_alone_glb_serves_and_names_the_extra_that_others_n
     assert "which is in the extra [lab]: pip install 'glbandits[lab]'" in run.stderr
     run = glb_without_lab("--help")
     assert run.returncode == 0
-    assert "Not installed: it is in the extra lab." in run.stdout
+    assert "Not installed: needs the extra lab." in run.stdout
 
 
 def test_auto_optimisation_without_the_extra_lab_names_it(tmp_path: Path) -> None:
@@ -105,16 +102,16 @@ def test_auto_optimisation_without_the_extra_lab_names_it(tmp_path: Path) -> Non
         sent = {"autoOptimisation": True, "rewardRange": [0, 1]}
         reply = server.ask("PATCH", "/v1/configuration", sent)
         assert reply.status == 400
-        assert "estimators of the extra [lab], which this server lacks" in reply.json["detail"]
+        assert "estimators of the extra [lab], which are not installed" in reply.json["detail"]
 
 
-def test_a_backup_of_a_running_server_has_what_was_acknowledged(tmp_path: Path) -> None:
+def test_a_backup_has_all_acknowledged_events(tmp_path: Path) -> None:
     with running(tmp_path) as server:
         body = {"eventId": "before", "actions": ACTIONS}
         assert server.ask("POST", "/personalizer/v1.0/rank", body).status == 201
         run = glb("backup", "copy.db", "--store", "store.db", folder=tmp_path)
         assert (run.returncode, run.stderr) == (0, "")
-        assert run.stdout.endswith("bytes, sound\n")
+        assert run.stdout.endswith("bytes, no defects\n")
     (tmp_path / "other").mkdir()
     (tmp_path / "copy.db").rename(tmp_path / "other" / "store.db")
     with running(tmp_path / "other") as restored:

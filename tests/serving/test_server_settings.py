@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glbandits.cli.serve import serve_command
+from glbandits.cli.commands.serve import serve_command
 from glbandits.errors import InvalidInput, UnknownName
 from glbandits.serving.runtime.batch_writer import QUEUE_BYTES
 from glbandits.serving.server_settings import DEFAULTS, FILE, KINDS, Settings, description, read_settings
@@ -15,16 +15,14 @@ from glbandits.serving.server_settings import DEFAULTS, FILE, KINDS, Settings, d
 GUIDE = Path(__file__).parents[2] / "docs" / "service.md"
 
 
-def test_without_anything_all_are_defaults() -> None:
+def test_defaults_are_used_without_settings() -> None:
     assert read_settings() == Settings()
 
 
 @pytest.mark.parametrize("flag", [True, False])
 @pytest.mark.parametrize("variable", [True, False])
 @pytest.mark.parametrize("line", [True, False])
-def test_flags_go_before_the_environment_before_the_file(
-    flag: bool, variable: bool, line: bool, tmp_path: Path
-) -> None:
+def test_flags_override_environment_and_file(flag: bool, variable: bool, line: bool, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text("port = 3\n")
     flags = {"port": "1"} if flag else {}
@@ -33,7 +31,7 @@ def test_flags_go_before_the_environment_before_the_file(
     assert read_settings(flags, environment, file if line else None).port == expected
 
 
-def test_the_environment_names_the_file_too(tmp_path: Path) -> None:
+def test_the_environment_may_name_the_file(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text('loops = ["shop", "news"]\nrate_limit = 5\n')
     settings = read_settings({}, {"GLB_SERVE_SETTINGS": str(file), "HOME": "elsewhere"})
@@ -52,14 +50,14 @@ def test_lists_are_written_with_commas() -> None:
         ({}, {"GLB_SERVE_DURABILTY": "power"}, "GLB_SERVE_DURABILTY: unknown setting 'durabilty'; did you mean 'dura"),
     ],
 )
-def test_unknown_names_are_refused_with_the_nearest(
+def test_unknown_names_are_refused_with_a_suggestion(
     flags: dict[str, str], environment: dict[str, str], message: str
 ) -> None:
     with pytest.raises(UnknownName, match=message):
         read_settings(flags, environment)
 
 
-def test_unknown_names_in_the_file_are_refused_with_its_name(tmp_path: Path) -> None:
+def test_unknown_names_in_the_file_name_the_file(tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text("que = 5\n")
     with pytest.raises(UnknownName, match=r"settings.toml: que: unknown setting 'que'; did you mean 'queue'"):
@@ -81,7 +79,7 @@ def test_unknown_names_in_the_file_are_refused_with_its_name(tmp_path: Path) -> 
         ("store", "", "--store cannot be '': Expected `str` of length >= 1"),
     ],
 )
-def test_wrong_values_are_refused_with_what_was_needed(name: str, value: str, message: str) -> None:
+def test_invalid_values_are_refused_with_a_description(name: str, value: str, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         read_settings({name: value})
 
@@ -94,7 +92,7 @@ def test_a_file_that_is_not_toml_is_refused(tmp_path: Path) -> None:
 
 
 @given(st.dictionaries(st.sampled_from([*KINDS, "other"]), st.one_of(st.text(), st.integers(), st.lists(st.text()))))
-def test_anything_else_is_refused_by_our_own_errors(flags: dict[str, Any]) -> None:
+def test_any_input_raises_only_our_errors(flags: dict[str, Any]) -> None:
     with suppress(InvalidInput, UnknownName):
         assert isinstance(read_settings(flags), Settings)
 
@@ -106,7 +104,7 @@ def test_every_setting_is_in_the_guide(name: str) -> None:
     assert f"| `{name}` | {f'`{shown}`' if shown != '' else ''} | {description(name)} |" in GUIDE.read_text()
 
 
-def test_the_queue_is_as_large_as_the_writer_has_it() -> None:
+def test_queue_defaults_equal_those_of_the_writer() -> None:
     assert Settings().queue_bytes == QUEUE_BYTES
 
 

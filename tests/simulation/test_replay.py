@@ -18,8 +18,8 @@ from glbandits.simulation import Replay, replay
 USER = b"|user 2:0.1 3:0.2 4:0.3 5:0.2 6:0.2 1:1.000000 "
 FEATURES = np.concatenate([np.ones((5, 1)), np.eye(5)], axis=1)
 """An article for each of the features 2 to 6."""
-CHANCES = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
-"""Of a click on each of them."""
+CLICK_RATES = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+"""The click probability of each article."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +75,13 @@ def write_log(path: Path, displayed: Ints, clicks: Ints, features: Floats = FEAT
 
 
 def random_log(path: Path, events: int, seed: int) -> Path:
-    """Every article is displayed with equal chance, and clicked with its own."""
+    """Write a log in which articles are displayed at random, and clicked with CLICK_RATES."""
     rng = np.random.default_rng(seed)
     displayed = rng.integers(5, size=events)
-    return write_log(path, displayed, (rng.random(events) < CHANCES[displayed]).astype(np.int64))
+    return write_log(path, displayed, (rng.random(events) < CLICK_RATES[displayed]).astype(np.int64))
 
 
-def test_a_fixed_policy_keeps_the_events_that_agree_with_it(tmp_path: Path) -> None:
+def test_only_events_with_the_chosen_article_match(tmp_path: Path) -> None:
     log = write_log(tmp_path / "log", np.array([0, 1, 1, 2, 1]), np.array([1, 1, 0, 1, 1]))
     result = replay(Largest(), [log], seed=1)  # article 1 has feature 3
     assert (result.events, result.matched, result.clicks) == (5, 3, 2)
@@ -93,26 +93,26 @@ def test_a_fixed_policy_keeps_the_events_that_agree_with_it(tmp_path: Path) -> N
     assert not result.simulated
 
 
-def test_the_rate_of_a_policy_that_does_not_learn_is_its_true_one(tmp_path: Path) -> None:
+def test_click_rate_of_a_fixed_policy_is_unbiased(tmp_path: Path) -> None:
     log = random_log(tmp_path / "log", 20_000, seed=5)
-    for policy, chance in ((Largest(), CHANCES[1]), (Uniform(), CHANCES.mean())):
+    for policy, rate in ((Largest(), CLICK_RATES[1]), (Uniform(), CLICK_RATES.mean())):
         result = replay(policy, [log], seed=2)
         # One event in five matches, whatever the policy; five standard errors each: once in a million logs.
         assert result.matched / 20_000 == pytest.approx(0.2, abs=5 * math.sqrt(0.2 * 0.8 / 20_000))
-        assert result.ctr == pytest.approx(chance, abs=5 * math.sqrt(chance * (1 - chance) / result.matched))
+        assert result.ctr == pytest.approx(rate, abs=5 * math.sqrt(rate * (1 - rate) / result.matched))
 
 
 def live_clicks(seed: int, rounds: int) -> int:
     rng, bandit, clicks = np.random.default_rng(seed), Bandit(Counting(), dim=6, seed=seed), 0
     for _ in range(rounds):
         arm = bandit.choose(FEATURES)
-        click = float(rng.random() < CHANCES[arm])
+        click = float(rng.random() < CLICK_RATES[arm])
         bandit.learn(FEATURES[arm], click)
         clicks += int(click)
     return clicks
 
 
-def test_a_policy_that_learns_gets_in_replay_what_it_gets_in_the_world(tmp_path: Path) -> None:
+def test_click_rate_of_a_learning_policy_matches_online_play(tmp_path: Path) -> None:
     runs, rounds = 100, 40
     live = np.array([live_clicks(seed, rounds) for seed in range(runs)])
     replayed = np.empty(runs)
@@ -147,7 +147,7 @@ def by_hand(files: tuple[Path, ...], seed: int, limit: int) -> tuple[int, int, i
 
 
 @pytest.mark.parametrize("limit", [None, 3000])
-def test_it_is_a_bandit_driven_by_hand(simulated: tuple[Path, ...], limit: int | None) -> None:
+def test_replay_makes_the_choices_of_a_bandit(simulated: tuple[Path, ...], limit: int | None) -> None:
     result = replay(Counting(), simulated, seed=3, limit=limit)
     assert (result.events, result.matched, result.clicks) == by_hand(simulated, 3, limit or 10**9)
     assert result.simulated
@@ -161,7 +161,7 @@ def curve(result: Replay) -> list[list[int]]:
     return [values.tolist() for values in (result.at_events, result.at_matched, result.at_clicks)]
 
 
-def test_how_the_text_is_cut_does_not_matter(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_result_does_not_depend_on_read_size(simulated: tuple[Path, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
     uncut = replay(Counting(), simulated, seed=3, points=50)
     monkeypatch.setattr(r6a, "CHUNK", 20_000)
@@ -172,14 +172,14 @@ def test_how_the_text_is_cut_does_not_matter(simulated: tuple[Path, ...], monkey
     assert len(read) > 100
 
 
-def test_a_log_that_never_agrees_has_no_rate(tmp_path: Path) -> None:
+def test_click_rate_is_nan_without_matches(tmp_path: Path) -> None:
     result = replay(Largest(), [write_log(tmp_path / "log", np.array([0, 3]), np.array([1, 1]))], seed=1)
     assert (result.events, result.matched, result.clicks) == (2, 0, 0)
     assert math.isnan(result.ctr)
     assert math.isnan(result.standard_error)
 
 
-def test_wrong_input_is_refused(tmp_path: Path) -> None:
+def test_invalid_arguments_are_errors(tmp_path: Path) -> None:
     log = random_log(tmp_path / "log", 5, seed=1)
     with pytest.raises(InvalidInput, match="policy must be an instance"):
         replay(Counting, [log], seed=1)  # type: ignore[arg-type]

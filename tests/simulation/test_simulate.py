@@ -13,7 +13,7 @@ from glbandits.simulation import play_together, recorded_rounds, simulate
 from tests.maths.link_support import cauchit_link
 
 
-def test_regret_is_what_the_choices_cost() -> None:
+def test_regret_follows_from_the_choices() -> None:
     problem = Synthetic(dim=3, arms=7, fewest_arms=4)
     result = simulate(Uniform(), problem, 80, [5])
     assert result.choices is not None
@@ -23,7 +23,7 @@ def test_regret_is_what_the_choices_cost() -> None:
     assert (cost >= 0).all()
 
 
-def test_uniform_play_has_the_regret_that_arithmetic_gives_it() -> None:
+def test_regret_of_random_play_has_its_expected_value() -> None:
     problem = Synthetic(dim=6, arms=100)
     result = simulate(Uniform(), problem, 1000, 60)
     expected = [
@@ -34,7 +34,7 @@ def test_uniform_play_has_the_regret_that_arithmetic_gives_it() -> None:
     assert result.final_regret.mean() == pytest.approx(np.mean(expected), abs=5 * 0.14)
 
 
-def test_seeds_do_not_depend_on_each_other_or_on_the_number_of_jobs() -> None:
+def test_runs_are_independent_of_other_seeds_and_jobs() -> None:
     problem = Synthetic(dim=3, arms=5)
     together = simulate(SgdTs(block_length=10), problem, 200, 4, jobs=2)
     alone = simulate(SgdTs(block_length=10), problem, 200, [2], jobs=1)
@@ -43,14 +43,14 @@ def test_seeds_do_not_depend_on_each_other_or_on_the_number_of_jobs() -> None:
     np.testing.assert_array_equal(together.choices[2], alone.choices[0])
 
 
-def test_policies_face_the_same_rounds() -> None:
+def test_policies_play_the_same_rounds() -> None:
     problem = Given([some_rounds(10)])
     for policy in (Uniform(), SgdTs(block_length=5)):
         simulate(policy, problem, 10, [3, 8], jobs=1)
-    assert problem.asked == [(10, 3), (10, 8), (10, 3), (10, 8)]
+    assert problem.calls == [(10, 3), (10, 8), (10, 3), (10, 8)]
 
 
-def test_processes_give_what_threads_give() -> None:
+def test_processes_and_threads_give_the_same_result() -> None:
     policy, problem = SgdTs(block_length=10), Synthetic(dim=3, arms=5)
     threads = simulate(policy, problem, 100, 2)
     with parallel_config(backend="loky"):
@@ -70,7 +70,7 @@ def test_regret_is_recorded_at_evenly_spaced_rounds() -> None:
     np.testing.assert_array_equal(some.regret, every.regret[:, some.rounds - 1])
 
 
-def test_mean_and_standard_error() -> None:
+def test_mean_and_standard_error_over_seeds() -> None:
     result = simulate(Uniform(), Synthetic(dim=2, arms=3), 40, 5)
     np.testing.assert_allclose(result.mean, result.regret.mean(axis=0))
     np.testing.assert_allclose(result.standard_error, result.regret.std(axis=0, ddof=1) / np.sqrt(5))
@@ -89,9 +89,11 @@ def test_progress_counts_every_round() -> None:
     assert done[0] == 3000
 
 
-def test_a_policy_that_cannot_take_the_rewards_is_refused() -> None:
+def test_rewards_outside_the_range_of_the_link_are_an_error() -> None:
     problem = Synthetic(link="identity", rewards=gaussian(0.1))
-    with pytest.raises(InvalidInput, match="sgd-ts with the logistic link takes rewards from 0 to 1; gaussian rewards"):
+    with pytest.raises(
+        InvalidInput, match="sgd-ts with the logistic link accepts rewards from 0 to 1, but gaussian rewards"
+    ):
         simulate(SgdTs(), problem, 10, 1)
 
 
@@ -105,13 +107,13 @@ def test_a_policy_that_cannot_take_the_rewards_is_refused() -> None:
         ({"seeds": 2.5}, "seeds must be a whole number of at least 1; got 2.5"),
         ({"seeds": True}, "seeds must be a whole number"),
         ({"points": 0}, "points must be a whole number of at least 1"),
-        ({"jobs": 0}, "jobs must be a number of runs at once, or -1"),
+        ({"jobs": 0}, "jobs must be a number of parallel runs, or -1"),
         ({"policy": "uniform"}, "policy must be an instance"),
         ({"policy": Uniform}, "policy must be an instance"),
-        ({"environment": None}, "environment must be a problem such as Synthetic"),
+        ({"environment": None}, "environment must be an instance of an environment, such as Synthetic"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
+def test_invalid_arguments_are_errors(arguments: dict[str, object], message: str) -> None:
     defaults: dict[str, object] = {"policy": Uniform(), "environment": Synthetic(), "horizon": 10, "seeds": 1}
     with pytest.raises(InvalidInput, match=message):
         simulate(**(defaults | arguments))  # type: ignore[arg-type]
@@ -119,16 +121,16 @@ def test_wrong_arguments_are_refused(arguments: dict[str, object], message: str)
 
 @dataclass(frozen=True)
 class Given:
-    """An environment that yields what it was given, and records who asked."""
+    """An environment that yields the given blocks of rounds, and records the calls."""
 
-    pieces: list[Rounds]
+    blocks: list[Rounds]
     dim: int = 2
     noise: Noise = NOISES["bernoulli"]
-    asked: list[tuple[int, int]] = field(default_factory=list)
+    calls: list[tuple[int, int]] = field(default_factory=list)
 
     def rounds(self, horizon: int, seed: int) -> Iterator[Rounds]:
-        self.asked.append((horizon, seed))
-        yield from self.pieces
+        self.calls.append((horizon, seed))
+        yield from self.blocks
 
 
 def some_rounds(length: int, dim: int = 2) -> Rounds:
@@ -138,21 +140,21 @@ def some_rounds(length: int, dim: int = 2) -> Rounds:
 
 
 @pytest.mark.parametrize(
-    ("pieces", "message"),
+    ("blocks", "message"),
     [
         ([some_rounds(5)], "rounds must yield 10 rounds; got 5"),
         ([some_rounds(5), some_rounds(6)], "got 6 rounds of 2 features after 5 rounds"),
         ([some_rounds(5), some_rounds(0), some_rounds(5)], "got 0 rounds of 2 features after 5 rounds"),
         ([some_rounds(10, dim=3)], "rounds of 2 features.*got 10 rounds of 3 features"),
     ],
-    ids=["too few", "too many", "an empty piece", "another dimension"],
+    ids=["too few", "too many", "an empty block", "another dimension"],
 )
-def test_an_environment_that_breaks_its_word_is_found_out(pieces: list[Rounds], message: str) -> None:
+def test_wrong_rounds_of_an_environment_are_an_error(blocks: list[Rounds], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        simulate(Uniform(), Given(pieces), 10, 1)
+        simulate(Uniform(), Given(blocks), 10, 1)
 
 
-def test_policies_that_share_rounds_play_as_if_alone() -> None:
+def test_policies_on_shared_rounds_do_not_interact() -> None:
     policies: list[Policy] = [SgdTs(block_length=20), Uniform(), SgdTs(block_length=30)]
     problem = Synthetic(dim=3, arms=5)
     together = play_together(policies, problem, 200, 4, recorded_rounds(200, 50), keep_choices=True)
@@ -163,7 +165,7 @@ def test_policies_that_share_rounds_play_as_if_alone() -> None:
         np.testing.assert_array_equal(run.regret, alone.regret[0])
 
 
-def test_regret_is_counted_with_values_and_rewards_come_from_expectations() -> None:
+def test_regret_uses_values_and_rewards_use_expectations() -> None:
     class Labels:
         dim, noise = 1, NOISES["bernoulli"]
 

@@ -12,7 +12,7 @@ SMALL: dict[str, Any] = {"arms": 4, "nonzeros": 6, "names": 200}
 
 
 @pytest.mark.parametrize("policy", [Optimist(), EpsilonGreedy(fit="online")], ids=lambda policy: policy.name)
-def test_a_run_is_a_sparse_bandit_driven_by_hand(policy: Policy) -> None:
+def test_run_makes_the_choices_of_a_sparse_bandit(policy: Policy) -> None:
     problem, bandit, choices = SparseHashed(dim=2**24, **SMALL), Bandit(policy, 2**24, seed=3, sparse=True), []
     (piece,) = problem.rounds(40, 3)
     cost = 0.0
@@ -28,7 +28,7 @@ def test_a_run_is_a_sparse_bandit_driven_by_hand(policy: Policy) -> None:
     assert result.final_regret[0] == pytest.approx(cost, rel=1e-12)
 
 
-def test_rounds_depend_on_the_seed_alone() -> None:
+def test_rounds_depend_only_on_the_seed() -> None:
     problem = SparseHashed(dim=2**20, **SMALL)
     (short,), (long,) = problem.rounds(10, 5), problem.rounds(30, 5)
     np.testing.assert_array_equal(long.arms.rows(0, 40).indices, short.arms.indices)
@@ -37,13 +37,13 @@ def test_rounds_depend_on_the_seed_alone() -> None:
     assert (other.expected != short.expected).all()
 
 
-def test_the_hash_width_changes_no_reward() -> None:
+def test_hash_width_changes_no_reward() -> None:
     narrow, wide = (next(SparseHashed(dim=dim, **SMALL).rounds(10, 5)) for dim in (2**10, 2**30))
     np.testing.assert_array_equal(narrow.expected, wide.expected)
     assert narrow.arms.indices.max() < 2**10 < wide.arms.indices.max()
 
 
-def test_features_of_an_arm_are_distinct_and_the_context_is_shared() -> None:
+def test_arms_have_distinct_features_and_share_the_context() -> None:
     (piece,) = SparseHashed(dim=2**20, **SMALL).rounds(50, 1)
     rows = piece.arms.indices.reshape(50, 4, 6)
     assert (np.diff(rows, axis=2) > 0).all()
@@ -51,12 +51,12 @@ def test_features_of_an_arm_are_distinct_and_the_context_is_shared() -> None:
     assert len(shared) >= 1
 
 
-def test_policies_without_a_sparse_form_are_refused() -> None:
+def test_policy_without_a_sparse_form_is_an_error() -> None:
     with pytest.raises(InvalidInput, match="lin-ucb has no sparse form"):
         simulate(LinUcb(), SparseHashed(**SMALL), 10, [1], compiled=False)
 
 
-def test_rounds_of_another_width_are_refused() -> None:
+def test_rounds_of_another_width_are_an_error() -> None:
     class Wrong(SparseHashed):
         def rounds(self, horizon: int, seed: int) -> Any:
             return SparseHashed(dim=2**20 + 1, **SMALL).rounds(horizon, seed)
@@ -74,7 +74,7 @@ def test_rounds_of_another_width_are_refused() -> None:
         ({"dim": 2}, "arms must have 2 columns"),
     ],
 )
-def test_wrong_rounds_are_named(change: Any, message: str) -> None:
+def test_invalid_rounds_are_an_error(change: Any, message: str) -> None:
     rounds: dict[str, Any] = {
         "arms": sparse.eye_array(3, format="csr"),
         "counts": [1, 2],
@@ -88,6 +88,6 @@ def test_wrong_rounds_are_named(change: Any, message: str) -> None:
         SparseRounds(**rounds | change)
 
 
-def test_too_few_names_are_refused() -> None:
+def test_too_few_names_are_an_error() -> None:
     with pytest.raises(InvalidInput, match="names must be 20 times nonzeros to dim, 1000 to 1048576; got 100"):
         SparseHashed(names=100)

@@ -1,1 +1,1 @@
-"""The command line `glb`: parse, call, print."""
+"""The command line `glb`: it parses options, calls the other packages and prints the results."""

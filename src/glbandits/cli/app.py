@@ -1,23 +1,23 @@
-"""`glb`: its commands, and the options that come before them."""
+"""The application `glb`: its commands, and the options that come before a command."""
 
 from typing import Annotated
 
 import typer
 
-from glbandits.cli.commands import Commands
+from glbandits.cli.lazy_commands import LazyCommands
 from glbandits.version import __version__
 
 app = typer.Typer(
-    cls=Commands,
+    cls=LazyCommands,
     help="Generalized linear bandits: compare policies, evaluate them from logs, and serve decisions.",
     no_args_is_help=True,
-    add_completion=False,
+    rich_markup_mode=None,  # plain help: readable in a pipe, and brackets are no markup
     pretty_exceptions_enable=False,
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_given: bool) -> None:
+    if is_given:
         typer.echo(f"glbandits {__version__}")
         raise typer.Exit
 
@@ -28,4 +28,4 @@ def options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Options that come before the command."""
+    """Options that come before a command."""

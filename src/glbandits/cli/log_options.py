@@ -1,124 +1,230 @@
-"""The options of commands that read a log: where it is, its format, and which column is what."""
+"""The options of commands that read a log: its address, its columns, and how columns become features."""
 
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from types import MappingProxyType
+from typing import Annotated, NamedTuple, TypeAlias
 
 import typer
 from rich.console import Console
 
-from glbandits.cli.log_file import FORMATS, LogFile, column_names, said_as_options, with_estimated_propensities
-from glbandits.errors import lookup
-from glbandits.evaluation import Columns, Log
+from glbandits.cli.common_options import LINK_NAMES
+from glbandits.errors import InvalidInput, check_float, lookup
+from glbandits.evaluation import Columns, Log, estimate_propensities
 from glbandits.evaluation.logs.log_features import LogOptions
 from glbandits.evaluation.replay.learning_curve import Learn
+from glbandits.features import Hashed, Text
+from glbandits.features.kinds.column_kind import MISSING, ColumnKind
+from glbandits.service_logs.log_source import FORMATS, LogSource
 
-LogArgument: TypeAlias = Annotated[
-    str, typer.Argument(help="A Parquet file or folder, CSV, an Open Bandit folder, dsjson, or a server's store.")
-]
-FormatOption: TypeAlias = Annotated[
-    str, typer.Option("--format", help="auto, parquet, csv, open-bandit, dsjson, store.")
-]
-LoopOption: TypeAlias = Annotated[str, typer.Option(help="A loop, if the log is the store of a server.")]
-ArmOption: TypeAlias = Annotated[str, typer.Option(help="The column with the name of the chosen arm.")]
-RewardOption: TypeAlias = Annotated[str, typer.Option(help="The column with its reward.")]
-PropensityOption: TypeAlias = Annotated[
-    str, typer.Option(help="The column with the probability that the chosen arm had.")
-]
-ProbabilitiesOption: TypeAlias = Annotated[
-    str, typer.Option(help="The column with the probabilities of all arms, or p_{arm}: one for each. '': none.")
-]
-ContextOption: TypeAlias = Annotated[str, typer.Option(help="Columns with what was known of the row: age,country")]
-PerArmOption: TypeAlias = Annotated[str, typer.Option(help="Columns with a number for each arm: affinity_{arm}")]
-ArmsOption: TypeAlias = Annotated[str | None, typer.Option(help="The column with a list of the arms that the row had.")]
-FeaturesOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="The column with a list of numbers for each of them.")
-]
-ClusterOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="Rows with the same value here depend on each other: one user, or one decision.")
-]
-ArmTableOption: TypeAlias = Annotated[
-    Path | None, typer.Option(help="A Parquet or CSV file with the features of each arm.")
-]
-LinkOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="identity, logistic, probit or log; tells what rewards are.")
-]
-EstimateOption: TypeAlias = Annotated[
-    bool, typer.Option("--estimate-propensities", help="If nobody wrote down the propensities: guess them.")
-]
-KindOption: TypeAlias = Annotated[
-    list[str],
-    typer.Option(
-        help="The kind of a column, if it should not be guessed: price=number. Repeat for other columns. "
-        "Text and hashed columns may have a number of features: search=text:1048576."
-    ),
-]
-MissingOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="Missing values: indicator (a feature says so), impute (the mean), or error.")
-]
-CrossesOption: TypeAlias = Annotated[
-    str | None, typer.Option(help="Columns that are multiplied: all, none, or country:topic,age:topic")
-]
-BlockOption: TypeAlias = Annotated[
-    bool, typer.Option("--per-arm-block", help="Give each arm features of its own, beside those of --arm-table.")
-]
-SparseOption: TypeAlias = Annotated[
-    bool | None,
-    typer.Option(help="Keep only the features that are set. By default, if there are more than 4,096 features."),
-]
-HashWidthOption: TypeAlias = Annotated[
-    int | None, typer.Option(help="Of a dsjson log: the number of features that names are hashed to, up to 2^31.")
-]
-LearnOption: TypeAlias = Annotated[str, typer.Option(help="For learning curves: matched rows, or all.")]
-JobsOption: TypeAlias = Annotated[int, typer.Option(help="Processes at once; -1 for one per core.")]
-EngineOption: TypeAlias = Annotated[str, typer.Option(help="local, or ray (with the extra [ray]).")]
+LEARN_MODES: Mapping[str, Learn] = MappingProxyType({"matched": "matched", "all": "all"})
+SIZED_KINDS: Mapping[str, Callable[[int], ColumnKind]] = MappingProxyType({"text": Text, "hashed": Hashed})
+"""Kinds of columns that take a number of features."""
 
-WAYS: dict[str, Learn] = {"matched": "matched", "all": "all"}
+LearnOption: TypeAlias = Annotated[
+    str, typer.Option(help="Rows that a policy learns for its learning curve: matched or all.")
+]
 
 
-def opened_log(
-    console: Console,
-    *,
-    log: str,
-    file_format: str,
-    loop: str,
-    arm: str,
-    reward: str,
-    propensity: str | None,
-    probabilities: str,
-    context: str,
-    per_arm: str,
-    arms: str | None,
-    features: str | None,
-    cluster: str | None,
-    arm_table: Path | None,
-    link: str | None,
-    estimate_propensities: bool,
-    options: LogOptions,
-    hash_width: int | None = None,
-) -> tuple[Log, list[str]]:
-    """Open the log that the options describe. Returns it, and notes that a reader must see."""
-    read = lookup("format", file_format, FORMATS)
-    columns = Columns(
-        arm=arm,
-        reward=reward,
-        propensity=None if estimate_propensities else propensity,
-        probabilities=None if estimate_propensities or not probabilities else probabilities,
-        context=column_names(context),
-        per_arm=column_names(per_arm),
-        cluster=cluster,
-        arms=arms,
-        features=features,
+@dataclass(frozen=True)
+class LogFileOptions:
+    """The address of a log, and the columns that every log has."""
+
+    log: Annotated[
+        str,
+        typer.Argument(
+            help="A Parquet file or folder, a CSV file, an Open Bandit folder, a dsjson file, or a service's store."
+        ),
+    ]
+    file_format: Annotated[str, typer.Option("--format", help=f"{', '.join(FORMATS)}.")] = "auto"
+    loop: Annotated[str, typer.Option(help="The loop, if the log is the store of a service.")] = "default"
+    arm: Annotated[str, typer.Option(help="Column with the name of the chosen arm.")] = "arm"
+    reward: Annotated[str, typer.Option(help="Column with the reward of the chosen arm.")] = "reward"
+    link: Annotated[str | None, typer.Option(help=f"Link of the rewards: {LINK_NAMES}. It determines their range.")] = (
+        None
     )
-    with said_as_options(), console.status("looking at the log"):
-        opened = read(
-            LogFile(
-                address=log,
-                columns=columns,
-                arm_table=arm_table,
-                link=link,
-                loop=loop,
-                options=options,
-                hash_width=hash_width,
-            )
-        )
-        return with_estimated_propensities(opened) if estimate_propensities else (opened, [])
+
+
+@dataclass(frozen=True)
+class PropensityOptions:
+    """The columns with the probabilities of the logging policy."""
+
+    propensity: Annotated[str, typer.Option(help="Column with the probability of the chosen arm.")] = "propensity"
+    probabilities: Annotated[
+        str,
+        typer.Option(help="Column with the probabilities of all arms, or p_{arm} for one column per arm. '' for none."),
+    ] = "probabilities"
+    estimate_propensities: Annotated[
+        bool,
+        typer.Option("--estimate-propensities", help="Estimate the propensities, if the log does not have them."),
+    ] = False
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """The columns and files with features."""
+
+    context: Annotated[str, typer.Option(help="Columns with the context of the row: age,country.")] = ""
+    per_arm: Annotated[str, typer.Option(help="Columns with a number for each arm: affinity_{arm}.")] = ""
+    arms: Annotated[str | None, typer.Option(help="Column with a list of the arms of the row.")] = None
+    features: Annotated[str | None, typer.Option(help="Column with a list of numbers for each arm of the row.")] = None
+    cluster: Annotated[
+        str | None, typer.Option(help="Column of the cluster. Rows of one cluster, such as a user, are dependent.")
+    ] = None
+    arm_table: Annotated[Path | None, typer.Option(help="Parquet or CSV file with the features of each arm.")] = None
+
+
+@dataclass(frozen=True)
+class FeatureOptions:
+    """How columns become features."""
+
+    kind: Annotated[
+        list[str],
+        typer.Option(
+            help="Kind of a column, if it should not be inferred: price=number. Repeat for other columns. "
+            "Text and hashed columns take a number of features: search=text:1048576."
+        ),
+    ] = field(default_factory=list)
+    missing: Annotated[
+        str | None, typer.Option(help="Missing values: indicator (an extra feature), impute (the mean) or error.")
+    ] = None
+    crosses: Annotated[
+        str | None, typer.Option(help="Pairs of columns that are multiplied: all, none, or country:topic,age:topic.")
+    ] = None
+    per_arm_block: Annotated[
+        bool, typer.Option("--per-arm-block", help="Give each arm its own features, besides those of --arm-table.")
+    ] = False
+    sparse: Annotated[
+        bool | None, typer.Option(help="Store only nonzero features. Default: if there are more than 4,096 features.")
+    ] = None
+    hash_width: Annotated[int | None, typer.Option(help="Number of hashed features of a dsjson log, up to 2^31.")] = (
+        None
+    )
+
+    def parse(self) -> LogOptions:
+        """Return the settings of the feature map.
+
+        >>> FeatureOptions(kind=["price=number"], crosses="country:topic,age:topic").parse()
+        {'kinds': {'price': 'number'}, 'crosses': [('country', 'topic'), ('age', 'topic')]}
+        >>> FeatureOptions(kind=["search=text:1048576"]).parse()
+        {'kinds': {'search': Text(size=1048576)}}
+        """
+        options: LogOptions = {}
+        for text in self.kind:
+            name, _, kind = text.rpartition("=")
+            if not name:
+                raise InvalidInput(f"--kind is written column=kind, such as price=number; got {text!r}")
+            options["kinds"] = {**options.get("kinds", {}), name: _parse_kind(kind)}
+        if self.missing is not None:
+            options["missing"] = lookup("way to treat missing values", self.missing, MISSING)
+        if self.crosses is not None:
+            options["crosses"] = "all" if self.crosses == "all" else _parse_pairs(self.crosses)
+        if self.per_arm_block:
+            options["per_arm_block"] = True
+        if self.sparse is not None:
+            options["sparse"] = self.sparse
+        return options
+
+
+class OpenedLog(NamedTuple):
+    """A log, and notes on it that the user must see."""
+
+    log: Log
+    notes: list[str]
+
+
+def open_log_of_options(
+    console: Console,
+    file: LogFileOptions,
+    columns: ColumnOptions,
+    *,
+    propensities: PropensityOptions | None = None,
+    options: LogOptions | None = None,
+    hash_width: int | None = None,
+) -> OpenedLog:
+    """Open the log that the options describe.
+
+    Args:
+        console: shows that the log is being read.
+        file: the address of the log.
+        columns: the columns with features.
+        propensities: the columns with probabilities; None for a log that is only learned from.
+        options: settings of the feature map.
+        hash_width: number of features of a dsjson log.
+    """
+    is_estimated = propensities is not None and propensities.estimate_propensities
+    given = None if propensities is None or is_estimated else propensities
+    source = LogSource(
+        address=file.log,
+        columns=Columns(
+            arm=file.arm,
+            reward=file.reward,
+            propensity=None if given is None else given.propensity,
+            probabilities=None if given is None or not given.probabilities else given.probabilities,
+            context=split_names(columns.context),
+            per_arm=split_names(columns.per_arm),
+            cluster=columns.cluster,
+            arms=columns.arms,
+            features=columns.features,
+        ),
+        arm_table=columns.arm_table,
+        link=file.link,
+        loop=file.loop,
+        options=options or {},
+        hash_width=hash_width,
+    )
+    with console.status("reading the log"):
+        log = source.open(file.file_format)
+        return _estimate_propensities(log) if is_estimated else OpenedLog(log, [])
+
+
+def _estimate_propensities(log: Log) -> OpenedLog:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        completed = estimate_propensities(log)
+    return OpenedLog(completed, [str(warning.message) for warning in caught])
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Split names at commas.
+
+    >>> split_names("age, country"), split_names("")
+    (('age', 'country'), ())
+    """
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def parse_reward_range(text: str | None) -> tuple[float, float] | None:
+    """Parse two numbers with a comma between them.
+
+    >>> parse_reward_range("-1,1")
+    (-1.0, 1.0)
+    """
+    if text is None:
+        return None
+    try:
+        low, high = (check_float("reward_range", float(part)) for part in text.split(","))
+    except ValueError:
+        raise InvalidInput(f"--reward-range is written lowest,highest, such as -1,1; got {text!r}") from None
+    if not low < high:
+        raise InvalidInput(f"--reward-range must name the lowest reward first; got {text!r}")
+    return low, high
+
+
+def _parse_kind(text: str) -> str | ColumnKind:
+    """Return the kind of this name; for text:1048576 the kind with this number of features."""
+    name, colon, size = text.partition(":")
+    if not colon:
+        return text
+    if name not in SIZED_KINDS or not size.isdecimal():
+        raise InvalidInput(f"--kind takes a number of features for text and hashed, such as text:1048576; got {text!r}")
+    return SIZED_KINDS[name](int(size))
+
+
+def _parse_pairs(text: str) -> list[tuple[str, str]]:
+    pairs = [pair.partition(":") for pair in split_names(text) if pair != "none"]
+    if not all(left and right for left, _, right in pairs):
+        raise InvalidInput(f"--crosses is all, none, or pairs such as country:topic,age:topic; got {text!r}")
+    return [(left, right) for left, _, right in pairs]

@@ -1,21 +1,23 @@
-"""`glb`: the entry point, and what all commands share."""
+"""The entry point of `glb`."""
 
 import sys
 from typing import NoReturn
 
 from glbandits.errors import GlbanditsError
 
+ERROR_PREFIX = "glb: "
+
 
 def main() -> None:
-    """Run `glb`; an error that the user can mend ends in one line, not in a traceback."""
+    """Run `glb`. An error that the user can fix is printed as one line without a traceback; the exit code is 2."""
     try:
         from glbandits.cli.app import app
-    except ModuleNotFoundError as missing:
-        _stop(f"glb needs {missing.name}, which is in the extras [lab] and [serve]: pip install 'glbandits[serve]'")
+    except ModuleNotFoundError as error:
+        _stop(f"glb needs {error.name}, which is in the extras [lab] and [serve]: pip install 'glbandits[serve]'")
     try:
-        app()
+        app(prog_name="glb")
     except (GlbanditsError, OSError) as error:
-        _stop(f"glb: {error}")
+        _stop(f"{ERROR_PREFIX}{error}")
 
 
 def _stop(message: str) -> NoReturn:

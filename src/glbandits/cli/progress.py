@@ -1,4 +1,4 @@
-"""The progress bar of long commands."""
+"""Progress bars and warnings of long commands."""
 
 import time
 import warnings
@@ -10,12 +10,12 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 LINE_SECONDS = 20.0
-"""Where no bar can be shown, such as in a log file, a line is printed every so many seconds."""
+"""Seconds between two lines of progress, if the output is not a terminal."""
 
 
 @contextmanager
 def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
-    """A bar; the function that it yields takes a label, the work done and the work in all."""
+    """Show a progress bar. Yields a function of a label, the work done and the total work."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -34,7 +34,7 @@ def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
 
 @contextmanager
 def warnings_printed(console: Console) -> Iterator[list[str]]:
-    """Print each warning when it is given, as one line. Yields the list of all so far."""
+    """Print each UserWarning as one line when it is issued. Yields the list of messages so far."""
     messages: list[str] = []
 
     def show(message: Warning | str, *_where: object, **_more: object) -> None:
@@ -49,7 +49,7 @@ def warnings_printed(console: Console) -> Iterator[list[str]]:
 
 @contextmanager
 def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
-    """A bar; the function that it yields takes a label, the seconds that have passed and those expected in all."""
+    """Show a progress bar. Yields a function of a label, the elapsed seconds and the expected total seconds."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -63,7 +63,7 @@ def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
 
         def report(label: str, done: float, total: float) -> None:
             nonlocal furthest, printed
-            furthest = max(furthest, done / max(total, 1e-9))  # an estimate may grow; the bar never moves back
+            furthest = max(furthest, done / max(total, 1e-9))  # the total may grow, but the bar never moves back
             left = f"{duration(total - done)} left"
             bar.update(task, completed=furthest, total=1.0, description=escape(label), left=left)
             if not console.is_terminal and time.monotonic() - printed > LINE_SECONDS:
@@ -75,7 +75,7 @@ def time_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
 
 
 def duration(seconds: float) -> str:
-    """A time in words that suit its length.
+    """Format a duration in suitable units.
 
     >>> duration(42.3), duration(200), duration(5000)
     ('about 42 s', 'about 3 min', 'about 1 h 23 min')

@@ -1,4 +1,17 @@
-"""What another policy would have earned, from the log of one that decided."""
+"""Off-policy evaluation: estimate the value of policies from a log of another policy.
+
+Sub-packages, from the lowest layer up: `logs` reads logs, `models` fits reward and propensity models, `estimators`
+computes estimates and intervals, `replay` plays a log with policies that learn. The modules of this package combine
+them: `evaluate`, `evaluate_slates`, `select_estimator`, `promotion` and `policy_comparison`.
+"""
+
+try:
+    import polars as _polars  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"glbandits.evaluation needs {error.name}, which is in the extra [lab]: pip install 'glbandits[lab]'",
+        name=error.name,
+    ) from None
 
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals
 from glbandits.evaluation.estimators.estimator import Estimator
@@ -42,8 +55,8 @@ from glbandits.evaluation.promotion import Promotion, Verdict, promotion
 from glbandits.evaluation.replay.learning_curve import LearningCurve
 from glbandits.evaluation.replay.play_log import play_log
 from glbandits.evaluation.replay.train import train
-from glbandits.evaluation.replay.tune import Played, Tuned, tune
-from glbandits.evaluation.select_estimator import Selection, SplitError, select_estimator
+from glbandits.evaluation.replay.tune import CandidateResult, TuningResult, tune
+from glbandits.evaluation.select_estimator import Selection, ValidationScore, select_estimator
 
 __all__ = [
     "ESTIMATORS",
@@ -52,6 +65,7 @@ __all__ = [
     "AnytimeIntervals",
     "ArmFeatures",
     "ArmSupport",
+    "CandidateResult",
     "ClippedIps",
     "ClusterSlice",
     "Columns",
@@ -79,7 +93,6 @@ __all__ = [
     "Mips",
     "OffCem",
     "Overlap",
-    "Played",
     "Promotion",
     "Replay",
     "RewardModel",
@@ -93,12 +106,12 @@ __all__ = [
     "SlateLog",
     "Snips",
     "SparseArms",
-    "SplitError",
     "Support",
     "SwitchDr",
     "TableLog",
     "Target",
-    "Tuned",
+    "TuningResult",
+    "ValidationScore",
     "Verdict",
     "estimate_propensities",
     "evaluate",

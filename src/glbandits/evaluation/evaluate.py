@@ -1,4 +1,4 @@
-"""evaluate: what a target would have earned, with intervals and what they rest on."""
+"""evaluate: estimate the value of a target from a log, with intervals."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from glbandits.errors import InvalidInput, check_float, check_int, lookup
-from glbandits.evaluation.estimators.anytime import AnytimeIntervals, why_none
-from glbandits.evaluation.estimators.embeddings import AnyEmbeddings, Embeddings, as_embeddings
-from glbandits.evaluation.estimators.estimator import Estimator, Rows
-from glbandits.evaluation.estimators.grouped_moments import Moments, MomentSums, Units
+from glbandits.evaluation.estimators.anytime import AnytimeIntervals, why_no_anytime_interval
+from glbandits.evaluation.estimators.embeddings import Embeddings, EmbeddingsLike, as_embeddings
+from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs
+from glbandits.evaluation.estimators.grouped_moments import ClusterNumbering, Moments, MomentSums
 from glbandits.evaluation.estimators.headline import HeadlineSums
 from glbandits.evaluation.estimators.intervals import UNKNOWN, normal_interval
 from glbandits.evaluation.estimators.point_estimators import ESTIMATORS
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
 from glbandits.evaluation.estimators.support import Support, SupportSums
-from glbandits.evaluation.estimators.targets import AnyTarget, GivenTarget, Target, as_target, checked_probabilities
+from glbandits.evaluation.estimators.targets import GivenTarget, Target, TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.log_slice import fold_of
 from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData
@@ -24,47 +24,46 @@ from glbandits.maths.links import find_link
 from glbandits.maths.online_statistics.running_sums import RunningSums
 from glbandits.records import Floats, Ints
 
-POINTS = 500
-"""Places at which running estimates are kept."""
-NUMBERS = 8_000_000
-"""Features that are held at a time: 64 MB."""
+RUNNING_POINTS = 500
+"""Number of points of running estimates."""
+MAX_BLOCK_NUMBERS = 8_000_000
+"""Maximum number of features of a block: 64 MB."""
 FEW_GROUPS = 40
-"""Below so many groups of rows that were decided together, an interval is called too short."""
-EQUAL = 1e-6
-"""How far p K may be from 1 in a log that chose with equal probabilities."""
+"""Number of clusters below which there is a note that intervals are unreliable."""
+UNIFORM_TOLERANCE = 1e-6
+"""Maximum deviation of p K from 1 in a log that chose uniformly."""
 
 
 def evaluate(
     log: Log,
-    target: AnyTarget,
+    target: TargetLike,
     estimators: str | Sequence[str | Estimator] = ("dr", "ips", "snips"),
     *,
     model: RewardModel | None = None,
-    embeddings: AnyEmbeddings | None = None,
+    embeddings: EmbeddingsLike | None = None,
     level: float = 0.95,
     reward_range: tuple[float, float] | None = None,
     least_propensity: float | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Estimate the mean reward of a decision, had the target decided instead of the log's own policy.
+    """Estimate the value of a target: its mean reward per decision on the rows of a log.
 
     Args:
         log: `LoggedData`, or a log that is read from a file.
-        target: a `Bandit`, which is not changed; an array of probabilities (rows, arms); a function of a block of the
-            log that gives such an array; "uniform"; or the name of an arm, which is then always played.
-        estimators: names from `ESTIMATORS`, or estimators with settings of their own.
-        model: of the reward, for those that need one; a GLM with the log's link by default.
-        embeddings: for `mips` and `offcem`: a category, or a tuple of several, for each arm by its name; or an array
-            (arms,) or (arms, dimensions), with an axis of rows before them where each row has arms of its own.
-        level: of the intervals.
-        reward_range: lowest and highest reward that there can be, for anytime-valid intervals; by default what the link
-            says.
-        least_propensity: the least probability that the log's policy gave to an arm that the target may choose. Give it
-            if you know it and the log does not have the probabilities of all arms: anytime-valid intervals get
-            narrower, and you are warned if the largest weights have hardly been seen.
-        seed: of the draws of `replay`.
-        progress: called with rows done and rows to do.
+        target: a `Bandit`, which is not changed; an array of probabilities (rows, arms); a function that maps a block
+            of the log to such an array; "uniform"; or the name of an arm that is always chosen.
+        estimators: names from `ESTIMATORS`, or instances with other settings.
+        model: the reward model, for estimators that need one; by default a GLM with the link of the log.
+        embeddings: for `mips` and `offcem`: a category, or a tuple of categories, for each arm by its name; or an array
+            (arms,) or (arms, dimensions), with a leading axis of rows if rows have different arms.
+        level: confidence level of the intervals.
+        reward_range: lowest and highest possible reward, for anytime-valid intervals; by default those of the link.
+        least_propensity: lower bound on the probabilities that the logging policy gave to arms that the target may
+            choose. Set it if it is known and the log does not have the probabilities of all arms: anytime-valid
+            intervals become narrower, and there is a note if the largest weights are rarely observed.
+        seed: seed of the draws of `replay`.
+        progress: called with the number of rows done, and of all rows to do.
 
     >>> import numpy as np
     >>> from glbandits.evaluation import FixedArms, LoggedData, evaluate
@@ -79,32 +78,37 @@ def evaluate(
     """
     named = [estimators] if isinstance(estimators, str) else list(estimators)
     if not named:
-        raise InvalidInput(f"name at least one estimator: {', '.join(ESTIMATORS)}")
-    chosen = [lookup("estimator", one, ESTIMATORS)() if isinstance(one, str) else one for one in named]
+        raise InvalidInput(f"estimators must have at least one of {', '.join(ESTIMATORS)}; got none")
+    chosen = [lookup("estimator", item, ESTIMATORS)() if isinstance(item, str) else item for item in named]
     level, seed = check_float("level", level, above=0, at_most=1 - 1e-9), check_int("seed", seed, at_least=0)
     head = _first_rows(log)
-    play, size = as_target(target, log.arm_names), _block_rows(head)
-    if isinstance(play, GivenTarget) and len(play.given) != len(log):
-        raise InvalidInput(f"target must have a row for each row of the log, {len(log)}; got shape {play.given.shape}")
+    evaluated, size = as_target(target, log.arm_names), _block_rows(head)
+    if isinstance(evaluated, GivenTarget) and len(evaluated.given) != len(log):
+        raise InvalidInput(
+            f"target must have a row for each row of the log, {len(log)}; got shape {evaluated.given.shape}"
+        )
     link = find_link(head.link)
     bounds = _reward_bounds(reward_range) or (link.lowest_reward, link.highest_reward)
-    marginal = as_embeddings(embeddings, head, len(log)) if any(one.needs_embeddings for one in chosen) else None
-    passes = 2 if any(one.needs_model for one in chosen) else 1
+    needs_embeddings = any(estimator.needs_embeddings for estimator in chosen)
+    categories = as_embeddings(embeddings, head, len(log)) if needs_embeddings else None
+    passes = 2 if any(estimator.needs_model for estimator in chosen) else 1
     report = _Progress(progress, passes * len(log))
     fitted = _fit(log, model or GlmReward(link=head.link), size, report) if passes == 2 else None
     least = None if least_propensity is None else check_float("least_propensity", least_propensity, above=0, at_most=1)
-    anytime = why_none(head, bounds) or AnytimeIntervals(log.dim, link, bounds, least, sparse=log.sparse)
+    anytime = why_no_anytime_interval(head, bounds) or AnytimeIntervals(log.dim, link, bounds, least, sparse=log.sparse)
     headline = HeadlineSums(anytime, bounds)
-    work = _Pass(chosen, head, play, fitted, headline, bounds, np.random.default_rng(seed), marginal)
+    log_pass = _EvaluationPass(
+        chosen, head, evaluated, fitted, headline, bounds, np.random.default_rng(seed), categories
+    )
     for block in log.blocks(size):
-        work.add(block)
+        log_pass.add(block)
         report.add(len(block))
-    support = work.support.support(work.weights.moments().standard_error(np.ones(1)), least)
-    return _evaluation(work, support, level, head, log.arm_names)
+    support = log_pass.support.support(log_pass.weights.moments().standard_error(np.ones(1)), least)
+    return _evaluation(log_pass, support, level, head, log.arm_names)
 
 
 def _first_rows(log: Log) -> LoggedData:
-    """A few rows, by which the whole log is known; an error if it cannot be used."""
+    """The first rows of a log. Raises InvalidInput if it has no rows or no propensities."""
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or a log read from a file; got {type(log).__name__}")
     head = next(iter(log.blocks(1)), None)
@@ -112,17 +116,17 @@ def _first_rows(log: Log) -> LoggedData:
         raise InvalidInput("the log has no rows")
     if head.propensities is None:
         raise InvalidInput(
-            "the log has no propensities, the probabilities of its chosen arms, and no estimator can do without; "
-            "estimate_propensities(log) estimates it, with a warning"
+            "log must have propensities, the probabilities of the chosen arms; got none. If they are unknown, call "
+            "estimate_propensities(log)"
         )
     return head
 
 
 def _block_rows(head: LoggedData) -> int:
-    """Rows that are looked at together: fewer where a row has many features of its own."""
-    if isinstance(head.arms, FixedArms) or head.sparse:  # a log with sparse rows makes short blocks itself
+    """Number of rows of a block: fewer if rows have many features."""
+    if isinstance(head.arms, FixedArms) or head.sparse:  # a log with sparse rows limits its blocks itself
         return BLOCK
-    return max(1, min(BLOCK, NUMBERS // max(head.arms.most * head.dim, 1)))
+    return max(1, min(BLOCK, MAX_BLOCK_NUMBERS // max(head.arms.max_arms * head.dim, 1)))
 
 
 def _reward_bounds(given: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -144,34 +148,34 @@ class _Progress:
             self._report(self._done, self._total)
 
 
-class _Dealt:
-    """Numbers rows and clusters as they come."""
+class _RowUnits:
+    """Numbers rows and clusters in their order."""
 
     def __init__(self) -> None:
-        self._units, self._rows = Units(), 0
+        self._units, self._rows = ClusterNumbering(), 0
 
-    def of(self, block: LoggedData) -> tuple[Ints | None, Ints]:
-        """The clusters of these rows, if there are any, and what decides their fold."""
-        units = self._units.of(block.clusters)
+    def assign(self, block: LoggedData) -> tuple[Ints | None, Ints]:
+        """Return the cluster number of each row, or None, and the number that decides its fold."""
+        units = self._units.assign(block.clusters)
         own = np.arange(self._rows, self._rows + len(block)) if units is None else units
         self._rows += len(block)
         return units, own
 
 
 def _fit(log: Log, model: RewardModel, size: int, report: _Progress) -> tuple[RewardModel, CrossFitted]:
-    fitted, dealt, first_row = model.begin(log.dim), _Dealt(), 0
-    every = -(-len(log) // model.most_rows)
+    fitted, row_units, first_row = model.begin(log.dim), _RowUnits(), 0
+    every = -(-len(log) // model.max_rows)
     for block in log.blocks(size):
         rows = slice(-first_row % every, None, every)
-        fitted.learn(block[rows], fold_of(dealt.of(block)[1], model.folds)[rows])
+        fitted.learn(block[rows], fold_of(row_units.assign(block)[1], model.folds)[rows])
         first_row += len(block)
         report.add(len(block))
     fitted.finish()
     return model, fitted
 
 
-class _Pass:
-    """One pass over a log: all estimators at once."""
+class _EvaluationPass:
+    """Accumulates all estimators in one pass over a log."""
 
     def __init__(
         self,
@@ -184,40 +188,40 @@ class _Pass:
         rng: np.random.Generator,
         embeddings: Embeddings | None,
     ) -> None:
-        one = Rows(*np.zeros((len(Rows._fields), 1)))
+        example = EstimatorInputs(*np.zeros((len(EstimatorInputs._fields), 1)))
         self.estimators = list(estimators)
-        self.sums = [MomentSums(estimator.terms(one).shape[1]) for estimator in self.estimators]
-        self.running = [RunningSums(estimator.terms(one).shape[1], POINTS) for estimator in self.estimators]
+        self.sums = [MomentSums(estimator.terms(example).shape[1]) for estimator in self.estimators]
+        self.running = [RunningSums(estimator.terms(example).shape[1], RUNNING_POINTS) for estimator in self.estimators]
         self.logged, self.weights = MomentSums(1), MomentSums(1)
-        self.support = SupportSums(head.arms.most if head.arms.same_arms else None)
+        self.support = SupportSums(head.arms.max_arms if head.arms.same_arms else None)
         self.equal_probabilities = True
         self.headline = headline if fitted is not None else None
         self._target, self._fitted, self._bounds, self._rng = target, fitted, bounds, rng
         self._embeddings = embeddings
-        self._dealt, self._rows = _Dealt(), 0
+        self._row_units, self._rows = _RowUnits(), 0
 
     def add(self, block: LoggedData) -> None:
-        """The next rows."""
+        """Add the next rows."""
         propensities = block.propensities
         if propensities is None:
-            raise InvalidInput("some rows of the log have a propensity and others have none")
+            raise InvalidInput("all rows of a log must have propensities, or none; got both")
         self._check_rewards(block)
-        units, own = self._dealt.of(block)
-        probabilities = checked_probabilities(self._target, block, self._rows)
-        place = np.arange(len(block)), block.chosen
-        weights = probabilities[place] / propensities
+        units, own = self._row_units.assign(block)
+        probabilities = target_probabilities(self._target, block, self._rows)
+        index = np.arange(len(block)), block.chosen
+        weights = probabilities[index] / propensities
         expected, predicted, marginal = np.zeros((3, len(block)))
         if self._fitted is not None:
             model, fitted = self._fitted
-            rewards = np.clip(fitted.expect(block, fold_of(own, model.folds)), *self._bounds)
-            expected = np.einsum("ak,ak->a", np.where(block.there, rewards, 0.0), probabilities)
-            predicted = rewards[place]
+            rewards = np.clip(fitted.predict(block, fold_of(own, model.folds)), *self._bounds)
+            expected = np.einsum("ak,ak->a", np.where(block.arm_mask, rewards, 0.0), probabilities)
+            predicted = rewards[index]
             assert self.headline is not None
             self.headline.add(block, probabilities, rewards, weights, units)
         if self._embeddings is not None:
             marginal = self._embeddings.weights(block, probabilities, self._rows)
-        matched = self._matched(probabilities, block.chosen)
-        rows = Rows(weights, block.rewards, matched, expected, predicted, marginal)
+        matched = self._draw_matches(probabilities, block.chosen)
+        rows = EstimatorInputs(weights, block.rewards, matched, expected, predicted, marginal)
         for estimator, sums, running in zip(self.estimators, self.sums, self.running, strict=True):
             terms = estimator.terms(rows)
             sums.add(terms, units)
@@ -225,7 +229,7 @@ class _Pass:
         self.logged.add(block.rewards[:, np.newaxis], units)
         self.weights.add(weights[:, np.newaxis], units)
         self.support.add(block, probabilities, weights)
-        self.equal_probabilities &= bool((np.abs(propensities * block.arms.counts - 1.0) <= EQUAL).all())
+        self.equal_probabilities &= bool((np.abs(propensities * block.arms.counts - 1.0) <= UNIFORM_TOLERANCE).all())
         self._rows += len(block)
 
     def _check_rewards(self, block: LoggedData) -> None:
@@ -233,10 +237,11 @@ class _Pass:
         if outside.any():
             row = int(np.argmax(outside))
             raise InvalidInput(
-                f"reward_range is {self._bounds}, and the reward of row {self._rows + row} is {block.rewards[row]}"
+                f"rewards must be within reward_range, {self._bounds}; got {block.rewards[row]} in row "
+                f"{self._rows + row}. Set a wider reward_range"
             )
 
-    def _matched(self, probabilities: Floats, chosen: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _draw_matches(self, probabilities: Floats, chosen: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         below = np.cumsum(probabilities, axis=1)
         drawn = (self._rng.random(len(chosen))[:, np.newaxis] * below[:, -1:] >= below).sum(axis=1)
         matched: np.ndarray[tuple[int], np.dtype[np.bool_]] = drawn == chosen
@@ -244,70 +249,73 @@ class _Pass:
 
 
 def _evaluation(
-    work: _Pass,
+    log_pass: _EvaluationPass,
     support: Support,
     level: float,
     head: LoggedData,
     arm_names: tuple[str, ...] | None,
 ) -> Evaluation:
-    if not work.equal_probabilities and any(one.name == "replay" for one in work.estimators):
+    if not log_pass.equal_probabilities and any(estimator.name == "replay" for estimator in log_pass.estimators):
         raise InvalidInput(
-            "replay needs a log that chose all arms of a row with the same probability, 1/K; this one did not. "
+            "replay needs a log that chose all arms of a row with the same probability, 1/K; got other propensities. "
             "Use ips, snips or dr"
         )
     estimates = []
-    for estimator, sums, running in zip(work.estimators, work.sums, work.running, strict=True):
+    for estimator, sums, running in zip(log_pass.estimators, log_pass.sums, log_pass.running, strict=True):
         moments, table = sums.moments(), running.table()
-        used = estimator.used(moments)
-        kept = moments.only(used)
-        certain = estimator.spread_known
+        terms_used = estimator.select_terms(moments)
+        selected = moments.only(terms_used)
+        has_error = estimator.has_standard_error
         estimates.append(
             Estimate(
                 estimator=estimator,
-                value=float(estimator.combine(kept.mean)),
-                standard_error=kept.standard_error(estimator.gradient(kept.mean)) if certain else math.nan,
-                normal=normal_interval(estimator, kept, level) if certain else UNKNOWN,
-                running=estimator.combine((table[1:][used] / table[0]).T),
+                value=float(estimator.combine(selected.mean)),
+                standard_error=selected.standard_error(estimator.gradient(selected.mean)) if has_error else math.nan,
+                normal=normal_interval(estimator, selected, level) if has_error else UNKNOWN,
+                running=estimator.combine((table[1:][terms_used] / table[0]).T),
                 support=support,
-                moments=kept,
+                moments=selected,
             )
         )
-    logged = work.logged.moments()
+    logged = log_pass.logged.moments()
     return Evaluation(
         estimates=tuple(estimates),
         logged=float(logged.mean[0]),
         logged_error=logged.standard_error(np.ones(1)),
-        headline=None if work.headline is None else work.headline.headline(level, support.effective_sample_size),
+        headline=None
+        if log_pass.headline is None
+        else log_pass.headline.headline(level, support.effective_sample_size),
         support=support,
         level=level,
-        notes=tuple(_notes(work, estimates, support, head, logged)),
-        at_rows=work.running[0].table()[0].astype(np.int64),
+        notes=tuple(_notes(log_pass, estimates, support, head, logged)),
+        at_rows=log_pass.running[0].table()[0].astype(np.int64),
         arm_names=arm_names,
     )
 
 
 def _notes(
-    work: _Pass, estimates: Sequence[Estimate], support: Support, head: LoggedData, logged: Moments
+    log_pass: _EvaluationPass, estimates: Sequence[Estimate], support: Support, head: LoggedData, logged: Moments
 ) -> list[str]:
     notes = support.warnings()
     if head.estimated:
         notes.append(
-            "propensities were estimated from the log: if decisions hung on what is not in it, every estimate is biased"
+            "propensities were estimated from the log: all estimates are biased if the logging policy used more than "
+            "the context"
         )
     if logged.grouped:
-        few = ", too few for intervals to be trusted" if logged.groups < FEW_GROUPS else ""
-        notes.append(f"rows that were decided together count as one: {logged.groups} independent groups{few}")
-    biased = [one.name for one in work.estimators if one.biased]
+        few = ", too few for reliable intervals" if logged.groups < FEW_GROUPS else ""
+        notes.append(f"rows of a cluster are not independent: {logged.groups} independent groups of rows{few}")
+    biased = [estimator.name for estimator in log_pass.estimators if estimator.biased]
     if biased:
         notes.append(
-            f"no interval shows the bias that {', '.join(biased)} may have, from a model, from smaller "
-            "weights or from embeddings"
+            f"intervals do not cover the bias of {', '.join(biased)}, which comes from the model, from reduced weights "
+            "or from embeddings"
         )
-    flat = [one.estimator.name for one in estimates if one.standard_error == 0.0]
+    flat = [estimate.name for estimate in estimates if estimate.standard_error == 0.0]
     if flat and support.unused < 1.0:
         notes.append(
-            f"all rows that count have the same reward, so that {', '.join(flat)} cannot tell how far it is off"
+            f"all rows with a weight have the same reward, so that the standard error of {', '.join(flat)} is unknown"
         )
     if support.unused == 1.0:
-        notes.append("the target never does what the log did: there is nothing to go by")
+        notes.append("the target never chooses a logged arm: the log has no evidence on it")
     return notes

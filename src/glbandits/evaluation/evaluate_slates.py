@@ -1,7 +1,8 @@
-"""Estimators for slates: what another policy would have earned for each slate.
+"""evaluate_slates: estimate the mean reward of a slate if a target had filled its slots.
 
-Letters: w_l = pi / p of the arm in slot l, r_l the reward of that slot. Every estimate is the mean over slates of the
-sum of c_l r_l over slots. The estimators differ in the coefficients c_l, and in what they assume of rewards.
+Notation: w_l = pi / p is the weight of the arm in slot l, and r_l the reward of the slot. Each estimate is the mean
+over slates of the sum of c_l r_l over slots. The estimators differ in the coefficients c_l, and in their assumptions
+about rewards.
 """
 
 import math
@@ -17,7 +18,7 @@ from scipy.special import stdtrit
 from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import ratio
 from glbandits.evaluation.estimators.intervals import UNKNOWN, Interval
-from glbandits.evaluation.estimators.targets import AnyTarget, as_target, checked_probabilities
+from glbandits.evaluation.estimators.targets import TargetLike, as_target, target_probabilities
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.logs.slate_log import SlateLog, slate_codes, slates_from_rows, slot_table
 from glbandits.records import Floats
@@ -47,47 +48,47 @@ SLATE_ESTIMATORS: Mapping[str, Callable[[Floats], Floats]] = MappingProxyType(
         "pi": _pseudo_inverse,
     }
 )
-"""The coefficients of the rewards of slots, (n, L), as a function of the weights, by the name of the estimator."""
+"""By the name of the estimator: the coefficients of the rewards of slots, (n, L), as a function of the weights."""
 OF_SLATES = ("slate-ips", "pi")
-"""Estimators with the same coefficient for all slots: for them the reward of the whole slate is enough."""
+"""Estimators with the same coefficient for all slots, which need only the reward of the whole slate."""
 
 
 @dataclass(frozen=True)
 class SlateEstimate:
-    """What one estimator says."""
+    """The result of one estimator."""
 
     name: str
     value: float
-    """The mean reward of a slate, summed over its slots, had the target filled it."""
+    """Mean reward of a slate, summed over its slots, under the target."""
     standard_error: float
-    """By the spread of slates."""
+    """From the variance between slates."""
     normal: Interval
     mean_coefficient: float
-    """1, apart from noise, if propensities are right and the log can choose whatever the target does."""
+    """Expected to be 1 if propensities are correct and the log supports the target."""
     largest_coefficient: float
 
 
 @dataclass(frozen=True)
 class SlateEvaluation:
-    """What a log of slates says about a target. Print it."""
+    """The evaluation of a target on a log of slates. `str()` is a table of all results."""
 
     estimates: tuple[SlateEstimate, ...]
     logged: float
-    """The mean reward of a slate in the log itself."""
+    """Mean reward of a slate of the log."""
     slates: int
     level: float
 
     def __getitem__(self, name: str) -> SlateEstimate:
-        return lookup("estimate", name, {one.name: one for one in self.estimates})
+        return lookup("estimate", name, {estimate.name: estimate for estimate in self.estimates})
 
     def __str__(self) -> str:
         lines = [
             f"{'estimator':12s} {'value':>10s} {'error':>9s}   {f'{self.level:.0%} normal':^22s} largest coefficient"
         ]
         lines += [
-            f"{one.name:12s} {one.value:10.5f} {one.standard_error:9.5f}   "
-            f"{f'[{one.normal.low:.5f}, {one.normal.high:.5f}]':^22s} {one.largest_coefficient:.3g}"
-            for one in self.estimates
+            f"{result.name:12s} {result.value:10.5f} {result.standard_error:9.5f}   "
+            f"{f'[{result.normal.low:.5f}, {result.normal.high:.5f}]':^22s} {result.largest_coefficient:.3g}"
+            for result in self.estimates
         ]
         return "\n".join([*lines, f"{'the log':12s} {self.logged:10.5f} over {self.slates} slates"])
 
@@ -102,16 +103,16 @@ def evaluate_slates(
     self_normalised: bool = False,
     level: float = 0.95,
 ) -> SlateEvaluation:
-    """Estimate the mean reward of a slate, had the target filled its slots.
+    """Estimate the mean reward of a slate if the target had filled its slots.
 
     Args:
-        log: a `SlateLog`; or a log of decisions, a row for each slot, where the rows of a slate have the same cluster.
-        target: for a `SlateLog` the target's probability of the logged arm of each slot, (n, L), given the arms of
-            earlier slots, or a function of the log that returns them; for a log of decisions a target as in `evaluate`.
-        estimators: names from `SLATE_ESTIMATORS`; all that the log allows if None. If the log has one reward for each
-            slate, only `slate-ips` and `pi` are possible.
-        self_normalised: whether the mean over slates is divided by the mean coefficient, slot by slot.
-        level: of the intervals.
+        log: a `SlateLog`; or a log of decisions with one row for each slot, whose clusters are the slates.
+        target: for a `SlateLog`, the target's probability of the logged arm of each slot given the arms of earlier
+            slots, (n, L), or a function of the log that returns it; for a log of decisions, a target as in `evaluate`.
+        estimators: names from `SLATE_ESTIMATORS`; by default all that the log allows. A log with one reward for each
+            slate allows only `slate-ips` and `pi`.
+        self_normalised: whether to divide the mean over slates by the mean coefficient, for each slot.
+        level: confidence level of the intervals.
 
     >>> from glbandits.evaluation import SlateLog, evaluate_slates
     >>> log = SlateLog(propensities=[[0.5, 0.5], [0.5, 0.5]], rewards=[[1, 0], [0, 1]])
@@ -122,32 +123,36 @@ def evaluate_slates(
     level = check_float("level", level, above=0, at_most=1 - 1e-9)
     if not isinstance(log, SlateLog | Log):
         raise InvalidInput(f"log must be a SlateLog or a log of decisions; got {type(log).__name__}")
-    slates, wanted = (log, target) if isinstance(log, SlateLog) else slates_of_decisions(log, target)
-    weights, whole = slates.weights(wanted), slates.rewards.ndim == 1
+    slates, probabilities = (log, target) if isinstance(log, SlateLog) else slates_of_decisions(log, target)
+    weights, whole = slates.weights(probabilities), slates.rewards.ndim == 1
     names = (OF_SLATES if whole else tuple(SLATE_ESTIMATORS)) if estimators is None else estimators
     estimates = []
     for name in names:
         coefficients = lookup("estimator of slates", name, SLATE_ESTIMATORS)(weights)
         if whole and name not in OF_SLATES:
-            raise InvalidInput(f"{name} needs a reward for each slot, and the log has one for each slate. Use pi")
-        kept = coefficients[:, :1] if whole else coefficients
+            raise InvalidInput(f"{name} needs a reward for each slot; got one for each slate. Use pi")
+        used = coefficients[:, :1] if whole else coefficients
         rewards = slates.rewards[:, np.newaxis] if whole else slates.rewards
-        estimates.append(_estimate(name, kept, rewards, self_normalised, level))
+        estimates.append(_estimate(name, used, rewards, self_normalised, level))
     return SlateEvaluation(tuple(estimates), float(slates.rewards.sum() / len(slates)), len(slates), level)
 
 
-def slates_of_decisions(log: Log, target: AnyTarget) -> tuple[SlateLog, Floats]:
-    """Slates of a log with a row for each slot, and the target's probabilities of the logged arms, (n, L).
+def slates_of_decisions(log: Log, target: TargetLike) -> tuple[SlateLog, Floats]:
+    """Convert a log with one row for each slot to slates.
 
-    Rows of the same cluster are the slots of a slate, in their order. An export of multi-slot events is such a log:
+    Return the slates, and the target's probabilities of the logged arms, (n, L).
+
+    The rows of a cluster are the slots of a slate, in their order. An export of multi-slot events is such a log:
     `read_parquet(folder, Columns(features="features", cluster="event_id"))`.
     """
     play, first = as_target(target, log.arm_names), 0
     parts = []
     for block in log.blocks():
         if block.clusters is None or block.propensities is None:
-            raise InvalidInput("slates need propensities and clusters: the rows of a slate have the same cluster")
-        probabilities = checked_probabilities(play, block, first)[np.arange(len(block)), block.chosen]
+            raise InvalidInput(
+                "a log of slates must have propensities, and clusters that identify the slates; got none"
+            )
+        probabilities = target_probabilities(play, block, first)[np.arange(len(block)), block.chosen]
         parts.append((block.clusters, block.propensities, block.rewards, probabilities))
         first += len(block)
     if not parts:
@@ -160,7 +165,10 @@ def slates_of_decisions(log: Log, target: AnyTarget) -> tuple[SlateLog, Floats]:
 
 
 def _estimate(name: str, coefficients: Floats, rewards: Floats, self_normalised: bool, level: float) -> SlateEstimate:
-    """From coefficients and rewards, (n, L) or (n, 1); self-normalised errors by the delta method."""
+    """Estimate from coefficients and rewards, (n, L) or (n, 1).
+
+    Self-normalised errors use the delta method.
+    """
     n, products, means = len(rewards), coefficients * rewards, coefficients.mean(axis=0)
     if self_normalised:
         ratios = ratio(products.mean(axis=0), means)

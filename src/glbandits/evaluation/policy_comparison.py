@@ -14,8 +14,8 @@ from glbandits.evaluation.logs.log_slice import ClusterSlice, LogSlice, split
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.promotion import Promotion, promotion
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.log_player import Rules, block_rows, check_duration, play_together
-from glbandits.evaluation.replay.play_log import ENOUGH
+from glbandits.evaluation.replay.log_player import ReplaySettings, block_rows, check_duration, play_policies
+from glbandits.evaluation.replay.play_log import MIN_SAMPLE_SIZE
 from glbandits.evaluation.replay.train import train
 from glbandits.evaluation.select_estimator import select_estimator
 from glbandits.parallel import check_engine, is_one_process, run_parallel
@@ -77,9 +77,9 @@ class ComparisonSettings:
         check_int("seed", self.seed, at_least=0)
         self.learning_curve_rules()
 
-    def learning_curve_rules(self) -> Rules:
+    def learning_curve_rules(self) -> ReplaySettings:
         """Return the rules by which learning curves are computed."""
-        return Rules(learn=self.learn, points=CURVE_POINTS)
+        return ReplaySettings(learn=self.learn, points=CURVE_POINTS)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -98,10 +98,10 @@ class EvaluatedPolicy:
 
     def learning_curve_note(self) -> str | None:
         """Return a warning if the learning curve rests on too few rows, else None."""
-        if self.learning_curve is None or self.learning_curve.effective_sample_size >= ENOUGH:
+        if self.learning_curve is None or self.learning_curve.effective_sample_size >= MIN_SAMPLE_SIZE:
             return None
         rows = f"{self.learning_curve.effective_sample_size:.3g} of {self.learning_curve.events} rows"
-        return f"the learning curve rests on {rows}, which says little"
+        return f"the effective sample size of the learning curve is only {rows}: it is unreliable"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -257,7 +257,7 @@ class _ComparisonWork:
             self._progress("learning curves", done, total)
 
         self._progress("learning curves (compiling, if this is the first run)", 0, total)
-        played = play_together(
+        played = play_policies(
             list(learners.values()),
             self._log,
             [self._settings.seed],
@@ -274,7 +274,7 @@ class _ComparisonWork:
         rows: Log = test_part
         learned_rows = None
         if isinstance(candidate, GivenTarget):  # it has the probabilities of the whole log
-            candidate = GivenTarget(test_part.of(candidate.given))
+            candidate = GivenTarget(test_part.select(candidate.given))
         if isinstance(candidate, Bandit):
             rows = self._log
         elif isinstance(candidate, Policy):

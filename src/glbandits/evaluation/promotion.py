@@ -1,12 +1,13 @@
-"""The promotion gate: whether a candidate should replace the policy that writes the log, decided at any time.
+"""The promotion gate: decide whether a candidate should replace the logging policy.
 
-Look as often as you like while the log grows: with probability 1 - alpha, no look ever promotes a candidate that is
-worse than the running policy was on the rows that it compared. Two things make that true:
+The gate may be run at any time while the log grows. With probability 1 - alpha, none of its runs promotes a candidate
+that is worse than the running policy was on the compared rows. Two properties guarantee this:
 
-- The gain of each candidate has a confidence sequence (`anytime`), and m candidates share alpha equally.
-- The running policy learns, so old rows say little about it. Looks use the rows from row s on, where s is the largest
-  of 512, 1024, 2048, ... that is at most half of the log. Candidates learn from the rows before s, and then no more.
-  Each s begins new sequences with the share 1 / ((i + 1) (i + 2)) of alpha, i = 0, 1, 2, ...; all shares sum to 1.
+- The gain of each candidate has a confidence sequence (`estimators.anytime`), and m candidates share alpha equally.
+- The running policy learns, so old rows are not informative about it. A run compares the rows from row s on, where s is
+  the largest of 512, 1024, 2048, ... that is at most half of the log. Candidates learn from the rows before s only.
+  Each s starts new confidence sequences with the share 1 / ((i + 1) (i + 2)) of alpha, i = 0, 1, 2, ...; all shares sum
+  to 1.
 """
 
 import math
@@ -14,10 +15,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from glbandits.errors import InvalidInput, check_float, check_int
-from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_none
+from glbandits.errors import InvalidInput, check_float, check_int, parameter
+from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
-from glbandits.evaluation.estimators.targets import AnyTarget, Target, UniformTarget, as_target, checked_probabilities
+from glbandits.evaluation.estimators.targets import Target, TargetLike, UniformTarget, as_target, target_probabilities
 from glbandits.evaluation.logs.log_slice import LogSlice
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.models.reward_models import SequentialGlm
@@ -26,50 +27,50 @@ from glbandits.maths.links import find_link
 from glbandits.policies import Policy
 
 FIRST_SPLIT = 512
-"""Rows that candidates learn from at the first look."""
+"""The first value of s: number of rows that candidates learn at the first comparison."""
 
 
 class Verdict(StrEnum):
-    """What to do."""
+    """Decision of the gate."""
 
     PROMOTE = "promote"
     """A candidate is better than the running policy."""
     KEEP = "keep"
     """No candidate is better than the running policy by more than `margin`."""
     WAIT = "wait"
-    """The log does not tell yet."""
+    """The log does not have enough evidence yet."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Promotion:
-    """What the gate says. Print it."""
+    """The result of the gate. `str()` is a text with all gains."""
 
     verdict: Verdict
     candidate: str | None
-    """Whom to promote: of those that are better, the one with the largest lower bound."""
+    """The candidate to promote: the one with the largest lower bound; None unless the verdict is PROMOTE."""
     gains: Mapping[str, AnytimeInterval]
-    """The gain of each candidate over the running policy. Each bound holds at its own share of alpha."""
+    """Gain of each candidate over the running policy. Each interval holds at its share of alpha."""
     first_row: int
-    """Of those that the gains were estimated from."""
+    """Index of the first compared row."""
     alpha: float
     margin: float
     rows_needed: float
-    """About how many rows the log must have for a verdict; NaN if there is one, infinite if none is in sight."""
+    """Approximate number of rows for a verdict; NaN if there is one, inf if it cannot be estimated."""
 
     @property
     def headline(self) -> str:
-        """The verdict in a sentence."""
+        """The verdict as a sentence."""
         return {
             Verdict.PROMOTE: f"Promote {self.candidate}: it is better than the running policy.",
             Verdict.KEEP: f"Keep the running policy: no candidate is better by more than {self.margin:g}.",
-            Verdict.WAIT: f"Wait: the log does not tell yet{_until(self.rows_needed)}.",
+            Verdict.WAIT: f"Wait: the log does not have enough evidence yet{_until(self.rows_needed)}.",
         }[self.verdict]
 
     @property
     def guarantee(self) -> str:
-        """What alpha means, in a sentence."""
-        wrong = "a candidate that is worse than the policy was on these rows"
-        return f"At most {self.alpha:.0%} of such gates ever promote {wrong}."
+        """The meaning of alpha as a sentence."""
+        worse = "a candidate that is worse than the running policy was on the compared rows"
+        return f"At most {self.alpha:.0%} of such gates ever promote {worse}."
 
     def __str__(self) -> str:
         if not self.gains:
@@ -79,7 +80,7 @@ class Promotion:
             f"  {name:{width}s} {gain.value:+.5f}  [{gain.low:+.5f}, {gain.high:+.5f}]"
             for name, gain in self.gains.items()
         ]
-        title = f"Gain over the running policy, from row {self.first_row + 1:,} on, at every look at once:"
+        title = f"Gain over the running policy, from row {self.first_row + 1:,} on, with anytime-valid intervals:"
         return "\n".join([self.headline, title, *lines, self.guarantee])
 
 
@@ -89,7 +90,7 @@ def _until(rows: float) -> str:
 
 def promotion(
     log: Log,
-    candidates: Mapping[str, Policy | AnyTarget],
+    candidates: Mapping[str, Policy | TargetLike],
     *,
     alpha: float = 0.05,
     margin: float = 0.0,
@@ -99,23 +100,25 @@ def promotion(
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Promotion:
-    """Decide whether a candidate should replace the policy that wrote the log: promote, keep, or wait.
+    """Decide whether a candidate should replace the logging policy: promote, keep, or wait.
 
-    Call it again as the log grows, as often as you like, with the same candidates, alpha and seed.
+    It may be called repeatedly while the log grows, with the same candidates, alpha and seed.
 
     Args:
-        log: with propensities; with the probabilities of all arms (`LoggedData.probabilities`) intervals are narrower.
-        candidates: by name. A `Policy` learns the first rows of the log. Any other target of `evaluate` is taken as it
-            is, and must not have learned from this log.
-        alpha: the probability that the gate ever promotes a candidate that is worse than the running policy was on the
-            rows compared, over all looks and candidates. A policy that has become better since may be better.
-        margin: the gain that makes a promotion worth the trouble; "keep" means that no candidate reaches it.
-        reward_range: lowest and highest reward that there can be; by default what the link says.
-        least_propensity: the least probability that the logging policy gave to any arm; see `evaluate`.
-        exploration: the share of decisions that will be random, whichever candidate runs. A service has it; without it,
-            a candidate would seem better only because the running policy explores.
-        seed: of the candidates.
-        progress: called with rows done and rows to do.
+        log: a log with propensities. Intervals are narrower with the probabilities of all arms
+            (`LoggedData.probabilities`).
+        candidates: candidates by name. A `Policy` learns the first rows of the log. Any other target of `evaluate` is
+            used unchanged, and must not have learned from this log.
+        alpha: bound on the probability that the gate ever promotes a candidate that is worse than the running policy
+            was on the compared rows, over all calls and candidates. The running policy may have improved since these
+            rows.
+        margin: the smallest gain that justifies a promotion; "keep" means that no candidate reaches it.
+        reward_range: lowest and highest possible reward; by default those of the link.
+        least_propensity: lower bound on the probabilities of the logging policy; see `evaluate`.
+        exploration: the share of decisions that will be random, whichever candidate runs. Without it, a candidate would
+            seem better only because the running policy explores.
+        seed: seed of the candidates.
+        progress: called with the number of rows done, and of all rows.
     """
     if not candidates:
         raise InvalidInput("candidates is empty. Name at least one candidate.")
@@ -124,10 +127,15 @@ def promotion(
     exploration = check_float("exploration", exploration, at_least=0, at_most=1)
     head = next(iter(log.blocks(1)), None)
     if head is None or head.propensities is None:
-        raise InvalidInput("the log has no propensities, or no rows. Log the probability of each chosen arm.")
+        raise InvalidInput("the log must have rows with propensities. Log the probability of each chosen arm.")
     link = find_link(head.link)
     bounds = reward_range or (link.lowest_reward, link.highest_reward)
-    reason = why_none(head, bounds)
+    if not all(map(math.isfinite, bounds)):
+        raise InvalidInput(
+            f"the gate needs rewards with bounds, and the {link.name} link has none. Give {parameter('reward_range')}, "
+            f"or read the log with a {parameter('link')} that has bounds, such as 'logistic'"
+        )
+    reason = why_no_anytime_interval(head, bounds)
     if reason is not None:
         raise InvalidInput(f"the gate needs anytime-valid intervals, and this log has none: {reason}.")
     if len(log) < 2 * FIRST_SPLIT:
@@ -143,7 +151,7 @@ def promotion(
     index = int(math.log2(len(log) / (2 * FIRST_SPLIT)))
     split = FIRST_SPLIT << index
     share = alpha / ((index + 1) * (index + 2)) / len(candidates)
-    targets = {name: _frozen(one, LogSlice(log, 0, split), log, seed) for name, one in candidates.items()}
+    targets = {name: _frozen(candidate, LogSlice(log, 0, split), log, seed) for name, candidate in candidates.items()}
     sequences = {
         name: AnytimeIntervals(log.dim, link, bounds, least_propensity, sparse=log.sparse) for name in candidates
     }
@@ -151,8 +159,8 @@ def promotion(
     for block in LogSlice(log, split, len(log)).blocks():
         predicted = model.predict_then_learn(block)
         for name, target in targets.items():
-            own = checked_probabilities(target, block, rows)
-            served = (1.0 - exploration) * own + exploration * random.probabilities(block, rows)
+            probabilities = target_probabilities(target, block, rows)
+            served = (1.0 - exploration) * probabilities + exploration * random.probabilities(block, rows)
             sequences[name].add(block, served, predicted)
         rows += len(block)
         if progress is not None:
@@ -161,7 +169,7 @@ def promotion(
     return _decide(gains, split, alpha, margin)
 
 
-def _frozen(candidate: Policy | AnyTarget, learn_from: LogSlice, log: Log, seed: int) -> Target:
+def _frozen(candidate: Policy | TargetLike, learn_from: LogSlice, log: Log, seed: int) -> Target:
     if not isinstance(candidate, Policy):
         return as_target(candidate, log.arm_names)
     return FrozenTarget(train(learn_from, candidate, seed=seed), seed)

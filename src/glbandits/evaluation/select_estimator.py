@@ -1,9 +1,11 @@
-"""Choose among estimators by cross-validation on the log itself (OCV; Cief, Kveton and Kompan 2024).
+"""select_estimator: choose an estimator by cross-validation on the log (OCV.
 
-A candidate estimates the value from one part of the log, an estimator without bias (the validator) from the rest. The
-candidate with the least squared difference over many random splits is chosen. Groups of rows are split, so that rows
-that were decided together stay together and a log of any length is read once. The reward model, and the settings that
-`switch-dr` and `dros` find, come from the whole log.
+Cief, Kveton and Kompan 2024).
+
+A candidate estimates the value from one part of the log, and an unbiased estimator (the validator) from the rest. The
+candidate with the smallest mean squared difference over many random splits is chosen. Splits are made of groups of rows
+(`grouped_moments`), so that clusters stay together and the log is read once. The reward model and the settings that
+`switch-dr` and `dros` select are those of the whole log.
 """
 
 import math
@@ -15,79 +17,79 @@ from typing import NamedTuple
 import numpy as np
 
 from glbandits.errors import InvalidInput, check_int, lookup
-from glbandits.evaluation.estimators.embeddings import AnyEmbeddings
+from glbandits.evaluation.estimators.embeddings import EmbeddingsLike
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.results import Estimate, Evaluation
-from glbandits.evaluation.estimators.targets import AnyTarget
+from glbandits.evaluation.estimators.targets import TargetLike
 from glbandits.evaluation.evaluate import evaluate
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.models.reward_models import RewardModel
 from glbandits.records import Floats
 
 CANDIDATES = ("ips", "snips", "dr", "sndr", "switch-dr", "dros")
-FEW_GROUPS = 20
-"""Independent groups of rows below which no split says anything."""
+MIN_GROUPS = 20
+"""Minimum number of independent groups of rows."""
 
 
-class SplitError(NamedTuple):
-    """Squared differences between a candidate and the validator, over random splits of the log."""
+class ValidationScore(NamedTuple):
+    """Squared differences between a candidate and the validator, over random splits."""
 
     mean: float
-    """It contains the variance of the validator: compare it with other candidates, and do not read it as an error."""
+    """It includes the variance of the validator: use it only to compare candidates."""
     standard_error: float
     train_share: float
-    """The share of the log from which the candidate estimated: more, the larger its variance."""
+    """Share of the log for the candidate: it is larger if the candidate has more variance."""
 
     @property
     def bound(self) -> float:
-        """The mean and one standard error: the candidate with the least of these is chosen."""
+        """Mean plus one standard error. The candidate with the smallest bound is chosen."""
         return self.mean + self.standard_error
 
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """The estimator that cross-validation chose, beside all others."""
+    """The chosen estimator, and the results of all candidates."""
 
     evaluation: Evaluation
-    """All candidates and the validator; a note tells the choice."""
+    """All candidates and the validator. A note names the chosen one."""
     chosen: str
-    errors: Mapping[str, SplitError]
-    """Of each candidate, by its name."""
+    errors: Mapping[str, ValidationScore]
+    """Score of each candidate, by its name."""
 
     @property
     def estimate(self) -> Estimate:
-        """What the chosen estimator says. Its interval does not know that it was chosen on the same log."""
+        """Result of the chosen estimator. Its interval ignores that it was chosen on the same log."""
         return self.evaluation[self.chosen]
 
 
 def select_estimator(
     log: Log,
-    target: AnyTarget,
+    target: TargetLike,
     candidates: Sequence[str | Estimator] = CANDIDATES,
     *,
     validator: str = "dr",
     splits: int = 100,
     model: RewardModel | None = None,
-    embeddings: AnyEmbeddings | None = None,
+    embeddings: EmbeddingsLike | None = None,
     level: float = 0.95,
     reward_range: tuple[float, float] | None = None,
     seed: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Selection:
-    """Evaluate a target by several estimators, and choose one of them by cross-validation.
+    """Evaluate a target with several estimators, and choose one of them by cross-validation.
 
     Args:
-        log: as in `evaluate`, like `target`, `model`, `embeddings`, `level` and `reward_range`.
-        target: see there.
-        candidates: names of estimators, or estimators with settings of their own, each name once.
-        validator: the name of an estimator without bias.
-        splits: how many times the log is split.
-        model: see `evaluate`.
-        embeddings: see there.
-        level: see there.
-        reward_range: see there.
-        seed: of the splits, and of all that `evaluate` draws.
-        progress: see `evaluate`.
+        log: as in `evaluate`.
+        target: as in `evaluate`.
+        candidates: names of estimators, or instances with other settings; each name once.
+        validator: name of an unbiased estimator.
+        splits: number of random splits.
+        model: as in `evaluate`.
+        embeddings: as in `evaluate`.
+        level: as in `evaluate`.
+        reward_range: as in `evaluate`.
+        seed: seed of the splits and of `evaluate`.
+        progress: as in `evaluate`.
 
     >>> import numpy as np
     >>> from glbandits.evaluation import FixedArms, LoggedData, select_estimator
@@ -102,11 +104,9 @@ def select_estimator(
     ('snips', True)
     """
     splits = check_int("splits", splits, at_least=2)
-    names = [one if isinstance(one, str) else one.name for one in candidates]
+    names = [candidate if isinstance(candidate, str) else candidate.name for candidate in candidates]
     if not names or len(set(names)) < len(names):
-        raise InvalidInput(
-            f"candidates must be at least one estimator, and each once; got {', '.join(names) or 'none'}"
-        )
+        raise InvalidInput(f"candidates must be one or more different estimators; got {', '.join(names) or 'none'}")
     evaluation = evaluate(
         log,
         target,
@@ -118,14 +118,18 @@ def select_estimator(
         seed=seed,
         progress=progress,
     )
-    judge = lookup("validator", validator, {one.name: one for one in evaluation.estimates if not one.estimator.biased})
-    if judge.moments.groups < FEW_GROUPS:
+    validator_estimate = lookup(
+        "validator",
+        validator,
+        {candidate.name: candidate for candidate in evaluation.estimates if not candidate.estimator.biased},
+    )
+    if validator_estimate.moments.groups < MIN_GROUPS:
         raise InvalidInput(
-            f"cross-validation needs at least {FEW_GROUPS} independent groups of rows; the log has "
-            f"{judge.moments.groups}. Use dr"
+            f"cross-validation needs at least {MIN_GROUPS} independent groups of rows; got "
+            f"{validator_estimate.moments.groups}. Use dr"
         )
     errors = {
-        name: _split_error(evaluation[name], judge, splits, np.random.default_rng([seed, index]))
+        name: _validation_score(evaluation[name], validator_estimate, splits, np.random.default_rng([seed, index]))
         for index, name in enumerate(names)
     }
     chosen = min(errors, key=lambda name: errors[name].bound)
@@ -133,26 +137,28 @@ def select_estimator(
     return Selection(replace(evaluation, notes=(*evaluation.notes, note)), chosen, MappingProxyType(errors))
 
 
-def _split_error(candidate: Estimate, judge: Estimate, splits: int, rng: np.random.Generator) -> SplitError:
+def _validation_score(
+    candidate: Estimate, validator_estimate: Estimate, splits: int, rng: np.random.Generator
+) -> ValidationScore:
     groups = candidate.moments.groups
-    own, other = _variance(candidate), _variance(judge)
-    # In this proportion the estimates from both parts have the same variance.
+    own, other = _variance(candidate), _variance(validator_estimate)
+    # With this share, the estimates from both parts have the same variance.
     share = own / (own + other) if own + other > 0.0 else 0.5
     cut = min(max(round(share * groups), 2), groups - 2)
     train = rng.permuted(np.tile(np.arange(groups) < cut, (splits, 1)), axis=1).astype(np.float64)
-    squares = (_values(candidate, train) - _values(judge, 1.0 - train)) ** 2
-    if np.isnan(squares).any():  # a self-normalised candidate whose part has no weight
-        return SplitError(math.inf, 0.0, cut / groups)
-    return SplitError(float(squares.mean()), float(squares.std(ddof=1)) / math.sqrt(splits), cut / groups)
+    squares = (_values(candidate, train) - _values(validator_estimate, 1.0 - train)) ** 2
+    if np.isnan(squares).any():  # a self-normalised candidate whose part has weight 0
+        return ValidationScore(math.inf, 0.0, cut / groups)
+    return ValidationScore(float(squares.mean()), float(squares.std(ddof=1)) / math.sqrt(splits), cut / groups)
 
 
 def _values(estimate: Estimate, parts: Floats) -> Floats:
-    """The estimates, (splits,), from the groups that are 1 in a row of `parts`, (splits, groups)."""
+    """Estimates, (splits,), from the groups with a 1 in a row of `parts`, (splits, groups)."""
     moments = estimate.moments
     return estimate.estimator.combine(parts @ moments.sums / (parts @ moments.counts)[:, np.newaxis])
 
 
 def _variance(estimate: Estimate) -> float:
-    """Of the estimate from the whole log, without what the reward model adds."""
+    """Variance of the estimate from the whole log, without that of the reward model."""
     moments = estimate.moments
     return moments.standard_error(estimate.estimator.gradient(moments.mean)) ** 2

@@ -165,7 +165,7 @@ def play_task(task: Task) -> list[FinishedRun]:
     policies = [spec.policy for spec in task.specs]
     noise_seeds = [spec.noise_seed for spec in task.specs]
     runs = play_together(
-        policies, first.environment, first.horizon, first.seed, rounds, lucks=noise_seeds, keep_choices=True
+        policies, first.environment, first.horizon, first.seed, rounds, noise_seeds=noise_seeds, keep_choices=True
     )
     return [
         FinishedRun(run.seconds, rounds, run.regret, np.bincount(run.choices))  # type: ignore[arg-type]  # keep_choices=True

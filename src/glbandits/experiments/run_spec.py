@@ -19,7 +19,7 @@ from glbandits.errors import InvalidInput
 from glbandits.maths.links import find_link
 from glbandits.policy import Policy, settings_of
 from glbandits.simulation import simulate
-from glbandits.simulation.loop import play_entry
+from glbandits.simulation.play_recipes import play_entry
 from glbandits.version import __version__
 
 

@@ -12,7 +12,7 @@ from glbandits.maths.philox import generator
 from glbandits.policy import Policy
 from glbandits.policy.policy_checks import check_policy
 from glbandits.records import Floats, Rounds
-from glbandits.simulation.loop import play_entry
+from glbandits.simulation.play_recipes import play_entry
 
 
 class TimedRun(NamedTuple):

@@ -9,7 +9,7 @@ from glbandits.environments import Environment, ForestCover, News, Synthetic
 from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.experiments.experiment import Experiment, PolicyEntry
 from glbandits.policy import settings_of
-from glbandits.policy_names import find_policy
+from glbandits.policy_parsing import find_policy
 
 PROBLEMS: dict[str, type[Any]] = {"synthetic": Synthetic, "forest-cover": ForestCover, "news": News}
 """Classes by `kind` of [problem]. The other keys of [problem] are settings of the class."""

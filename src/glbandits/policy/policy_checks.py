@@ -3,12 +3,14 @@
 import inspect
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import fields, replace
 from typing import Any, cast
 
 import numpy as np
 
 from glbandits.errors import GlbanditsError, InvalidInput, check_int
-from glbandits.maths.links import LinkFunctions, find_link
+from glbandits.maths.links import LINKS, LinkFunctions, find_link
 from glbandits.maths.philox import generator
 from glbandits.numba_support import check_reachable
 from glbandits.policy.base import Policy
@@ -38,6 +40,19 @@ def check_is_policy(policy: object) -> Policy:
     if not isinstance(policy, Policy):
         raise InvalidInput(f"policy must be an instance of a subclass of Policy, such as Optimist(); got {policy!r}.")
     return policy
+
+
+def accepted_links(policy: Policy) -> list[str]:
+    """Return the names of the built-in links that a policy accepts: its own alone if it has no setting `link`."""
+    record = cast(Any, policy)
+    if "link" not in {field.name for field in fields(record)}:
+        return [find_link(policy.link).name]
+    accepted = []
+    for name in LINKS:
+        with suppress(InvalidInput):
+            replace(record, link=name)
+            accepted.append(name)
+    return accepted
 
 
 def check_policy(policy: object, dim: int) -> None:

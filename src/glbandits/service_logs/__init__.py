@@ -1,1 +1,1 @@
-"""Uses of the log of a service that need both the service and the laboratory: exports and evaluations."""
+"""Logs of the service: export them, open them as logs for evaluation, and evaluate them."""

@@ -1,4 +1,4 @@
-"""Export the decisions of a loop from its catalogue, with the propensity and the features of the shown arm."""
+"""Export the catalogue decisions of a loop, with the propensity and the features of the shown arm."""
 
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -8,12 +8,11 @@ import numpy as np
 
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats
-from glbandits.service_logs.loop_export import LEARNED, earned
+from glbandits.service_logs.loop_export import LEARNED, final_reward
 from glbandits.service_logs.parquet_export import Manifest, write_export
-from glbandits.serving.domain.action_selection import DENSE, arms_of, vectors_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.request_map import RequestEncoder, encoder_of
-from glbandits.serving.runtime.relearning import latest_base
+from glbandits.serving.domain.request_features import DENSE, RequestEncoder, arms_of, encoder_of, vectors_of
+from glbandits.serving.runtime.replay.relearning import latest_base
 from glbandits.serving.runtime.service import microseconds
 from glbandits.serving.storage.event_store import EventStore
 
@@ -38,24 +37,24 @@ class _Row(NamedTuple):
 
 
 def export_catalogue(store: EventStore, loop: str, folder: Path, modes: Collection[Mode] = LEARNED) -> Manifest:
-    """Write the decisions of a loop from its catalogue, a row each, to a new or empty folder.
+    """Write the catalogue decisions of a loop, a row each, to a new or empty folder.
 
-    `glbandits.evaluation.read_parquet(folder, Columns())` reads them as a log of arms that are known by name: `arm` is
-    the id of the shown one, `propensity` the probability that it had. `baseline` and `baseline_probability` are there
-    if the request named a baseline, `catalogue` is the version that was decided from, `arms` how many arms could be
-    chosen, and `features` are those of the shown arm alone. Another policy would have to see the features of the other
-    arms too, so what it would choose cannot be told from these rows.
+    `glbandits.evaluation.read_parquet(folder, Columns())` reads the rows as a log of named arms. Columns:
+    `arm` is the id of the shown arm, and `propensity` its probability. `baseline` and `baseline_probability` are set if
+    the request named a baseline. `catalogue` is the version of the catalogue, and `arms` the number of its arms.
+    `features` are those of the shown arm only. The choices of another policy cannot be computed from these rows,
+    because that needs the features of all arms.
     """
     base = latest_base(store, loop)
     encoder = None if base is None else encoder_of(base)
 
     def rows(decisions: Iterable[SettledDecision]) -> Iterator[_Row]:
         for settled in decisions:
-            decision, reward = settled.decision, earned(settled)
+            decision, reward = settled.decision, final_reward(settled)
             features = None if decision.catalogue is None or encoder is None else _features(decision, encoder)
             if decision.catalogue is None or decision.mode not in modes or reward is None or features is None:
                 continue
-            named = decision.baseline is not None
+            has_baseline = decision.baseline is not None
             yield _Row(
                 sequence=settled.sequence,
                 event_id=decision.event_id,
@@ -67,8 +66,8 @@ def export_catalogue(store: EventStore, loop: str, folder: Path, modes: Collecti
                 arm=decision.actions[decision.shown],
                 propensity=decision.probability,
                 reward=reward,
-                baseline=decision.actions[0] if named else None,
-                baseline_probability=_baseline_probability(settled) if named else None,
+                baseline=decision.actions[0] if has_baseline else None,
+                baseline_probability=_baseline_probability(settled) if has_baseline else None,
                 features=features,
             )
 
@@ -76,13 +75,13 @@ def export_catalogue(store: EventStore, loop: str, folder: Path, modes: Collecti
 
 
 def _features(decision: Decision, encoder: RequestEncoder) -> Floats | None:
-    """The features of the shown arm; None if the loop has a sparse model now, which makes others of its fields."""
+    """Return the features of the shown arm; None if the loop has a sparse model now, whose features differ."""
     arms = vectors_of(decision) if decision.encoding == DENSE else arms_of(decision, encoder)
     return None if isinstance(arms, SparseRows) else np.asarray(arms[decision.shown])
 
 
 def _baseline_probability(settled: SettledDecision) -> float:
-    """The probability that the baseline had to be shown: 1 in modes that always show it."""
+    """Return the probability with which the baseline was shown: 1 in modes that always show it."""
     return settled.decision.probabilities[0] if settled.decision.mode is Mode.ONLINE else 1.0
 
 

@@ -1,4 +1,4 @@
-"""Evaluations that Personalizer's API asks for: the log of a loop, and the estimators of `glb evaluate`."""
+"""Evaluations of the Personalizer API: the estimators of `glb evaluate` on the log of a loop."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +14,7 @@ from glbandits.policy import rebuild
 from glbandits.service_logs.loop_export import export_loop
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.policy_arguments import parse_arguments
+from glbandits.serving.http.http_messages import as_datetime
 from glbandits.serving.http.personalizer.config_handlers import policy_contract
 from glbandits.serving.http.personalizer.config_schemas import (
     PolicyContract,
@@ -21,8 +22,7 @@ from glbandits.serving.http.personalizer.config_schemas import (
     PolicyResultSummary,
     PolicySource,
 )
-from glbandits.serving.http.personalizer.iso8601 import as_time
-from glbandits.serving.runtime.loop_documents import CONFIGURATION
+from glbandits.serving.runtime.loops.loop_documents import CONFIGURATION
 from glbandits.serving.storage.event_store import EventStore
 
 if TYPE_CHECKING:
@@ -30,37 +30,39 @@ if TYPE_CHECKING:
     from glbandits.evaluation.policy_comparison import Candidate, PolicyComparison
 
 ONLINE, FIRST, RANDOM = "Online", "Baseline1", "BaselineRand"
-"""What Personalizer calls the policy that decided, the first action, and any action."""
+"""Personalizer's names of the logging policy, of always the first action, and of a random action."""
 
 
 def evaluate_log(
     store: EventStore, loop: str, *, start: int, end: int, policies: Sequence[PolicyContract]
 ) -> list[PolicyResult]:
-    """What policies would have earned, as `EvaluateLog` has it.
+    """Estimate the mean rewards of policies. Implements `EvaluateLog`.
 
-    A policy learns the first half of the events and is evaluated on the rest, and so are the others, for comparison;
-    without any such policy all events count. `averageReward` and its interval are those of inverse propensity scores.
+    A policy learns the first half of the events. It and the baselines are evaluated on the second half. Without any
+    policy the baselines are evaluated on all events. `averageReward` and its interval are estimates by inverse
+    propensity scoring.
     """
-    kept = store.latest_document(loop, CONFIGURATION)
-    configuration = msgspec.json.decode(kept.body, type=LoopConfig) if kept else LoopConfig()
-    studied = _studied(store, loop, (start, end), policies)
+    document = store.latest_document(loop, CONFIGURATION)
+    configuration = msgspec.json.decode(document.body, type=LoopConfig) if document else LoopConfig()
+    comparison = _compare(store, loop, (start, end), policies)
     sources: dict[str, tuple[PolicySource, str]] = {FIRST: ("Baseline", ""), RANDOM: ("Random", "uniform")}
     sources |= {policy.name: ("Custom", policy.arguments) for policy in policies}
-    log_itself = studied.policies[0].evaluation
+    log_itself = comparison.policies[0].evaluation
     online = _result(ONLINE, "Online", policy_contract(configuration).arguments, _logged(log_itself, end))
     return [
         online,
-        *(_result(one.label, *sources[one.label], _estimated(one.evaluation, end)) for one in studied.policies),
+        *(
+            _result(policy.label, *sources[policy.label], _estimated(policy.evaluation, end))
+            for policy in comparison.policies
+        ),
     ]
 
 
-def _studied(
+def _compare(
     store: EventStore, loop: str, span: tuple[int, int], policies: Sequence[PolicyContract]
 ) -> "PolicyComparison":
-    from glbandits.evaluation.estimators.targets import (  # of the extra [lab], which a server may lack
-        AlwaysTarget,
-        UniformTarget,
-    )
+    # These modules need the extra [lab], which a server may lack.
+    from glbandits.evaluation.estimators.targets import AlwaysTarget, UniformTarget
     from glbandits.evaluation.policy_comparison import ComparisonSettings, compare_policies
     from glbandits.service_logs.exported_log import open_export
 
@@ -68,9 +70,8 @@ def _studied(
     candidates |= {policy.name: _policy(policy) for policy in policies}
     with TemporaryDirectory() as place:
         folder = Path(place) / "log"
-        written = export_loop(store, loop, folder, span)
-        if not written.rows:
-            raise InvalidInput(f"no event between {as_time(span[0])} and {as_time(span[1])} has been learned yet")
+        if not export_loop(store, loop, folder, span).rows:
+            raise InvalidInput(f"no event between {as_datetime(span[0])} and {as_datetime(span[1])} is settled")
         log = open_export(folder)
         return compare_policies(log, candidates, ComparisonSettings(estimators=("ips", "snips")), source=loop)
 
@@ -85,7 +86,7 @@ def _result(name: str, source: PolicySource, arguments: str, total: PolicyResult
 
 
 def _logged(evaluation: "Evaluation", end: int) -> PolicyResultSummary:
-    """What the log itself earned."""
+    """Return the mean reward of the log itself."""
     half = NormalDist().inv_cdf((1.0 + evaluation.level) / 2) * evaluation.logged_error
     return _summary(end, evaluation.support.rows, evaluation.logged, 1.0, evaluation.support.rows, half)
 
@@ -98,7 +99,7 @@ def _estimated(evaluation: "Evaluation", end: int) -> PolicyResultSummary:
 
 def _summary(end: int, rows: int, value: float, mean_weight: float, used: float, half: float) -> PolicyResultSummary:
     return PolicyResultSummary(
-        time_stamp=as_time(end),
+        time_stamp=as_datetime(end),
         ips_estimator_numerator=value * rows,
         ips_estimator_denominator=rows,
         snips_estimator_denominator=mean_weight * rows,

@@ -1,4 +1,4 @@
-"""Exported logs, read again: those of dense loops as tables, those of sparse loops as sparse rows."""
+"""Open exported logs: those of dense loops as tables, those of sparse loops as sparse rows."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import polars as pl
 
 from glbandits.errors import InvalidInput
 from glbandits.evaluation import Columns, Log, LoggedData, SparseArms, read_parquet
-from glbandits.evaluation.logs.column_values import cluster_numbers
+from glbandits.evaluation.logs.column_values import cluster_ids
 from glbandits.evaluation.logs.logged_data import BLOCK
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows
@@ -19,19 +19,19 @@ from glbandits.service_logs.parquet_export import MANIFEST, Manifest
 
 
 def open_export(folder: str | PathLike[str], link: str | Link = "identity", *, cluster: str | None = None) -> Log:
-    """Open the log that `export_parquet` wrote to a folder. Reads a file at a time.
+    """Open the log that `export_parquet` wrote to a folder. Reading holds one file at a time in memory.
 
     Args:
-        folder: of the export.
-        link: of the rewards.
+        folder: the folder of the export.
+        link: the link of the rewards.
         cluster: the column of the clusters, such as "event_id".
 
-    Raises InvalidInput if the folder has no whole export.
+    Raises InvalidInput if the folder has no complete export.
     """
     try:
         manifest = msgspec.json.decode((Path(folder) / MANIFEST).read_bytes(), type=Manifest)
     except (OSError, msgspec.MsgspecError) as error:
-        raise InvalidInput(f"{folder} has no whole export of `glb export` ({error}). Export the log again") from None
+        raise InvalidInput(f"{folder} has no complete export of `glb export` ({error}). Export the log again") from None
     if manifest.sparse_width is None:
         return read_parquet(Path(folder), Columns(features="features", cluster=cluster), link=link)
     files = tuple(Path(folder) / file.name for file in manifest.files)
@@ -40,7 +40,7 @@ def open_export(folder: str | PathLike[str], link: str | Link = "identity", *, c
 
 @dataclass(frozen=True, eq=False)
 class SparseExport:
-    """The log of a sparse loop. It is read a file at a time, never held."""
+    """The exported log of a sparse loop. Reading holds one file at a time in memory."""
 
     files: tuple[Path, ...]
     dim: int
@@ -56,7 +56,7 @@ class SparseExport:
         return self.rows
 
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
-        """All rows in order, in blocks of at most so many."""
+        """Yield all rows in order, in blocks of at most `size` rows."""
         for file in self.files:
             yield from self._read(pl.read_parquet(file)).blocks(size)
 
@@ -76,6 +76,6 @@ class SparseExport:
             propensities=table["propensity"].to_numpy(),
             probabilities=probabilities,
             arms=SparseArms(arms, counts, dim=self.dim),
-            clusters=None if self.cluster is None else cluster_numbers(table[self.cluster]),
+            clusters=None if self.cluster is None else cluster_ids(table[self.cluster]),
             link=self.link,
         )

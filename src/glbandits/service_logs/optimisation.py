@@ -1,13 +1,14 @@
-"""Auto-optimisation of a loop: the promotion gate on its log, and the model of a candidate that is promoted.
+"""Auto-optimisation of a loop: the promotion gate on its log, and the model of a promoted candidate.
 
-**Over the whole life of a loop, the probability that any look promotes a candidate worse than the policy that ran is at
-most 5 %.** A gate is a series of looks that compare the same candidates with the same running policy, from a row of the
-log on; `glbandits.evaluation.promotion` bounds the wrong promotions of each. Gate j has the share 1 / ((j + 1) (j + 2))
-of the 5 %; all shares sum to 1.
+**Over the whole life of a loop, the probability of ever promoting a candidate that is worse than the running policy is
+at most 5 %.** A look compares the candidates with the running policy once. A gate is a series of looks with the same
+candidates and the same running policy, on the decisions from one row of the log on.
+`glbandits.evaluation.promotion` bounds the probability of a wrong promotion over all looks of a gate. Gate j has the
+share 1 / ((j + 1) (j + 2)) of the 5 %; all shares sum to 1.
 
-Another gate begins with each promotion, and when the policy, the candidates, the exploration, the width or the limits
-of rewards change. It counts decisions from then on: older ones were made by another policy, and may be what somebody
-chose the candidates by. Another gate also begins, on the decisions that are left, when old decisions are deleted.
+A new gate starts with each promotion, and when the policy, the candidates, the exploration, the width or the reward
+limits change. It uses only later decisions: earlier ones were made by another policy, and a user may have chosen the
+candidates from them. A new gate also starts, on the remaining decisions, when old decisions are deleted.
 """
 
 from collections import deque
@@ -23,28 +24,28 @@ from glbandits.service_logs.loop_export import ALWAYS, export_loop
 from glbandits.serving.domain.events import Mode
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import fresh_model
-from glbandits.serving.domain.optimisation import (
+from glbandits.serving.domain.optimisation_rules import (
     OPTIMISATION,
     Gain,
     Gate,
     Look,
     LookVerdict,
-    Optimised,
+    OptimisationResult,
     candidates_of,
     check_optimisable,
 )
-from glbandits.serving.domain.request_map import encoder_of
-from glbandits.serving.runtime.loop_documents import CONFIGURATION
-from glbandits.serving.runtime.loop_statistics import END_OF_TIME
-from glbandits.serving.runtime.relearning import latest_base, relearn
+from glbandits.serving.domain.request_features import encoder_of
+from glbandits.serving.runtime.loops.loop_documents import CONFIGURATION
+from glbandits.serving.runtime.loops.loop_statistics import END_OF_TIME
+from glbandits.serving.runtime.replay.relearning import latest_base, relearn
 from glbandits.serving.storage.event_store import EventStore
 
 ALPHA = 0.05
-"""The probability that a loop ever promotes a candidate that is worse."""
+"""Bound on the probability that a loop ever promotes a worse candidate."""
 
 
-def optimise_log(store: EventStore, loop_name: str, *, learned_through: int) -> Optimised:
-    """Compare the candidates of a loop with its running policy, as `OptimiseLog` has it."""
+def optimise_log(store: EventStore, loop_name: str, *, learned_through: int) -> OptimisationResult:
+    """Compare the candidates of a loop with its running policy. Implements `OptimiseLog`."""
     history = [
         (document.timestamp, msgspec.json.decode(document.body, type=LoopConfig))
         for document in store.documents(loop_name, CONFIGURATION)
@@ -54,22 +55,22 @@ def optimise_log(store: EventStore, loop_name: str, *, learned_through: int) -> 
     candidates = candidates_of(configuration)
     if not candidates:
         sentence = "Keep the running policy: it is the only candidate."
-        return Optimised(Look(verdict=LookVerdict.KEEP, sentence=sentence))
+        return OptimisationResult(Look(verdict=LookVerdict.KEEP, sentence=sentence))
     gate = _gate(store, loop_name, history, candidates)
     look, chosen = _look(store, loop_name, configuration, candidates, gate)
     if chosen is None:
-        return Optimised(look)
+        return OptimisationResult(look)
     base = latest_base(store, loop_name)
     model = fresh_model(candidates[chosen], None if base is None else base.features)
     deque(relearn(store, loop_name, model, encoder_of(model), 0, learned_through), maxlen=0)
-    return Optimised(look, candidates[chosen], model.to_bytes())
+    return OptimisationResult(look, candidates[chosen], model.to_bytes())
 
 
 def _look(
     store: EventStore, loop_name: str, configuration: LoopConfig, candidates: Mapping[str, LoopConfig], gate: Gate
 ) -> tuple[Look, str | None]:
-    """The look, and which candidate to promote."""
-    from glbandits.evaluation.promotion import FIRST_SPLIT, promotion  # of the extra [lab], which a server may lack
+    """Return the look, and the candidate to promote, if any."""
+    from glbandits.evaluation.promotion import FIRST_SPLIT, promotion  # needs the extra [lab], which a server may lack
     from glbandits.service_logs.exported_log import open_export
 
     limits = configuration.reward_limits()
@@ -78,29 +79,29 @@ def _look(
         folder = Path(place) / "log"
         rows = export_loop(store, loop_name, folder, (gate.since, ALWAYS[1]), [Mode.ONLINE], limits).rows
         if rows < 2 * FIRST_SPLIT:
-            sentence = f"Wait: of the first {2 * FIRST_SPLIT:,} decisions, {rows:,} have been learned."
+            sentence = f"Wait: {rows:,} of the {2 * FIRST_SPLIT:,} decisions that the gate needs are settled."
             return Look(verdict=LookVerdict.WAIT, sentence=sentence, decisions=rows, gate=gate), None
-        judged = promotion(
-            open_export(folder, find_link(configuration.policy_settings().link)),
-            {name: candidate.policy_settings() for name, candidate in candidates.items()},
+        result = promotion(
+            open_export(folder, find_link(configuration.build_policy().link)),
+            {name: candidate.build_policy() for name, candidate in candidates.items()},
             alpha=ALPHA / ((gate.index + 1) * (gate.index + 2)),
             reward_range=limits,
             exploration=configuration.exploration,
         )
-    gains = {name: Gain(gain.value, gain.low, gain.high) for name, gain in judged.gains.items()}
-    sentence, chosen = judged.headline, judged.candidate
+    gains = {name: Gain(gain.value, gain.low, gain.high) for name, gain in result.gains.items()}
+    sentence, chosen = result.headline, result.candidate
     if chosen is not None:
         sentence = (
-            f"Promoted {chosen}: it is better than {configuration.policy} was, by {gains[chosen].low:.3g} to "
-            f"{gains[chosen].high:.3g} for a decision."
+            f"Promoted {chosen}: it is better than {configuration.policy} by {gains[chosen].low:.3g} to "
+            f"{gains[chosen].high:.3g} per decision."
         )
-    return Look(verdict=LookVerdict(judged.verdict), sentence=sentence, gains=gains, decisions=rows, gate=gate), chosen
+    return Look(verdict=LookVerdict(result.verdict), sentence=sentence, gains=gains, decisions=rows, gate=gate), chosen
 
 
 def _gate(
     store: EventStore, loop_name: str, history: list[tuple[int, LoopConfig]], candidates: Mapping[str, LoopConfig]
 ) -> Gate:
-    """The gate of a look: that of the last one if nothing has changed, or else another one."""
+    """Return the gate of a look: the gate of the previous look if nothing has changed, else a new one."""
     since, configuration = history[-1]
     for timestamp, older in reversed(history):
         if _running(older) != _running(configuration):
@@ -122,12 +123,12 @@ def _gate(
 
 
 def _running(configuration: LoopConfig) -> list[Any]:
-    """What must not change while the decisions of a gate are made."""
+    """Return the settings that must not change within a gate."""
     names = ("policy", "settings", "width", "is_sparse", "exploration", "candidates")
     return [getattr(configuration, name) for name in names]
 
 
 def _first(store: EventStore, loop_name: str, since: int) -> int:
-    """The sequence number of the oldest decision since then; 0 if there is none."""
+    """Return the sequence number of the first decision at or after `since`; 0 if there is none."""
     before = store.last_sequence(loop_name, before=since)
     return next((settled.sequence for settled in store.settled(loop_name, before, END_OF_TIME, 1)), 0)

@@ -1,4 +1,4 @@
-"""The log of a loop as Parquet files, for the off-policy commands and for anyone's tools."""
+"""Write the log of a loop to Parquet files, for off-policy evaluation and other tools."""
 
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
@@ -13,9 +13,9 @@ from glbandits.atomic_files import atomic_path
 from glbandits.errors import InvalidInput
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats
-from glbandits.serving.domain.arm_rows import Arms, rows_of
+from glbandits.serving.domain.decision_totals import baseline_of
 from glbandits.serving.domain.events import Decision, Mode, SettledDecision
-from glbandits.serving.domain.reward_aggregates import baseline_of
+from glbandits.serving.domain.request_features import Arms, rows_of
 from glbandits.serving.storage.event_store import EventStore
 
 if TYPE_CHECKING:
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 FeaturesOf: TypeAlias = Callable[[Decision], Arms | None]
 """The features of a decision's actions, (K, d) or sparse rows; None to leave the decision out."""
 RewardOf: TypeAlias = Callable[[SettledDecision], float | None]
-"""What a decision earned in the end; None to leave it out."""
+"""The final reward of a decision; None to leave the decision out."""
 
 MANIFEST = "manifest.json"
 BATCH = 1_000
-"""Decisions that are read from the store together."""
-NUMBERS_OF_FILE = 2**23
-"""Features of a file, about: 67 MB before compression. Log and files may be larger than memory."""
+"""Decisions that are read from the store at once."""
+VALUES_PER_FILE = 2**23
+"""Approximate number of feature values per file: 67 MB before compression. The log may be larger than memory."""
 
 
 class ExportedFile(msgspec.Struct, frozen=True):
-    """One of the files."""
+    """An exported file."""
 
     name: str
     rows: int
@@ -42,17 +42,17 @@ class ExportedFile(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was exported. It is written last: where it is, the export is whole."""
+    """The list of exported files. It is written last, so an export with a manifest is complete."""
 
     loop: str
     rows: int
     left_out: int
     """Decisions without a reward or features, such as deferred ones that were never activated."""
     last_sequence: int = msgspec.field(name="last_number")
-    """Of the last decision that was looked at; 0 if there was none."""
+    """The sequence number of the last decision that was read; 0 if there was none."""
     files: list[ExportedFile]
     sparse_width: int | None = None
-    """The number of features that exist, if the rows are sparse."""
+    """The number of possible features, if the rows are sparse."""
 
 
 class ExportedRow(Protocol):
@@ -60,11 +60,11 @@ class ExportedRow(Protocol):
 
     @property
     def sequence(self) -> int:
-        """Of the decision."""
+        """The sequence number of the decision."""
 
     @property
     def features(self) -> Arms:
-        """The numbers of the row that take the most room."""
+        """The features, which take most of the memory of a row."""
 
 
 Row = TypeVar("Row", bound=ExportedRow)
@@ -95,17 +95,17 @@ def export_parquet(
     reward_of: RewardOf,
     sparse_width: int | None = None,
 ) -> Manifest:
-    """Write the decisions whose wait was over at `now`, a row each, to a new or empty folder.
+    """Write the decisions that are settled at `now`, a row each, to a new or empty folder.
 
-    `glbandits.evaluation.read_parquet(folder, Columns(features="features"))` reads them: `features` has a list for each
-    action that could be chosen, the baseline first, `arm` is the index of the shown one in it, `propensity` the
-    probability that it had, `probabilities` those of all of them, `actions` their ids. `mode` says who decided: where
-    it is not Online the baseline was shown whatever was drawn, with probability 1. `at` is in microseconds since 1970.
-    No file is ever seen half written.
+    `glbandits.evaluation.read_parquet(folder, Columns(features="features"))` reads the rows. Columns: `features` has a
+    list of numbers for each action that could be chosen, the baseline first. `actions` are the ids of these actions,
+    and `probabilities` their probabilities. `arm` is the index of the shown action, and `propensity` its probability.
+    `mode` is the mode of the loop: in modes other than Online the baseline was shown with probability 1. `at` is in
+    microseconds since 1970. Files are written atomically.
 
-    With `sparse_width`, the number of features that exist, `features_of` returns sparse rows, and three columns take
-    the place of `features`: `feature_counts` has the number of features of each action, `feature_indices` and
-    `feature_values` those of all its actions, one action after the other. `open_export` reads both forms.
+    With `sparse_width`, the number of possible features, `features_of` returns sparse rows, and three columns replace
+    `features`: `feature_counts` has the number of features of each action, `feature_indices` and `feature_values`
+    those of all actions, one action after the other. `open_export` reads both forms.
     """
     return write_export(
         store,
@@ -128,7 +128,7 @@ def write_export(
     frame_of: Callable[[list[Row]], "pl.DataFrame"],
     sparse_width: int | None = None,
 ) -> Manifest:
-    """Write rows of the decisions whose wait was over at `now` to files in a new or empty folder."""
+    """Write rows of the decisions that are settled at `now` to files in a new or empty folder."""
     try:
         import polars  # noqa: F401
     except ModuleNotFoundError:
@@ -137,22 +137,24 @@ def write_export(
         ) from None
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InvalidInput(f"an export must go to a new or empty folder; {target} is none")
+        raise InvalidInput(
+            f"an export needs a new or empty folder; {target} is a file or has files. Name another folder"
+        )
     target.mkdir(parents=True, exist_ok=True)
-    seen = _Seen()
-    rows = make_rows(seen.watch(_all_settled(store, loop, now)))
+    counter = _DecisionCounter()
+    rows = make_rows(counter.counted(_all_settled(store, loop, now)))
     files = [_write_rows(target, part[0].sequence, len(part), frame_of(part)) for part in _parts(rows)]
     written = sum(file.rows for file in files)
     manifest = Manifest(
         loop=loop,
         rows=written,
-        left_out=seen.count - written,
-        last_sequence=seen.last,
+        left_out=counter.count - written,
+        last_sequence=counter.last_sequence,
         files=files,
         sparse_width=sparse_width,
     )
     content = msgspec.json.format(msgspec.json.encode(manifest))
-    _put_in_place(target / MANIFEST, lambda path: path.write_bytes(content))
+    _write_atomically(target / MANIFEST, lambda path: path.write_bytes(content))
     return manifest
 
 
@@ -163,44 +165,44 @@ def _all_settled(store: EventStore, loop: str, now: int) -> Iterator[SettledDeci
         after = batch[-1].sequence
 
 
-class _Seen:
-    """Counts what passes by."""
+class _DecisionCounter:
+    """Counts the decisions of an iterator while they are read."""
 
-    count, last = 0, 0
+    count, last_sequence = 0, 0
 
-    def watch(self, decisions: Iterable[SettledDecision]) -> Iterator[SettledDecision]:
-        for each in decisions:
-            self.count, self.last = self.count + 1, each.sequence
-            yield each
+    def counted(self, decisions: Iterable[SettledDecision]) -> Iterator[SettledDecision]:
+        for decision in decisions:
+            self.count, self.last_sequence = self.count + 1, decision.sequence
+            yield decision
 
 
 def _rows(decisions: Iterable[SettledDecision], features_of: FeaturesOf, reward_of: RewardOf) -> Iterator[_Row]:
     width: int | None = None
-    for each in decisions:
-        reward = reward_of(each)
-        features = None if reward is None else features_of(each.decision)
+    for settled in decisions:
+        reward = reward_of(settled)
+        features = None if reward is None else features_of(settled.decision)
         if reward is None or features is None:
             continue
         if isinstance(features, SparseRows):
-            yield _row(each, features, reward)
+            yield _row(settled, features, reward)
             continue
         width = width or features.shape[1]
         if features.shape[1] != width:
             raise InvalidInput(
-                f"all decisions must have as many features; event {each.decision.event_id!r} has {features.shape[1]}, "
-                f"others {width}. Have features_of return None for those of another time"
+                f"all decisions must have the same number of features; event {settled.decision.event_id!r} has "
+                f"{features.shape[1]}, others have {width}. Let features_of return None for such decisions"
             )
-        yield _row(each, features, reward)
+        yield _row(settled, features, reward)
 
 
 def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    """The rows of one file, and the next."""
+    """Yield the rows of each file."""
     part: list[Row] = []
     size = 0
     for row in rows:
         part.append(row)
         size += row.features.values.size if isinstance(row.features, SparseRows) else row.features.size
-        if size >= NUMBERS_OF_FILE:
+        if size >= VALUES_PER_FILE:
             yield part
             part, size = [], 0
     if part:
@@ -209,7 +211,7 @@ def _parts(rows: Iterable[Row]) -> Iterator[list[Row]]:
 
 def _row(settled: SettledDecision, features: Arms, reward: float) -> _Row:
     decision, baseline = settled.decision, baseline_of(settled.decision)
-    # What could not be chosen is no arm of the row: another policy could not have chosen it either.
+    # An excluded action is no arm of the row, because another policy could not have chosen it either.
     allowed = [i for i in range(len(decision.actions)) if i not in decision.excluded or i == decision.shown]
     allowed.sort(key=lambda index: index != baseline)
     return _Row(
@@ -229,7 +231,7 @@ def _row(settled: SettledDecision, features: Arms, reward: float) -> _Row:
 
 
 def _probabilities(decision: Decision) -> Floats:
-    """The probability that each action had to be shown, (K,). Modes other than Online always show the baseline."""
+    """Return the probability of each action, (K,). Modes other than Online always show the baseline."""
     if decision.mode is Mode.ONLINE:
         return np.array(decision.probabilities)
     return np.array([float(index == decision.shown) for index in range(len(decision.actions))])
@@ -237,7 +239,7 @@ def _probabilities(decision: Decision) -> Floats:
 
 def _write_rows(folder: Path, first: int, rows: int, frame: "pl.DataFrame") -> ExportedFile:
     path = folder / f"decisions-{first:015d}.parquet"
-    digest = _put_in_place(path, lambda beside: frame.write_parquet(beside, compression="zstd"))
+    digest = _write_atomically(path, lambda temporary: frame.write_parquet(temporary, compression="zstd"))
     return ExportedFile(path.name, rows, digest)
 
 
@@ -269,9 +271,9 @@ def _frame(rows: list[_Row]) -> "pl.DataFrame":
             "feature_values": [features.values for features in sparse],
         }
         types = [pl.List(pl.Float64), pl.List(pl.Int64), pl.List(pl.Int64), pl.List(pl.Float64)]
-        made = zip(columns.items(), types, strict=True)
-        return plain.with_columns(pl.Series(name, arrays).cast(kind) for (name, arrays), kind in made)
-    # By way of arrays: lists of lists of Python's numbers would take twenty times as long.
+        typed = zip(columns.items(), types, strict=True)
+        return plain.with_columns(pl.Series(name, arrays).cast(kind) for (name, arrays), kind in typed)
+    # Built from arrays, because lists of lists of Python numbers take twenty times as long.
     arms = pl.DataFrame(
         {
             "row": np.repeat(np.arange(len(rows)), [len(row.probabilities) for row in rows]),
@@ -283,7 +285,7 @@ def _frame(rows: list[_Row]) -> "pl.DataFrame":
     return plain.with_columns(lists["probabilities"], lists["features"])
 
 
-def _put_in_place(path: Path, write: Callable[[Path], Any]) -> str:
+def _write_atomically(path: Path, write: Callable[[Path], Any]) -> str:
     """Write a file atomically; return the SHA-256 of its content."""
     with atomic_path(path) as temporary:
         write(temporary)

@@ -1,4 +1,4 @@
-"""A decision service: chooses actions for programs that ask over HTTP, and learns from their rewards."""
+"""The decision service: chooses actions for HTTP clients, and learns from their rewards."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ __all__ = ["Settings", "create_app"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import on first use, so that the domain modules do not need Starlette."""
+    """Import the public names on first use, so that the domain modules do not need Starlette."""
     if name == "create_app":
         from glbandits.serving.http.app import create_app
 

@@ -1,4 +1,4 @@
-"""What a server can be told: one table, read from flags, the environment, a file and defaults, in this order."""
+"""Settings of a server, from flags, environment variables, a TOML file and defaults."""
 
 import os
 import tomllib
@@ -12,81 +12,97 @@ from msgspec import Meta
 from glbandits.errors import InvalidInput, UnknownName, lookup
 
 PREFIX = "GLB_SERVE_"
-"""Of the variables of the environment: GLB_SERVE_PORT for `port`."""
+"""Prefix of the environment variables: GLB_SERVE_PORT for `port`."""
 FILE = "settings"
-"""The one setting that cannot be in the file: where the file is."""
-
-
+"""The flag and variable with the path of the TOML file."""
 SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86400}
-"""Of the units of a duration."""
+"""Length of the units of a duration."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of a server. Lists are written with commas on the command line and in the environment."""
+    """Settings of a server.
 
-    host: Annotated[str, Meta(min_length=1, description="The address to listen at; 0.0.0.0 for all.")] = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65535, description="The port to listen at; 0 for any that is free.")] = 8711
+    Lists are written with commas on the command line and in the environment.
+    """
+
+    host: Annotated[str, Meta(min_length=1, description="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="The port to listen on; 0 for any free port.")] = 8711
     store: Annotated[
-        str, Meta(min_length=1, description="The file, or the postgresql:// address, of the log, models and keys.")
+        str,
+        Meta(min_length=1, description="The SQLite file, or the postgresql:// address, of the log, models and keys."),
     ] = "glb.db"
     model: Annotated[
-        str, Meta(description="A model file of `glb train` or Bandit.save, with which new loops begin.")
+        str, Meta(description="A model file of `glb train` or Bandit.save, with which new loops start.")
     ] = ""
     durability: Annotated[
         Literal["process", "power"],
-        Meta(description="What an acknowledged event outlives: process (its end by any signal) or power (a cut too)."),
+        Meta(description="What an acknowledged event survives: process (end of the process) or power (power failure)."),
     ] = "process"
     loops: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$")], ...],
-        Meta(min_length=1, description="The names of the loops: letters, digits, dots, dashes and underscores."),
+        Meta(min_length=1, description="The names of the loops, of letters, digits, dots, dashes and underscores."),
     ] = ("default",)
     processes: Annotated[
-        int, Meta(ge=1, le=256, description="Processes that answer; one of them learns. Windows takes 1.")
+        int, Meta(ge=1, le=256, description="Processes that serve requests; one of them learns. Only 1 on Windows.")
     ] = 1
-    queue: Annotated[int, Meta(ge=1, description="Events of a process that may wait to be written; more get 503.")] = (
+    queue: Annotated[int, Meta(ge=1, description="Events in the write queue of a process, at most; more get 503.")] = (
         10_000
     )
     queue_bytes: Annotated[
-        int, Meta(ge=1, description="Bytes of the decisions of a process that may wait to be written; more get 503.")
+        int, Meta(ge=1, description="Bytes of the decisions in the write queue of a process, at most; more get 503.")
     ] = 256 * 1024 * 1024
     max_body: Annotated[
-        int, Meta(ge=1024, description="Bytes of a request's body; a model that is imported may have 64 MiB.")
+        int, Meta(ge=1024, description="Bytes of the body of a request, at most; an imported model may have 64 MiB.")
     ] = 256 * 1024
-    max_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are described by JSON.")] = 50
-    max_dense_actions: Annotated[int, Meta(ge=1, description="Actions of a decision that are rows of numbers.")] = 1000
-    max_features: Annotated[int, Meta(ge=1, description="Numbers of such a row.")] = 10_000
+    max_actions: Annotated[int, Meta(ge=1, description="Actions of a decision with named features, at most.")] = 50
+    max_dense_actions: Annotated[
+        int, Meta(ge=1, description="Actions of a decision with vectors of numbers, at most.")
+    ] = 1000
+    max_features: Annotated[int, Meta(ge=1, description="Numbers in such a vector, at most.")] = 10_000
     max_catalogue: Annotated[
-        int, Meta(ge=1, description="Arms of a loop's catalogue; 100,000 of 64 numbers take 160 MB of each process.")
+        int,
+        Meta(
+            ge=1,
+            description="Arms in the catalogue of a loop, at most; 100,000 of 64 numbers take 160 MB in each process.",
+        ),
     ] = 100_000
     max_connections: Annotated[
-        int, Meta(ge=1, description="Open connections of a process; more get 503 and are closed.")
+        int, Meta(ge=1, description="Open connections of a process, at most; more get 503 and are closed.")
     ] = 1000
     reward_window: Annotated[
         str,
         Meta(
             pattern=r"^[0-9]+(\.[0-9]+)?(s|min|h|d)$",
-            description="Time for which new loops accept rewards before they learn, like 5s, 10min, 2h or 1d.",
+            description="The reward window of new loops, like 5s, 10min, 2h or 1d.",
         ),
     ] = "10min"
     rate_limit: Annotated[
-        float, Meta(ge=0, le=1e9, description="Requests a second for each key; more get 429. 0 for no limit.")
+        float, Meta(ge=0, le=1e9, description="Requests a second of each key, at most; more get 429. 0 for no limit.")
     ] = 0.0
     cors_origins: Annotated[
         tuple[Annotated[str, Meta(pattern=r"^https?://[^/*\s]+$")], ...],
         Meta(description="Origins whose pages may call the service, like https://shop.example; none by default."),
     ] = ()
-    log_format: Annotated[Literal["text", "json"], Meta(description="Of the log on stderr: text or json.")] = "text"
+    log_format: Annotated[
+        Literal["text", "json"], Meta(description="The format of the log on stderr: text or json.")
+    ] = "text"
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"],
-        Meta(description="debug (a line for every request), info, warning or error."),
+        Meta(description="The level of the log: debug (a line for every request), info, warning or error."),
     ] = "info"
-    min_disk: Annotated[int, Meta(ge=0, description="Free MiB beside the store, below which /readyz says 503.")] = 100
+    min_disk: Annotated[
+        int, Meta(ge=0, description="Free MiB on the disk of the store, below which /readyz returns 503.")
+    ] = 100
     shutdown_delay: Annotated[
         float,
-        Meta(ge=0, le=600, description="Seconds after SIGTERM in which /readyz says 503 and requests are still taken."),
+        Meta(
+            ge=0,
+            le=600,
+            description="Seconds after SIGTERM in which /readyz returns 503 and requests are still accepted.",
+        ),
     ] = 0.0
     shutdown_grace: Annotated[
-        int, Meta(ge=0, le=600, description="Seconds after that in which requests that have begun may end.")
+        int, Meta(ge=0, le=600, description="Seconds after the delay in which running requests may finish.")
     ] = 10
 
     @property
@@ -97,12 +113,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 KINDS: dict[str, Any] = get_type_hints(Settings, include_extras=True)
-"""The settings, and what each can be."""
+"""The annotated type of each setting."""
 DEFAULTS: dict[str, Any] = msgspec.structs.asdict(Settings())
 
 
 def description(name: str) -> str:
-    """What a setting means."""
+    """Return the description of a setting."""
     return next(str(part.description) for part in KINDS[name].__metadata__ if isinstance(part, Meta))
 
 
@@ -111,7 +127,7 @@ def read_settings(
     environment: Mapping[str, str] | None = None,
     file: str | os.PathLike[str] | None = None,
 ) -> Settings:
-    """The settings: of each, what the flags say, or else the environment, or else the file, or else the default.
+    """Read each setting from the flags, else the environment, else the file, else the default.
 
     >>> read_settings({"port": "80"}, {"GLB_SERVE_PORT": "81", "GLB_SERVE_LOOPS": "shop,news"}, None).loops
     ('shop', 'news')
@@ -131,8 +147,8 @@ def read_settings(
     return Settings(**{name: _checked(source, name, value) for source, name, value in given})
 
 
-def environment_of(settings: Settings) -> dict[str, str]:
-    """Environment variables from which `read_settings` reads the same settings."""
+def as_environment(settings: Settings) -> dict[str, str]:
+    """Return environment variables from which `read_settings` reads the same settings."""
     return {
         PREFIX + name.upper(): ",".join(value) if isinstance(value, tuple) else str(value)
         for name, value in msgspec.structs.asdict(settings).items()
@@ -147,7 +163,10 @@ def _table(path: str | os.PathLike[str] | None) -> dict[str, Any]:
 
 
 def _checked(source: str, name: str, value: Any) -> Any:
-    """The value as the setting's kind has it. What comes as text, from flags and the environment, is read as such."""
+    """Convert a value to the type of its setting.
+
+    Text, from flags and the environment, is parsed.
+    """
     try:
         kind = lookup("setting", name, KINDS)
     except UnknownName as error:

@@ -1,4 +1,4 @@
-"""Playing policies against environments."""
+"""Play policies against environments, and replay logs with policies."""
 
 from glbandits.simulation.replay import Replay, replay
 from glbandits.simulation.simulate import Run, Simulation, play_together, prepare, recorded_rounds, simulate

@@ -1,9 +1,9 @@
-"""Replay: what a policy would have earned, from a log in which articles were displayed with equal chance.
+"""Replay: estimate the click rate of a policy from a log whose articles were displayed at random.
 
-Each event of the log is offered to the policy. If it chooses the article that was displayed, it learns the click; if
-not, the event is as if it had not been. Because the log chose at random, the events that are left are like those that
-the policy would have met in the world, and their share of clicks is an unbiased estimate of what it earns there (Li,
-Chu, Langford and Wang, WSDM 2011).
+The policy chooses an article for each event of the log. If it chooses the displayed article, it learns the click.
+Otherwise the event is skipped. Since the displayed articles were uniformly random, the matched events have the same
+distribution as events that the policy would meet online, and their click rate is an unbiased estimate of the policy's
+click rate (Li, Chu, Langford and Wang, WSDM 2011).
 """
 
 import math
@@ -33,41 +33,41 @@ from glbandits.records import Floats, Generator, Ints
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What came of replaying a log with one policy."""
+    """The result of replaying a log with one policy."""
 
     policy: Policy
     files: tuple[Path, ...]
     seed: int
     simulated: bool
-    """Whether any of the files was simulated. Whatever is shown of it must say so."""
+    """Whether any of the files was simulated. Reports must say so."""
     counts: ReadCounts
-    """What was read from the files, to the end of the last batch, and what was left out."""
+    """Counts of events that were read, to the end of the last batch, and of events that were left out."""
     events: int
-    """Events that were offered: those that displayed an article with the features 1 to 6."""
+    """Events that were offered to the policy: those that displayed an article with the features 1 to 6."""
     matched: int
-    """Events where the policy chose the article that was displayed."""
+    """Events in which the policy chose the displayed article."""
     clicks: int
-    """Clicks on these."""
+    """Clicks in matched events."""
     at_events: Ints
-    """Numbers of events at which the next two were recorded, (points,): evenly spaced but for the last."""
+    """Events after which `at_matched` and `at_clicks` were recorded, (points,): evenly spaced but for the last."""
     at_matched: Ints
-    """Matched events by then, (points,)."""
+    """Matched events up to there, (points,)."""
     at_clicks: Ints
-    """Clicks by then, (points,)."""
+    """Clicks up to there, (points,)."""
 
     @property
     def ctr(self) -> float:
-        """Clicks for each matched event; NaN if none matched."""
+        """Click rate of the matched events; NaN if none matched."""
         return self.clicks / self.matched if self.matched else math.nan
 
     @property
     def standard_error(self) -> float:
-        """Of the click rate, as if all matched events had the same; NaN if none matched."""
+        """Standard error of `ctr`, if all matched events have the same click probability; NaN if none matched."""
         return math.sqrt(self.ctr * (1 - self.ctr) / self.matched) if self.matched else math.nan
 
     @property
     def running_ctr(self) -> Floats:
-        """Clicks for each matched event so far, (points,); NaN before the first match."""
+        """Click rate of the matched events so far, (points,); NaN before the first match."""
         running: Floats = np.full(len(self.at_events), math.nan)
         np.divide(self.at_clicks, self.at_matched, out=running, where=self.at_matched > 0)
         return running
@@ -82,18 +82,18 @@ def replay(
     points: int = 1000,
     progress: Callable[[int], None] | None = None,
 ) -> Replay:
-    """Play a policy on the events of R6A files, and keep those in which it agrees with the log.
+    """Replay the events of R6A files with a policy.
 
-    The policy sees the features 1 to 6 of the articles of each event's pool, and nothing of the user. It makes the same
-    choices as `Bandit(policy, 6, seed)` driven by hand. An event that displayed an article with other features is
-    passed over. With K articles, about one event in K matches.
+    The policy sees the features 1 to 6 of the articles of each event's pool, and no features of the user. It makes the
+    same choices as `Bandit(policy, 6, seed)`. Events that displayed an article with other features are skipped. With K
+    articles, about one event in K matches.
 
     Args:
-        policy: settings; one that wants a horizon wants the number of matched events.
+        policy: the policy. A setting `horizon` means the number of matched events.
         files: paths of R6A files, plain or gzipped.
-        seed: of the policy's own randomness. The log has none left.
-        limit: stop after so many events that were offered.
-        points: the running click rate is recorded at most at so many places.
+        seed: of the policy's random numbers.
+        limit: the number of offered events after which the replay stops.
+        points: the maximum number of events at which the running click rate is recorded.
         progress: called with the number of events just read.
     """
     check_policy(policy, DIM)
@@ -101,25 +101,32 @@ def replay(
     link.check_reward(0.0)
     link.check_reward(1.0)
     seed, points = check_int("seed", seed, at_least=0), check_int("points", points, at_least=1)
-    left = check_int("limit", limit, at_least=1) if limit is not None else None
+    remaining = check_int("limit", limit, at_least=1) if limit is not None else None
     paths = check_files(files)
     play = entry_point(replay_recipe, policy.implementation(DIM), link).compiled()
     state, settings, rng = policy.init(DIM), policy.packed_settings(DIM), generator(seed)
     counts, sums = ReadCounts(), RunningSums(columns=2, points=points)
     for batch in read_events(paths):
         counts += batch.counts
-        offered = np.flatnonzero(batch.displayed >= 0)[:left]
+        offered = np.flatnonzero(batch.displayed >= 0)[:remaining]
         matched = np.empty(len(offered), dtype=np.int64)
         clicks = batch.clicks[offered]
         with convert_index_errors(policy, "the replay"):
             state = play(
-                state, settings, rng, *_stacked(batch), batch.pool[offered], batch.displayed[offered], clicks, matched
+                state,
+                settings,
+                rng,
+                *_stack_pools(batch),
+                batch.pool[offered],
+                batch.displayed[offered],
+                clicks,
+                matched,
             )
         sums.add(np.stack([matched, matched * clicks]).astype(np.float64))
         if progress is not None:
             progress(len(batch))
-        left = left - len(offered) if left is not None else None
-        if left == 0:
+        remaining = remaining - len(offered) if remaining is not None else None
+        if remaining == 0:
             break
     at_events, at_matched, at_clicks = sums.table().astype(np.int64)
     return Replay(
@@ -137,17 +144,20 @@ def replay(
     )
 
 
-def _stacked(batch: Events) -> tuple[Floats, Ints]:
-    """The features of all pools, (pools, most articles, 6), and how many articles each has."""
+def _stack_pools(batch: Events) -> tuple[Floats, Ints]:
+    """Return the features of all pools, (pools, max articles, 6), and the number of articles of each pool."""
     sizes = np.array([len(pool.ids) for pool in batch.pools], dtype=np.int64)
     arms = np.zeros((len(sizes), max(sizes, default=0), DIM))
-    for place, pool in enumerate(batch.pools):
-        arms[place, : len(pool.ids)] = pool.features
+    for index, pool in enumerate(batch.pools):
+        arms[index, : len(pool.ids)] = pool.features
     return arms, sizes
 
 
 def replay_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """A function that offers events, writes which of them matched to `matched`, and returns the policy's state."""
+    """Return the recipe of a function that replays events and returns the policy's state after them.
+
+    The function writes to `matched` whether each event matched.
+    """
     choose, learn, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 

@@ -1,4 +1,4 @@
-"""Runs: policies against an environment, for many seeds."""
+"""Play policies against an environment, for many seeds."""
 
 import math
 import time
@@ -11,14 +11,14 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from glbandits.environments import Environment, SparseEnvironment, SparseRounds
-from glbandits.errors import InvalidInput, check_int
+from glbandits.errors import InvalidInput, check_int, parameter
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
 from glbandits.policy import Policy
 from glbandits.policy.compiled_calls import convert_index_errors
 from glbandits.policy.policy_checks import check_is_policy, check_policy
 from glbandits.records import Floats, Ints, Rounds
-from glbandits.simulation.loop import play_entry
+from glbandits.simulation.play_recipes import play_entry
 from glbandits.sparse_policies import sparse_form
 
 AnyEnvironment: TypeAlias = Environment | SparseEnvironment
@@ -26,19 +26,19 @@ AnyEnvironment: TypeAlias = Environment | SparseEnvironment
 
 @dataclass(frozen=True)
 class Run:
-    """What came of playing one policy with one seed."""
+    """The result of playing one policy with one seed."""
 
     regret: Floats
     """Cumulative regret at the recorded rounds, (points,)."""
     choices: NDArray[np.int32] | None
-    """The arm of every round, (horizon,), if they were kept."""
+    """The arm of every round, (horizon,); None without `keep_choices`."""
     seconds: float
-    """CPU seconds that the policy itself took: choosing and learning, not making the problem."""
+    """CPU seconds of choosing and learning, without those of generating the rounds."""
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """What came of playing one policy with several seeds."""
+    """The result of playing one policy with several seeds."""
 
     policy: Policy
     environment: AnyEnvironment
@@ -49,9 +49,9 @@ class Simulation:
     regret: Floats
     """Cumulative regret, (seeds, points)."""
     choices: NDArray[np.int32] | None
-    """The arm of every round, (seeds, horizon), if they were kept."""
+    """The arm of every round, (seeds, horizon); None without `keep_choices`."""
     seconds: Floats
-    """CPU seconds that the policy itself took, (seeds,): choosing and learning, not making the problem."""
+    """CPU seconds of choosing and learning, (seeds,), without those of generating the rounds."""
 
     @property
     def final_regret(self) -> Floats:
@@ -88,21 +88,21 @@ def simulate(
 ) -> Simulation:
     """Play a policy against an environment, once for each seed.
 
-    A run with seed s makes the same choices as `Bandit(policy, dim, seed=s)` driven by hand over
-    `environment.rounds(horizon, s)`, and as the uncompiled loop. All policies face the same rounds under the same
-    seed, so their regrets can be compared pairwise. On an environment with sparse rows they are the choices of a Bandit
-    with `sparse=True`.
+    A run with seed s makes the same choices as `Bandit(policy, dim, seed=s)` on `environment.rounds(horizon, s)`, and
+    the same choices with and without compilation. All policies play the same rounds under the same seed, so their
+    regrets can be compared pairwise. On an environment with sparse rows, the choices are those of a Bandit with
+    `sparse=True`.
 
     Args:
-        policy: settings; a policy that wants the horizon must be given it there.
+        policy: the policy. If it has a setting `horizon`, set it there too.
         environment: a problem, such as `Synthetic()`.
         horizon: T, the number of rounds.
-        seeds: the seeds themselves, or how many: n means 0 .. n-1.
-        jobs: how many seeds run at once; -1 for one per core. Threads by default, because the loop holds no lock;
-            `joblib.parallel_config` chooses another backend.
-        points: the most rounds at which regret is recorded.
-        keep_choices: keep the arm of every round; without it memory does not grow with the horizon.
-        compiled: False plays the same functions as plain Python, some thousand times slower.
+        seeds: the seeds, or their number: n means 0 to n-1.
+        jobs: the number of seeds that run in parallel; -1 for one per core. They run in threads, because compiled
+            code releases the GIL; `joblib.parallel_config` chooses another backend.
+        points: the maximum number of rounds at which regret is recorded.
+        keep_choices: store the arm of every round. If False, memory does not grow with the horizon.
+        compiled: if False, the same functions run as plain Python, some thousand times slower.
         progress: called with the number of rounds just played, from the thread that played them.
 
     >>> from glbandits import Uniform
@@ -112,8 +112,8 @@ def simulate(
     ((4, 500), (4, 500))
     """
     if check_int("jobs", jobs, at_least=-1) == 0:
-        raise InvalidInput("jobs must be a number of runs at once, or -1 for one per core; got 0")
-    chosen = seed_list(seeds)
+        raise InvalidInput(f"{parameter('jobs')} must be a number of parallel runs, or -1 for one per core; got 0")
+    seed_numbers = seed_list(seeds)
     prepare([policy], environment, compiled=compiled)  # compile once, before the runs
     rounds = recorded_rounds(horizon, points)
     runs = Parallel(n_jobs=jobs, prefer="threads")(
@@ -127,14 +127,14 @@ def simulate(
             compiled=compiled,
             progress=progress,
         )
-        for seed in chosen
+        for seed in seed_numbers
     )
     played: list[Run] = [run for (run,) in runs]
     return Simulation(
         policy=policy,
         environment=environment,
         horizon=horizon,
-        seeds=chosen,
+        seeds=seed_numbers,
         rounds=rounds,
         regret=np.array([run.regret for run in played]),
         choices=np.array([run.choices for run in played]) if keep_choices else None,
@@ -143,16 +143,18 @@ def simulate(
 
 
 def recorded_rounds(horizon: int, points: int) -> Ints:
-    """So many rounds, evenly spread, the last of them the horizon."""
+    """Return at most `points` evenly spaced round numbers, from 1 to the horizon. The last one is the horizon."""
     horizon, points = check_int("horizon", horizon, at_least=1), check_int("points", points, at_least=1)
     first = 1 if points > 1 else horizon
     return np.unique(np.linspace(first, horizon, min(points, horizon)).round().astype(np.int64))
 
 
 def prepare(policies: Iterable[Policy], environment: AnyEnvironment, *, compiled: bool = True) -> None:
-    """Check that these policies can play here, and compile what they need."""
+    """Raise InvalidInput if a policy cannot play in this environment, and compile the code that the policies need."""
     if not isinstance(environment, Environment) or isinstance(environment, type):
-        raise InvalidInput(f"environment must be a problem such as Synthetic(); got {environment!r}")
+        raise InvalidInput(
+            f"environment must be an instance of an environment, such as Synthetic(); got {environment!r}"
+        )
     for policy in policies:
         form = _form(policy, environment)
         check_policy(form, environment.dim)
@@ -161,7 +163,7 @@ def prepare(policies: Iterable[Policy], environment: AnyEnvironment, *, compiled
 
 
 def _form(policy: Policy, environment: AnyEnvironment) -> Policy:
-    """What plays: the sparse form of a policy where arms are sparse rows."""
+    """Return the form of the policy that plays: its sparse form if the arms are sparse rows."""
     is_sparse = isinstance(environment, SparseEnvironment) and environment.sparse
     return sparse_form(check_is_policy(policy), environment.dim) if is_sparse else policy
 
@@ -173,42 +175,51 @@ def play_together(
     seed: int,
     rounds: Ints,
     *,
-    lucks: Sequence[int] | None = None,
+    noise_seeds: Sequence[int] | None = None,
     keep_choices: bool = False,
     compiled: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> list[Run]:
-    """Play one seed's rounds with every policy, each as if alone: the rounds are made once, and shared.
+    """Play the rounds of one seed with several policies. The rounds are generated once; policies do not interact.
 
-    With luck 0, the default, all have the noise of the rounds and the same random numbers, as in `simulate`. Another
-    number gives a policy noise and random numbers of its own, on the same arms. `progress` is called with the number of
-    rounds just played, summed over policies.
+    Args:
+        policies: the policies.
+        environment: the problem.
+        horizon: the number of rounds.
+        seed: of the rounds.
+        rounds: the rounds at which regret is recorded, as from `recorded_rounds`.
+        noise_seeds: one for each policy. With 0, the default, a policy has the noise of the rounds and the random
+            numbers of the seed, as in `simulate`. Another number gives the policy its own noise and random numbers, on
+            the same arms.
+        keep_choices: store the arm of every round.
+        compiled: if False, play in plain Python.
+        progress: called with the number of rounds just played, summed over policies.
     """
     players = [
-        _Player(policy, environment, horizon, seed, luck, rounds, keep_choices, compiled)
-        for policy, luck in zip(policies, lucks or [0] * len(policies), strict=True)
+        _Player(policy, environment, horizon, seed, noise_seed, rounds, keep_choices, compiled)
+        for policy, noise_seed in zip(policies, noise_seeds or [0] * len(policies), strict=True)
     ]
     played = 0
-    for piece in environment.rounds(horizon, seed):
-        dim = piece.dim if isinstance(piece, SparseRounds) else piece.arms.shape[2]
-        if dim != environment.dim or not 0 < len(piece) <= horizon - played:
+    for block in environment.rounds(horizon, seed):
+        dim = block.dim if isinstance(block, SparseRounds) else block.arms.shape[2]
+        if dim != environment.dim or not 0 < len(block) <= horizon - played:
             raise InvalidInput(
-                f"rounds must yield {horizon} rounds of {environment.dim} features, in pieces that are not empty; "
-                f"got {len(piece)} rounds of {dim} features after {played} rounds"
+                f"rounds must yield {horizon} rounds of {environment.dim} features, in blocks that are not empty; "
+                f"got {len(block)} rounds of {dim} features after {played} rounds"
             )
-        best = piece.best()
+        best = block.best()
         for player in players:
-            player.play(piece, best)
+            player.play(block, best)
             if progress is not None:
-                progress(len(piece))
-        played += len(piece)
+                progress(len(block))
+        played += len(block)
     if played != horizon:
         raise InvalidInput(f"rounds must yield {horizon} rounds; got {played}")
     return [Run(player.regret, player.choices, player.seconds) for player in players]
 
 
 class _Player:
-    """A policy in the middle of a run."""
+    """A policy with its state in the middle of a run."""
 
     def __init__(
         self,
@@ -216,34 +227,34 @@ class _Player:
         environment: AnyEnvironment,
         horizon: int,
         seed: int,
-        luck: int,
+        noise_seed: int,
         rounds: Ints,
         keep_choices: bool,
         compiled: bool,
     ) -> None:
         dim, self._policy = environment.dim, policy
         self._noise = environment.noise
-        self._own_noise = np.random.default_rng([seed, luck]) if luck else None
+        self._own_noise = np.random.default_rng([seed, noise_seed]) if noise_seed else None
         form = _form(policy, environment)
         self._play = play_entry(form.implementation(dim), find_link(policy.link), environment.noise, compiled)
-        self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed, luck)
+        self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed, noise_seed)
         self._rounds, self._played, self._total = rounds, 0, 0.0
         self.regret = np.empty(len(rounds))
         self.choices = np.empty(horizon, dtype=np.int32) if keep_choices else None
         self.seconds = 0.0
 
-    def play(self, piece: Rounds | SparseRounds, best: Floats) -> None:
-        regret, choices = np.empty(len(piece)), np.empty(len(piece), dtype=np.int64)
-        noise = piece.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(piece))
-        arms = (piece.starts, *piece.arms) if isinstance(piece, SparseRounds) else (piece.arms,)
+    def play(self, block: Rounds | SparseRounds, best: Floats) -> None:
+        regret, choices = np.empty(len(block)), np.empty(len(block), dtype=np.int64)
+        noise = block.noise if self._own_noise is None else self._noise.draw(self._own_noise, len(block))
+        arms = (block.starts, *block.arms) if isinstance(block, SparseRounds) else (block.arms,)
         start = time.thread_time()
         with convert_index_errors(self._policy, "the simulation"):
             self._state = self._play(
-                self._state, self._settings, self._rng, *arms, piece.counts, piece.expected, piece.values, best,
+                self._state, self._settings, self._rng, *arms, block.counts, block.expected, block.values, best,
                 noise, self._total, choices, regret,
             )  # fmt: skip
         self.seconds += time.thread_time() - start
-        end = self._played + len(piece)
+        end = self._played + len(block)
         here = slice(*np.searchsorted(self._rounds, [self._played + 1, end + 1]))
         self.regret[here] = regret[self._rounds[here] - 1 - self._played]
         if self.choices is not None:
@@ -255,7 +266,7 @@ def _check_rewards(policy: Policy, environment: AnyEnvironment) -> None:
     link, noise = find_link(policy.link), environment.noise
     if not (link.lowest_reward <= noise.lowest_reward and noise.highest_reward <= link.highest_reward):
         raise InvalidInput(
-            f"{policy.name} with the {link.name} link takes rewards from {link.lowest_reward:g} to "
-            f"{link.highest_reward:g}; {noise.name} rewards go from {noise.lowest_reward:g} to "
-            f"{noise.highest_reward:g}. Give the policy a link for them"
+            f"{policy.name} with the {link.name} link accepts rewards from {link.lowest_reward:g} to "
+            f"{link.highest_reward:g}, but {noise.name} rewards range from {noise.lowest_reward:g} to "
+            f"{noise.highest_reward:g}. Set another link of the policy"
         )

@@ -8,7 +8,7 @@ from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import any_index, uniform
 from glbandits.policies.epsilon_greedy import EpsilonGreedy, epsilon
 from glbandits.policy import Coefficients, Policy
-from glbandits.policy_bases.sparse_diagonal import (
+from glbandits.policy_bases.sparse.diagonal import (
     TABLE,
     best_by_mean,
     diagonal_coefficients,

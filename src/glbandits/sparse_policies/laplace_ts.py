@@ -10,7 +10,7 @@ from glbandits.maths.links import LinkFunctions
 from glbandits.maths.philox import COUNTER, KEY, STREAM, noise_at, skip_normals
 from glbandits.policies.laplace_ts import LaplaceTs
 from glbandits.policy import Coefficients, derived
-from glbandits.policy_bases.sparse_diagonal import (
+from glbandits.policy_bases.sparse.diagonal import (
     MEAN,
     PRECISION,
     TABLE,

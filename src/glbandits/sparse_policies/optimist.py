@@ -20,7 +20,7 @@ from glbandits.policies.optimist import (
 )
 from glbandits.policy import Coefficients, Policy
 from glbandits.policy_bases.self_scaling_posterior import COUNT, INTERCEPT, NEXT
-from glbandits.policy_bases.sparse_posterior import (
+from glbandits.policy_bases.sparse.posterior import (
     SEEN,
     TABLE,
     count_features,
@@ -30,7 +30,7 @@ from glbandits.policy_bases.sparse_posterior import (
     means,
     sparse_score_moments,
 )
-from glbandits.policy_bases.sparse_prior import replace_sparse_prior
+from glbandits.policy_bases.sparse.prior import replace_sparse_prior
 from glbandits.records import Bools, Floats, Generator, Ints
 
 

@@ -14,7 +14,7 @@ from glbandits.numba_support import jittable
 from glbandits.policies.sgd_ts import BLOCK, CONVERGED, FITTED_RIDGE, POSITION, SgdTs
 from glbandits.policy import Coefficients, derived
 from glbandits.policy_bases.sgd_ts_theory import variance
-from glbandits.policy_bases.sparse_first_block import append_sparse_row, are_valid_rows, fit_stored_rows, row_starts
+from glbandits.policy_bases.sparse.first_block import append_sparse_row, are_valid_rows, fit_stored_rows, row_starts
 from glbandits.records import Bools, Floats, Generator, Ints
 from glbandits.sparse_policies.lazy_sgd import (
     END,

@@ -68,7 +68,7 @@ def test_probabilities_of_all_arms_narrow_the_interval(learned: LearningLog) -> 
     assert widths[0] <= widths[1] < widths[2]
 
 
-def test_one_propensity_tells_the_probabilities_of_two_arms() -> None:
+def test_propensity_of_two_arms_determines_both_probabilities() -> None:
     rng = np.random.default_rng(3)
     chosen = (rng.random(2000) < 0.3).astype(np.int64)
     rewards, propensities = rng.integers(0, 2, 2000).astype(np.float64), np.where(chosen == 1, 0.3, 0.7)
@@ -89,8 +89,8 @@ def test_one_propensity_tells_the_probabilities_of_two_arms() -> None:
     assert intervals[0] == pytest.approx(intervals[1])
 
 
-def test_a_wrong_least_propensity_is_refused(learned: LearningLog) -> None:
-    with pytest.raises(InvalidInput, match=r"least_propensity is 0\.5, but a row has the propensity 0\.01"):
+def test_too_large_least_propensity_is_rejected(learned: LearningLog) -> None:
+    with pytest.raises(InvalidInput, match=r"at least least_propensity, 0\.5; got 0\.01"):
         evaluate(without_probabilities(learned.log), "uniform", least_propensity=0.5)
 
 
@@ -109,7 +109,7 @@ def test_scaled_rewards_give_scaled_intervals(learned: LearningLog) -> None:
     assert width(other.gain.interval) == pytest.approx(10.0 * width(one.gain.interval), rel=0.05)
 
 
-def test_rows_of_a_cluster_have_only_a_fixed_n_interval(learned: LearningLog) -> None:
+def test_clusters_have_no_anytime_interval(learned: LearningLog) -> None:
     log = learned.log
     clustered = LoggedData(
         chosen=log.chosen,
@@ -125,7 +125,7 @@ def test_rows_of_a_cluster_have_only_a_fixed_n_interval(learned: LearningLog) ->
     assert isinstance(headline.value.fixed_n, Interval)
 
 
-def test_too_little_evidence_is_said_with_what_is_enough() -> None:
+def test_too_few_rows_report_the_number_that_is_enough() -> None:
     log, targets, _ = learning_log(1, 200)
     headline = evaluate(log, targets["bad"]).headline
     assert headline is not None
@@ -134,7 +134,7 @@ def test_too_little_evidence_is_said_with_what_is_enough() -> None:
     assert "rows like these would be enough" in headline.value.fixed_n
 
 
-def test_an_arm_without_probability_widens_the_interval_to_all_values() -> None:
+def test_unsupported_target_has_the_widest_interval() -> None:
     rng = np.random.default_rng(2)
     probabilities = np.tile([0.5, 0.5, 0.0], (5000, 1))
     log = LoggedData(
@@ -152,7 +152,7 @@ def test_an_arm_without_probability_widens_the_interval_to_all_values() -> None:
     assert headline.value.interval.high > 0.99
 
 
-def test_rows_until_the_sign_is_known_follow_the_square_law() -> None:
+def test_rows_to_exclude_zero_grow_with_the_inverse_square() -> None:
     gain = AnytimeInterval(value=0.1, low=-0.1, high=0.3, rows=1000, level=0.95)
     assert gain.rows_to_exclude_zero() == pytest.approx(4000.0)
     assert AnytimeInterval(value=0.1, low=0.05, high=0.3, rows=1000, level=0.95).rows_to_exclude_zero() == 1000.0

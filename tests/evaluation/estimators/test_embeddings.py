@@ -1,4 +1,4 @@
-"""Marginalised weights: arms of the same category share what the log tells about any of them."""
+"""Marginalised weights: arms of a category share their evidence."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -8,7 +8,7 @@ import pytest
 
 from glbandits import InvalidInput
 from glbandits.evaluation import FixedArms, LoggedData, RowArms, evaluate
-from glbandits.evaluation.estimators.embeddings import AnyEmbeddings
+from glbandits.evaluation.estimators.embeddings import EmbeddingsLike
 from glbandits.records import Floats, Ints
 from tests.evaluation.estimators.test_point_estimators import EXPECTED, TARGET, KnownModel
 from tests.evaluation.simulated_logs import small_log
@@ -49,20 +49,20 @@ def many_arms(direct: float, rows: int, rng: np.random.Generator) -> tuple[Logge
 
 
 @pytest.mark.parametrize("embeddings", [{"a": "x", "b": "x", "c": "y"}, [5, 5, 2], [(0, 1), (0, 1), (1, 1)]])
-def test_marginalised_ips_is_the_one_by_hand(embeddings: AnyEmbeddings) -> None:
+def test_mips_equals_hand_computed_value(embeddings: EmbeddingsLike) -> None:
     result = evaluate(log_with_probabilities(), TARGET, "mips", embeddings=embeddings)
     by_hand = sum((w * r for w, r in zip(W_E, R, strict=True)), Fraction(0)) / 5
     assert result["mips"].value == pytest.approx(float(by_hand), abs=1e-12)
 
 
-def test_its_doubly_robust_form_is_the_one_by_hand() -> None:
+def test_offcem_equals_hand_computed_value() -> None:
     assert EXPECTED.shape == TARGET.shape
     result = evaluate(log_with_probabilities(), TARGET, "offcem", embeddings=[0, 0, 1], model=KnownModel())
     by_hand = sum((v + w * s for v, w, s in zip(V, W_E, SURPRISE, strict=True)), Fraction(0)) / 5
     assert result["offcem"].value == pytest.approx(float(by_hand), abs=1e-12)
 
 
-def test_each_row_may_have_categories_of_its_own() -> None:
+def test_categories_may_differ_between_rows() -> None:
     log = as_row_arms(log_with_probabilities())
     same = np.tile([0, 0, 1], (5, 1))
     expected = evaluate(log_with_probabilities(), TARGET, "mips", embeddings=[0, 0, 1])["mips"].value
@@ -72,12 +72,12 @@ def test_each_row_may_have_categories_of_its_own() -> None:
     assert changed - expected == pytest.approx(2.0 * (1.5 - 4.0) / 5, abs=1e-12)
 
 
-def test_a_category_for_each_arm_gives_plain_ips() -> None:
+def test_one_category_per_arm_equals_ips() -> None:
     result = evaluate(log_with_probabilities(), TARGET, ["ips", "mips"], embeddings=["x", "y", "z"])
     assert result["mips"].value == pytest.approx(result["ips"].value, abs=1e-12)
 
 
-def test_one_category_gives_the_mean_of_the_log() -> None:
+def test_single_category_gives_the_mean_of_the_log() -> None:
     result = evaluate(log_with_probabilities(), TARGET, "mips", embeddings=[0, 0, 0])
     assert result["mips"].value == pytest.approx(result.logged, abs=1e-12)
 
@@ -100,15 +100,15 @@ def test_open_bandit_pipeline_gives_the_same_value() -> None:
     assert result["mips"].value == pytest.approx(0.41705790749291105, abs=1e-12)
 
 
-def test_with_a_thousand_arms_the_variance_is_far_smaller() -> None:
-    """Five standard errors: a right program fails about twice in a million seeds."""
+def test_mips_has_less_variance_with_a_thousand_arms() -> None:
+    """Five standard errors: a correct program fails about twice in a million seeds."""
     log, target, categories, truth = many_arms(0.0, 5000, np.random.default_rng(3))
     result = evaluate(log, target, ["ips", "mips"], embeddings=categories)
     assert abs(result["mips"].value - truth) <= 5 * result["mips"].standard_error
     assert result["mips"].standard_error < result["ips"].standard_error / 4
 
 
-def test_a_direct_effect_of_the_arm_is_a_bias() -> None:
+def test_direct_effect_of_arms_biases_mips() -> None:
     """The bias is E[w_e r] - V, computed exactly. Five standard errors, as above."""
     log, target, categories, truth = many_arms(0.2, 20_000, np.random.default_rng(4))
     assert log.probabilities is not None
@@ -129,15 +129,15 @@ def test_a_direct_effect_of_the_arm_is_a_bias() -> None:
         ({"a": 0, "b": 1}, "1 have none, such as 'c'"),
         ([0, 1], "shape \\(3,\\)"),
         ([0.0, 1.0, np.nan], "finite numbers"),
-        ([[0], [1, 2], [3]], "as many dimensions"),
+        ([[0], [1, 2], [3]], "same number of dimensions"),
     ],
 )
-def test_wrong_embeddings_are_refused(embeddings: AnyEmbeddings | None, message: str) -> None:
+def test_invalid_embeddings_are_rejected(embeddings: EmbeddingsLike | None, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         evaluate(log_with_probabilities(), TARGET, "mips", embeddings=embeddings)
 
 
-def test_without_all_probabilities_mips_is_refused() -> None:
+def test_mips_without_all_probabilities_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="Give LoggedData\\(probabilities=...\\), or use dr"):
         evaluate(small_log(), TARGET, "mips", embeddings=[0, 0, 1])
 
@@ -147,6 +147,6 @@ def test_embeddings_by_name_need_named_arms() -> None:
         evaluate(as_row_arms(log_with_probabilities()), TARGET, "mips", embeddings={"a": 0})
 
 
-def test_probabilities_of_another_shape_are_refused() -> None:
+def test_probabilities_of_another_shape_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="a column for each of the 3 arms; got shape \\(5, 2\\)"):
         replace(small_log(), probabilities=LOGGING[:, :2])

@@ -1,4 +1,4 @@
-"""Each estimator against values that were worked out by hand, on five rows of three arms."""
+"""Each estimator compared with hand-computed values, on five rows of three arms."""
 
 import math
 from fractions import Fraction
@@ -29,9 +29,9 @@ SURPRISE = [Fraction(0), Fraction(-1), Fraction(1, 2), Fraction(1), Fraction(0)]
 
 
 class KnownModel:
-    """A reward model that was given its answers."""
+    """A reward model with given predictions."""
 
-    folds, most_rows = 2, 1000
+    folds, max_rows = 2, 1000
 
     def begin(self, dim: int) -> "KnownModel":
         assert dim == 3
@@ -43,7 +43,7 @@ class KnownModel:
     def finish(self) -> None:
         return
 
-    def expect(self, block: LoggedData, folds: Ints) -> Floats:
+    def predict(self, block: LoggedData, folds: Ints) -> Floats:
         assert len(block) == len(folds) == len(EXPECTED)
         return EXPECTED
 
@@ -75,19 +75,19 @@ BY_HAND: list[tuple[str | Estimator, Fraction]] = [
 
 
 @pytest.mark.parametrize(("estimator", "value"), BY_HAND)
-def test_the_value_is_the_one_by_hand(estimator: str | Estimator, value: Fraction) -> None:
+def test_value_equals_hand_computation(estimator: str | Estimator, value: Fraction) -> None:
     found = evaluate(small_log(), TARGET, [estimator], model=KnownModel())
     assert found.estimates[0].value == pytest.approx(float(value), abs=1e-10)
 
 
-def test_the_values_by_hand_are_these_decimals() -> None:
-    """So that a mistake above shows: 12.25 / 5, 12.25 / 10.5, ..."""
+def test_hand_computed_values_have_these_decimals() -> None:
+    """Checks the formulas above: 12.25 / 5, 12.25 / 10.5, ..."""
     values = [float(value) for _, value in BY_HAND]
     expected = [2.45, 1.65, 12.25 / 10.5, 1.085, 0.885, 1.085 - 1 / 10.5, 1.285, 0.885]
     assert values[:8] == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_standard_error_is_the_one_by_hand() -> None:
+def test_standard_error_equals_hand_computation() -> None:
     terms = [float(term) for term in products(W, R)]
     by_hand = math.sqrt(sum((term - 2.45) ** 2 for term in terms) / 4 / 5)
     ratio = sum(terms) / 10.5
@@ -101,7 +101,7 @@ def test_the_standard_error_is_the_one_by_hand() -> None:
     assert (high - low) / 2 == pytest.approx(2.776445105197793 * by_hand, abs=1e-10)  # Student's t of 4 degrees
 
 
-def test_rows_that_were_decided_together_count_as_one() -> None:
+def test_rows_of_a_cluster_count_as_one() -> None:
     log = small_log()
     together = LoggedData(
         chosen=log.chosen,
@@ -119,14 +119,14 @@ def test_rows_that_were_decided_together_count_as_one() -> None:
     assert any("2 independent groups" in note for note in found.notes)
 
 
-def test_without_bounds_of_the_reward_no_interval_is_anytime_valid() -> None:
+def test_unbounded_rewards_have_no_anytime_interval() -> None:
     headline = evaluate(small_log(), TARGET, ["dr"], model=KnownModel()).headline
     assert headline is not None
     assert headline.value.anytime == "rewards have no bounds; give reward_range"
     assert headline.value.interval == headline.value.fixed_n
 
 
-def test_replay_keeps_the_rows_that_match() -> None:
+def test_replay_uses_matched_rows() -> None:
     log = LoggedData(
         chosen=np.array([0, 1, 1, 0]),
         rewards=np.array([1.0, 0.0, 0.25, 5.0]),
@@ -140,8 +140,8 @@ def test_replay_keeps_the_rows_that_match() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ESTIMATORS if name != "replay"])
-def test_of_the_logs_own_policy_every_estimator_gives_the_mean(name: str) -> None:
-    """With w = 1 and a model that is right about every row, nothing is left to correct."""
+def test_logging_policy_as_target_gives_the_mean_reward(name: str) -> None:
+    """With w = 1 and a model that predicts every reward, all corrections are 0."""
     log = LoggedData(
         chosen=np.array([0, 1, 0, 1]),
         rewards=np.array([1.0, 3.0, 1.0, 3.0]),
@@ -155,7 +155,7 @@ def test_of_the_logs_own_policy_every_estimator_gives_the_mean(name: str) -> Non
             assert dim == 2
             return self
 
-        def expect(self, block: LoggedData, folds: Ints) -> Floats:
+        def predict(self, block: LoggedData, folds: Ints) -> Floats:
             assert len(folds) == len(block)
             return np.tile([1.0, 3.0], (len(block), 1))
 
@@ -163,8 +163,8 @@ def test_of_the_logs_own_policy_every_estimator_gives_the_mean(name: str) -> Non
     assert result[name].value == pytest.approx(2.0, abs=1e-12)
 
 
-def test_another_package_says_the_same() -> None:
-    """What pybandits 8.4.1 says of the same table, to the last digits.
+def test_values_equal_those_of_another_package() -> None:
+    """Values of pybandits 8.4.1 on the same table, to the last digits.
 
     Its doubly robust estimators are not compared: they subtract what the model expects of the target, not of the
     chosen arm.
@@ -184,7 +184,7 @@ def test_another_package_says_the_same() -> None:
             assert dim == arms
             return self
 
-        def expect(self, block: LoggedData, folds: Ints) -> Floats:
+        def predict(self, block: LoggedData, folds: Ints) -> Floats:
             assert len(block) == len(folds)
             return expected
 
@@ -199,8 +199,8 @@ def test_another_package_says_the_same() -> None:
     assert {one.name: one.value for one in found.estimates} == pytest.approx(theirs, abs=1e-10)
 
 
-def test_shrinkage_is_given_up_where_it_hurts() -> None:
-    """100 arms and a model that knows nothing: all the value is in weights of 100. Three standard errors of dr."""
+def test_shrinkage_is_not_selected_where_it_hurts() -> None:
+    """100 arms and an uninformative model: the whole value comes from weights of 100. Three standard errors of dr."""
     rng, rows = np.random.default_rng(4), 20_000
     chosen = rng.integers(0, 100, rows)
     log = LoggedData(
@@ -217,7 +217,7 @@ def test_shrinkage_is_given_up_where_it_hurts() -> None:
     assert abs(found["dr"].value - 0.8) <= 5 * found["dr"].standard_error
 
 
-def test_the_word_of_a_model_has_no_interval() -> None:
+def test_direct_method_has_no_interval() -> None:
     found = evaluate(small_log(), TARGET, ["dm"], model=KnownModel())
     assert math.isnan(found["dm"].standard_error)
     assert math.isnan(found["dm"].normal.low)

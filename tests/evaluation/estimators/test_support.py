@@ -1,4 +1,4 @@
-"""Effective sample sizes and warnings, against sums that are computed here."""
+"""Effective sample sizes and warnings, compared with sums that are computed here."""
 
 import math
 from dataclasses import replace
@@ -27,8 +27,8 @@ def two_arms(probabilities: Floats, chosen: ArrayLike) -> LoggedData:
     )
 
 
-def test_the_expected_size_is_the_published_formula() -> None:
-    """It is n / mean(sum_a pi(a)^2 / p(a)), and (sum w)^2 / sum w^2 where only propensities are known."""
+def test_expected_sample_size_equals_the_published_formula() -> None:
+    """The size is n / mean(sum_a pi(a)^2 / p(a)), and (sum w)^2 / sum w^2 where only propensities are known."""
     rng = np.random.default_rng(3)
     world = make_world(rng, 500)
     log = replace(logged(world, rng), probabilities=world.logging)
@@ -42,7 +42,7 @@ def test_the_expected_size_is_the_published_formula() -> None:
     assert realised.effective_sample_size == pytest.approx(weights.sum() ** 2 / (weights**2).sum())
 
 
-def test_the_numbers_do_not_depend_on_blocks() -> None:
+def test_support_does_not_depend_on_block_size() -> None:
     rng = np.random.default_rng(4)
     world = make_world(rng, 300)
     log = replace(logged(world, rng), probabilities=world.logging)
@@ -61,17 +61,17 @@ def test_arms_with_probability_0_are_unsupported() -> None:
     support = evaluate(two_arms(probabilities, np.arange(ROWS) % 4 == 1), np.tile([0.0, 1.0], (ROWS, 1)), "ips").support
     assert support.unsupported == 0.5
     assert support.effective_sample_size == pytest.approx(ROWS * 0.5**2 / (0.5 * 2.0))
-    assert any("50.0% of the target's decisions fall where the log never went" in said for said in support.warnings())
+    assert any("50.0% of the target's decisions have no support" in said for said in support.warnings())
 
 
-def test_a_target_without_any_support_has_size_0() -> None:
+def test_target_without_support_has_sample_size_0() -> None:
     support = evaluate(two_arms(np.tile([1.0, 0.0], (ROWS, 1)), np.zeros(ROWS)), np.tile([0, 1.0], (ROWS, 1)), "ips")
     assert (support.support.effective_sample_size, support.support.unsupported) == (0.0, 1.0)
-    assert "the target never does what the log did: there is nothing to go by" in support.notes
+    assert "the target never chooses a logged arm: the log has no evidence on it" in support.notes
 
 
-def test_large_weights_that_were_hardly_seen_are_said() -> None:
-    """100 of 1000 rows give the target's arm 0.02, so that 2 rows with weight 50 are expected; others weigh 1.25."""
+def test_rarely_observed_large_weights_are_reported() -> None:
+    """100 of 1000 rows give the target's arm 0.02, so that 2 rows with weight 50 are expected; others have 1.25."""
     rare = np.arange(1000) < 100
     probabilities = np.where(rare[:, np.newaxis], [0.98, 0.02], [0.2, 0.8])
     found = evaluate(two_arms(probabilities, ~rare), np.tile([0.0, 1.0], (1000, 1)), "ips")
@@ -82,7 +82,7 @@ def test_large_weights_that_were_hardly_seen_are_said() -> None:
     assert large.share == pytest.approx(100 * 50 / (100 * 50 + 900 * 1.25))
     assert found.support.effective_sample_size == pytest.approx(1000 / 6.125)
     (said,) = [note for note in found.notes if note.startswith("weights of up to 50 are possible, and only 2 rows are")]
-    assert "A log of about 5e+03 rows would have 10" in said
+    assert "Use a log of about 5e+03 rows" in said
     assert found.support.in_words() == "effective sample size 163 (expected)"
     realised = evaluate(
         replace(two_arms(probabilities, ~rare), probabilities=None), np.tile([0, 1.0], (1000, 1)), "ips"
@@ -91,7 +91,7 @@ def test_large_weights_that_were_hardly_seen_are_said() -> None:
     assert "900 (realised; too large if large weights are rare)" in str(realised)
 
 
-def test_rare_weights_that_do_not_matter_are_not_said() -> None:
+def test_negligible_large_weights_are_not_reported() -> None:
     """One row has a weight of 100, which is less than 1 % of the mean square: its target probability is 0.001."""
     probabilities, target = np.full((1000, 2), 0.5), np.full((1000, 2), 0.5)
     probabilities[0], target[0] = [1 - 1e-5, 1e-5], [0.999, 0.001]
@@ -101,7 +101,7 @@ def test_rare_weights_that_do_not_matter_are_not_said() -> None:
     assert found.support.warnings() == []
 
 
-def test_a_least_propensity_bounds_the_largest_weight() -> None:
+def test_least_propensity_bounds_the_largest_weight() -> None:
     log = replace(two_arms(np.full((ROWS, 2), 0.5), np.arange(ROWS) % 2), probabilities=None)
     target = np.tile([0.2, 0.8], (ROWS, 1))
     found = evaluate(log, target, "ips", least_propensity=0.01).support
@@ -110,11 +110,11 @@ def test_a_least_propensity_bounds_the_largest_weight() -> None:
     assert found.large_weights.rows == 0.0
     assert math.isnan(found.large_weights.share)
     (said,) = found.warnings()
-    assert said.startswith("weights of up to 80 are possible by least_propensity, and 0 rows have at least half")
+    assert said.startswith("weights of up to 80 are possible by least_propensity, but only 0 rows have at least half")
     assert evaluate(log, target, "ips", least_propensity=0.5).support.warnings() == []
 
 
-def test_half_of_a_weight_counts_exactly() -> None:
+def test_half_of_the_largest_weight_is_counted() -> None:
     sums = LargeWeightSums()
     sums.add(np.array([[1.0, 3.0], [2.9, 1.5]]), np.array([[5.0, 0.5], [0.25, 2.0]]))
     np.testing.assert_allclose(sums.from_weight(1.5), (2.75, 0.5 * 9 + 0.25 * 2.9**2 + 2 * 1.5**2))
@@ -123,7 +123,7 @@ def test_half_of_a_weight_counts_exactly() -> None:
 
 
 def adaptive_log(seed: int, rows: int) -> tuple[LoggedData, Floats]:
-    """A log that Optimist with floor 0.05 wrote while it learned, and a target that knows the best arm."""
+    """A log of Optimist with floor 0.05 while it learned, and a target that plays the best arm."""
     rng = np.random.default_rng(seed)
     theta, arms = rng.normal(size=5), rng.normal(size=(rows, 5, 5))
     means = 1 / (1 + np.exp(-arms @ (2 * theta / np.linalg.norm(theta)) * 0.7))
@@ -145,8 +145,8 @@ def adaptive_log(seed: int, rows: int) -> tuple[LoggedData, Floats]:
 
 
 @pytest.mark.slow
-def test_unseen_weights_do_not_inflate_the_size_of_an_adaptive_log() -> None:
-    """20 logs: the expected size varies by the path of learning alone, the realised one by which weights were drawn.
+def test_undrawn_weights_do_not_inflate_the_sample_size() -> None:
+    """20 logs: the expected size varies only with the learned states, the realised one with the drawn weights.
 
     With these seeds expected sizes are 152 to 382, and realised ones 111 to 1,791; seeds are fixed, so a right
     program never fails.

@@ -1,4 +1,4 @@
-"""The real sample of the Open Bandit data, if it is at hand."""
+"""The real sample of the Open Bandit data, if it is available."""
 
 import os
 import tarfile
@@ -10,7 +10,7 @@ import pytest
 
 
 def sample(behavior: str, campaign: str) -> Path:
-    """A folder of the sample; the test is skipped without."""
+    """A folder of the sample. Skips the test if it is not available."""
     folder = _unpacked()
     if folder is None:
         pytest.skip("GLBANDITS_DATA is unset, or holds no open_bandit/obd_sample*.tar.xz")

@@ -69,23 +69,23 @@ def test_decisions_are_read(tmp_path: Path) -> None:
     assert not block.features()[1, 1:].any()
 
 
-def test_blocks_are_the_same_rows_again_and_again(tmp_path: Path) -> None:
+def test_each_iteration_reads_the_same_rows(tmp_path: Path) -> None:
     log = open_log(written(tmp_path, *[EVENT, SHORT, EVENT] * 4))
     for size in (1, 5, 100):
         blocks = list(log.blocks(size))
-        assert {block.arms.most for block in blocks} == {3}
+        assert {block.arms.max_arms for block in blocks} == {3}
         assert np.concatenate([block.chosen for block in blocks]).tolist() == [1, 0, 1] * 4
         assert max(map(len, blocks)) <= size
 
 
-def test_a_line_without_all_probabilities_leaves_them_out(tmp_path: Path) -> None:
+def test_line_without_all_probabilities_drops_them(tmp_path: Path) -> None:
     (block,) = read_dsjson(written(tmp_path, EVENT, EVENT | {"a": [2, 1], "p": [0.8, 0.1]})).blocks()
     assert block.probabilities is None
     assert block.propensities is not None
     assert block.propensities.tolist() == [0.8, 0.8]
 
 
-def test_labels_do_where_there_is_no_ranking(tmp_path: Path) -> None:
+def test_labels_replace_a_missing_ranking(tmp_path: Path) -> None:
     event = {name: value for name, value in EVENT.items() if name not in ("a", "p")}
     (block,) = read_dsjson(written(tmp_path, event)).blocks()
     assert block.chosen.tolist() == [1]
@@ -93,7 +93,7 @@ def test_labels_do_where_there_is_no_ranking(tmp_path: Path) -> None:
     assert block.propensities.tolist() == [0.8]
 
 
-def test_a_probability_may_be_rounded(tmp_path: Path) -> None:
+def test_rounded_probabilities_are_accepted(tmp_path: Path) -> None:
     (block,) = read_dsjson(written(tmp_path, EVENT | {"_label_probability": 0.800000012})).blocks()
     assert block.propensities is not None
     assert block.propensities.tolist() == [0.8]
@@ -106,17 +106,17 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         {"a": [4, 1], "_label_Action": 4},
         "the chosen action, the first of a, must be a whole number of at least 1 and at",
     ),
-    ({"a": [1, 2]}, "the chosen action must be the first of a, 1; _label_Action says 2"),
+    ({"a": [1, 2]}, "_label_Action must be the first action of a, 1; got 2"),
     ({"p": [0.0, 1.0]}, "the propensity, the first of p, must be a finite number above 0 and at most 1; got 0.0"),
     ({"p": [0.8, 0.2]}, "p must have a probability for each of the 3 actions of a; got 2"),
     ({"p": [0.8, 0.1, 0.2]}, r"p must sum to 1 over the 3 actions; got .0.8, 0.1, 0.2."),
     ({"a": [2, 1, 1]}, "a must rank each of the 3 actions once"),
     ({"c": {"_multi": [{}, {}]}}, "a must rank the 2 actions of _multi; got 3 of them"),
-    ({"_label_probability": 0.80001}, "the propensity must be the first of p, 0.8; _label_probability says 0.80001"),
+    ({"_label_probability": 0.80001}, "_label_probability must be the first probability of p, 0.8; got 0.80001"),
     ({"_label_probability": "0.8"}, "_label_probability must be a finite number ?; got '0.8'"),
     ({"a": ["2", "1", "3"]}, "the chosen action, the first of a, must be a whole number of at least 1; got '2'"),
-    ({"c": {"x": 1}}, "c must be an object with the actions as _multi"),
-    ({"c": []}, "c must be an object with the actions as _multi"),
+    ({"c": {"x": 1}}, "c must be an object with a non-empty list of actions"),
+    ({"c": []}, "c must be an object with a non-empty list of actions"),
     ({"c": {"_multi": [{}], "_slots": []}, "a": [1], "_label_Action": 1}, "a decision for several slots"),
     ({"_label_cost": 3}, "a reward under the logistic link must be"),
     ({"pdrop": 0.5}, "pdrop must be the same on all lines.* got 0.5 after 0.0"),
@@ -124,28 +124,28 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("change", "message"), WRONG)
-def test_wrong_lines_are_named_when_it_is_opened(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+def test_invalid_lines_are_reported_on_opening(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     path = written(tmp_path, EVENT, DANGLING, EVENT | change)
     with pytest.raises(InvalidInput, match=f"line 3 of log.dsjson: .*{message}"):
         read_dsjson(path, link="logistic")
 
 
-def test_wrong_features_are_named_when_they_are_read(tmp_path: Path) -> None:
+def test_invalid_features_are_reported_on_reading(tmp_path: Path) -> None:
     log = read_dsjson(written(tmp_path, EVENT, EVENT | {"c": {"x": ["text"], "_multi": [{}, {}, {}]}}))
     with pytest.raises(InvalidInput, match="line 2 of log.dsjson: shared features: x must be an array of numbers"):
         list(log.blocks())
 
 
-def test_what_is_no_json(tmp_path: Path) -> None:
+def test_invalid_json_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_text(json.dumps(EVENT) + "\n\n" + json.dumps(EVENT)[:40])
-    with pytest.raises(InvalidInput, match="line 3 of log.json: it must be a JSON object; got .*Cut it out"):
+    with pytest.raises(InvalidInput, match="line 3 of log.json: the line must be a JSON object; got .*truncated"):
         open_log(path)
     path.write_text("[1]\n")
-    with pytest.raises(InvalidInput, match="line 1 of log.json: it must be a JSON object"):
+    with pytest.raises(InvalidInput, match="line 1 of log.json: the line must be a JSON object"):
         open_log(path)
     path.write_text(json.dumps(DANGLING))
-    with pytest.raises(InvalidInput, match="must hold decisions; got 1 other lines and 0 not activated"):
+    with pytest.raises(InvalidInput, match="must have decisions; got 1 other lines and 0 decisions"):
         open_log(path)
     with pytest.raises(InvalidInput, match="there is no such file"):
         read_dsjson(tmp_path / "none.json")
@@ -160,7 +160,7 @@ JSON = st.recursive(
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([*EVENT, "pdrop", "_skipLearn"]), JSON), max_size=2))
-def test_any_change_is_read_or_refused_with_a_sentence(
+def test_mutated_lines_are_read_or_rejected_with_a_message(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[str, Any]]
 ) -> None:
     path = written(tmp_path_factory.mktemp("log"), EVENT, EVENT | dict(changes))

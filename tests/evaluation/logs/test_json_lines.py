@@ -18,7 +18,7 @@ def written(folder: Path, name: str = "log.jsonl") -> Path:
     return folder / name
 
 
-def test_lines_of_json_are_a_log_with_values_within_objects(tmp_path: Path) -> None:
+def test_json_lines_have_nested_fields(tmp_path: Path) -> None:
     log = read_json_lines(written(tmp_path), Columns(context=("user.age", "user.tags"))).read()
     assert isinstance(log.arms, CrossedArms)
     assert log.arms.contexts.tolist() == [[-1, 0, 1, 0, 0], [1, 0, 0, 0, 0], [0, 1, 1, 1, 0]]
@@ -26,7 +26,7 @@ def test_lines_of_json_are_a_log_with_values_within_objects(tmp_path: Path) -> N
     assert bandit.choose([{"arm": "a", "user": ROWS[0]["user"]}, {"arm": "b", "user": ROWS[0]["user"]}]) == 1
 
 
-def test_open_log_reads_lines_of_json_if_columns_are_told(tmp_path: Path) -> None:
+def test_open_log_reads_json_lines_if_columns_are_given(tmp_path: Path) -> None:
     for name in ("log.jsonl", "log.ndjson", "log.json"):
         assert len(open_log(written(tmp_path, name), Columns())) == 3
     with pytest.raises(InvalidInput, match="the table could not be read"):

@@ -23,7 +23,7 @@ ARM_SCORES = np.array([-0.5, 0.0, 0.5])
 
 
 def user_log(seed: int, rows: int = 2000, deviation: float = 1.0) -> LoggedData:
-    """Rows of users who come in any order, each with a preference of its own for rewards, and for each arm."""
+    """Rows of users in random order. Each user has an effect on all rewards, and one for each arm."""
     rng = np.random.default_rng(seed)
     users, chosen = rng.integers(USERS, size=rows), rng.integers(3, size=rows)
     own = deviation * (rng.normal(size=(USERS, 1)) + rng.normal(size=(USERS, 3))) / np.sqrt(2.0)
@@ -45,14 +45,14 @@ def clusters_of(part: Log) -> set[int]:
 
 
 def rows_of(part: Log, log: LoggedData) -> Bools:
-    """Which rows of the log have a cluster of this part."""
+    """The rows of the log whose cluster is in this slice."""
     assert log.clusters is not None
     return np.isin(log.clusters, list(clusters_of(part)))
 
 
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_no_cluster_is_in_both_parts(share: float) -> None:
-    """The share of clusters is off by 4 standard errors at most: a false alarm in 6e-5 of seeds."""
+    """The share of clusters is within 4 standard errors: a false alarm in 6e-5 of seeds."""
     log = user_log(1)
     first, second = split(Stream(log, 64, []), share)
     assert isinstance(first, ClusterSlice)
@@ -65,10 +65,10 @@ def test_no_cluster_is_in_both_parts(share: float) -> None:
         assert len(part) == rows.sum()
         assert (part.dim, part.arm_names) == (3, ("a", "b", "c"))
         np.testing.assert_array_equal(np.concatenate([block.rewards for block in part.blocks(50)]), log.rewards[rows])
-        np.testing.assert_array_equal(part.of(log.rewards), log.rewards[rows])
+        np.testing.assert_array_equal(part.select(log.rewards), log.rewards[rows])
 
 
-def test_given_probabilities_follow_the_rows_of_a_part() -> None:
+def test_given_target_follows_the_rows_of_a_slice() -> None:
     log, rng = user_log(2), np.random.default_rng(3)
     target = rng.dirichlet(np.ones(3), size=len(log))
     _, second = split(log, 0.5)
@@ -81,7 +81,7 @@ def test_given_probabilities_follow_the_rows_of_a_part() -> None:
     assert found.policies[1].evaluation.support.rows == rows.sum()
 
 
-def test_a_log_sorted_by_time_is_evaluated_with_clusters(tmp_path: Path) -> None:
+def test_log_sorted_by_time_is_split_by_clusters(tmp_path: Path) -> None:
     log = user_log(4)
     columns = {"arm": np.array(log.arm_names)[log.chosen], "reward": log.rewards, "propensity": 1 / 3}
     pl.DataFrame(columns | {"user": log.clusters}).write_parquet(tmp_path / "log.parquet")

@@ -27,7 +27,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_folder_is_read(folder: Path) -> None:
+def test_folder_is_read(folder: Path) -> None:
     log = read_open_bandit(folder).read()
     assert isinstance(log.arms, CrossedArms)
     assert log.arm_names == ("0", "1")
@@ -40,7 +40,7 @@ def test_a_folder_is_read(folder: Path) -> None:
     assert open_log(folder, cross=True).dim == 8 + 10 + 8 * 10 + 1
 
 
-def test_one_position_can_be_taken(folder: Path) -> None:
+def test_single_position_can_be_selected(folder: Path) -> None:
     log = open_log(folder, position=1)
     assert len(log) == 2
     assert next(log.blocks()).chosen.tolist() == [0, 1]
@@ -53,8 +53,8 @@ def test_affinities_may_be_missing(folder: Path) -> None:
     assert read_open_bandit(folder).dim == 18
 
 
-def test_other_folders_are_refused(folder: Path) -> None:
-    with pytest.raises(InvalidInput, match="knows its columns; leave columns out"):
+def test_other_folders_are_rejected(folder: Path) -> None:
+    with pytest.raises(InvalidInput, match="columns must be None"):
         open_log(folder, columns="x")  # type: ignore[arg-type]
     (folder / "women.csv").write_text(ROWS)
     with pytest.raises(
@@ -65,12 +65,12 @@ def test_other_folders_are_refused(folder: Path) -> None:
         read_open_bandit(folder / "none")
     (folder / "women.csv").unlink()
     (folder / "men.csv").write_text("a,click\n1,0\n")
-    with pytest.raises(InvalidInput, match="men.csv has no column 'item_id'.*Other tables are read by read_csv"):
+    with pytest.raises(InvalidInput, match="men.csv has no column 'item_id'.*For other tables use read_csv"):
         read_open_bandit(folder)
 
 
 @pytest.mark.parametrize(("campaign", "items"), [("all", 80), ("men", 34), ("women", 46)])
-def test_the_real_sample(campaign: str, items: int) -> None:
+def test_real_sample_is_read(campaign: str, items: int) -> None:
     for behavior in ("random", "bts"):
         folder = sample(behavior, campaign)
         raw, log = pl.read_csv(folder / f"{campaign}.csv"), read_open_bandit(folder)

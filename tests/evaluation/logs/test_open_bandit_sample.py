@@ -1,4 +1,4 @@
-"""The Open Bandit sample from end to end: each log asked about the other's policy, against sums over its plain rows."""
+"""The Open Bandit sample: each log evaluates the policy of the other, compared with sums over the raw rows."""
 
 import csv
 import math
@@ -25,8 +25,8 @@ def plain_rows(folder: Path) -> list[tuple[int, int, float, float]]:
 
 
 @pytest.mark.parametrize(("campaign", "items"), CAMPAIGNS.items())
-def test_a_random_target_on_the_log_of_bernoulli_ts(campaign: str, items: int) -> None:
-    """And its truth, which the random log knows: within 4 standard errors of both; clicks are rare."""
+def test_random_target_on_the_log_of_bernoulli_ts(campaign: str, items: int) -> None:
+    """The true value is the mean of the random log: within 4 standard errors of both; clicks are rare."""
     folder = sample("bts", campaign)
     found = evaluate(read_open_bandit(folder), "uniform", ["ips", "snips"])
     weights = [1 / items / probability for _, _, _, probability in plain_rows(folder)]
@@ -43,8 +43,8 @@ def test_a_random_target_on_the_log_of_bernoulli_ts(campaign: str, items: int) -
 
 
 @pytest.mark.parametrize(("campaign", "items"), CAMPAIGNS.items())
-def test_bernoulli_ts_as_target_of_the_random_log(campaign: str, items: int) -> None:
-    """Bernoulli-TS in the mean: how often its log chose each item in each position."""
+def test_bernoulli_ts_target_on_the_random_log(campaign: str, items: int) -> None:
+    """The average Bernoulli-TS policy: the share of each item in each position of its log."""
     folder, shares = sample("random", campaign), _shares(sample("bts", campaign), items)
     rows = plain_rows(folder)
     target = np.array([shares[position] for _, position, _, _ in rows])

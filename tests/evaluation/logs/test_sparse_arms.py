@@ -9,12 +9,12 @@ from glbandits.evaluation import SparseArms
 from tests.evaluation.sparse_data import as_dense, dense_and_sparse
 
 
-def test_parts_hold_the_same_arms() -> None:
+def test_slices_have_the_same_arms() -> None:
     dense, log = dense_and_sparse(30)
     for rows in (slice(3, 20), slice(None, None, 2), np.array([7, 7, 2]), np.arange(30) % 3 == 0):
         part = log[rows]
         assert isinstance(part.arms, SparseArms)
-        np.testing.assert_array_equal(as_dense(part.arms.every_arm()), dense[rows].features()[dense[rows].there])
+        np.testing.assert_array_equal(as_dense(part.arms.every_arm()), dense[rows].features()[dense[rows].arm_mask])
         chosen = dense[rows].features()[np.arange(len(part)), part.chosen]
         np.testing.assert_array_equal(as_dense(part.arms.chosen(part.chosen)), chosen)
 
@@ -36,13 +36,13 @@ def test_values_of_one_index_are_added() -> None:
     [
         ([2, 2], {}, "counts must sum to the number of arms, 5; got 4"),
         ([2, 4], {}, "counts must sum to the number of arms, 5; got 6"),
-        ([5, 0], {}, "each row an arm"),
-        ([2, 3], {"same_arms": True}, "as many arms in each row; got 2 to 3"),
+        ([5, 0], {}, "at least one arm each"),
+        ([2, 3], {"same_arms": True}, "the same number of arms in each row; got 2 to 3"),
         ([2.5, 2.5], {}, "counts must be whole numbers"),
-        ([2, 3], {"starts": [0]}, "counts and starts must have a number for each row"),
+        ([2, 3], {"starts": [0]}, "counts and starts must have one entry for each row"),
     ],
 )
-def test_wrong_counts_are_named(counts: Any, settings: Any, message: str) -> None:
+def test_invalid_counts_are_rejected(counts: Any, settings: Any, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         SparseArms(sparse.eye_array(5, format="csr"), counts, **settings)
 

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:the value of")
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain Python: compiling a policy takes longer than all of these tests."""
+    """Do not compile: compiling a policy takes longer than all of these tests."""
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
 
 
@@ -23,7 +23,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_dsjson(tmp_path_factory.mktemp("log") / "log.dsjson", 100)
 
 
-def test_wide_logs_are_sparse_unless_told(path: Path) -> None:
+def test_wide_logs_are_sparse_by_default(path: Path) -> None:
     def is_sparse(width: int, **settings: Any) -> bool:
         return open_log(path, hashing=Hashing(width), **settings).sparse
 
@@ -33,14 +33,14 @@ def test_wide_logs_are_sparse_unless_told(path: Path) -> None:
     assert not is_sparse(4097, sparse=False)
 
 
-def test_sparse_rows_hold_the_vectors(path: Path) -> None:
+def test_sparse_rows_equal_dense_vectors(path: Path) -> None:
     vectors, rows = (next(iter(opened(path, 64, sparse=thin).blocks())) for thin in (False, True))
     assert isinstance(rows.arms, SparseArms)
-    np.testing.assert_array_equal(as_dense(rows.arms.every_arm(), 64), vectors.features()[vectors.there])
+    np.testing.assert_array_equal(as_dense(rows.arms.every_arm(), 64), vectors.features()[vectors.arm_mask])
     np.testing.assert_array_equal(rows.probabilities, vectors.probabilities)
 
 
-def test_estimates_are_those_of_vectors(path: Path) -> None:
+def test_sparse_estimates_equal_dense_estimates(path: Path) -> None:
     values = []
     for thin, policy in ((False, Optimist(covariance="diagonal")), (True, Optimist())):
         log = opened(path, 64, sparse=thin)
@@ -49,7 +49,7 @@ def test_estimates_are_those_of_vectors(path: Path) -> None:
     np.testing.assert_allclose(values[1], values[0], rtol=1e-9)
 
 
-def test_sixteen_million_features_cost_what_is_set(path: Path) -> None:
+def test_cost_depends_on_nonzero_features_only(path: Path) -> None:
     log = opened(path, 2**24)
     bandit = train(log, Optimist(floor=0.1))
     found = evaluate(log, bandit, ("ips", "snips", "dr"))
@@ -62,7 +62,7 @@ def test_sixteen_million_features_cost_what_is_set(path: Path) -> None:
     )
 
 
-def test_blocks_do_not_change_the_rows(path: Path) -> None:
+def test_block_size_does_not_change_the_rows(path: Path) -> None:
     log = opened(path, 2**20)
     parts = [block.arms.every_arm() for block in log.blocks(7) if isinstance(block.arms, SparseArms)]
     (whole,) = (block.arms.every_arm() for block in log.blocks() if isinstance(block.arms, SparseArms))

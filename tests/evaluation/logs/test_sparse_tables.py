@@ -17,7 +17,7 @@ WORDS = ("red", "shoe", "hat", "blue")
 
 @pytest.fixture(autouse=True)
 def plain(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Plain Python: compiling a policy takes longer than all of these tests."""
+    """Do not compile: compiling a policy takes longer than all of these tests."""
     monkeypatch.setenv("GLBANDITS_COMPILE", "never")
 
 
@@ -55,16 +55,16 @@ ARMS = {"arm": ["a", "b"], "price": [1.0, 3.0], "text": ["red shoe", "blue hat"]
         (Columns(arm="index", features="vectors", context=("age",)), {}),
     ],
 )
-def test_tables_give_the_features_of_vectors(columns: Columns, settings: Any) -> None:
+def test_sparse_tables_equal_dense_tables(columns: Columns, settings: Any) -> None:
     vectors, rows = (open_log(table(), columns, sparse=thin, **settings) for thin in (False, True))
     (dense,), (thin,) = vectors.blocks(), rows.blocks()
     assert isinstance(thin.arms, SparseArms)
-    np.testing.assert_array_equal(as_dense(thin.arms.every_arm(), thin.dim), dense.features()[dense.there])
+    np.testing.assert_array_equal(as_dense(thin.arms.every_arm(), thin.dim), dense.features()[dense.arm_mask])
     assert (thin.arms.same_arms, thin.arm_names) == (dense.arms.same_arms, dense.arm_names)
     np.testing.assert_array_equal(thin.chosen, dense.chosen)
 
 
-def test_a_transformer_of_scikit_learn_gives_sparse_rows() -> None:
+def test_sklearn_transformer_gives_sparse_rows() -> None:
     class Doubles:
         def transform(self, frame: Any) -> Any:
             return np.column_stack([np.asarray(frame["age"]) * 2.0, np.asarray(frame["arm"]) == "a"])
@@ -77,10 +77,10 @@ def test_a_transformer_of_scikit_learn_gives_sparse_rows() -> None:
         for thin in (False, True)
     ]
     assert isinstance(blocks[1].arms, SparseArms)
-    np.testing.assert_array_equal(as_dense(blocks[1].arms.every_arm(), 2), blocks[0].features()[blocks[0].there])
+    np.testing.assert_array_equal(as_dense(blocks[1].arms.every_arm(), 2), blocks[0].features()[blocks[0].arm_mask])
 
 
-def test_wide_maps_are_sparse_unless_told() -> None:
+def test_wide_maps_are_sparse_by_default() -> None:
     columns = Columns(context=("search",))
 
     def is_sparse(size: int, **settings: Any) -> bool:
@@ -91,7 +91,7 @@ def test_wide_maps_are_sparse_unless_told() -> None:
     assert not is_sparse(2048, sparse=False)
 
 
-def test_from_a_csv_with_wide_text_to_decisions(tmp_path: Path) -> None:
+def test_bandit_decides_after_csv_with_wide_text(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     pl.DataFrame({name: table()[name] for name in ("arm", "reward", "propensity", "search")}).write_csv(path)
     columns, kinds = Columns(context=("search",)), {"search": Text(2**22)}
@@ -107,7 +107,7 @@ def test_from_a_csv_with_wide_text_to_decisions(tmp_path: Path) -> None:
     assert evaluate(again, bandit, "ips").estimates[0].value > 0
 
 
-def test_propensities_of_sparse_rows_are_not_estimated() -> None:
+def test_propensity_estimation_of_sparse_rows_is_rejected() -> None:
     log = open_log(table(), Columns(propensity=None), sparse=True)
     with pytest.raises(InvalidInput, match="propensities cannot be estimated from sparse rows"):
         estimate_propensities(log)

@@ -43,7 +43,7 @@ CONTEXT = Columns(context=("age", "land", "mobile"), cluster="user")
 
 
 def together(log: Log, size: int) -> None:
-    """The blocks of a streamed log hold the rows of the whole one, in order."""
+    """The blocks of a streamed log have all its rows, in order."""
     assert isinstance(log, TableLog)
     whole, start = log.read(), 0
     for block in log.blocks(size):
@@ -54,7 +54,7 @@ def together(log: Log, size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 100, 5000])
-def test_parquet_in_blocks_is_the_table(tmp_path: Path, size: int) -> None:
+def test_parquet_blocks_equal_the_table(tmp_path: Path, size: int) -> None:
     frame = many(300)
     frame.write_parquet(tmp_path / "log.parquet", row_group_size=64)
     log = read_parquet(tmp_path / "log.parquet", CONTEXT, link="logistic")
@@ -76,7 +76,7 @@ def test_rows_stay_in_order_across_parts_of_files(tmp_path: Path, monkeypatch: p
     together(log, 7)
 
 
-def test_a_folder_or_a_pattern_is_read_in_order_of_names(tmp_path: Path) -> None:
+def test_folder_and_pattern_are_read_in_order_of_names(tmp_path: Path) -> None:
     frame = many(90)
     for part in range(3):
         frame[30 * part : 30 * (part + 1)].write_parquet(tmp_path / f"part-{part}.parquet")
@@ -88,14 +88,14 @@ def test_a_folder_or_a_pattern_is_read_in_order_of_names(tmp_path: Path) -> None
     same(read_csv(tmp_path / "part-*.csv", CONTEXT).read(), wanted)
 
 
-def test_csv_is_the_table_too(tmp_path: Path) -> None:
+def test_csv_equals_the_table(tmp_path: Path) -> None:
     pl.DataFrame(TABLE).write_csv(tmp_path / "log.csv")
     log = read_csv(tmp_path / "log.csv", COLUMNS)
     same(log.read(), read_table(TABLE, COLUMNS))
     together(log, 2)
 
 
-def test_csv_keeps_the_names_of_arms_and_looks_at_all_lines_for_numbers(tmp_path: Path) -> None:
+def test_csv_infers_types_from_all_lines(tmp_path: Path) -> None:
     lines = ["arm,reward,propensity,x"] + ["01,0,0.5,1"] * 500 + ["1,1,0.5,2.5"]
     (tmp_path / "log.csv").write_text("\n".join(lines))
     log = read_csv(tmp_path / "log.csv", Columns(context=("x",)), kinds={"x": "raw"}).read()
@@ -103,12 +103,12 @@ def test_csv_keeps_the_names_of_arms_and_looks_at_all_lines_for_numbers(tmp_path
     assert log.chosen.sum() == 1
     assert log.features()[-1, 1].tolist() == [0, 1, 0, 2.5]
     (tmp_path / "log.csv").write_text("\n".join([*lines, "1,no,0.5,1"]))
-    with pytest.raises(InvalidInput, match="column 'reward', row 501: it must be a finite number; got 'no'"):
+    with pytest.raises(InvalidInput, match="column 'reward', row 501: the value must be a finite number; got 'no'"):
         read_csv(tmp_path / "log.csv", Columns()).read()
 
 
 @pytest.mark.parametrize("mark", ["NA", "nan", "null", "", "n/a", "?"])
-def test_a_missing_number_in_csv_does_not_make_text_of_the_column(tmp_path: Path, mark: str) -> None:
+def test_missing_number_in_csv_keeps_the_column_numeric(tmp_path: Path, mark: str) -> None:
     lines = ["arm,reward,propensity,age,land", "a,0,0.5,31,NA", f"b,1,0.5,{mark},de", "NA,1,0.5,18,de"]
     (tmp_path / "log.csv").write_text("\n".join(lines))
     ages = read_csv(tmp_path / "log.csv", Columns(context=("age",))).read().arms
@@ -119,17 +119,17 @@ def test_a_missing_number_in_csv_does_not_make_text_of_the_column(tmp_path: Path
     assert log.dim == 3 + 3 * 3
 
 
-def test_all_csv_files_are_looked_at_for_numbers(tmp_path: Path) -> None:
+def test_csv_types_come_from_all_files(tmp_path: Path) -> None:
     for part in range(12):
         reward = 1.5 if part == 11 else 1
         (tmp_path / f"{part:02}.csv").write_text(f"arm,reward,propensity\na,{reward},0.5\n")
     assert read_csv(tmp_path, Columns()).read().rewards.tolist() == [1.0] * 11 + [1.5]
     (tmp_path / "12.csv").write_text("arm,reward,propensity\n01,much,0.5\n")
-    with pytest.raises(InvalidInput, match="column 'reward' holds String in .*12.csv, but Float64 in the files before"):
+    with pytest.raises(InvalidInput, match="column 'reward' has type String in .*12.csv, but Float64 in earlier files"):
         read_csv(tmp_path, Columns())
 
 
-def test_packed_csv(tmp_path: Path) -> None:
+def test_compressed_csv_is_read(tmp_path: Path) -> None:
     packed = gzip.compress(pl.DataFrame(TABLE).write_csv().encode())
     (tmp_path / "log.csv.gz").write_bytes(packed)
     for source in (tmp_path / "log.csv.gz", tmp_path, tmp_path / "*.csv.gz"):
@@ -139,7 +139,7 @@ def test_packed_csv(tmp_path: Path) -> None:
         together(log, 2)
 
 
-def test_a_name_twice_in_csv(tmp_path: Path) -> None:
+def test_duplicate_csv_columns_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("arm,reward,propensity,x,x\na,0,0.5,1,2\n")
     assert len(read_csv(tmp_path / "log.csv", Columns())) == 1
     with pytest.raises(InvalidInput, match="log.csv has 2 columns 'x'. Drop or rename all but one of them"):
@@ -156,7 +156,7 @@ def parts(folder: Path, *tables: dict[str, list[object]]) -> Path:
 ROW: dict[str, list[object]] = {"arm": ["a"], "reward": [1], "propensity": [0.5], "z": [[[1]]]}
 
 
-def test_parquet_files_may_differ(tmp_path: Path) -> None:
+def test_parquet_files_may_have_different_types(tmp_path: Path) -> None:
     other = ROW | {"reward": [1.5], "z": [[[0.5]]], "extra": ["text"], "odd": [1]}
     log = read_parquet(parts(tmp_path, ROW | {"odd": ["text"]}, other, ROW), Columns())
     assert log.read().rewards.tolist() == [1.0, 1.5, 1.0]
@@ -171,12 +171,12 @@ def test_parquet_files_may_differ(tmp_path: Path) -> None:
     assert len(set(days.tolist())) == 3
 
 
-def test_parquet_files_that_differ_in_what_is_read(tmp_path: Path) -> None:
+def test_incompatible_parquet_files_are_rejected(tmp_path: Path) -> None:
     text = ROW | {"reward": ["1"]}
     short = {name: values for name, values in ROW.items() if name != "propensity"}
     folder = parts(tmp_path, ROW, text, short)
     with pytest.raises(
-        InvalidInput, match="column 'reward' holds String in .*02/x.parquet, but Int64 in the files before"
+        InvalidInput, match="column 'reward' has type String in .*02/x.parquet, but Int64 in earlier files"
     ):
         read_parquet(folder / "day=*[12]" / "x.parquet", Columns())
     with pytest.raises(InvalidInput, match="03/x.parquet has no column 'propensity', but .*01/x.parquet has"):
@@ -185,27 +185,27 @@ def test_parquet_files_that_differ_in_what_is_read(tmp_path: Path) -> None:
         read_parquet(folder / "day=*[13]" / "x.parquet", Columns(propensity=None, reward="rewards"))
 
 
-def test_rows_with_arms_of_their_own_are_streamed(tmp_path: Path) -> None:
+def test_rows_with_different_arms_are_streamed(tmp_path: Path) -> None:
     table = {**LISTS, "z": [[[1.0, 2.0]] * len(arms) for arms in LISTS["arms"]]}
     pl.DataFrame(table).write_parquet(tmp_path / "log.parquet")
     for columns in (Columns(arms="arms", context=("age",)), Columns(arms="arms", features="z")):
         log = read_parquet(tmp_path / "log.parquet", columns)
         same(log.read(), read_table(table, columns))
         together(log, 2)
-        assert {block.arms.most for block in log.blocks(1)} == {3}
+        assert {block.arms.max_arms for block in log.blocks(1)} == {3}
 
 
-def test_errors_in_later_blocks_count_rows_from_the_beginning(tmp_path: Path) -> None:
+def test_errors_count_rows_from_the_start_of_the_file(tmp_path: Path) -> None:
     many(100).with_columns(
         propensity=pl.when(pl.int_range(pl.len()) == 77).then(2.0).otherwise(pl.col("propensity"))
     ).write_parquet(tmp_path / "log.parquet")
     log = read_parquet(tmp_path / "log.parquet", CONTEXT)
-    with pytest.raises(InvalidInput, match="column 'propensity', row 77: it must be a probability"):
+    with pytest.raises(InvalidInput, match="column 'propensity', row 77: the value must be a probability"):
         list(log.blocks(10))
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="is no file, no folder with files ..parquet, and no pattern"):
+def test_unreadable_files_are_rejected(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="must be a file, a folder with files ..parquet, or a pattern"):
         read_parquet(tmp_path, Columns())
     with pytest.raises(InvalidInput, match="is no file"):
         read_csv(tmp_path / "none.csv", Columns())
@@ -220,7 +220,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_csv(tmp_path / "other.csv", Columns())
 
 
-def test_open_log_tells_kinds_apart(tmp_path: Path) -> None:
+def test_open_log_recognises_formats(tmp_path: Path) -> None:
     frame = many(50)
     frame.write_parquet(tmp_path / "log.parquet")
     (tmp_path / "folder").mkdir()

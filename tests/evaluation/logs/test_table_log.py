@@ -43,7 +43,7 @@ def changed(column: str, row: int, value: object, table: dict[str, Any] = TABLE)
     return {**table, column: values}
 
 
-def test_no_context_gives_fixed_arms_told_apart_by_name() -> None:
+def test_log_without_context_has_fixed_arms() -> None:
     log = read_table(TABLE, Columns())
     assert isinstance(log.arms, FixedArms)
     np.testing.assert_array_equal(log.arms.arms, np.eye(2))
@@ -55,7 +55,7 @@ def test_no_context_gives_fixed_arms_told_apart_by_name() -> None:
     assert log.clusters is None
 
 
-def test_a_context_of_numbers_booleans_and_text_is_crossed_with_the_arms() -> None:
+def test_context_is_crossed_with_the_arms() -> None:
     columns = Columns(context=("age", "land", "mobile"), per_arm=("near_{arm}",))
     kinds: dict[str, str] = dict.fromkeys(("age", "near", "price"), "raw")
     log = read_table(TABLE, columns, arm_table=ARMS, kinds=kinds)
@@ -77,7 +77,7 @@ def test_numbers_of_a_log_are_centred_and_scaled() -> None:
     np.testing.assert_allclose(log.arms.contexts[:, 0], [-np.sqrt(1.5), 0.0, np.sqrt(1.5)])
 
 
-def test_a_given_map_is_used_as_it_is() -> None:
+def test_given_feature_map_is_used() -> None:
     features = FeatureMap(context={"age": "raw"}, arm={"price": "raw"})
     log = read_table(TABLE, Columns(context=("age", "land")), arm_table=ARMS, features=features)
     assert log.feature_map is features
@@ -88,7 +88,7 @@ def test_a_given_map_is_used_as_it_is() -> None:
         read_table(TABLE, Columns(context=("age",)), arm_table=ARMS, features=features, missing="error")
 
 
-def test_a_transformer_makes_the_features_of_rows_and_arms() -> None:
+def test_transformer_computes_features_of_rows_and_arms() -> None:
     compose = pytest.importorskip("sklearn.compose")
     preprocessing = pytest.importorskip("sklearn.preprocessing")
     pandas = pytest.importorskip("pandas")
@@ -106,7 +106,7 @@ def test_a_transformer_makes_the_features_of_rows_and_arms() -> None:
     ]
 
 
-def test_options_of_the_map_reach_it() -> None:
+def test_options_are_passed_to_the_feature_map() -> None:
     columns = Columns(context=("age", "land"))
     dims = {
         "all": read_table(TABLE, columns).dim,
@@ -115,7 +115,9 @@ def test_options_of_the_map_reach_it() -> None:
         "skip": read_table(TABLE, columns, kinds={"land": "skip"}).dim,
     }
     assert dims == {"all": 2 + 8, "pairs": 2 + 4 + 6, "block": (2 + 1 + 3) * (1 + 4), "skip": 2 + 2}
-    with pytest.raises(InvalidInput, match="kinds names 'lnd', which is no column of features. Known: age, land"):
+    with pytest.raises(
+        InvalidInput, match="kinds has 'lnd', which is not a column of features. Columns of features: age, land"
+    ):
         read_table(TABLE, columns, kinds={"lnd": "skip"})
     with pytest.raises(InvalidInput, match="column 'age' has 1 missing values"):
         read_table(changed("age", 1, None), columns, missing="error")
@@ -127,7 +129,7 @@ def test_missing_values_of_the_context_are_marked() -> None:
     assert log.arms.contexts.tolist() == [[1, 0, 0], [0, 0, 1], [1, 0, 0]]
 
 
-def test_numbers_written_as_text_are_a_question() -> None:
+def test_numbers_as_text_need_a_kind() -> None:
     odd = {**TABLE, "age": ["12%", "3%", 5]}
     with pytest.raises(InvalidInput, match=r"column 'age' contains numbers written as text .*kinds={'age': 'num"):
         read_table(odd, Columns(context=("age",)))
@@ -136,12 +138,12 @@ def test_numbers_written_as_text_are_a_question() -> None:
     assert log.arms.contexts.argmax() == 2
 
 
-def test_without_crossing_the_context_stands_beside_the_arm() -> None:
+def test_context_without_crosses_is_appended() -> None:
     log = read_table(TABLE, Columns(context=("age",)), arm_table=ARMS, crosses=(), kinds={"age": "raw", "price": "raw"})
     np.testing.assert_array_equal(log.features()[2], [[1, 1, 0, 0, 5], [2, 0, 1, 0, 5]])
 
 
-def test_the_arm_table_may_name_arms_that_were_never_chosen() -> None:
+def test_arm_table_may_have_arms_never_chosen() -> None:
     arms = {"price": [1.0, 2.0, 3.0], "id": ["c", "b", "a"]}
     log = read_table(TABLE, Columns(), arm_table=arms, arm_id="id", kinds={"price": "raw"})
     assert log.arm_names == ("a", "b", "c")
@@ -151,7 +153,7 @@ def test_the_arm_table_may_name_arms_that_were_never_chosen() -> None:
     )
 
 
-def test_arms_of_each_row() -> None:
+def test_arms_may_differ_between_rows() -> None:
     log = read_table(LISTS, Columns(arms="arms"))
     assert isinstance(log.arms, RowArms)
     assert log.arms.counts.tolist() == [2, 1, 3]
@@ -162,7 +164,7 @@ def test_arms_of_each_row() -> None:
 
 
 @pytest.mark.parametrize("cross", [True, False])
-def test_arms_of_each_row_are_crossed_like_those_of_all_rows(cross: bool) -> None:
+def test_different_arms_are_crossed_with_the_context(cross: bool) -> None:
     every = {**LISTS, "arms": [["a", "b", "c"]] * 3}
     columns = {"context": ("age",), "per_arm": ("near_{arm}",)}
     fixed, rows, some = (
@@ -175,7 +177,7 @@ def test_arms_of_each_row_are_crossed_like_those_of_all_rows(cross: bool) -> Non
     assert not some.features()[1, 1:].any()
 
 
-def test_features_of_each_row_with_places_or_names() -> None:
+def test_features_of_rows_with_indices_or_names() -> None:
     vectors = [[[1, 2], [3, 4]], [[5, 6]], [[7, 8], [9, 10], [11, 12]]]
     by_place = read_table(
         {**LISTS, "place": [1, 0, 0], "z": vectors},
@@ -197,7 +199,7 @@ def test_features_may_be_an_array() -> None:
     assert log.chosen.tolist() == [3, 0, 1]
 
 
-def test_clusters_of_any_type() -> None:
+def test_clusters_may_have_any_type() -> None:
     text = read_table(TABLE, Columns(cluster="user")).clusters
     number = read_table(TABLE, Columns(cluster="age")).clusters
     assert text is not None
@@ -206,20 +208,20 @@ def test_clusters_of_any_type() -> None:
     assert number.tolist() == [3, 4, 5]
 
 
-def test_arms_are_sorted_as_people_do() -> None:
+def test_arms_are_in_natural_order() -> None:
     log = read_table({"arm": [10, 9, 100], "reward": [0, 0, 0]}, Columns(propensity=None))
     assert log.arm_names == ("9", "10", "100")
     assert log.propensities is None
 
 
 @given(st.lists(st.text(alphabet="ab01239- "), unique=True))
-def test_natural_order_does_not_depend_on_the_order_given(names: list[str]) -> None:
+def test_natural_order_is_independent_of_input_order(names: list[str]) -> None:
     assert natural_order(names) == natural_order(reversed(names))
     assert sorted(natural_order(names)) == sorted(names)
 
 
 @given(st.lists(st.integers(0, 10**15), unique=True))
-def test_natural_order_of_numbers_is_theirs(numbers: list[int]) -> None:
+def test_numbers_are_sorted_numerically(numbers: list[int]) -> None:
     assert list(map(int, natural_order(map(str, numbers)))) == sorted(numbers)
 
 
@@ -227,20 +229,24 @@ WRONG = [
     (
         changed("propensity", 1, 1.5),
         {},
-        "column 'propensity', row 1: it must be a probability above 0 and at most 1; got 1.5",
+        "column 'propensity', row 1: the value must be a probability above 0 and at most 1; got 1.5",
     ),
     (
         changed("propensity", 1, 0.0),
         {},
         "row 1.*got 0.0. If the propensities are not known, say Columns.propensity=None.",
     ),
-    (changed("reward", 2, None), {}, "column 'reward', row 2: it must be a finite number; got none. Fill in or drop"),
-    (changed("reward", 2, float("nan")), {}, "column 'reward', row 2: it must be a finite number; got nan"),
-    ({**TABLE, "reward": ["1", "0", "no"]}, {}, "column 'reward', row 2: it must be a finite number; got 'no'"),
-    (changed("arm", 0, None), {}, "column 'arm', row 0: it must not be missing"),
+    (
+        changed("reward", 2, None),
+        {},
+        "column 'reward', row 2: the value must be a finite number; got none. Fill in or drop",
+    ),
+    (changed("reward", 2, float("nan")), {}, "column 'reward', row 2: the value must be a finite number; got nan"),
+    ({**TABLE, "reward": ["1", "0", "no"]}, {}, "column 'reward', row 2: the value must be a finite number; got 'no'"),
+    (changed("arm", 0, None), {}, "column 'arm', row 0: the value must not be missing"),
     ({**TABLE, "age": [None] * 3}, {"context": ("age",)}, "column 'age' has no values. Leave it out"),
     ({**TABLE, "reward": ["1", "0", "12%"]}, {}, "'reward', row 2: .*got '12%'. Write it as a plain number, 0.12 for"),
-    (changed("user", 1, None), {"cluster": "user"}, "column 'user', row 1: it must not be missing"),
+    (changed("user", 1, None), {"cluster": "user"}, "column 'user', row 1: the value must not be missing"),
     (
         {**TABLE, "arm": [1.0, 2.0, 3.0]},
         {},
@@ -249,7 +255,7 @@ WRONG = [
     (
         {**TABLE, "age": [{"a": 1}] * 3},
         {"context": ("age",)},
-        "column 'age' of the context must hold numbers, true or",
+        "column 'age' of the context must have numbers, booleans",
     ),
     (
         {**TABLE, "arms": TABLE["age"]},
@@ -259,39 +265,39 @@ WRONG = [
     (
         changed("arm", 1, "b", LISTS),
         {"arms": "arms"},
-        "'arm', row 1: it must be one of the arms of its row, 'a'; got 'b'",
+        "'arm', row 1: the value must be one of the arms of its row, 'a'; got 'b'",
     ),
     (
         changed("arm", 1, "z", LISTS),
         {"arms": "arms"},
-        "'arm', row 1: it must be one of 'a', 'b', 'c'; got 'z'. Add the chosen arm to the list, or drop such rows",
+        "'arm', row 1: the value must be one of 'a', 'b', 'c'; got 'z'. Add the chosen arm to the list",
     ),
     (
         changed("arms", 2, ["c", "b", "c"], LISTS),
         {"arms": "arms"},
-        "column 'arms', row 2: it must list each arm once; got .'c', 'b', 'c'.. Drop what is there twice",
+        "column 'arms', row 2: the value must list each arm once; got .'c', 'b', 'c'.. Drop the repetitions",
     ),
-    (changed("arms", 1, [], LISTS), {"arms": "arms"}, "column 'arms', row 1: it must list at least one arm"),
-    (changed("arms", 1, None, LISTS), {"arms": "arms"}, "column 'arms', row 1: it must list at least one arm"),
+    (changed("arms", 1, [], LISTS), {"arms": "arms"}, "column 'arms', row 1: the value must list at least one arm"),
+    (changed("arms", 1, None, LISTS), {"arms": "arms"}, "column 'arms', row 1: the value must list at least one arm"),
     (
         {**TABLE, "arm": [0, 1, 0], "z": [[[1]]] * 3},
         {"features": "z"},
-        "'arm', row 1: it must be the index of an arm of its row",
+        "'arm', row 1: the value must be the index of an arm of its row",
     ),
     (
         {**TABLE, "arm": [0, 0, 0], "z": [[[1]], [[1, 2]], [[1]]]},
         {"features": "z"},
-        "'z', row 1: it must have 1 features",
+        "'z', row 1: the value must have 1 features",
     ),
     (
         {**TABLE, "arm": [0, 0, 0], "z": [[[1]], [[None]], [[1]]]},
         {"features": "z"},
-        "column 'z', row 1: it must be a finite",
+        "column 'z', row 1: the value must be a finite",
     ),
     (
         {**LISTS, "z": [[[1]], [[1]], [[1]]]},
         {"features": "z", "arms": "arms"},
-        "'z', row 0: it must have a list for each of the 2 arms",
+        "'z', row 0: the value must have a list for each of the 2 arms",
     ),
     ({**TABLE, "near_b": ["x", "y", "z"]}, {"per_arm": ("near_{arm}",)}, "column 'near' contains numbers and text"),
     (
@@ -304,19 +310,17 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("table", "columns", "message"), WRONG)
-def test_what_cannot_be_used_is_named_with_its_column_and_row(
-    table: dict[str, Any], columns: dict[str, Any], message: str
-) -> None:
+def test_errors_name_the_column_and_the_row(table: dict[str, Any], columns: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         read_table(table, Columns(**columns))
 
 
-def test_rewards_outside_the_link() -> None:
+def test_rewards_outside_the_link_are_rejected() -> None:
     with pytest.raises(InvalidInput, match="column 'reward', row 1: .*logistic"):
         read_table(changed("reward", 1, 2.0), Columns(), link="logistic")
 
 
-def test_missing_columns_are_guessed_and_all_are_listed() -> None:
+def test_missing_columns_are_listed_with_suggestions() -> None:
     frame = pl.DataFrame(TABLE).rename({"propensity": "propensity_score"})
     with pytest.raises(InvalidInput) as caught:
         read_table(frame, Columns(context=("age", "height")))
@@ -332,27 +336,27 @@ WRONG_ARMS: list[tuple[dict[str, Any], str | None, str]] = [
     (
         {"name": ["a"], "price": [1.0]},
         None,
-        "column 'arm', row 0: it must be one of 'a'; got 'b'. Add the arm to arm_table",
+        "column 'arm', row 0: the value must be one of 'a'; got 'b'. Add the arm to arm_table",
     ),
-    ({"name": ["a", "a"]}, None, "column 'name', row 0: it must name each arm of arm_table once; got 'a'"),
-    ({"name": ["a", None]}, None, "column 'name', row 1: it must name each arm"),
-    ({"name": ["a", "b"]}, "id", "arm_table has no column 'id'.*Say which by arm_id"),
+    ({"name": ["a", "a"]}, None, "column 'name', row 0: the value must name each arm of arm_table once; got 'a'"),
+    ({"name": ["a", None]}, None, "column 'name', row 1: the value must name each arm"),
+    ({"name": ["a", "b"]}, "id", "arm_table has no column 'id'.*Set arm_id"),
     ({"name": []}, None, "arm_table must have a row for each arm; got none"),
 ]
 
 
 @pytest.mark.parametrize(("arms", "arm_id", "message"), WRONG_ARMS)
-def test_arm_tables_that_cannot_be_used(arms: dict[str, Any], arm_id: str | None, message: str) -> None:
+def test_invalid_arm_tables_are_rejected(arms: dict[str, Any], arm_id: str | None, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         read_table(TABLE, Columns(), arm_table=arms, arm_id=arm_id)
 
 
-def test_columns_that_are_ids_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_id_columns_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     table = {name: [values[i % 3] for i in range(90)] for name, values in TABLE.items()}
     table["land"] = [f"land {i}" for i in range(90)]
     with pytest.raises(InvalidInput, match="column 'land' contains 90 distinct texts in 90 rows"):
         read_table(table, Columns(context=("land",)))
-    monkeypatch.setattr("glbandits.evaluation.logs.log_features.MOST_ARMS", 1)
+    monkeypatch.setattr("glbandits.evaluation.logs.log_features.MAX_ARMS", 1)
     with pytest.raises(InvalidInput, match="column 'arm' names 2 different arms"):
         read_table(TABLE, Columns())
 
@@ -364,27 +368,27 @@ def test_columns_that_are_ids_are_refused(monkeypatch: pytest.MonkeyPatch) -> No
         ({"context": 3}, "context must be names of columns"),
         ({"context": ("a", "a")}, "context must be different names"),
         ({"arm": None}, "arm must be the name of a column; got None"),
-        ({"per_arm": ("x_{arm}",), "features": "z"}, "per_arm needs names of arms"),
+        ({"per_arm": ("x_{arm}",), "features": "z"}, "per_arm needs the names of the arms"),
     ],
 )
-def test_columns_that_cannot_be(settings: dict[str, Any], message: str) -> None:
+def test_invalid_columns_are_rejected(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         Columns(**settings)
 
 
-def test_a_single_name_is_enough() -> None:
+def test_single_name_is_accepted_for_context() -> None:
     assert Columns(context="age").context == ("age",)  # type: ignore[arg-type]
 
 
-def test_what_is_no_table_is_refused() -> None:
+def test_invalid_tables_are_rejected() -> None:
     with pytest.raises(
         InvalidInput,
         match="a table must be a data frame of polars, pandas or Arrow, a list of dicts, or a dict of .*; got list",
     ):
         read_table([1, 2], Columns())
-    with pytest.raises(InvalidInput, match="the columns do not make a table"):
+    with pytest.raises(InvalidInput, match="the columns could not be combined into a table"):
         read_table({"a": [1, 2], "b": [1, 2, 3]}, Columns())
-    with pytest.raises(InvalidInput, match="columns must say which column is what"):
+    with pytest.raises(InvalidInput, match="columns must be a Columns object"):
         read_table(TABLE, "arm")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="from the column of features or from arm_table"):
         read_table({**TABLE, "z": [[[1]]] * 3}, Columns(features="z"), arm_table=ARMS)
@@ -401,7 +405,7 @@ def same(one: LoggedData, other: LoggedData) -> None:
 COLUMNS = Columns(context=("age", "land", "mobile"), per_arm=("near_{arm}",), cluster="user")
 
 
-def test_all_kinds_of_frames_agree() -> None:
+def test_all_types_of_frames_give_the_same_log() -> None:
     frame = pl.DataFrame(TABLE)
     wanted = read_table(TABLE, COLUMNS)
     same(read_table(frame, COLUMNS), wanted)
@@ -411,7 +415,7 @@ def test_all_kinds_of_frames_agree() -> None:
     same(read_table(frame.to_dicts(), COLUMNS), wanted)
 
 
-def test_pandas() -> None:
+def test_pandas_frame_gives_the_same_log() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(TABLE)
     same(read_table(frame, COLUMNS), read_table(TABLE, COLUMNS))
@@ -424,7 +428,7 @@ def test_pandas() -> None:
     same(read_table(frame, COLUMNS), read_table(changed("age", 1, None), COLUMNS))
 
 
-def test_pandas_with_nested_arrays_as_from_parquet() -> None:
+def test_pandas_frame_may_have_nested_arrays() -> None:
     pandas = pytest.importorskip("pandas")
     vectors = [[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]], [[7.0, 8.0], [9.0, 10.0], [11.0, 12.0]]]
     table = {**LISTS, "z": vectors}
@@ -440,13 +444,13 @@ def test_pandas_with_nested_arrays_as_from_parquet() -> None:
 
 
 def nested(rows: list[list[float]]) -> np.ndarray[Any, Any]:
-    """An array of arrays, as pandas hands back a nested column of Parquet."""
+    """An array of arrays, as pandas returns a nested column of Parquet."""
     out = np.empty(len(rows), dtype=object)
     out[:] = [np.array(row) for row in rows]
     return out
 
 
-def test_pandas_with_a_name_twice() -> None:
+def test_duplicate_pandas_columns_are_rejected() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({**TABLE, "other": [0, 0, 0]})
     twice = pandas.concat([frame, frame[["other"]]], axis=1)
@@ -457,14 +461,14 @@ def test_pandas_with_a_name_twice() -> None:
         read_table(TABLE, Columns(), arm_table=twice)
 
 
-def test_columns_that_are_not_read_are_known_by_name_alone() -> None:
+def test_columns_that_are_not_read_may_have_any_content() -> None:
     odd = {**TABLE, "odd": [nested([[1.0]]), "text", object()]}
     same(read_table(odd, COLUMNS), read_table(TABLE, COLUMNS))
     with pytest.raises(InvalidInput, match="no column 'od'.*did you mean 'odd'"):
         read_table(odd, Columns(context=("od",)))
 
 
-def test_whole_numbers_may_come_before_others() -> None:
+def test_integers_may_come_before_floats() -> None:
     assert read_table({**TABLE, "reward": [0, 1.5, 2]}, Columns()).rewards.tolist() == [0.0, 1.5, 2.0]
     assert read_table({**TABLE, "reward": [False, 1.5, 2]}, Columns()).rewards.tolist() == [0.0, 1.5, 2.0]
     rows = {"arm": [0, 0, 1], "reward": [0, 1, 2], "propensity": [1, 1, 0.5], "z": [[[0]], [[1.5]], [[2], [0.5]]]}
@@ -475,20 +479,20 @@ def test_whole_numbers_may_come_before_others() -> None:
     ("values", "kinds"),
     [([[1], 2, 3], "lists and numbers"), ([{}, 1, 2], "dict and n")],
 )
-def test_a_column_of_different_kinds_is_refused(values: list[object], kinds: str) -> None:
-    with pytest.raises(InvalidInput, match=f"column 'reward' must hold values of one kind; got {kinds}"):
+def test_column_of_mixed_types_is_rejected(values: list[object], kinds: str) -> None:
+    with pytest.raises(InvalidInput, match=f"column 'reward' must have values of one type; got {kinds}"):
         read_table({**TABLE, "reward": values}, Columns())
 
 
 @pytest.mark.parametrize("counts", [[1.5, 2.0], [1.0, float("nan")], ["one", "two"], [[1, 2]]])
-def test_counts_of_arms_must_be_whole(counts: list[Any]) -> None:
+def test_counts_of_arms_must_be_whole_numbers(counts: list[Any]) -> None:
     with pytest.raises(InvalidInput, match="counts must"):
         RowArms(np.zeros((2, 2, 1)), counts)  # type: ignore[arg-type]
     assert RowArms(np.zeros((2, 2, 1)), np.array([1.0, 2.0])).counts.tolist() == [1, 2]
 
 
-def test_many_arms_are_put_in_order_at_once() -> None:
-    """A search for each name takes 10 seconds for so many; a look into a dict, less than one."""
+def test_many_arms_are_sorted_quickly() -> None:
+    """A linear search for each name would take 10 seconds; a dict lookup takes less than one."""
     names = [f"item {number}" for number in reversed(range(40_000))]
     start = perf_counter()
     arms = read_arms(pl.DataFrame({"name": names, "price": np.arange(40_000.0)}))

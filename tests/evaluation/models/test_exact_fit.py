@@ -1,4 +1,4 @@
-"""The exact fit of Optimist's posterior, against SciPy's minimum of the same penalised loss without derivatives."""
+"""The exact fit of Optimist's posterior, compared with a derivative-free minimum of the same penalised loss."""
 
 import numpy as np
 import pytest

@@ -20,7 +20,7 @@ from glbandits.records import Floats
 
 
 def table(rows: int, seed: int = 1) -> tuple[dict[str, Any], Floats]:
-    """A log whose policy looked at x alone, and the probabilities of what it chose."""
+    """A log whose policy used x only, and the probabilities of the chosen arms."""
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=rows), rng.normal(size=rows)
     scores = np.exp(np.stack([np.zeros(rows), x, 0.5 - x], axis=1))
@@ -33,7 +33,7 @@ def table(rows: int, seed: int = 1) -> tuple[dict[str, Any], Floats]:
 CONTEXT = Columns(propensity=None, context=("x", "y"))
 
 
-def test_without_a_context_they_are_shares() -> None:
+def test_propensities_without_context_are_shares() -> None:
     log = read_table({"arm": ["a", "b", "b", "b"], "reward": [0, 1, 0, 1]}, Columns(propensity=None))
     with pytest.warns(EstimatedPropensities, match="the 4 chosen arms were estimated by the share of rows"):
         done = estimate_propensities(log)
@@ -43,8 +43,8 @@ def test_without_a_context_they_are_shares() -> None:
     assert log.propensities is None
 
 
-def test_with_a_context_they_are_near_the_truth() -> None:
-    """The model is the right one.
+def test_propensities_with_context_are_near_the_truth() -> None:
+    """The model is correctly specified.
 
     It has 6 parameters, learned from 16,000 rows: its probabilities are wrong by about sqrt(6 / 16,000) / 4 = 0.005 on
     average. The margin is four times as much, which a right program does not reach.
@@ -57,19 +57,19 @@ def test_with_a_context_they_are_near_the_truth() -> None:
     assert np.mean(np.abs(np.mean(truth) - truth)) > 0.1  # what no model at all would do
 
 
-def test_a_row_is_judged_by_a_model_that_has_not_seen_its_cluster() -> None:
-    """An arm that only one cluster chose has a probability of a share of one row in the model of that cluster."""
+def test_models_do_not_learn_the_clusters_they_predict() -> None:
+    """An arm that only one cluster chose has a share of one row in the model of that cluster."""
     columns, _ = table(300)
     columns["arm"][columns["user"] == 7] = 3
     log = read_table(columns, Columns(propensity=None, context=("x", "y"), cluster="user"))
-    with pytest.warns(EstimatedPropensities, match="of rows chose an arm with a propensity below 0.01"):
+    with pytest.warns(EstimatedPropensities, match="of rows have a propensity below 0.01"):
         done = estimate_propensities(log)
     assert done.propensities is not None
     assert (done.propensities[log.chosen == 3] < 1 / 200).all()
     assert done.propensities.min() > 0
 
 
-def test_a_streamed_log_stays_streamed_and_gets_the_same(tmp_path: Path) -> None:
+def test_streamed_log_gets_the_same_propensities(tmp_path: Path) -> None:
     columns, _ = table(500)
     pl.DataFrame(columns).write_parquet(tmp_path / "log.parquet")
     with pytest.warns(EstimatedPropensities):
@@ -85,17 +85,17 @@ def test_a_streamed_log_stays_streamed_and_gets_the_same(tmp_path: Path) -> None
     np.testing.assert_allclose(together, whole.propensities, rtol=1e-9)
 
 
-def test_few_rows_are_enough_to_learn_from() -> None:
+def test_number_of_learned_rows_is_bounded() -> None:
     columns, truth = table(5000)
     with pytest.warns(EstimatedPropensities):
-        done = estimate_propensities(read_table(columns, CONTEXT), most_rows=1000)
+        done = estimate_propensities(read_table(columns, CONTEXT), max_rows=1000)
     assert done.propensities is not None
     assert np.mean(np.abs(done.propensities - truth)) < 0.08
 
 
-def test_what_cannot_be_estimated_is_refused() -> None:
+def test_unsupported_logs_are_rejected() -> None:
     lists = {"arm": ["a", "b"], "arms": [["a"], ["a", "b"]], "reward": [0, 1]}
-    with pytest.raises(InvalidInput, match="only where all rows have the same arms.*give them as a column"):
+    with pytest.raises(InvalidInput, match="only if all rows have the same arms.*as a column"):
         estimate_propensities(read_table(lists, Columns(propensity=None, arms="arms")))
     with pytest.raises(InvalidInput) as caught:
         estimate_propensities(read_table(lists, Columns(propensity=None, arms="arms")))
@@ -106,27 +106,27 @@ def test_what_cannot_be_estimated_is_refused() -> None:
     with pytest.raises(InvalidInput, match="the log has propensities"):
         estimate_propensities(read_table(known, Columns()))
     one = {"arm": ["a"] * 20, "reward": [0.0] * 20, "x": list(range(20)), "y": [0] * 20}
-    with pytest.raises(InvalidInput, match="at least two arms in every fold"):
+    with pytest.raises(InvalidInput, match="at least two chosen arms outside of each fold"):
         estimate_propensities(read_table(one, CONTEXT))
     with pytest.raises(InvalidInput, match="folds must be a whole number of at least 2"):
         estimate_propensities(read_table(one, CONTEXT), folds=1)
 
 
-def test_overlap() -> None:
+def test_overlap_reports_small_propensities() -> None:
     rows = {"arm": ["a", "b", "b", "b"], "reward": [0, 1, 0, 1], "propensity": [0.001, 0.5, 0.6, 0.7]}
     overlap = overlap_of(read_table(rows, Columns(), arm_table={"name": ["a", "b", "c"]}))
     assert (overlap.rows, overlap.least, overlap.below, overlap.estimated) == (4, 0.001, 0.25, False)
     assert overlap.quantiles[-1] == pytest.approx(0.55)
     assert overlap.never_chosen == ("c",)
     assert [said.split(":")[0] for said in overlap.warnings()] == [
-        "25.0% of rows chose an arm with a propensity below 0.01, 0.001 at the least",
-        "1 arms were never chosen, and nothing is known of them",
+        "25.0% of rows have a propensity below 0.01, the smallest is 0.001",
+        "1 arms were never chosen, so the log has no evidence on them",
     ]
     with pytest.raises(InvalidInput, match="the log has no propensities"):
         overlap_of(read_table(rows, Columns(propensity=None)))
 
 
-def test_a_log_with_good_propensities_has_nothing_to_say() -> None:
+def test_log_with_good_overlap_has_no_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         overlap = overlap_of(read_table({"arm": [0, 1], "reward": [0, 1], "propensity": [0.5, 0.5]}, Columns()))

@@ -1,4 +1,4 @@
-"""Which rows reward models learn."""
+"""The rows that reward models learn."""
 
 from collections.abc import Iterator
 
@@ -13,12 +13,12 @@ ROWS = 1000
 
 
 class Listener:
-    """A reward model that remembers the rewards that it learned, and expects 0 of every arm."""
+    """A reward model that stores the rewards that it learned, and predicts 0 for every arm."""
 
     folds = 2
 
-    def __init__(self, most_rows: int) -> None:
-        self.most_rows = most_rows
+    def __init__(self, max_rows: int) -> None:
+        self.max_rows = max_rows
         self.rewards: list[float] = []
         self.dealt: list[int] = []
 
@@ -33,7 +33,7 @@ class Listener:
     def finish(self) -> None:
         return
 
-    def expect(self, block: LoggedData, folds: Ints) -> Floats:
+    def predict(self, block: LoggedData, folds: Ints) -> Floats:
         assert len(block) == len(folds)
         return np.zeros((len(block), 2))
 
@@ -53,14 +53,14 @@ class SmallBlocks:
 
 
 def numbered_log() -> SmallBlocks:
-    """The reward of each row is its number."""
+    """The reward of each row is its index."""
     chosen, half = np.arange(ROWS) % 2, np.full(ROWS, 0.5)
     rewards = np.arange(ROWS, dtype=np.float64)
     return SmallBlocks(LoggedData(chosen=chosen, rewards=rewards, propensities=half, arms=FixedArms(np.eye(2), ROWS)))
 
 
 @pytest.mark.parametrize(("most", "every"), [(ROWS, 1), (ROWS - 1, 2), (300, 4), (2, 500)])
-def test_of_a_long_log_rows_are_taken_evenly(most: int, every: int) -> None:
+def test_rows_of_a_long_log_are_evenly_spaced(most: int, every: int) -> None:
     all_rows, model = Listener(ROWS), Listener(most)
     evaluate(numbered_log(), "uniform", "dm", model=all_rows)
     evaluate(numbered_log(), "uniform", "dm", model=model)
@@ -68,11 +68,11 @@ def test_of_a_long_log_rows_are_taken_evenly(most: int, every: int) -> None:
     assert model.dealt == all_rows.dealt[::every], "a row keeps its fold"
 
 
-def test_own_models_take_a_number_of_rows() -> None:
+def test_models_have_a_maximum_number_of_rows() -> None:
     linear_model = pytest.importorskip("sklearn.linear_model")
-    models: list[RewardModel] = [GlmReward(most_rows=100), SklearnReward(linear_model.Ridge(), most_rows=100)]
+    models: list[RewardModel] = [GlmReward(max_rows=100), SklearnReward(linear_model.Ridge(), max_rows=100)]
     for model in models:
         value = evaluate(numbered_log(), "uniform", "dm", model=model)["dm"].value
         assert value == pytest.approx(500.0, abs=60.0), "about two standard errors of the mean of 100 rows; no draws"
-    with pytest.raises(InvalidInput, match="most_rows must be a whole number"):
-        GlmReward(most_rows=1)
+    with pytest.raises(InvalidInput, match="max_rows must be a whole number"):
+        GlmReward(max_rows=1)

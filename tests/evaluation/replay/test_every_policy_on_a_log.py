@@ -9,7 +9,7 @@ from tests.laws.test_every_policy import in_groups, short
 
 @pytest.mark.filterwarnings("ignore:the value of")
 @pytest.mark.parametrize("policy", in_groups({name: short(kind) for name, kind in POLICIES.items()}))
-def test_it_chooses_as_a_bandit_driven_by_hand(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_policy_chooses_like_a_bandit(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
     if policy.name not in ("lin-ucb", "pg-ts"):  # the loop is the same for all, so two of them compile it
         monkeypatch.setenv("GLBANDITS_COMPILE", "never")
     log = write_log(300, seed=2)

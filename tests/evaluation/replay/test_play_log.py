@@ -15,12 +15,12 @@ few = pytest.mark.filterwarnings("ignore:the value of")
 
 
 def table(curve: LearningCurve) -> Floats:
-    """All that a curve records."""
+    """All arrays of a learning curve."""
     return np.array([curve.at_events, curve.at_kept, curve.at_values, curve.at_standard_errors, curve.at_ips])
 
 
 def weights_by_hand(policy: Policy, log: LoggedData, seed: int, learn: str, least: float) -> Floats:
-    """The weight of each row when a Bandit is driven over the log."""
+    """The weight of each row if a Bandit plays the log."""
     bandit, keeping, weights = Bandit(policy, log.dim, seed), generator(seed, KEEPING_STREAM), np.zeros(len(log))
     assert log.propensities is not None
     for row, (features, count) in enumerate(zip(log.features(), log.arms.counts, strict=True)):
@@ -35,7 +35,7 @@ def weights_by_hand(policy: Policy, log: LoggedData, seed: int, learn: str, leas
 
 
 def assert_has_weights(curve: LearningCurve, weights: Floats, log: LoggedData) -> None:
-    """The curve, recorded at each row, is the one of these weights."""
+    """Assert that the curve, recorded at each row, follows from these weights."""
     n, total, weighted = np.arange(1, len(log) + 1), np.cumsum(weights), np.cumsum(weights * log.rewards)
     assert curve.at_kept.tolist() == np.cumsum(weights > 0).tolist()
     with np.errstate(invalid="ignore"):
@@ -53,7 +53,7 @@ def assert_has_weights(curve: LearningCurve, weights: Floats, log: LoggedData) -
         for policy in (Uniform(), Counting(), SgdTs(block_length=20, draw="decision"), Optimist(), EpsilonGreedy())
     ],
 )
-def test_it_is_a_bandit_driven_by_hand(policy: Policy, learn: str, uneven: bool) -> None:
+def test_play_log_equals_a_bandit(policy: Policy, learn: str, uneven: bool) -> None:
     log = write_log(400, seed=3, uneven=uneven)
     curve = play_log(policy, log, seed=7, learn=learn)  # type: ignore[arg-type]
     assert log.propensities is not None
@@ -63,7 +63,7 @@ def test_it_is_a_bandit_driven_by_hand(policy: Policy, learn: str, uneven: bool)
 
 
 @few
-def test_arms_are_the_same_however_they_are_written() -> None:
+def test_representation_of_arms_does_not_matter() -> None:
     rng = np.random.default_rng(4)
     contexts, names, chosen = rng.uniform(size=(300, 2)), np.eye(3), rng.integers(3, size=300)
     crossed = CrossedArms(contexts, names)
@@ -89,7 +89,7 @@ def test_arms_are_the_same_however_they_are_written() -> None:
 @few
 @pytest.mark.parametrize("learn", ["matched", "all"])
 @pytest.mark.parametrize("clustered", [False, True])
-def test_how_a_log_is_cut_into_blocks_does_not_matter(learn: str, clustered: bool) -> None:
+def test_block_size_does_not_matter(learn: str, clustered: bool) -> None:
     log = write_log(1000, seed=3, uneven=True)
     if clustered:
         log = replace(log, clusters=np.arange(1000) // 3 % 100)
@@ -103,7 +103,7 @@ def test_how_a_log_is_cut_into_blocks_does_not_matter(learn: str, clustered: boo
     assert whole.at_events[-1] == 1000
 
 
-def test_rows_that_are_not_contiguous_in_memory_can_be_played() -> None:
+def test_non_contiguous_rows_can_be_played() -> None:
     log = write_log(1000, seed=3)
     every_second = play_log(Counting(), log[::2], seed=5)
     np.testing.assert_array_equal(table(every_second), table(play_log(Counting(), log[np.arange(0, 1000, 2)], seed=5)))
@@ -121,7 +121,7 @@ def tiny_log(clusters: Ints | None = None) -> LoggedData:
 
 
 @few
-def test_exact_probabilities_give_the_values_found_by_hand() -> None:
+def test_exact_probabilities_give_hand_computed_values() -> None:
     curve = play_log(Uniform(), tiny_log(), seed=1, learn="all", exact=True)
     # pi is 1/2 in each row, so the weights are 1, 2, 1, 1, 5/8, 1, and weighted rewards 1, 8, 2, 3, 5/8, 5.
     weights, rewards = np.array([1, 2, 1, 1, 5 / 8, 1]), np.array([1, 4, 2, 3, 1, 5])
@@ -139,7 +139,7 @@ def test_exact_probabilities_give_the_values_found_by_hand() -> None:
 
 
 @few
-def test_clusters_are_one_draw_each() -> None:
+def test_standard_errors_take_clusters_into_account() -> None:
     clusters = np.array([7, 3, 7, 3, 3, 9])
     alone = play_log(Uniform(), tiny_log(), seed=1, learn="all", exact=True)
     curve = play_log(Uniform(), tiny_log(clusters=clusters), seed=1, learn="all", exact=True)
@@ -154,7 +154,7 @@ def test_clusters_are_one_draw_each() -> None:
 
 
 @few
-def test_matched_rows_have_the_plain_mean_and_its_standard_error() -> None:
+def test_matched_rows_give_the_mean_and_its_standard_error() -> None:
     log = write_log(400, seed=3)
     curve = play_log(Counting(), log, seed=7)
     kept = np.diff(curve.at_kept, prepend=0) == 1
@@ -165,7 +165,7 @@ def test_matched_rows_have_the_plain_mean_and_its_standard_error() -> None:
     assert (curve.least_propensity, curve.largest_weight) == (1 / 4, 4.0)
 
 
-def test_a_row_with_few_arms_is_kept_less_often() -> None:
+def test_rows_with_few_arms_are_kept_less_often() -> None:
     log = write_log(30_000, seed=6)
     curve = play_log(Uniform(), log, seed=2, points=30_000)
     kept = np.diff(curve.at_kept, prepend=0) == 1
@@ -179,7 +179,7 @@ def test_a_row_with_few_arms_is_kept_less_often() -> None:
 
 @few
 @pytest.mark.parametrize("uneven", [False, True])
-def test_a_policy_that_learns_gets_from_a_log_what_it_gets_in_the_world(uneven: bool) -> None:
+def test_replay_reward_equals_online_reward(uneven: bool) -> None:
     runs, rounds = 150, 40
     live = np.array([live_reward(Counting(), rounds, seed) for seed in range(runs)])
     replayed = np.empty(runs)
@@ -199,7 +199,7 @@ def test_a_policy_that_learns_gets_from_a_log_what_it_gets_in_the_world(uneven: 
 
 @few
 @pytest.mark.parametrize("exact", [False, True])
-def test_the_estimates_of_one_who_learns_all_have_the_spread_that_they_say(exact: bool) -> None:
+def test_standard_errors_match_the_variance_of_estimates(exact: bool) -> None:
     runs, found = 200, []
     for seed in range(runs):
         curve = play_log(Uniform(), write_log(400, seed=seed, uneven=True), seed=seed, learn="all", exact=exact)
@@ -214,7 +214,7 @@ def test_the_estimates_of_one_who_learns_all_have_the_spread_that_they_say(exact
     assert error.mean() < (0.035 if exact else 0.06)
 
 
-def test_a_larger_least_propensity_keeps_more_rows_and_counts_those_below() -> None:
+def test_larger_least_propensity_keeps_more_rows() -> None:
     log = write_log(3000, seed=8, uneven=True)
     thin, thick = play_log(Counting(), log, seed=1), play_log(Counting(), log, seed=1, least_propensity=0.3)
     assert thin.below == 0
@@ -225,16 +225,18 @@ def test_a_larger_least_propensity_keeps_more_rows_and_counts_those_below() -> N
     assert thick.effective_sample_size < thick.kept
 
 
-def test_few_rows_are_told_of() -> None:
+def test_few_rows_cause_a_warning() -> None:
     log = write_log(100, seed=1)
     with pytest.warns(UserWarning, match="the value of uniform rests on 2. of 100 rows, which says .*all"):
         play_log(Uniform(), log, seed=1)
-    with pytest.warns(UserWarning, match="rests on .* of 100 rows, which says little. Use a longer log, or exact=True"):
+    with pytest.warns(
+        UserWarning, match="is only .* of 100 rows: its value is unreliable. Use a longer log, or exact=True"
+    ):
         play_log(Uniform(), log, seed=1, learn="all")
 
 
 @few
-def test_a_log_that_never_agrees_has_no_value() -> None:
+def test_log_without_matches_has_no_value() -> None:
     other = 1 - Bandit(Uniform(), 2, seed=4).choose(np.eye(2))
     log = LoggedData(
         chosen=np.array([other]), rewards=np.ones(1), propensities=np.array([0.5]), arms=FixedArms(np.eye(2), rows=1)
@@ -245,7 +247,7 @@ def test_a_log_that_never_agrees_has_no_value() -> None:
     assert math.isnan(curve.standard_error)
 
 
-def test_wrong_input_is_refused_before_anything_is_played() -> None:
+def test_invalid_input_is_rejected_before_playing() -> None:
     log, played = write_log(200, seed=1), list[int]()
     many = LoggedData(
         chosen=np.zeros(200, dtype=np.int64),
@@ -271,28 +273,26 @@ def test_wrong_input_is_refused_before_anything_is_played() -> None:
         play_log(Uniform(), log, seed=1, learn="match")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="least_propensity must be a finite number above 0 and at most 1; got 1.5"):
         play_log(Uniform(), log, seed=1, least_propensity=1.5)
-    with pytest.raises(InvalidInput, match='least_propensity belongs to learn="matched"'):
+    with pytest.raises(InvalidInput, match='least_propensity needs learn="matched"'):
         play_log(Uniform(), log, seed=1, learn="all", least_propensity=0.1)
-    with pytest.raises(InvalidInput, match='exact belongs to learn="all"'):
+    with pytest.raises(InvalidInput, match='exact needs learn="all"'):
         play_log(Uniform(), log, seed=1, exact=True)
     assert not played
 
 
-def test_a_policy_that_would_take_hours_is_refused_with_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_policy_that_would_take_hours_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     log = write_log(400, seed=2)
     monkeypatch.setattr("glbandits.evaluation.replay.log_player.SECONDS_PER_STEP", 10.0)
-    with pytest.raises(
-        InvalidInput, match=r"greedy fits all rewards again .* about [0-9.]+ hours for .* such as optimist"
-    ):
+    with pytest.raises(InvalidInput, match=r"greedy refits all rewards .* about [0-9.]+ hours for .* such as optimist"):
         play_log(Greedy(), log, seed=3)
 
 
 @pytest.mark.filterwarnings("ignore:the value of")
-def test_a_policy_that_takes_long_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks are short too, so that progress is seen."""
-    monkeypatch.setattr("glbandits.evaluation.replay.log_player.LONG", 0.0)
+def test_slow_policy_causes_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks are short too, so that progress is reported often."""
+    monkeypatch.setattr("glbandits.evaluation.replay.log_player.WARNING_SECONDS", 0.0)
     monkeypatch.setattr("glbandits.evaluation.replay.log_player.SLOW_BLOCK", 100)
     log, reported = write_log(400, seed=2), list[int]()
-    with pytest.warns(UserWarning, match=r"greedy fits all rewards again .*: about \d+ seconds for .* rewards with"):
+    with pytest.warns(UserWarning, match=r"greedy refits all rewards .*: about \d+ seconds for .* rewards with"):
         play_log(Greedy(), log, seed=3, progress=reported.append)
     assert reported == [100] * 4

@@ -13,7 +13,7 @@ ROWS = 600
 
 
 def table() -> pl.DataFrame:
-    """The young take hats, the old take shoes; prices are written with a percent sign."""
+    """Young users choose hats, old users shoes. Prices have a percent sign."""
     rng = np.random.default_rng(1)
     age, chosen = rng.integers(18, 80, ROWS), rng.integers(2, size=ROWS)
     clicked = ((age > 45) == (chosen == 1)).astype(int)
@@ -25,7 +25,7 @@ def table() -> pl.DataFrame:
 COLUMNS = Columns(arm="offer", reward="click", propensity="p", context=("age",))
 
 
-def test_a_trained_bandit_takes_rows_of_the_columns_of_its_log(tmp_path: Path) -> None:
+def test_trained_bandit_takes_rows_with_the_columns_of_its_log(tmp_path: Path) -> None:
     table().write_parquet(tmp_path / "log.parquet")
     for log in (read_table(table(), COLUMNS), read_parquet(tmp_path / "log.parquet", COLUMNS)):
         done: list[int] = []
@@ -37,7 +37,7 @@ def test_a_trained_bandit_takes_rows_of_the_columns_of_its_log(tmp_path: Path) -
         train(log, "optimist")  # type: ignore[arg-type]
 
 
-def test_a_bandit_is_evaluated_with_its_own_map_only() -> None:
+def test_bandit_with_another_feature_map_is_rejected() -> None:
     first, second = read_table(table()[:300], COLUMNS), read_table(table()[300:], COLUMNS)
     bandit = train(first, LinUcb())
     with pytest.raises(InvalidInput, match="the bandit and the log have different feature maps. Open the log with"):
@@ -46,7 +46,7 @@ def test_a_bandit_is_evaluated_with_its_own_map_only() -> None:
     assert evaluate(same, bandit, ["snips"])["snips"].value > 0.7
 
 
-def test_the_command_trains_what_python_trains(tmp_path: Path) -> None:
+def test_command_trains_the_same_model_as_python(tmp_path: Path) -> None:
     table().write_csv(tmp_path / "log.csv")
     words = ("--arm", "offer", "--reward", "click", "--context", "age,rate", "--link", "logistic")
     asked = glb("train", "log.csv", *words, folder=tmp_path)
@@ -65,7 +65,7 @@ def test_the_command_trains_what_python_trains(tmp_path: Path) -> None:
     np.testing.assert_allclose(loaded.probabilities(rows), expected.probabilities(rows))
 
 
-def test_a_saved_model_is_evaluated_on_a_log_read_by_its_map(tmp_path: Path) -> None:
+def test_saved_model_is_evaluated_with_its_feature_map(tmp_path: Path) -> None:
     table()[:300].write_csv(tmp_path / "old.csv")
     table()[300:].write_csv(tmp_path / "new.csv")
     words = ("--arm", "offer", "--reward", "click", "--context", "age")
@@ -84,7 +84,7 @@ def test_a_saved_model_is_evaluated_on_a_log_read_by_its_map(tmp_path: Path) -> 
         (("--crosses", "agee:offer"), "crosses names 'agee', which is no column of the map. Known: age, offer"),
     ],
 )
-def test_options_that_cannot_be(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+def test_invalid_options_are_rejected(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     table().write_csv(tmp_path / "log.csv")
     run = glb("train", "log.csv", "--arm", "offer", "--reward", "click", "--context", "age", *words, folder=tmp_path)
     assert run.returncode == 2

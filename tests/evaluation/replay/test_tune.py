@@ -44,12 +44,12 @@ def changing_log(rows: int = 3000) -> LoggedData:
 
 
 def rows_of(log: Log, size: int = 1000) -> Ints:
-    """Which rows of `numbered` a log has."""
+    """The rows of `numbered` that a log has."""
     return np.concatenate([block.rewards for block in log.blocks(size)]).astype(np.int64)
 
 
 def numbered(rows: int, clusters: Ints | None = None) -> LoggedData:
-    """The reward of each row is its place."""
+    """The reward of each row is its index."""
     return LoggedData(
         chosen=np.zeros(rows, dtype=np.int64),
         rewards=np.arange(float(rows)),
@@ -60,7 +60,7 @@ def numbered(rows: int, clusters: Ints | None = None) -> LoggedData:
     )
 
 
-def test_the_choice_is_made_on_the_first_part_and_judged_on_the_second() -> None:
+def test_choice_is_evaluated_on_the_second_part() -> None:
     log = changing_log()
     result = tune(Stubborn(), log)
     assert [played.policy for played in result.candidates] == [Stubborn(), Stubborn(place=1), Stubborn(place=2)]
@@ -88,7 +88,7 @@ def test_the_default_may_be_the_best() -> None:
 
 @few
 @pytest.mark.parametrize("learn", ["matched", "all"])
-def test_candidates_are_played_as_if_alone(learn: str) -> None:
+def test_candidates_do_not_affect_each_other(learn: str) -> None:
     log, seeds = write_log(2000, seed=1, uneven=True), (4, 9)
     result = tune([Counting(), Uniform()], Stream(log, 170, []), seeds=seeds, learn=learn)  # type: ignore[arg-type]
     for played in result.candidates:
@@ -101,7 +101,7 @@ def test_candidates_are_played_as_if_alone(learn: str) -> None:
     assert result.value == pytest.approx(np.mean([curve.value for curve in alone]), rel=1e-12)
 
 
-def test_a_stream_is_read_block_by_block_and_progress_is_told() -> None:
+def test_streamed_log_is_read_in_blocks_with_progress() -> None:
     given, reported = list[int](), list[tuple[int, int]]()
     log = Stream(changing_log(), 100, given)
     tune(Stubborn(), log, seeds=2, progress=lambda done, total: reported.append((done, total)))
@@ -115,7 +115,7 @@ def test_a_stream_is_read_block_by_block_and_progress_is_told() -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(("start", "stop"), [(0, 10), (3, 4), (0, 95), (30, 70), (5, 100), (99, 100)])
-def test_a_part_has_its_rows_and_no_others(start: int, stop: int, streamed: bool) -> None:
+def test_slice_has_its_rows_only(start: int, stop: int, streamed: bool) -> None:
     data, given = numbered(100), list[int]()
     part = LogSlice(Stream(data, 10, given) if streamed else data, start, stop)
     assert isinstance(part, Log)
@@ -136,14 +136,14 @@ def test_a_part_has_its_rows_and_no_others(start: int, stop: int, streamed: bool
         ([0, 1, 0, 1, 2, 3, 2, 3, 4, 4], 0.1, 4),  # clusters that run side by side
     ],
 )
-def test_clusters_are_not_cut(clusters: list[int] | None, share: float, cut: int) -> None:
+def test_clusters_are_not_split(clusters: list[int] | None, share: float, cut: int) -> None:
     data = numbered(10, None if clusters is None else np.array(clusters))
     first, second = split(Stream(data, 4, []), share)
     assert rows_of(first).tolist() == list(range(cut))
     assert rows_of(second).tolist() == list(range(cut, 10))
 
 
-def test_a_log_that_cannot_be_cut_is_refused() -> None:
+def test_log_that_cannot_be_split_is_rejected() -> None:
     with pytest.raises(InvalidInput, match="a share of 1 must leave rows in both parts.*after 10 of 10 rows$"):
         split(numbered(10), 1.0)
     with pytest.raises(InvalidInput, match="must leave clusters in both parts of the log; it has 1. Use a log with"):
@@ -151,22 +151,22 @@ def test_a_log_that_cannot_be_cut_is_refused() -> None:
 
 
 @few
-def test_a_candidate_that_never_agrees_is_not_chosen() -> None:
+def test_candidate_without_matches_is_not_chosen() -> None:
     log = replace(changing_log(100), chosen=np.repeat([2, 1], 50))
     result = tune(Stubborn(), log)
     assert [math.isnan(played.value) for played in result.candidates] == [True, True, False]
     assert result.best == Stubborn(place=2)
     assert math.isnan(result.value)
-    with pytest.raises(InvalidInput, match="no candidate chose as the log did in any of the 50 rows"):
+    with pytest.raises(InvalidInput, match="no candidate chose the logged arm in any of the 50 rows"):
         tune([Stubborn(), Stubborn(place=1)], log)
 
 
-def test_few_rows_are_told_of() -> None:
+def test_few_rows_cause_a_warning() -> None:
     with pytest.warns(UserWarning, match="the value of stubborn rests on .* of 50 rows"):
         tune(Stubborn(), changing_log(100))
 
 
-def test_wrong_input_is_refused() -> None:
+def test_invalid_input_is_rejected() -> None:
     log = changing_log(100)
     with pytest.raises(InvalidInput, match="optimist has no grid of settings to choose among. Give one, or a list"):
         tune(Optimist(), log)
@@ -181,7 +181,7 @@ def test_wrong_input_is_refused() -> None:
             tune(no_settings, log)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="policy must be an instance"):
         tune([Uniform(), Uniform], log)  # type: ignore[list-item]
-    with pytest.raises(InvalidInput, match="a grid varies the settings of one policy"):
+    with pytest.raises(InvalidInput, match="grid needs a single policy"):
         tune([Uniform(), Stubborn()], log, grid={"place": (1,)})
     with pytest.raises(InvalidInput, match="seeds must be at least one seed"):
         tune(Stubborn(), log, seeds=[])

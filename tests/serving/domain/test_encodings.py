@@ -5,7 +5,8 @@ import msgspec
 from glbandits.serving.domain.events import Decision
 from glbandits.serving.domain.model_snapshots import Snapshot, decode_snapshot, encode_snapshot
 from glbandits.serving.storage.api_keys import Key
-from tests.serving.makers import WAIT, decision
+from glbandits.serving.storage.event_store import decode_body, encode_body
+from tests.serving.helpers import WAIT, decision
 
 OLD_DECISION = {
     "loop": "shop",
@@ -51,3 +52,9 @@ def test_snapshots_of_older_stores_are_read() -> None:
 def test_api_keys_of_older_stores_are_read() -> None:
     old = b'{"id":"1","name":"shop","digest":"AAAA","scopes":["rank"],"at":5}'
     assert msgspec.json.decode(old, type=Key).timestamp == 5
+
+
+def test_decisions_without_a_baseline_are_read() -> None:
+    fields = msgspec.msgpack.decode(encode_body(decision("e", baseline=2)))
+    assert fields.pop("baseline") == 2
+    assert decode_body(msgspec.msgpack.encode(fields)) == decision("e")

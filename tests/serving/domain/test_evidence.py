@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from glbandits.serving.domain.events import Aggregation, Mode, SettledDecision
 from glbandits.serving.domain.evidence import Evidence, Segment
 from glbandits.serving.domain.model_snapshots import Snapshot, decode_snapshot, encode_snapshot
-from tests.serving.domain.judged_loops import log_evidence, predictions, settled, simulated
-from tests.serving.makers import decision
+from tests.serving.domain.simulated_loops import log_evidence, predictions, settled, simulated
+from tests.serving.helpers import decision
 
 UNLIMITED = (-math.inf, math.inf)
 MEANS = (0.3, 0.4, 0.5)
@@ -39,7 +39,7 @@ def only(**changed: Any) -> SettledDecision:
     return SettledDecision(1, decision("e", **values), ((5, 1.0),), activated=False)
 
 
-def test_evidence_is_that_of_the_formula_at_every_batch() -> None:
+def test_evidence_equals_the_formula_at_every_batch() -> None:
     probabilities, shown, rewards = simulated(2, 2500, MEANS, seed=1)
     baseline, is_baseline = probabilities[:, :, 0], (shown == 0).astype(np.float64)
     columns = baseline, is_baseline, rewards, predictions(is_baseline, rewards)
@@ -78,7 +78,7 @@ def test_present_has_as_many_decisions_as_came_before(decisions: int, present: i
     assert evidence.segments == segments
 
 
-def test_new_model_begins_the_present_anew_and_keeps_the_past() -> None:
+def test_new_model_resets_the_present_and_keeps_the_past() -> None:
     rows = one_loop(2400)
     evidence = fed(rows[:1200], 100).for_new_model()
     assert (evidence.present, evidence.past.decisions) == (None, 1200)
@@ -94,7 +94,7 @@ def test_evidence_survives_a_snapshot() -> None:
     assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", 0, evidence))).evidence == evidence
 
 
-def test_evidence_of_another_grid_begins_anew() -> None:
+def test_evidence_of_another_grid_is_dropped() -> None:
     evidence = replace(fed(one_loop(10), 10), version=0)
     assert decode_snapshot(encode_snapshot(Snapshot(1, 2, b"", 0, evidence))).evidence == Evidence()
 
@@ -109,12 +109,12 @@ def test_evidence_of_another_grid_begins_anew() -> None:
         ({"reward_range": None}, (0, 1, 0)),
     ],
 )
-def test_only_decisions_that_can_be_judged_count(changed: dict[str, Any], counts: tuple[int, ...]) -> None:
+def test_only_decisions_with_evidence_count(changed: dict[str, Any], counts: tuple[int, ...]) -> None:
     evidence = Evidence().after([only(**changed)], UNLIMITED)
     assert (evidence.past.decisions, evidence.unlimited, evidence.apprentice) == counts
 
 
-def test_limits_of_the_link_serve_decisions_without_their_own() -> None:
+def test_limits_of_the_link_are_the_default() -> None:
     evidence = Evidence().after([only(reward_range=None)], (0.0, 1.0))
     assert (evidence.past.decisions, evidence.limits) == (1, (0.0, 1.0))
 
@@ -126,7 +126,7 @@ def test_sum_beyond_the_limits_counts_as_the_limit() -> None:
     assert Evidence().after([rows], UNLIMITED).past.reward_sum == 1.0
 
 
-def test_decisions_without_the_baseline_say_nothing_of_it() -> None:
+def test_decisions_without_support_are_counted() -> None:
     """The bounds assume the best and the worst of it: with all rewards 1, the difference is between 0 and 1."""
     evidence = Evidence().after(2000 * [only(probabilities=(0.0, 0.5, 0.5))], UNLIMITED)
     low, high = evidence.past.sequence().interval(0.95)
@@ -134,6 +134,6 @@ def test_decisions_without_the_baseline_say_nothing_of_it() -> None:
     assert evidence.past.unsupported == 2000
 
 
-def test_an_action_that_no_draw_shows_is_left_out() -> None:
+def test_actions_of_probability_0_are_left_out() -> None:
     evidence = Evidence().after([only(probability=0.0, probabilities=(0.0, 1.0))], UNLIMITED)
     assert evidence == Evidence()

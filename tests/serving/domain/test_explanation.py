@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from glbandits import Bandit, Coefficients, InvalidInput, Optimist, Policy, Uniform
 from glbandits.features import Hashing
 from glbandits.records import Floats
-from glbandits.serving.domain.action_selection import DENSE, JSON, arms_of, described_request
 from glbandits.serving.domain.events import Decision
 from glbandits.serving.domain.explanation import ActionExplanation, explain
-from glbandits.serving.domain.request_map import RequestHashing
+from glbandits.serving.domain.request_features import DENSE, JSON, RequestHashing, arms_of, encode_json_request
 from tests.serving.domain.test_request_features import OBJECTS
-from tests.serving.makers import decision
+from tests.serving.helpers import decision
 
 WIDTH = 16
 ENCODER = RequestHashing(Hashing(WIDTH))
@@ -34,7 +33,7 @@ LEARNED = MODEL.coefficients() or Coefficients(np.zeros(WIDTH))
 
 
 def described(shared: Any, actions: list[Any]) -> Decision:
-    return decision("e", request=described_request(shared, actions), encoding=JSON, **ids(len(actions)))
+    return decision("e", request=encode_json_request(shared, actions), encoding=JSON, **ids(len(actions)))
 
 
 def dense(arms: Floats) -> Decision:
@@ -110,7 +109,9 @@ def test_explanation_of_a_large_request_stays_small() -> None:
 
 
 def test_policy_without_coefficients_cannot_explain() -> None:
-    with pytest.raises(InvalidInput, match="uniform has no single estimate of theta that could explain a score"):
+    with pytest.raises(
+        InvalidInput, match="uniform has no single estimate of theta, so its scores cannot be explained"
+    ):
         explain(dense(np.ones((1, 3))), Bandit(Uniform(), dim=3), RequestHashing(Hashing(3)))
 
 

@@ -13,27 +13,27 @@ from glbandits.serving.domain.loop_config import LARGEST_MODEL, LoopConfig, mode
 )
 def test_a_model_that_memory_cannot_hold_is_refused(policy: str, settings: dict[str, Any], width: int) -> None:
     with pytest.raises(
-        InvalidInput, match=f"a model of {policy} may have 40,000,000 numbers.*width of {width:,}. Take a smaller width"
+        InvalidInput, match=f"a model of {policy} may have 40,000,000 numbers.*width of {width:,}. Use a smaller width"
     ):
         LoopConfig(policy=policy, settings=settings, width=width, sparse=False)
 
 
-def test_the_default_policy_may_be_as_wide_as_a_loop_may_be() -> None:
+def test_the_default_policy_allows_the_largest_width() -> None:
     assert LoopConfig(width=1_000_000, sparse=False).width == 1_000_000
     assert LoopConfig(policy="lin-ucb", settings={}, width=5_000, sparse=False).width == 5_000
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 31, 32, 33])
-def test_the_size_of_a_model_is_that_of_its_state(width: int) -> None:
+def test_model_size_is_the_size_of_the_state(width: int) -> None:
     assert model_size("lin-ucb", "{}", width) == POLICIES["lin-ucb"]().init(width).size
     assert model_size("optimist", '{"link":"identity"}', width) == Optimist(link="identity").init(width).size
 
 
-def test_the_size_of_one_that_is_too_large_is_told_without_making_it() -> None:
+def test_a_far_too_large_model_is_never_made() -> None:
     assert LARGEST_MODEL < model_size("lin-ucb", "{}", 1_000_000) < 4 * LARGEST_MODEL
 
 
-def test_loop_is_sparse_above_4096_unless_told() -> None:
+def test_loop_is_sparse_above_4096_by_default() -> None:
     assert not LoopConfig(width=4096).is_sparse
     assert LoopConfig(width=4097).is_sparse
     assert LoopConfig(width=2**24).is_sparse
@@ -43,15 +43,15 @@ def test_loop_is_sparse_above_4096_unless_told() -> None:
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"width": 2**24 + 1}, "width must be a whole number of at least 1 and at most 16777216; got 16777217"),
-    ({"width": 1_000_001, "sparse": False}, "width must be at most 1,000,000 with sparse=false; got 1,000,001. Leave"),
+    ({"width": 1_000_001, "sparse": False}, "width must be at most 1,000,000 with sparse=false; got 1,000,001. Omit"),
     (
         {"policy": "lin-ts", "settings": {}, "width": 4097},
-        "a loop is sparse above a width of 4,096, and lin-ts has no sparse form; those that have one are optimist, .*. "
-        "Change that, or take a width of at most 4,096",
+        "a loop is sparse above a width of 4,096. Set a width of at most 4,096, or change the policy: "
+        "lin-ts has no sparse form; those that have one are optimist, ",
     ),
     (
         {"policy": "lin-ts", "settings": {}, "width": 8, "sparse": True},
-        "a loop is sparse with sparse=true, and lin-ts has no sparse form; .* or take sparse=false",
+        "a loop is sparse with sparse=true. Set sparse=false, or change the policy: lin-ts has no sparse form",
     ),
     ({"settings": {"half_life": "auto"}, "width": 5000}, 'half_life="auto" has no sparse form; give the half-life'),
     ({"policy": "sgd-ts", "settings": {}, "width": 2**20}, "set block_length, such as"),
@@ -61,6 +61,6 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("settings", "message"), WRONG)
-def test_sparse_loop_that_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:
+def test_impossible_sparse_loop_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         LoopConfig(**settings)

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from glbandits import InvalidInput
 from glbandits.features import Hashing
 from glbandits.records import Floats
-from glbandits.serving.domain.action_selection import DENSE, JSON, arms_of, described_request
 from glbandits.serving.domain.events import DecisionRequest
-from glbandits.serving.domain.request_map import RequestHashing
-from glbandits.serving.http.personalizer.calls import decode
+from glbandits.serving.domain.request_features import DENSE, JSON, RequestHashing, arms_of, encode_json_request
+from glbandits.serving.http.personalizer.handler_adapter import decode
 from glbandits.serving.http.personalizer.schemas import RankRequest
 
 ODD = [
@@ -46,12 +45,12 @@ def bits_of(text: str) -> bytes:
 
 
 @pytest.mark.parametrize("text", ODD)
-def test_odd_features_give_the_same_vectors_from_the_kept_text(text: str) -> None:
+def test_odd_features_are_the_same_after_logging(text: str) -> None:
     sent = msgspec.json.decode(text)
     objects = sent if isinstance(sent, list) else [sent]
-    kept, hashing = described_request(objects, [objects, []]), Hashing(64)
+    encoded, hashing = encode_json_request(objects, [objects, []]), Hashing(64)
     for _ in range(2):  # the second time from what is at hand
-        assert vectors(kept, JSON, 2, hashing).tobytes() == bits_of(text)
+        assert vectors(encoded, JSON, 2, hashing).tobytes() == bits_of(text)
 
 
 VALUES = st.integers(-(10**20), 10**20) | st.floats(-1e20, 1e20) | st.booleans() | st.none()
@@ -62,30 +61,30 @@ OBJECTS = st.lists(st.dictionaries(TEXTS, VALUES | TEXTS | FLAT, max_size=4), ma
 
 @settings(deadline=None)
 @given(OBJECTS, st.lists(OBJECTS, min_size=1, max_size=3))
-def test_any_features_give_the_same_vectors_from_the_kept_text(shared: Any, actions: list[Any]) -> None:
+def test_any_features_are_the_same_after_logging(shared: Any, actions: list[Any]) -> None:
     sent = msgspec.json.decode(json.dumps([shared, actions]))
-    kept = described_request(*sent)
-    assert vectors(kept, JSON, len(actions), Hashing(64)).tobytes() == Hashing(64).vectors(*sent).tobytes()
+    encoded = encode_json_request(*sent)
+    assert vectors(encoded, JSON, len(actions), Hashing(64)).tobytes() == Hashing(64).vectors(*sent).tobytes()
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
-def test_what_is_no_number_is_not_read(number: str) -> None:
+def test_nan_and_infinity_are_not_decoded(number: str) -> None:
     body = f'{{"actions": [{{"id": "a", "features": [{{"x": {number}}}]}}]}}'
     with pytest.raises(InvalidInput):
         decode(body.encode(), msgspec.json.Decoder(RankRequest))
 
 
-def test_numbers_that_are_too_large_are_refused_before_anything_is_decided() -> None:
-    kept = described_request([], [[{"a": 10**400}]])
+def test_too_large_numbers_are_refused() -> None:
+    encoded = encode_json_request([], [[{"a": 10**400}]])
     with pytest.raises(InvalidInput, match="features of action 0: a must be a finite number"):
-        vectors(kept, JSON, 1, Hashing(64))
+        vectors(encoded, JSON, 1, Hashing(64))
 
 
-def test_dense_arms_are_the_numbers_that_are_kept() -> None:
+def test_dense_arms_equal_the_logged_numbers() -> None:
     arms = np.array([[1.0, -0.0, 5e-324], [1e100, 2.0, 3.0]])
     np.testing.assert_array_equal(vectors(arms.tobytes(), DENSE, 2, Hashing(64)), arms)
 
 
 def test_an_unknown_encoding_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="kept as json or dense; got 'yaml'"):
+    with pytest.raises(InvalidInput, match="must be json or dense; got 'yaml'"):
         vectors(b"", "yaml", 1, Hashing(64))

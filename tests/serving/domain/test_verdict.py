@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from glbandits.serving.domain.events import Mode, SettledDecision
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.verdict import Judgement, Verdict, judge_past, judge_present
-from tests.serving.domain.judged_loops import false_verdicts, settled, simulated
-from tests.serving.makers import decision
+from tests.serving.domain.simulated_loops import false_verdicts, settled, simulated
+from tests.serving.helpers import decision
 
 UNLIMITED = (-math.inf, math.inf)
 
@@ -42,7 +42,7 @@ def same_decisions(count: int, rewards: tuple[tuple[int, float], ...] = ((5, 1.0
     ],
     ids=["nothing", "few", "silent", "apprentice", "unlimited", "blind"],
 )
-def test_why_there_is_no_verdict(evidence: Evidence, verdict: Verdict) -> None:
+def test_missing_evidence_has_its_own_verdicts(evidence: Evidence, verdict: Verdict) -> None:
     assert judge_past(evidence).verdict is verdict
 
 
@@ -50,7 +50,7 @@ def test_why_there_is_no_verdict(evidence: Evidence, verdict: Verdict) -> None:
     ("means", "verdict"),
     [((0.2, 0.3, 0.6), Verdict.BETTER), ((0.6, 0.1, 0.1), Verdict.WORSE)],
 )
-def test_real_difference_is_called(means: tuple[float, ...], verdict: Verdict) -> None:
+def test_real_difference_is_detected(means: tuple[float, ...], verdict: Verdict) -> None:
     """The worse loop explores nine tenths of its decisions. Bounds hold the truth in 97.5 % of loops."""
     if verdict is Verdict.WORSE:
         rng, n = np.random.default_rng(5), 3000
@@ -90,7 +90,7 @@ def test_no_difference_is_seen_when_the_interval_is_narrow() -> None:
     assert judged.low < 0.0 < judged.high < judged.low + 0.2
 
 
-def test_forecast_says_when_there_will_be_an_answer() -> None:
+def test_forecast_has_the_time_of_the_answer() -> None:
     """One decision a second. Intervals shrink like 1 / sqrt(n), so the forecast is about right: here within a half."""
     evidence = evidence_of(300, (0.3, 0.45, 0.45), seed=4)
     judged = judge_past(evidence)
@@ -132,11 +132,11 @@ def test_differences_are_in_units_of_the_reward() -> None:
     assert one.verdict is other.verdict is Verdict.BETTER
 
 
-def test_nothing_is_said_before_the_first_decision() -> None:
+def test_no_verdict_before_the_first_decision() -> None:
     assert judge_past(Evidence()) == judge_present(Evidence()) == Judgement(Verdict.EARLY)
 
 
-def test_loops_without_a_difference_are_rarely_misjudged() -> None:
+def test_few_loops_without_a_difference_get_a_verdict() -> None:
     """300 loops that learn in a drifting world, watched at each of 1,200 decisions: at most 5 % may be misjudged.
 
     The rate is about 0.4 %: at that rate more than 15 of 300 have probability below 1e-11.

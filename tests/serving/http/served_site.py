@@ -1,4 +1,4 @@
-"""An application that is asked without a network. The clock stands until a test moves it; nothing learns by itself."""
+"""An application that serves requests without a network. Tests set the clock, and call `learn` themselves."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -67,10 +67,10 @@ class ServedSite:
 
     def ask(self, method: str, path: str, content: Any = None, **more: Any) -> httpx.Response:
         """Send a request. Content is sent as JSON unless it is bytes."""
-        return self._runner.run(self.asked(method, path, content, **more))
+        return self._runner.run(self.ask_async(method, path, content, **more))
 
-    async def asked(self, method: str, path: str, content: Any = None, **more: Any) -> httpx.Response:
-        """Do the same in the event loop."""
+    async def ask_async(self, method: str, path: str, content: Any = None, **more: Any) -> httpx.Response:
+        """Send a request from a coroutine."""
         body = content if isinstance(content, bytes) or content is None else msgspec.json.encode(content)
         return await self._client.request(method, path, content=body, **more)
 

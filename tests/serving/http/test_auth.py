@@ -21,74 +21,74 @@ def request(**headers: str) -> Request:
 
 def refusal(guard: Authenticator, request: Request, scope: str = "rank") -> HttpError:
     with pytest.raises(HttpError) as caught:
-        guard.admit(request, scope)
+        guard.authorize(request, scope)
     return caught.value
 
 
-def test_a_key_comes_in_either_header(keys: Keys) -> None:
+def test_a_key_is_accepted_in_either_header(keys: Keys) -> None:
     text, guard = keys.create("shop").text, None
     guard = Authenticator(keys.live)
     for shown in ({"ocp_apim_subscription_key": text}, {"authorization": f"Bearer {text}"}):
         for _ in range(3):  # the first is looked for, the others are remembered
-            guard.admit(request(**shown), "rank")
-    guard.admit(request(authorization=f"bearer  {text} "), "rank")
+            guard.authorize(request(**shown), "rank")
+    guard.authorize(request(authorization=f"bearer  {text} "), "rank")
 
 
 @pytest.mark.parametrize(
     "shown",
     [{}, {"authorization": "Basic abc"}, {"authorization": "Bearer"}, {"authorization": ""}],
 )
-def test_who_shows_no_key_is_told_how(keys: Keys, shown: dict[str, str]) -> None:
+def test_a_missing_key_is_explained(keys: Keys, shown: dict[str, str]) -> None:
     refused = refusal(Authenticator(keys.live), request(**shown))
     assert (refused.status, refused.code) == (401, "Unauthorized")
-    assert "Ocp-Apim-Subscription-Key or as Authorization: Bearer KEY" in refused.message
+    assert "Ocp-Apim-Subscription-Key: KEY or as Authorization: Bearer KEY" in refused.message
     assert (b"www-authenticate", b"Bearer") in refused.headers
 
 
-def test_an_empty_store_admits_nobody(keys: Keys) -> None:
+def test_a_store_without_keys_refuses_all(keys: Keys) -> None:
     assert refusal(Authenticator(keys.live), request(ocp_apim_subscription_key="")).status == 401
 
 
-def test_a_wrong_key_is_refused_and_not_repeated_to_the_sender(keys: Keys) -> None:
+def test_a_wrong_key_is_refused_and_not_echoed(keys: Keys) -> None:
     text = keys.create("shop").text
     refused = refusal(Authenticator(keys.live), request(authorization=f"Bearer {text}x"))
     assert refused.status == 401
     assert text not in refused.message
 
 
-def test_a_key_is_for_its_scopes_alone(keys: Keys) -> None:
+def test_a_key_has_only_its_scopes(keys: Keys) -> None:
     text = keys.create("shop", ("rank", "read")).text
     guard = Authenticator(keys.live)
-    guard.admit(request(authorization=f"Bearer {text}"), "read")
+    guard.authorize(request(authorization=f"Bearer {text}"), "read")
     refused = refusal(guard, request(authorization=f"Bearer {text}"), "admin")
     assert (refused.status, refused.code) == (403, "Forbidden")
-    assert refused.message == "this needs a key for admin; the key 'shop' is for rank, read"
+    assert refused.message == "the key must have the scope admin; 'shop' has rank, read"
 
 
-def test_new_and_revoked_keys_count_after_a_refresh(keys: Keys) -> None:
+def test_a_refresh_applies_new_and_revoked_keys(keys: Keys) -> None:
     old = keys.create("shop")
     guard = Authenticator(keys.live)
-    guard.admit(request(authorization=f"Bearer {old.text}"), "rank")
+    guard.authorize(request(authorization=f"Bearer {old.text}"), "rank")
     new = keys.create("shop")
     keys.revoke(old.key.id)
     guard.refresh()
-    guard.admit(request(authorization=f"Bearer {new.text}"), "rank")
+    guard.authorize(request(authorization=f"Bearer {new.text}"), "rank")
     assert refusal(guard, request(authorization=f"Bearer {old.text}")).status == 401
 
 
-def test_who_comes_too_often_is_told_when_to_come_again(keys: Keys) -> None:
+def test_rate_limit_returns_429_with_retry_after(keys: Keys) -> None:
     now, texts = 0.0, [keys.create(name).text for name in "ab"]
     guard = Authenticator(keys.live, rate_limit=RateLimit(0.5, clock=lambda: now))
-    guard.admit(request(authorization=f"Bearer {texts[0]}"), "rank")
+    guard.authorize(request(authorization=f"Bearer {texts[0]}"), "rank")
     refused = refusal(guard, request(authorization=f"Bearer {texts[0]}"))
     assert (refused.status, refused.code, refused.headers) == (429, "TooManyRequests", ((b"retry-after", b"2"),))
-    guard.admit(request(authorization=f"Bearer {texts[1]}"), "rank")
+    guard.authorize(request(authorization=f"Bearer {texts[1]}"), "rank")
     now = 2.0
-    guard.admit(request(authorization=f"Bearer {texts[0]}"), "rank")
+    guard.authorize(request(authorization=f"Bearer {texts[0]}"), "rank")
 
 
-def test_who_has_not_the_scope_takes_nothing_from_the_rate(keys: Keys) -> None:
+def test_refused_scopes_do_not_use_the_rate_limit(keys: Keys) -> None:
     text = keys.create("shop", ("rank",)).text
     guard = Authenticator(keys.live, rate_limit=RateLimit(1.0, clock=lambda: 0.0))
     assert refusal(guard, request(authorization=f"Bearer {text}"), "read").status == 403
-    guard.admit(request(authorization=f"Bearer {text}"), "rank")
+    guard.authorize(request(authorization=f"Bearer {text}"), "rank")

@@ -55,7 +55,7 @@ def test_plain_handler_runs_in_a_thread(site: ServedSite) -> None:
     assert reply.json()["thread"] != threading.current_thread().name
 
 
-def test_nothing_returned_is_no_content(site: ServedSite) -> None:
+def test_handler_that_returns_none_sends_204(site: ServedSite) -> None:
     reply = ask(site, "DELETE", "/plain")
     assert (reply.status_code, reply.content) == (204, b"")
 
@@ -68,7 +68,7 @@ def test_response_has_the_request_id(site: ServedSite) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a" * 129, "a\tb", "\x7f"])
-def test_request_id_that_could_spoil_a_log_is_replaced(site: ServedSite, name: str) -> None:
+def test_unsafe_request_id_is_replaced(site: ServedSite, name: str) -> None:
     assert ask(site, "GET", "/thing", x_request_id=name).headers["x-request-id"] not in ("", name)
 
 
@@ -79,7 +79,7 @@ def test_duplicate_header_is_refused(site: ServedSite, name: str) -> None:
     )
     reply = site.ask("GET", "/thing", headers=[(name, value), (name, value)])
     assert reply.status_code == 400
-    assert reply.json()["detail"] == f"the header {name} is there twice; send it once"
+    assert reply.json()["detail"] == f"the header {name} was sent twice; send it once"
     assert site.ask("GET", "/thing", headers=[("accept", "a"), ("accept", "b")]).status_code == 200
 
 
@@ -136,7 +136,7 @@ async def _stream(site: ServedSite, content: Any) -> httpx.Response:
         return await client.post("/thing", content=content, headers={"authorization": f"Bearer {site.key}"})
 
 
-def test_browsers_must_not_guess_the_type(site: ServedSite) -> None:
+def test_responses_forbid_content_sniffing(site: ServedSite) -> None:
     for path in ("/thing", "/nothing", "/livez"):
         assert ask(site, "GET", path).headers["x-content-type-options"] == "nosniff"
 
@@ -149,7 +149,7 @@ def test_errors_are_problem_details(site: ServedSite) -> None:
         "title": "Not Found",
         "status": 404,
         "code": "NotFound",
-        "detail": "there is nothing at /nothing",
+        "detail": "there is no endpoint at /nothing",
         "request": "r",
     }
 
@@ -168,14 +168,14 @@ def test_errors_below_personalizer_have_its_format(site: ServedSite, path: str) 
         ("/personalizer/v1.0/model", "DELETE, GET, HEAD"),
     ],
 )
-def test_another_method_is_told_the_allowed_ones(site: ServedSite, path: str, allowed: str) -> None:
+def test_wrong_method_gets_the_allowed_ones(site: ServedSite, path: str, allowed: str) -> None:
     reply = ask(site, "PATCH", path)
     assert (reply.status_code, reply.headers["allow"]) == (405, allowed)
-    assert f"{path} takes {allowed}; got PATCH" in reply.text
+    assert f"the method of {path} must be one of {allowed}; got PATCH" in reply.text
 
 
 @pytest.mark.parametrize("path", ["/thing/", "/thing//", "/loops/x%2Fy/thing"])
-def test_slashes_around_and_within_parts_do_not_matter(site: ServedSite, path: str) -> None:
+def test_extra_slashes_around_the_path_are_ignored(site: ServedSite, path: str) -> None:
     assert ask(site, "GET", path).status_code == 200
 
 
@@ -183,7 +183,7 @@ def test_path_that_is_not_utf8_is_refused(site: ServedSite) -> None:
     assert ask(site, "GET", "/loops/%ff/thing").status_code == 400
 
 
-def test_unforeseen_error_is_logged_and_not_shown(site: ServedSite, caplog: pytest.LogCaptureFixture) -> None:
+def test_unexpected_error_is_logged_without_details_sent(site: ServedSite, caplog: pytest.LogCaptureFixture) -> None:
     reply = ask(site, "GET", "/thing?fail", x_request_id="r")
     assert reply.status_code == 500
     assert "unforeseen" not in reply.text

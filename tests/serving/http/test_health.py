@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from glbandits.serving.domain.errors import StoreError
+from tests.serving.helpers import decision
 from tests.serving.http.served_site import ServedSite
-from tests.serving.makers import decision
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def test_stopping_server_is_not_ready(site: ServedSite) -> None:
 
 def test_closed_service_is_not_ready(site: ServedSite) -> None:
     site.run(site.service.close())
-    assert "the learner does not run" in reasons(site)
+    assert "the learner is not running" in reasons(site)
     assert "the store does not answer" in reasons(site)
 
 
@@ -52,7 +52,7 @@ def test_damaged_store_is_not_ready(site: ServedSite) -> None:
 def test_full_disk_is_not_ready(tmp_path: Path) -> None:
     with ServedSite(tmp_path, min_disk=2**40) as site:
         site.service.start()
-        assert reasons(site) == [f"less than {2**40} MiB are free beside the store"]
+        assert reasons(site) == [f"less than {2**40} MiB are free on the disk of the store"]
 
 
 def test_failing_store_is_not_ready_until_it_works(site: ServedSite, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from glbandits.serving.http import endpoints
 from glbandits.serving.http.endpoints import DOCUMENTED
 from glbandits.serving.http.openapi import openapi_json
-from tests.serving.http.native import ARMS, Site
+from tests.serving.http.v1.v1_site import ARMS, Site
 
 DOCUMENT: dict[str, Any] = json.loads(openapi_json(DOCUMENTED))
 FILE = Path(__file__).parents[3] / "docs" / "openapi.json"
@@ -19,13 +19,13 @@ def validate(content: Any, reference: dict[str, Any]) -> None:
     jsonschema.Draft202012Validator({**reference, "components": DOCUMENT["components"]}).validate(content)
 
 
-def test_the_file_in_docs_is_of_today() -> None:
+def test_the_file_in_docs_is_current() -> None:
     assert FILE.read_bytes() == openapi_json(DOCUMENTED), (
         f"write it again: python -m {endpoints.__name__} docs/openapi.json"
     )
 
 
-def test_schemas_are_json_schema_and_all_that_is_referred_to_is_there() -> None:
+def test_schemas_are_valid_and_references_exist() -> None:
     for schema in DOCUMENT["components"]["schemas"].values():
         jsonschema.Draft202012Validator.check_schema(schema)
 
@@ -39,7 +39,7 @@ def test_schemas_are_json_schema_and_all_that_is_referred_to_is_there() -> None:
     assert set(references(DOCUMENT)) <= named
 
 
-def test_operations_have_names_of_their_own_summaries_and_all_parameters_of_their_paths() -> None:
+def test_operations_have_unique_ids_and_path_parameters() -> None:
     operations = [(path, one) for path, methods in DOCUMENT["paths"].items() for one in methods.values()]
     assert len({one["operationId"] for _, one in operations}) == len(operations)
     for path, one in operations:
@@ -61,7 +61,7 @@ def test_every_documented_endpoint_is_in_the_document() -> None:
     assert count == sum(len(methods) for methods in DOCUMENT["paths"].values())
 
 
-def test_is_served_to_everybody(tmp_path: Path) -> None:
+def test_document_needs_no_key(tmp_path: Path) -> None:
     with Site(tmp_path) as site:
         reply = site.ask("GET", "/openapi.json", headers={"authorization": ""})
         assert (reply.status_code, reply.content) == (200, openapi_json(DOCUMENTED))
@@ -85,7 +85,7 @@ CALLS: list[tuple[str, str, Any]] = [
 
 
 @pytest.mark.parametrize(("method", "path", "content"), CALLS)
-def test_what_is_taken_and_given_is_as_described(tmp_path: Path, method: str, path: str, content: Any) -> None:
+def test_requests_and_responses_match_their_schemas(tmp_path: Path, method: str, path: str, content: Any) -> None:
     described = DOCUMENT["paths"][path][method.lower()]
     if content is not None:
         validate(content, described["requestBody"]["content"]["application/json"]["schema"])
@@ -97,7 +97,7 @@ def test_what_is_taken_and_given_is_as_described(tmp_path: Path, method: str, pa
         validate(reply.json(), described["responses"]["200"]["content"]["application/json"]["schema"])
 
 
-def test_refusals_are_as_described(tmp_path: Path) -> None:
+def test_error_responses_match_their_schema(tmp_path: Path) -> None:
     with Site(tmp_path) as site:
         reply = site.ask("POST", "/v1/decide", {})
         schema = DOCUMENT["paths"]["/v1/decide"]["post"]["responses"]["default"]["content"]

@@ -13,17 +13,17 @@ import pytest
 from glbandits.features import Hashing
 from glbandits.serving.domain.loop_config import DAY, LoopConfig
 from glbandits.serving.domain.model_snapshots import fresh_model
-from glbandits.serving.domain.optimisation import OPTIMISATION, Look, LookVerdict
-from glbandits.serving.domain.request_map import RequestHashing
+from glbandits.serving.domain.optimisation_rules import OPTIMISATION, Look, LookVerdict
+from glbandits.serving.domain.request_features import RequestHashing
 from glbandits.serving.domain.reward_aggregation import LearningOutcome
 from glbandits.serving.runtime.auto_optimisation import AutoOptimisation, OptimiseLog
-from glbandits.serving.runtime.relearning import relearn
-from glbandits.serving.runtime.replay_verification import verify
+from glbandits.serving.runtime.replay.relearning import relearn
+from glbandits.serving.runtime.replay.replay_verification import verify
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.makers import run
-from tests.serving.runtime import optimisers
-from tests.serving.runtime.worlds import Clock, live
+from tests.serving.helpers import run
+from tests.serving.runtime import fake_optimisers
+from tests.serving.runtime.loops.loop_helpers import Clock, play_rounds
 
 SETTINGS = LoopConfig(width=32, reward_wait=10.0, reward_range=(0.0, 1.0), auto_optimisation=True)
 
@@ -52,7 +52,7 @@ def world_fixture(tmp_path: Path) -> Iterator[World]:
 
 
 def test_a_look_is_saved_and_repeated_when_it_is_due(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    optimisation = world.optimisation(optimisers.wait)
+    optimisation = world.optimisation(fake_optimisers.wait)
     with caplog.at_level(logging.INFO):
         optimisation.run_due()
         optimisation.run_due()
@@ -64,8 +64,8 @@ def test_a_look_is_saved_and_repeated_when_it_is_due(world: World, caplog: pytes
     assert len(world.looks()) == 2
 
 
-def test_only_the_learner_looks_and_only_if_it_is_on(world: World) -> None:
-    optimisation = world.optimisation(optimisers.fail)
+def test_only_the_learner_runs_looks_if_enabled(world: World) -> None:
+    optimisation = world.optimisation(fake_optimisers.fail)
     world.is_learner = False
     optimisation.run_due()
     world.is_learner = True
@@ -74,14 +74,14 @@ def test_only_the_learner_looks_and_only_if_it_is_on(world: World) -> None:
     assert world.looks() == []
 
 
-def test_a_promoted_model_learns_what_came_meanwhile(world: World) -> None:
+def test_a_promoted_model_learns_newer_decisions(world: World) -> None:
     store = world.service.store
-    live(world.loop, store, world.clock, 20)
-    thread = threading.Thread(target=world.optimisation(optimisers.promote).run_due)
+    play_rounds(world.loop, store, world.clock, 20)
+    thread = threading.Thread(target=world.optimisation(fake_optimisers.promote).run_due)
     before = world.loop.published
     thread.start()
     time.sleep(0.5)
-    live(world.loop, store, world.clock, 20, first=20)
+    play_rounds(world.loop, store, world.clock, 20, first=20)
     thread.join(60)
     chosen = msgspec.structs.replace(SETTINGS, policy="lin-ucb", settings={})
     assert world.loop.configuration == chosen
@@ -97,21 +97,23 @@ def test_a_promoted_model_learns_what_came_meanwhile(world: World) -> None:
 
 
 def test_a_failure_is_saved_logged_and_not_repeated_at_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    optimisation = world.optimisation(optimisers.fail)
+    optimisation = world.optimisation(fake_optimisers.fail)
     optimisation.run_due()
     optimisation.run_due()
-    assert world.looks() == [Look(verdict=LookVerdict.FAILED, sentence="The look failed: The server's log says why.")]
+    assert world.looks() == [
+        Look(verdict=LookVerdict.FAILED, sentence="The look failed: The server's log has the error.")
+    ]
     assert "ValueError: no result for default" in caplog.text
     assert world.loop.configuration == SETTINGS
 
 
-def test_without_the_estimators_a_look_names_the_extra(world: World) -> None:
+def test_missing_estimators_are_named(world: World) -> None:
     world.optimisation(None).run_due()
     assert "pip install 'glbandits[lab]'" in world.looks()[0].sentence
 
 
-def test_closing_ends_a_look_that_runs(world: World) -> None:
-    optimisation = world.optimisation(optimisers.sleep)
+def test_close_cancels_a_running_look(world: World) -> None:
+    optimisation = world.optimisation(fake_optimisers.sleep)
     thread = threading.Thread(target=optimisation.run_due)
     thread.start()
     time.sleep(1.0)
@@ -121,7 +123,7 @@ def test_closing_ends_a_look_that_runs(world: World) -> None:
     assert world.looks() == []
 
 
-def test_a_loop_that_was_changed_meanwhile_is_not_promoted(world: World) -> None:
+def test_a_changed_loop_is_not_promoted(world: World) -> None:
     bandit, changed = world.loop.published.bandit, msgspec.structs.replace(SETTINGS, exploration=0.1)
     assert not world.loop.promote(changed, lambda _: bandit, {OPTIMISATION: b""}, before=changed)
     assert world.looks() == []

@@ -10,11 +10,11 @@ from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.runtime import maintenance
 from glbandits.serving.runtime.failure_log import FailureLog
-from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.loops.learning_loop import Loop
 from glbandits.serving.runtime.maintenance import Maintenance
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.makers import run, wait_until
+from tests.serving.helpers import run, wait_until
 
 
 class Keys:
@@ -87,8 +87,8 @@ def test_failing_maintenance_is_logged_once(
         if len(attempts) < 5:
             raise OSError("the disk is full")
 
-    monkeypatch.setattr(maintenance, "TIDY_EVERY", 0.005)
-    monkeypatch.setattr(service.store, "tidy", fail)
+    monkeypatch.setattr(maintenance, "MAINTAIN_EVERY", 0.005)
+    monkeypatch.setattr(service.store, "maintain", fail)
     with caplog.at_level(logging.INFO):
         threads = Maintenance(service, Keys().refresh)
         threads.start()

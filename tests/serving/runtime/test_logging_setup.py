@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from glbandits.serving.runtime.logging_setup import JsonLines, TextLines
+from glbandits.serving.runtime.logging_setup import JsonFormatter, TextFormatter
 
 
 def record(*, request: str = "", failed: bool = False) -> logging.LogRecord:
@@ -21,21 +21,21 @@ def record(*, request: str = "", failed: bool = False) -> logging.LogRecord:
     return made
 
 
-def test_a_line_of_text_is_for_people() -> None:
-    assert TextLines().format(record()) == '2023-11-14T22:13:20.250Z WARNING it went wr"ong'
-    assert TextLines().format(record(request="r-1")).endswith('it went wr"ong [r-1]')
-    lines = TextLines().format(record(failed=True)).splitlines()
+def test_text_lines_have_time_level_and_message() -> None:
+    assert TextFormatter().format(record()) == '2023-11-14T22:13:20.250Z WARNING it went wr"ong'
+    assert TextFormatter().format(record(request="r-1")).endswith('it went wr"ong [r-1]')
+    lines = TextFormatter().format(record(failed=True)).splitlines()
     assert lines[1] == "Traceback (most recent call last):"
     assert lines[-2:] == ["RuntimeError: a disk", "is away"]
 
 
 @pytest.mark.parametrize("failed", [True, False])
-def test_a_line_of_json_is_one_line_whatever_it_says(failed: bool) -> None:
-    line = JsonLines().format(record(request="r-1", failed=failed))
+def test_json_records_are_one_line(failed: bool) -> None:
+    line = JsonFormatter().format(record(request="r-1", failed=failed))
     assert "\n" not in line
-    told = json.loads(line)
-    assert "a disk\nis away" in told.pop("error") if failed else "error" not in told
-    assert told == {
+    expected = json.loads(line)
+    assert "a disk\nis away" in expected.pop("error") if failed else "error" not in expected
+    assert expected == {
         "at": "2023-11-14T22:13:20.250Z",
         "level": "warning",
         "logger": "glbandits.x",

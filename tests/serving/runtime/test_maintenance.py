@@ -1,19 +1,18 @@
 import logging
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import DecisionRequest
 from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime import maintenance
-from glbandits.serving.runtime.maintenance import DAY, Maintenance, forget_old
+from glbandits.serving.runtime.maintenance import DAY, Maintenance, delete_old_events
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.makers import run
+from tests.serving.helpers import run
 
 NAMES = ("day0", "day1", "day2", "day3")
 
@@ -41,27 +40,27 @@ class World:
         return [name for name in NAMES if self.service.store.decision("default", name) is not None]
 
 
-def test_what_is_older_than_the_loop_keeps_it_is_forgotten(tmp_path: Path) -> None:
+def test_decisions_beyond_the_retention_are_deleted(tmp_path: Path) -> None:
     world = World(tmp_path, retention_days=2)
     world.loop.learn()
-    assert forget_old(world.service) == 2
+    assert delete_old_events(world.service) == 2
     assert world.kept() == ["day2", "day3"]
     run(world.service.close())
 
 
-def test_what_is_not_learned_yet_stays(tmp_path: Path) -> None:
+def test_unlearned_decisions_stay(tmp_path: Path) -> None:
     world = World(tmp_path, retention_days=1)
-    assert forget_old(world.service) == 0
+    assert delete_old_events(world.service) == 0
     world.loop.learn()
-    assert forget_old(world.service) == 3
+    assert delete_old_events(world.service) == 3
     assert world.kept() == ["day3"]
     run(world.service.close())
 
 
-def test_by_default_nothing_is_forgotten(tmp_path: Path) -> None:
+def test_nothing_is_deleted_by_default(tmp_path: Path) -> None:
     world = World(tmp_path, retention_days=-1)
     world.loop.learn()
-    assert forget_old(world.service) == 0
+    assert delete_old_events(world.service) == 0
     assert world.kept() == list(NAMES)
     run(world.service.close())
 
@@ -79,14 +78,7 @@ class Failing:
         self.again.set()
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    service = Service(SqliteStore(tmp_path / "store.db"))
-    yield service
-    run(service.close())
-
-
-def test_what_fails_is_logged_and_tried_again(
+def test_failed_tasks_are_logged_and_retried(
     service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(maintenance, "KEYS_EVERY", 0.01)
@@ -99,14 +91,14 @@ def test_what_fails_is_logged_and_tried_again(
     assert "reading API keys failed and will be retried: the disk is away" in caplog.text
 
 
-def test_one_that_never_began_can_be_closed(service: Service) -> None:
+def test_close_works_without_a_start(service: Service) -> None:
     Maintenance(service, Failing().refresh).close()
 
 
-def test_keys_are_read_while_a_log_is_being_deleted(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keys_are_read_during_a_long_deletion(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     done = threading.Event()
     monkeypatch.setattr(maintenance, "KEYS_EVERY", 0.01)
-    monkeypatch.setattr(maintenance, "forget_old", lambda _: done.wait(20))
+    monkeypatch.setattr(maintenance, "delete_old_events", lambda _: done.wait(20))
     keys = Failing()
     housekeeper = Maintenance(service, keys.refresh)
     housekeeper.start()
@@ -115,10 +107,10 @@ def test_keys_are_read_while_a_log_is_being_deleted(service: Service, monkeypatc
     housekeeper.close()
 
 
-def test_the_store_is_tidied(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_store_is_maintained(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     tidied = threading.Event()
-    monkeypatch.setattr(maintenance, "TIDY_EVERY", 0.01)
-    monkeypatch.setattr(service.store, "tidy", tidied.set)
+    monkeypatch.setattr(maintenance, "MAINTAIN_EVERY", 0.01)
+    monkeypatch.setattr(service.store, "maintain", tidied.set)
     housekeeper = Maintenance(service, Failing().refresh)
     housekeeper.start()
     assert tidied.wait(10)

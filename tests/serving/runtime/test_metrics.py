@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest, Event, Receipt
 from glbandits.serving.domain.loop_config import LoopConfig
+from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime.metrics import BOUNDS, RequestMetrics, ServiceMetrics
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
@@ -103,7 +103,7 @@ async def play(service: Service) -> None:
     await service.activate("shop", "b")
 
 
-def test_events_are_counted_by_what_became_of_them(runner: asyncio.Runner, service: Service) -> None:
+def test_events_are_counted_by_status(runner: asyncio.Runner, service: Service) -> None:
     runner.run(play(service))
     read = collected(service)
     assert figure(read, "glb_decisions_total", loop="shop", status="accepted") == 3
@@ -118,7 +118,7 @@ def test_events_are_counted_by_what_became_of_them(runner: asyncio.Runner, servi
     assert figure(read, "glb_queue_depth") == 0
 
 
-def test_what_is_written_again_is_counted_apart_from_what_is_not_written(
+def test_retries_and_write_errors_are_counted_separately(
     runner: asyncio.Runner, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     append, failures = service.store.append, iter([StoreError("the disk is full")] * 3)
@@ -144,7 +144,7 @@ def test_what_is_written_again_is_counted_apart_from_what_is_not_written(
     assert figure(read, "glb_decisions_total", loop="shop", status="accepted") == 1
 
 
-def test_every_figure_is_in_the_guide(service: Service) -> None:
+def test_every_metric_is_in_the_guide(service: Service) -> None:
     families = ServiceMetrics(service, RequestMetrics()).collect()
     rows = re.findall(r"^\| `(glb_\w+)` \| (\w+) \|", GUIDE.read_text(), re.MULTILINE)
     assert sorted(rows) == sorted(
@@ -152,7 +152,7 @@ def test_every_figure_is_in_the_guide(service: Service) -> None:
     )
 
 
-def test_the_lag_grows_until_what_is_settled_is_learned(runner: asyncio.Runner, service: Service, clock: Clock) -> None:
+def test_the_lag_grows_until_decisions_are_learned(runner: asyncio.Runner, service: Service, clock: Clock) -> None:
     runner.run(play(service))
     assert figure(collected(service), "glb_learning_lag_seconds", loop="shop") == 0.0
     clock.now += 13_000_000

@@ -19,12 +19,12 @@ RATES = st.floats(0.01, 50.0)
 
 
 @given(RATES, GAPS)
-def test_no_stretch_of_time_has_more_than_its_rate_and_a_burst(rate: float, gaps: list[float]) -> None:
+def test_no_period_exceeds_the_rate_and_a_burst(rate: float, gaps: list[float]) -> None:
     clock = Clock()
     limit, taken = RateLimit(rate, clock=clock), list[float]()
     for gap in gaps:
         clock.now += gap
-        if not limit.wait("shop"):
+        if not limit.acquire("shop"):
             taken.append(clock.now)
     for first in range(len(taken)):
         for last in range(first, len(taken)):
@@ -33,25 +33,25 @@ def test_no_stretch_of_time_has_more_than_its_rate_and_a_burst(rate: float, gaps
 
 
 @given(RATES, GAPS)
-def test_who_waits_as_told_is_admitted(rate: float, gaps: list[float]) -> None:
+def test_a_request_after_the_wait_is_allowed(rate: float, gaps: list[float]) -> None:
     clock = Clock()
     limit = RateLimit(rate, clock=clock)
     for gap in gaps:
         clock.now += gap
-        if wait := limit.wait("shop"):
+        if wait := limit.acquire("shop"):
             clock.now += wait * (1 + 1e-9) + 1e-9
-            assert not limit.wait("shop")
+            assert not limit.acquire("shop")
 
 
-def test_names_do_not_share() -> None:
+def test_names_have_separate_limits() -> None:
     limit = RateLimit(1.0, clock=Clock())
-    assert limit.wait("a") == limit.wait("b") == 0.0
-    assert limit.wait("a") == 1.0
+    assert limit.acquire("a") == limit.acquire("b") == 0.0
+    assert limit.acquire("a") == 1.0
 
 
 def test_zero_is_no_limit() -> None:
     limit = RateLimit(0.0, clock=Clock())
-    assert not any(limit.wait("a") for _ in range(1000))
+    assert not any(limit.acquire("a") for _ in range(1000))
 
 
 def test_a_rate_below_zero_is_refused() -> None:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.events import DecisionRequest, Event, EventStatus, LoggedDecision, Receipt
+from glbandits.serving.domain.request_features import DENSE
 from glbandits.serving.runtime.service import DEFAULT_LOOP, DecisionResult, Service
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.makers import run
+from tests.serving.helpers import run
 
 ACTIONS = ("tea", "cola")
 
@@ -26,11 +26,11 @@ class Holding(SqliteStore):
         super().__init__(path)
         self.may_write = threading.Event()
         self.may_write.set()
-        self.asked = threading.Event()
+        self.was_read = threading.Event()
         self.readable = True
 
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
-        self.asked.set()
+        self.was_read.set()
         assert await asyncio.to_thread(self.may_write.wait, 10)
         return await super().append(events)
 
@@ -91,17 +91,17 @@ def test_a_pending_event_gets_the_same_decision_again(world: World) -> None:
     assert world.service.degraded == 3
 
 
-def test_a_pending_event_with_another_question_is_refused(world: World) -> None:
+def test_a_pending_event_with_another_request_is_refused(world: World) -> None:
     async def ask() -> None:
         await world.decide()
-        with pytest.raises(InvalidInput, match="event 'e' was decided before, with other actions or features"):
+        with pytest.raises(InvalidInput, match="event 'e' was decided before with other actions or features"):
             await world.decide(("tea", "milk"))
 
     world.store.may_write.clear()
     asyncio.run(ask())
 
 
-def test_a_logged_event_is_answered_while_the_store_is_slow(world: World) -> None:
+def test_a_logged_event_is_returned_with_a_slow_store(world: World) -> None:
     async def ask() -> None:
         first = await world.decide()
         world.store.may_write.clear()
@@ -114,7 +114,7 @@ def test_a_logged_event_is_answered_while_the_store_is_slow(world: World) -> Non
     assert world.service.degraded == 0
 
 
-def test_decisions_go_on_without_reading_the_store(world: World) -> None:
+def test_decisions_continue_without_reading_the_store(world: World) -> None:
     async def ask() -> tuple[DecisionResult, DecisionResult]:
         return await world.decide(), await world.decide()
 
@@ -124,13 +124,13 @@ def test_decisions_go_on_without_reading_the_store(world: World) -> None:
     assert (first.degraded, again) == (True, first)
 
 
-def test_a_reward_that_was_refused_is_not_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_reward_is_not_written(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async def ask() -> None:
         await world.decide(event_id="first")
         world.store.may_write.clear()
-        world.store.asked.clear()
+        world.store.was_read.clear()
         held = asyncio.create_task(world.service.reward(DEFAULT_LOOP, "first", 1.0))
-        await asyncio.to_thread(world.store.asked.wait, 10)
+        await asyncio.to_thread(world.store.was_read.wait, 10)
         with pytest.raises(StoreError, match=r"The store took longer than 0\.05 s\. Nothing was written"):
             await world.service.reward(DEFAULT_LOOP, "first", 0.5)
         # The commit of the other had begun: it is not refused, though it takes longer.
@@ -140,16 +140,16 @@ def test_a_reward_that_was_refused_is_not_written(world: World, monkeypatch: pyt
 
     monkeypatch.setattr("glbandits.serving.runtime.service.REWARD_TIMEOUT", 0.05)
     asyncio.run(ask())
-    kept = world.store.decision(DEFAULT_LOOP, "first")
-    assert kept is not None
-    assert [reward.value for reward in kept.rewards] == [1.0]
+    logged = world.store.decision(DEFAULT_LOOP, "first")
+    assert logged is not None
+    assert [reward.value for reward in logged.rewards] == [1.0]
 
 
 @pytest.mark.parametrize("slow", [False, True])
 @pytest.mark.parametrize(
-    ("deferred", "text"), [(True, "before, deferred; ask as"), (False, "before, not deferred; ask")]
+    ("deferred", "text"), [(True, "with deferred=true; send"), (False, "with deferred=false; send")]
 )
-def test_an_event_asked_again_must_be_deferred_as_before(world: World, deferred: bool, text: str, slow: bool) -> None:
+def test_a_repeated_event_must_have_the_same_deferred(world: World, deferred: bool, text: str, slow: bool) -> None:
     async def ask() -> None:
         await world.decide(deferred=deferred)
         with pytest.raises(InvalidInput, match=text):

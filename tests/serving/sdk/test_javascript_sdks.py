@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.serving.http.server_process import Running, running
+from tests.serving.http.servers.server_process import Running, running
 
 SCRIPTS = Path(__file__).parent / "javascript"
 

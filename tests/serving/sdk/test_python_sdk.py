@@ -14,7 +14,7 @@ from azure.cognitiveservices.personalizer.models import (
 from msrest.authentication import CognitiveServicesCredentials
 from msrest.exceptions import HttpOperationError
 
-from tests.serving.http.server_process import Running, running
+from tests.serving.http.servers.server_process import Running, running
 
 ACTIONS = [
     RankableAction(id="pasta", features=[{"taste": "salty", "spice": 2.5}, {"nutrition": {"calories": 400}}]),
@@ -42,14 +42,14 @@ def client_of(server: Running, prefix: str = "", key: str | None = None) -> Any:
 
 def test_rank_activate_and_reward(client: Any) -> None:
     event_id = "evt 1/å%?"
-    asked = RankRequest(
+    request_body = RankRequest(
         actions=ACTIONS,
         context_features=CONTEXT,
         excluded_actions=["juice"],
         event_id=event_id,
         defer_activation=True,
     )
-    answer = client.rank(asked)
+    answer = client.rank(request_body)
     assert answer.event_id == event_id
     assert answer.reward_action_id in ("pasta", "salad")
     assert sum(action.probability for action in answer.ranking) == pytest.approx(1.0)
@@ -58,7 +58,7 @@ def test_rank_activate_and_reward(client: Any) -> None:
     client.events.activate(event_id=event_id)
     client.events.reward(event_id=event_id, value=1.0)
     client.events.reward(event_id, 0.5)
-    again = client.rank(asked)
+    again = client.rank(request_body)
     assert again.as_dict() == answer.as_dict()
 
 
@@ -67,42 +67,42 @@ def test_an_event_without_id_gets_one(client: Any) -> None:
     client.events.reward(event_id=answer.event_id, value=-1.0)
 
 
-def test_plain_dicts_are_taken_as_the_sdk_takes_them(client: Any) -> None:
+def test_plain_dicts_are_accepted(client: Any) -> None:
     actions = [{"id": "a", "features": [{"x": 1}]}, {"id": "b", "features": [{"x": None, "y": [1, 2.5]}]}]
     answer = client.rank(RankRequest(actions=actions, context_features=[]))
     assert answer.reward_action_id in ("a", "b")
 
 
-def test_what_the_sdk_spoils_is_refused(client: Any) -> None:
-    asked = RankRequest(actions=[RankableAction(id="a", features={"x": 1})])  # it sends the names alone: ["x"]
+def test_requests_that_the_sdk_corrupts_are_refused(client: Any) -> None:
+    request_body = RankRequest(actions=[RankableAction(id="a", features={"x": 1})])  # it sends the names alone: ["x"]
     with pytest.raises(ErrorResponseException, match=r"Expected `object . null`, got `str` - at `\$.actions"):
-        client.rank(asked)
+        client.rank(request_body)
 
 
-def told(refused: Any) -> Any:
-    """What the SDK made of an error."""
+def error_of(refused: Any) -> Any:
+    """The error response as the SDK parses it."""
     return refused.value.error.error
 
 
-def test_the_sdk_reads_refusals(server: Running) -> None:
+def test_the_sdk_parses_error_responses(server: Running) -> None:
     client = client_of(server)
     with pytest.raises(ErrorResponseException) as refused:
         client.rank(RankRequest(actions=[RankableAction(id="a", features=[])]))
-    error = told(refused)
+    error = error_of(refused)
     assert refused.value.response.status_code == 400
     assert (error.code, error.inner_error.code) == ("BadRequest", "InvalidRankRequest")
     assert error.message == "Every action should have at least one non-null action feature."
     with pytest.raises(ErrorResponseException) as refused:
         client_of(server, key="wrong").rank(RankRequest(actions=ACTIONS))
     assert refused.value.response.status_code == 401
-    assert told(refused).inner_error.code == "InvalidApiAccess"
+    assert error_of(refused).inner_error.code == "InvalidApiAccess"
     with pytest.raises(ErrorResponseException) as refused:
         client_of(server, "/loops/none").rank(RankRequest(actions=ACTIONS))
-    assert told(refused).message == "there is no loop 'none'; there are default, shop"
+    assert error_of(refused).message == "there is no loop 'none'; the loops are default, shop"
 
 
 @pytest.mark.parametrize(("value", "status"), [(math.nan, 400), (math.inf, 400), (1.5, 400), (-1.0, 204)])
-def test_rewards_that_the_sdk_lets_through(server: Running, value: float, status: int) -> None:
+def test_rewards_of_the_sdk_get_the_right_status(server: Running, value: float, status: int) -> None:
     client = client_of(server)
     event_id = client.rank(RankRequest(actions=ACTIONS)).event_id
     if status == 204:
@@ -113,7 +113,7 @@ def test_rewards_that_the_sdk_lets_through(server: Running, value: float, status
         assert refused.value.response.status_code == status
 
 
-def test_events_that_are_not_known(server: Running) -> None:
+def test_unknown_events_are_refused(server: Running) -> None:
     client = client_of(server)
     with pytest.raises(HttpOperationError, match="Not Found"):
         client.events.reward(event_id="nobody", value=1.0)

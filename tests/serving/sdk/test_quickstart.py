@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.http.server_process import running
+from tests.serving.http.servers.server_process import running
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "personalizer_quickstart.py"
 

@@ -19,7 +19,7 @@ from glbandits.serving.runtime.batch_writer import BatchWriter
 from glbandits.serving.storage import sqlite_store
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.open_store import open_store
-from tests.serving.makers import decision
+from tests.serving.helpers import decision
 
 SENDERS = 4
 IN_FLIGHT = 8
@@ -36,7 +36,7 @@ async def append_for_ever(address: str) -> None:
 
 def _tidy(store: EventStore) -> None:
     while True:
-        store.tidy()
+        store.maintain()
         time.sleep(0.01)
 
 
@@ -63,7 +63,7 @@ async def _send(writer: BatchWriter, sender: int) -> None:
 
 def main() -> None:
     """Fork a writer for each line."""
-    sqlite_store.PAGES_BEFORE_RESTART = 50  # so that the write-ahead log of a short life restarts
+    sqlite_store.RESTART_PAGES = 50  # so that the write-ahead log of a short life restarts
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

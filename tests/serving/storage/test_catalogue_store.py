@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from glbandits.serving.domain.catalogue_arms import CatalogueArm, NewArm
+from glbandits.serving.domain.catalogues.catalogue_records import CatalogueArm, NewArm
 from glbandits.serving.storage import sqlite_schema
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.open_store import open_store
 from glbandits.serving.storage.sqlite_store import SqliteStore
-from tests.serving.makers import decision
+from tests.serving.helpers import decision
 
 FEATURES = b"\0\xff" * 8
 
@@ -37,7 +37,7 @@ def new(*ids: str) -> list[NewArm]:
 
 def change(store: EventStore, *add: str, retire: tuple[int, ...] = (), loop: str = "shop", at: int = 1) -> int:
     version, _ = store.catalogue_head(loop)
-    made = store.change_catalogue(loop, at, after=version, add=new(*add), retire=retire)
+    made = store.change_catalogue(loop, at, expected_version=version, add=new(*add), retire=retire)
     assert made is not None
     return made
 
@@ -46,7 +46,7 @@ def ids_in(store: EventStore, version: int) -> list[str]:
     return [arm.id for arm in store.catalogue_changes("shop", 0)[2] if arm.is_in(version)]
 
 
-def test_arms_come_back_as_they_were(store: EventStore) -> None:
+def test_arms_are_read_as_written(store: EventStore) -> None:
     assert store.live_arms("shop") == (0, [])
     assert change(store, "tea", "cola") == 1
     arms = [CatalogueArm(1, "tea", 1, 0, "dense", FEATURES), CatalogueArm(2, "cola", 1, 0, "dense", FEATURES)]
@@ -54,13 +54,13 @@ def test_arms_come_back_as_they_were(store: EventStore) -> None:
     assert store.live_arms("other") == (0, [])
 
 
-def test_arms_outlive_the_store(opened: Callable[[], EventStore], store: EventStore) -> None:
+def test_arms_survive_reopening(opened: Callable[[], EventStore], store: EventStore) -> None:
     change(store, "tea")
     with closing(opened()) as again:
         assert again.live_arms("shop") == store.live_arms("shop")
 
 
-def test_every_version_can_be_read_again(store: EventStore) -> None:
+def test_every_version_can_be_read(store: EventStore) -> None:
     change(store, "tea", "cola")
     change(store, "milk", retire=(1,))
     change(store, "tea", retire=(3,))
@@ -72,7 +72,7 @@ def test_every_version_can_be_read_again(store: EventStore) -> None:
     ]
 
 
-def test_changes_after_a_version_are_those_it_lacks(store: EventStore) -> None:
+def test_changes_after_a_version_are_complete(store: EventStore) -> None:
     change(store, "tea", "cola")
     seen = change(store, "milk")
     change(store, "juice", retire=(2,))
@@ -83,15 +83,15 @@ def test_changes_after_a_version_are_those_it_lacks(store: EventStore) -> None:
 
 def test_a_change_after_another_version_writes_nothing(store: EventStore) -> None:
     change(store, "tea")
-    assert store.change_catalogue("shop", 1, after=0, add=new("cola"), retire=[1]) is None
+    assert store.change_catalogue("shop", 1, expected_version=0, add=new("cola"), retire=[1]) is None
     assert [arm.id for arm in store.live_arms("shop")[1]] == ["tea"]
 
 
-def test_of_changes_at_once_each_has_its_own_version(store: EventStore) -> None:
+def test_concurrent_changes_get_their_own_versions(store: EventStore) -> None:
     def add(arm: str) -> int:
         while True:
             version, _ = store.catalogue_head("shop")
-            if made := store.change_catalogue("shop", 1, after=version, add=new(arm), retire=()):
+            if made := store.change_catalogue("shop", 1, expected_version=version, add=new(arm), retire=()):
                 return made
 
     with ThreadPoolExecutor(4) as pool:
@@ -118,11 +118,11 @@ def test_arms_are_listed_page_by_page(store: EventStore) -> None:
 def test_an_id_finds_its_newest_arm(store: EventStore) -> None:
     change(store, "tea", "cola")
     change(store, "tea", retire=(1, 2))
-    found = store.arms_of_ids("shop", ["tea", "cola", "unheard-of"])
-    assert {name: (arm.number, arm.retired) for name, arm in found.items()} == {"tea": (3, 0), "cola": (2, 2)}
+    arms = store.arms_of_ids("shop", ["tea", "cola", "unheard-of"])
+    assert {name: (arm.number, arm.retired) for name, arm in arms.items()} == {"tea": (3, 0), "cola": (2, 2)}
 
 
-def test_a_deleted_catalogue_uses_no_number_twice(store: EventStore) -> None:
+def test_numbers_are_not_reused_after_a_deletion(store: EventStore) -> None:
     change(store, "tea")
     change(store, "tea", loop="other")
     assert store.delete_catalogue("shop", 5) == 2
@@ -133,7 +133,7 @@ def test_a_deleted_catalogue_uses_no_number_twice(store: EventStore) -> None:
     assert len(store.live_arms("other")[1]) == 1
 
 
-def test_pruning_deletes_what_was_retired_before(store: EventStore) -> None:
+def test_pruning_deletes_arms_retired_before_a_time(store: EventStore) -> None:
     change(store, "tea", "cola", "milk")
     change(store, retire=(1,), at=10)
     change(store, retire=(2,), at=20)

@@ -15,8 +15,8 @@ from typing import IO
 import pytest
 
 from glbandits.serving.storage.open_store import open_store
-from tests.serving.makers import wait_until
-from tests.serving.storage.postgres_server import PostgresServer
+from tests.serving.helpers import wait_until
+from tests.serving.storage.postgres.postgres_server import PostgresServer
 
 
 @contextmanager
@@ -112,12 +112,12 @@ def lines_until_killed(output: IO[str], wait: Callable[[list[str]], None]) -> li
 def check(address: str, lines: list[str]) -> None:
     with closing(open_store(address, durability="process")) as store:
         assert store.check() == []
-        found = {each.decision.event_id: each for each in store.search("shop", "", 10**6)}
+        page = {each.decision.event_id: each for each in store.search("shop", "", 10**6)}
         for line in lines:
             kind, name = line.split()
-            assert name in found, f"{name} was acknowledged and is lost"
+            assert name in page, f"{name} was acknowledged and is lost"
             expected = {"d": {0, 1}, "r": {1}, "refused": {0}}[kind]
-            assert len(found[name].rewards) in expected, f"{line.strip()}: {len(found[name].rewards)} rewards"
+            assert len(page[name].rewards) in expected, f"{line.strip()}: {len(page[name].rewards)} rewards"
         store.delete_log("shop")
 
 

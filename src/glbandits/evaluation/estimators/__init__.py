@@ -1,1 +1,1 @@
-"""Estimators of the value of a target, their intervals, and the evidence that a log has for them."""
+"""Estimators of the value of a target, their intervals, and the support of a log."""

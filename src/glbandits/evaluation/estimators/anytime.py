@@ -1,7 +1,7 @@
 """Anytime-valid intervals for the value of a target, from a log whose policy may learn.
 
-The estimate is doubly robust with a reward model that learns as it reads: each row is predicted before it is learned.
-See `confidence_sequence` for why the intervals hold at every row, for any logging policy, and when rewards drift.
+The estimate is doubly robust. Its reward model predicts each row before it learns the row. `confidence_sequence`
+explains why the intervals hold at every number of rows, for any logging policy, and when rewards drift.
 """
 
 import math
@@ -21,7 +21,7 @@ from glbandits.records import Floats
 
 @dataclass(frozen=True, kw_only=True)
 class AnytimeInterval:
-    """An estimate and its interval, which holds at every number of rows at once."""
+    """An estimate with an interval that holds at every number of rows at once."""
 
     value: float
     low: float
@@ -31,23 +31,23 @@ class AnytimeInterval:
 
     @property
     def interval(self) -> Interval:
-        """Both bounds."""
+        """The bounds."""
         return Interval(self.low, self.high)
 
     def rows_to_exclude_zero(self) -> float:
-        """About how many rows are needed in all until the sign is known, if the estimate is right; may be infinite."""
+        """Return the approximate number of rows at which the interval would exclude 0; may be inf."""
         return rows_to_exclude_zero(self.rows, self.value, self.low, self.high)
 
 
 class AnytimeIntervals:
-    """Reads a log once, in order, and knows at every row the interval of a target's value and of its gain over the log.
+    """Anytime-valid intervals of the value and the gain of a target, updated block by block.
 
     Args:
-        dim: features of an arm.
-        link: of the reward model.
-        reward_range: lowest and highest reward that there can be.
-        least_propensity: the least probability that the logging policy gave to any arm that the target may choose. It
-            serves logs without the probabilities of all arms; without either, the reward model is not used.
+        dim: number of features of an arm.
+        link: link of the reward model.
+        reward_range: lowest and highest possible reward.
+        least_propensity: lower bound on the probabilities that the logging policy gave to arms that the target may
+            choose, for logs without the probabilities of all arms. Without either, the reward model is not used.
         sparse: whether the log has sparse rows.
     """
 
@@ -63,12 +63,12 @@ class AnytimeIntervals:
         self._model = SequentialGlm(link, dim, sparse=sparse)
         self._lowest, self._scale = reward_range[0], reward_range[1] - reward_range[0]
         self._least = least_propensity
-        entry_point(add_recipe).compiled()  # many rows follow
+        entry_point(add_recipe).compiled()  # compile now: many rows follow
         self._value, self._gain = ConfidenceSequence(0.0), ConfidenceSequence(-1.0)
 
     @property
     def rows(self) -> int:
-        """Rows so far."""
+        """Number of rows so far."""
         return self._value.rows
 
     def add(self, block: LoggedData, target: Floats, predicted: Floats | None = None) -> None:
@@ -76,21 +76,21 @@ class AnytimeIntervals:
 
         Args:
             block: the rows.
-            target: the target's probabilities of their arms, (rows, most).
-            predicted: rewards that a model expects of their arms, (rows, most), which for each row has learned only
-                from rows before it; by default a model of its own. Targets of the same log can share one.
+            target: the target's probabilities of the arms, (rows, max_arms).
+            predicted: expected rewards of the arms, (rows, max_arms), by a model that had learned only earlier rows. By
+                default an internal model. Targets on the same log can share the predictions of one model.
         """
         assert block.propensities is not None
         rewards = (block.rewards - self._lowest) / self._scale
         outside = (rewards < 0.0) | (rewards > 1.0)
         if outside.any():
             raise InvalidInput(
-                f"reward_range is {self._lowest:g} to {self._lowest + self._scale:g}, but a row has the reward "
-                f"{block.rewards[np.argmax(outside)]:g}. Give a wider one."
+                f"rewards must be within reward_range, {self._lowest:g} to {self._lowest + self._scale:g}; got "
+                f"{block.rewards[np.argmax(outside)]:g}. Set a wider reward_range."
             )
         predicted = self._model.predict_then_learn(block) if predicted is None else predicted
         predicted = np.clip((predicted - self._lowest) / self._scale, 0.0, 1.0)
-        predicted[~block.there] = 0.0
+        predicted[~block.arm_mask] = 0.0
         weights = target[np.arange(len(block)), block.chosen] / block.propensities
         logged, chosen = _probabilities(block), block.chosen
         reach = self._reach(block, target, logged)
@@ -126,13 +126,13 @@ class AnytimeIntervals:
         assert block.propensities is not None
         if block.propensities.min() < self._least:
             raise InvalidInput(
-                f"least_propensity is {self._least:g}, but a row has the propensity {block.propensities.min():.3g}. "
-                "Give a smaller one, or leave it out."
+                f"propensities must be at least least_propensity, {self._least:g}; got {block.propensities.min():.3g}. "
+                "Set a smaller least_propensity, or leave it out."
             )
         return target / self._least
 
     def value(self, level: float) -> AnytimeInterval:
-        """The mean reward of a decision, had the target decided."""
+        """Return the interval of the value of the target."""
         low, high = self._value.interval(level)
         return AnytimeInterval(
             value=self._lowest + self._scale * self._value.mean,
@@ -143,7 +143,7 @@ class AnytimeIntervals:
         )
 
     def gain(self, level: float) -> AnytimeInterval:
-        """How much more the target would have earned for a decision than the logging policy would on average."""
+        """Return the interval of the gain: the value of the target minus that of the log."""
         low, high = self._gain.interval(level)
         return AnytimeInterval(
             value=self._scale * self._gain.mean,
@@ -154,28 +154,31 @@ class AnytimeIntervals:
         )
 
 
-def why_none(head: LoggedData, reward_range: tuple[float, float]) -> str | None:
+def why_no_anytime_interval(head: LoggedData, reward_range: tuple[float, float]) -> str | None:
     """Return why a log cannot have anytime-valid intervals; None if it can."""
     if head.estimated:
         return "the propensities were estimated"
     if not all(map(math.isfinite, reward_range)):
-        return "rewards have no bounds; give reward_range"
+        return "rewards have no bounds; set reward_range"
     if head.clusters is not None:
         return "rows of one cluster depend on each other"
     return None
 
 
 def _probabilities(block: LoggedData) -> Floats | None:
-    """Of all arms, as far as the log tells: of two arms that all rows have, one propensity tells both."""
-    if block.probabilities is not None or block.arms.most != 2 or not block.arms.same_arms:
+    """Probabilities of all arms; None if unknown.
+
+    With two arms in all rows, the propensity determines both.
+    """
+    if block.probabilities is not None or block.arms.max_arms != 2 or not block.arms.same_arms:
         return block.probabilities
     assert block.propensities is not None
     of_first = np.where(block.chosen == 0, block.propensities, 1.0 - block.propensities)
     return np.stack([of_first, 1.0 - of_first], axis=1)
 
 
-def _ratio(above: Floats, below: Floats) -> Floats:
-    """Divide; infinite where only `below` is 0, and 0 where both are."""
-    missing = np.where(above > 0.0, np.inf, 0.0)
-    quotient: Floats = np.divide(above, below, out=missing, where=below > 0.0)
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """Quotients; inf if only the denominator is 0, and 0 if both are."""
+    at_zero = np.where(numerator > 0.0, np.inf, 0.0)
+    quotient: Floats = np.divide(numerator, denominator, out=at_zero, where=denominator > 0.0)
     return quotient

@@ -1,59 +1,71 @@
-"""Embeddings: categories of arms. Arms of the same category share what the log tells about any of them."""
+"""Embeddings: categories of arms, for `mips` and `offcem`.
 
-from collections.abc import Mapping
+Arms of a category share their evidence.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, parameter
+from glbandits.evaluation.logs.columns import check_present
 from glbandits.evaluation.logs.logged_data import LoggedData
+from glbandits.evaluation.logs.table_log import read_arm_table
 from glbandits.records import Floats, Ints
 
-AnyEmbeddings: TypeAlias = Mapping[str, Any] | ArrayLike
-"""A category, or a tuple of several, for each arm: by its name; or an array (arms,) or (arms, dimensions). Where rows
-have arms of their own: an array (rows, arms) or (rows, arms, dimensions)."""
+EmbeddingsLike: TypeAlias = Mapping[str, Any] | ArrayLike
+"""A category, or a tuple of categories, for each arm: by name, or as an array (arms,) or (arms, dimensions). If rows
+have different arms: an array (rows, arms) or (rows, arms, dimensions)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Embeddings:
-    """The category of every arm as a number."""
+    """The category of each arm as a number."""
 
     codes: Ints
-    """(K,) where all rows have the same arms, else (n, most)."""
+    """(K,) if all rows have the same arms, else (n, max_arms)."""
 
-    def weights(self, block: LoggedData, target: Floats, first: int) -> Floats:
-        """The ratio of both policies' probabilities of the chosen arm's category, (m,).
+    def weights(self, block: LoggedData, target: Floats, first_row: int) -> Floats:
+        """Return the weights of the categories of the chosen arms, (m,).
+
+        The weight is the probability of the category under the target, divided by that under the logging policy.
 
         Args:
             block: rows of the log.
-            target: the target's probabilities of their arms, (m, most).
-            first: index of the first row in the log.
+            target: the target's probabilities of the arms, (m, max_arms).
+            first_row: index of the first row in the log.
         """
         if block.probabilities is None:
-            raise InvalidInput("some rows of the log have the probabilities of all arms and others do not")
+            raise InvalidInput("all rows of a log must have the probabilities of all arms, or none; got both")
         codes = np.broadcast_to(
-            self.codes if self.codes.ndim == 1 else self.codes[first : first + len(block)], target.shape
+            self.codes if self.codes.ndim == 1 else self.codes[first_row : first_row + len(block)], target.shape
         )
-        same = (codes == codes[np.arange(len(block)), block.chosen][:, np.newaxis]) & block.there
-        wanted, logged = (np.einsum("ak,ak->a", same, given) for given in (target, block.probabilities))
+        same_category = (codes == codes[np.arange(len(block)), block.chosen][:, np.newaxis]) & block.arm_mask
+        wanted, logged = (
+            np.einsum("ak,ak->a", same_category, probabilities) for probabilities in (target, block.probabilities)
+        )
         weights: Floats = wanted / logged
         return weights
 
 
-def as_embeddings(given: AnyEmbeddings | None, head: LoggedData, rows: int) -> Embeddings:
-    """Embeddings from what a user may write, for a log of so many rows that begins with `head`."""
+def as_embeddings(given: EmbeddingsLike | None, head: LoggedData, rows: int) -> Embeddings:
+    """Convert embeddings of a user, for a log with `rows` rows, the first of which are `head`."""
     if given is None:
-        raise InvalidInput("mips and offcem need embeddings: a category for each arm. Give them, or use dr")
+        raise InvalidInput(
+            "mips and offcem need embeddings, a category for each arm; got none. Set embeddings, or use dr"
+        )
     if head.probabilities is None:
         raise InvalidInput(
             "mips and offcem need the probability that the log's policy gave to every arm; the log has only that of "
-            "the chosen arm. Give LoggedData(probabilities=...), or use dr"
+            f"the chosen arm. Give {parameter('LoggedData.probabilities')}, or use dr"
         )
     categories = _categories(_by_index(given, head.arm_names) if isinstance(given, Mapping) else given)
-    shape = (rows, head.arms.most) if not head.arms.same_arms else (head.arms.most,)
+    shape = (rows, head.arms.max_arms) if not head.arms.same_arms else (head.arms.max_arms,)
     if categories.shape[: len(shape)] != shape or categories.ndim > len(shape) + 1:
         raise InvalidInput(
             f"embeddings must be an array of shape {shape}, or with one more axis for several dimensions; "
@@ -66,12 +78,12 @@ def as_embeddings(given: AnyEmbeddings | None, head: LoggedData, rows: int) -> E
 def _by_index(given: Mapping[str, Any], names: tuple[str, ...] | None) -> list[Any]:
     if names is None:
         raise InvalidInput(
-            "embeddings by name need a log whose rows all have the same, named arms. Give an array of categories"
+            "embeddings by name need a log with the same named arms in all rows. Use an array of categories"
         )
     missing = [name for name in names if name not in given]
     if missing:
         raise InvalidInput(
-            f"embeddings must have a category for each of the {len(names)} arms; {len(missing)} have none, such as "
+            f"embeddings must have a category for each of the {len(names)} arms; {len(missing)} are missing, such as "
             f"{missing[0]!r}. Add them"
         )
     return [given[name] for name in names]
@@ -81,7 +93,20 @@ def _categories(given: ArrayLike) -> np.ndarray[Any, Any]:
     try:
         categories = np.asarray(given)
     except ValueError:
-        raise InvalidInput("embeddings must have as many dimensions for each arm as for the others") from None
+        raise InvalidInput("embeddings must have the same number of dimensions for each arm") from None
     if categories.dtype.kind not in "biufUS" or (categories.dtype.kind == "f" and not np.isfinite(categories).all()):
-        raise InvalidInput(f"embeddings must be texts or finite numbers; got an array of {categories.dtype}")
+        raise InvalidInput(f"embeddings must be text or finite numbers; got an array of {categories.dtype}")
     return categories
+
+
+def read_embeddings(arm_table: Any, columns: Sequence[str]) -> dict[str, list[Any]] | None:
+    """Return the categories of each arm by its name, from columns of the arm table; None without columns."""
+    if not columns:
+        return None
+    if arm_table is None:
+        raise InvalidInput(f"embeddings are columns of the arm table. Give {parameter('arm_table')} too")
+    table = read_arm_table(arm_table)
+    check_present(
+        columns, table.columns, parameter("arm_table"), advice=f"Name its columns in {parameter('embedding')}"
+    )
+    return {str(row[0]): list(row[1:]) for row in table.select(pl.nth(0).alias("arm"), *columns).iter_rows()}

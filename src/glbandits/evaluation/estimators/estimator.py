@@ -1,7 +1,7 @@
-"""What an off-policy estimator is: the numbers of a row that it needs, and a function of their means.
+"""Interface of off-policy estimators: terms of each row, and a function of their means.
 
-A mean for IPS, a ratio of two means for the self-normalised estimators. That is all that intervals need (`moments`),
-and a log of any length is read once, a block at a time.
+IPS is a mean, and the self-normalised estimators are ratios of two means. The means and their covariance
+(`grouped_moments`) determine estimates and intervals, so one pass over a log is enough.
 """
 
 from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
@@ -13,81 +13,82 @@ from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.records import Floats
 
 
-class Rows(NamedTuple):
-    """What estimators see of a block of rows, each (m,)."""
+class EstimatorInputs(NamedTuple):
+    """The arrays from which estimators compute their terms, each (m,)."""
 
     weights: Floats
-    """w = pi / p of the chosen arm."""
+    """w = pi / p of the chosen arm: the weight."""
     rewards: Floats
     matched: NDArray[np.bool_]
-    """Whether an arm drawn from the target is the chosen one."""
+    """Whether an arm that is drawn from the target equals the chosen arm."""
     expected: Floats
-    """v: what the reward model expects of the target; 0 without a model."""
+    """v: expected reward of the target by the reward model; 0 without a model."""
     predicted: Floats
-    """q of the chosen arm; 0 without a model."""
+    """q: expected reward of the chosen arm by the reward model; 0 without a model."""
     marginal: Floats
-    """w_e, by which `mips` replaces w; 0 without embeddings."""
+    """w_e: weight of the category of the chosen arm, for `mips`; 0 without embeddings."""
 
 
 @runtime_checkable
 class Estimator(Protocol):
-    """One way to estimate a value."""
+    """An off-policy estimator of the value of a target."""
 
     name: ClassVar[str]
     needs_model: ClassVar[bool]
     needs_embeddings: ClassVar[bool]
     biased: ClassVar[bool]
-    """Whether it is off even with right propensities and any number of rows, which no interval shows."""
-    spread_known: ClassVar[bool]
-    """Whether the spread over rows tells how far it may be off: not if it is all a model's word."""
+    """Whether the estimator is biased even with correct propensities and many rows. Intervals do not cover that
+    bias."""
+    has_standard_error: ClassVar[bool]
+    """Whether the variance over rows measures the error. False for `dm`, whose error is that of the model."""
 
-    def terms(self, rows: Rows) -> Floats:
-        """The numbers of each row, (m, k)."""
+    def terms(self, rows: EstimatorInputs) -> Floats:
+        """Return the terms of each row, (m, k)."""
 
-    def used(self, moments: Moments) -> slice:
-        """Which of these numbers the estimate is made of."""
+    def select_terms(self, moments: Moments) -> slice:
+        """Return which of the k terms the estimate uses."""
 
     def combine(self, means: Floats) -> Floats:
-        """The estimate, from the means of those."""
+        """Return the estimate from the means of the selected terms, (..., k)."""
 
     def gradient(self, mean: Floats) -> Floats:
-        """How the estimate changes with each of the means."""
+        """Return the derivative of the estimate with respect to each mean, (k,)."""
 
 
-class Usual:
-    """What holds for an estimator unless it says otherwise."""
+class EstimatorDefaults:
+    """Default attributes of estimators."""
 
     needs_model: ClassVar[bool] = False
     needs_embeddings: ClassVar[bool] = False
     biased: ClassVar[bool] = False
-    spread_known: ClassVar[bool] = True
+    has_standard_error: ClassVar[bool] = True
 
-    def used(self, moments: Moments) -> slice:  # noqa: ARG002
-        """All of them."""
+    def select_terms(self, moments: Moments) -> slice:  # noqa: ARG002
+        """Select all terms."""
         return slice(None)
 
 
-class Mean(Usual):
-    """An estimate that is the mean of one number a row."""
+class MeanEstimator(EstimatorDefaults):
+    """An estimate that is the mean of one term."""
 
     def combine(self, means: Floats) -> Floats:
-        """The mean."""
+        """Return the mean."""
         return means[..., 0]
 
     def gradient(self, mean: Floats) -> Floats:  # noqa: ARG002
-        """One."""
+        """Return 1."""
         return np.ones(1)
 
 
-class Ratio(Usual):
+class RatioEstimator(EstimatorDefaults):
     """An estimate that is the ratio of two means."""
 
     def combine(self, means: Floats) -> Floats:
-        """The ratio; NaN if nothing can be said."""
+        """Return the ratio; NaN if the second mean is not above 0."""
         return ratio(means[..., 0], means[..., 1])
 
     def gradient(self, mean: Floats) -> Floats:
-        """1/b and -a/b^2 for a/b."""
+        """Return 1/b and -a/b^2 for the ratio a/b."""
         return np.array([ratio(np.ones(()), mean[1]), -ratio(mean[0], mean[1] ** 2)])
 
 

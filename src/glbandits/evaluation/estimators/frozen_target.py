@@ -22,10 +22,10 @@ from glbandits.sparse_policies import sparse_form
 
 
 class FrozenTarget:
-    """A Bandit as it is: it decides, and learns nothing.
+    """A Bandit that does not learn during the evaluation.
 
-    Where its policy has no exact probabilities, one decision is drawn for each row and has probability 1. That
-    has no bias either, and more variance.
+    If its policy has no exact probabilities, one decision is drawn for each row and gets probability 1. Estimates
+    remain unbiased, but have more variance.
     """
 
     def __init__(self, bandit: Bandit, seed: int = 0) -> None:
@@ -36,17 +36,17 @@ class FrozenTarget:
         self._rng = generator(check_int("seed", seed, at_least=0))
         self._fill = entry_point(recipe, policy.implementation(bandit.dim), find_link(policy.link)).compiled()
 
-    def probabilities(self, block: LoggedData, first: int) -> Floats:  # noqa: ARG002, D102
+    def probabilities(self, block: LoggedData, first_row: int) -> Floats:  # noqa: ARG002, D102
         if block.dim != self._dim:
-            raise InvalidInput(f"the bandit was made for {self._dim} features; the log's arms have {block.dim}")
+            raise InvalidInput(f"the log must have {self._dim} features, like the bandit; got {block.dim}")
         if block.sparse != self._sparse:
             kinds = ("sparse", "dense") if self._sparse else ("dense", "sparse")
             raise InvalidInput(
-                f"the bandit is {kinds[0]} and the arms of the log are {kinds[1]}. Read the log with "
-                f"sparse={self._sparse}, or make the bandit with sparse={block.sparse}"
+                f"the bandit is {kinds[0]}, but the arms of the log are {kinds[1]}. Read the log with "
+                f"sparse={self._sparse}, or create the bandit with sparse={block.sparse}"
             )
         self._check_features(block.feature_map)
-        out = np.zeros((len(block), block.arms.most))
+        out = np.zeros((len(block), block.arms.max_arms))
         if isinstance(block.arms, FixedArms):
             fixed = block.arms.arms[np.newaxis]
             exact = self._fill(self._state, self._settings, fixed, block.arms.counts[:1], self._rng, out[:1])
@@ -56,17 +56,22 @@ class FrozenTarget:
         self._fill(self._state, self._settings, *arms, block.arms.counts, self._rng, out)
         return out
 
-    def _check_features(self, of_log: Features | None) -> None:
-        mine = self._features
-        if mine is not of_log and isinstance(mine, FeatureMap) and isinstance(of_log, FeatureMap) and mine != of_log:
+    def _check_features(self, log_features: Features | None) -> None:
+        own = self._features
+        if own is log_features or not (isinstance(own, FeatureMap) and isinstance(log_features, FeatureMap)):
+            return
+        if own != log_features:
             raise InvalidInput(
-                "the bandit and the log have different feature maps. Open the log with the bandit's: "
+                "the bandit and the log have different feature maps. Open the log with "
                 "open_log(..., features=bandit.features)"
             )
 
 
 def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """A function that writes the probabilities of every row to `out`, and says whether they are exact."""
+    """Recipe of a function that writes the probabilities of each row to `out`.
+
+    The function returns whether they are exact. If not, each row has a 1 for one drawn arm.
+    """
     choose, _, probabilities, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -87,7 +92,11 @@ def frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def sparse_frozen_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """As `frozen_recipe`, for sparse rows."""
+    """Like `frozen_recipe`, for sparse rows.
+
+    The arms of row i of a log are the sparse rows `starts[i]` to `starts[i] + counts[i]` - 1. `indptr`, `indices` and
+    `values` are the arrays of `SparseRows`.
+    """
     choose, _, probabilities, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 

@@ -1,18 +1,19 @@
-"""The headline of an evaluation: a doubly robust estimate of the value and of the gain over the log, with intervals.
+"""Headline: doubly robust estimates of the value and of the gain, with intervals.
 
-There are two kinds of interval. `AnytimeInterval` holds at every number of rows, so that one may look as often as one
-likes. The fixed-n interval is narrower and holds if one looks once.
+There are two kinds of interval. `AnytimeInterval` holds at every number of rows, so that it may be computed repeatedly
+while the log grows. The fixed-n interval is narrower, and holds if it is computed once.
 
-A sample variance is too small while the rows with large weights have not been drawn. If the log has the probabilities
-p(a) of all arms, the variance of a term is also known in expectation, but for the variance of rewards:
+The sample variance is too small if rows with large weights exist but were not drawn. If the log has the probabilities
+p(a) of all arms, the expected variance of a term is known, except for the variance of rewards:
 
     sum_a pi(a)^2 / p(a) Var(r | a), plus the variance of sum_a pi(a) q(a) over rows.
 
-Var(r | a) is taken from the reward model, times the factor by which squared residuals differ from it, on the target's
-arms as far as there are rows of them. The fixed-n interval uses a mean of both variances: the expected one counts for
-`PRIOR_ROWS` rows, the sample's for the effective rewards, which are fewer than the effective sample size if rewards are
-rare. Rewards that are rare also make the errors of an estimate skewed. So bounded rewards have Wilson's interval: its
-variance follows the value, and its upper half is longer if the value is near the lowest reward.
+Var(r | a) comes from the reward model, times the ratio of squared residuals to the variance of the model. The ratio is
+that of the target's arms as far as the log has rows of them. The fixed-n interval uses a weighted mean of both
+variances: the expected variance has the weight `PRIOR_ROWS`, the sample variance the number of effective rewards, which
+is smaller than the effective sample size if rewards are rare. Rare rewards also make the distribution of the estimate
+skewed. So bounded rewards have Wilson's interval, in which the variance depends on the value: its upper half is longer
+if the value is near the lowest reward.
 """
 
 import math
@@ -28,48 +29,48 @@ from glbandits.evaluation.logs.logged_data import LoggedData
 from glbandits.records import Floats, Ints
 
 PRIOR_ROWS = 100.0
-"""The effective rewards at which the sample variance counts as much as the expected one."""
+"""Number of effective rewards at which the sample variance has the same weight as the expected one."""
 PRIOR_RESIDUALS = 10.0
-"""The effective rewards at which the residuals of the target's arms count as much as those of all arms."""
-ENOUGH = 10.0
-"""The effective sample size below which there is no fixed-n interval."""
-LEAST_REACH = 1e-12
-"""The least half of an interval, relative to the value: a target that equals the logging policy has only rounding."""
+"""Number of effective rewards at which residuals on the target's arms have the same weight as all residuals."""
+MIN_SAMPLE_SIZE = 10.0
+"""Effective sample size below which there is no fixed-n interval."""
+MIN_RELATIVE_REACH = 1e-12
+"""Minimum half-width of an interval relative to the value, for rounding errors if target and logging policy agree."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DoublyRobustEstimate:
-    """An estimate and its intervals."""
+    """A doubly robust estimate with its intervals."""
 
     value: float
     standard_error: float
     fixed_n: Interval | str
-    """Holds if one looks once; or why there is none."""
+    """Interval that holds if it is computed once; or the reason why there is none."""
     anytime: AnytimeInterval | str
-    """Holds at every number of rows at once; or why there is none."""
+    """Interval that holds at every number of rows at once; or the reason why there is none."""
 
     @property
     def interval(self) -> Interval | str:
-        """The default interval: the one that holds at every number of rows; where there is none, the fixed-n one."""
+        """The anytime-valid interval, or the fixed-n interval if there is none."""
         return self.fixed_n if isinstance(self.anytime, str) else self.anytime.interval
 
 
 @dataclass(frozen=True, kw_only=True)
 class Headline:
-    """What a log says about a target."""
+    """Estimates of the value of a target and of its gain."""
 
     value: DoublyRobustEstimate
-    """The mean reward of a decision, had the target decided."""
+    """Mean reward per decision of the target."""
     gain: DoublyRobustEstimate
-    """How much more that is than what the logging policy earned on average."""
+    """The value minus the mean reward of the logging policy."""
 
 
 class HeadlineSums:
-    """Reads blocks of a log.
+    """Accumulates the headline over blocks of a log.
 
     Args:
-        anytime: reads the same blocks; or why there are no anytime-valid intervals.
-        reward_range: lowest and highest reward that there can be; maybe infinite.
+        anytime: accumulates the anytime-valid intervals; or the reason why there are none.
+        reward_range: lowest and highest possible reward, which may be infinite.
     """
 
     def __init__(self, anytime: AnytimeIntervals | str, reward_range: tuple[float, float]) -> None:
@@ -84,14 +85,14 @@ class HeadlineSums:
 
         Args:
             block: the rows.
-            target: probabilities of the arms, (rows, most).
-            predicted: rewards that a model expects which has not seen the row, (rows, most).
-            weights: of the chosen arms, (rows,).
-            units: the cluster of each row; None if rows stand alone.
+            target: the target's probabilities of the arms, (rows, max_arms).
+            predicted: expected rewards by a model that has not learned the row, (rows, max_arms).
+            weights: weights of the chosen arms, (rows,).
+            units: cluster number of each row; None if rows are independent.
         """
         if isinstance(self._anytime, AnytimeIntervals):
             self._anytime.add(block, target)
-        predicted = np.where(block.there, predicted, 0.0)
+        predicted = np.where(block.arm_mask, predicted, 0.0)
         of_chosen = predicted[np.arange(len(block)), block.chosen]
         residuals = block.rewards - of_chosen
         expected: Floats = np.einsum("ra,ra->r", target, predicted)
@@ -114,7 +115,10 @@ class HeadlineSums:
         self._gain.add(gains[:, np.newaxis], units)
 
     def _variances(self, predicted: Floats) -> Floats:
-        """Variances of rewards up to a factor: for bounded rewards largest in the middle of their range."""
+        """Variances of rewards up to a constant factor.
+
+        For bounded rewards they are largest in the middle of the range.
+        """
         lowest, highest = self._range
         variances = np.ones_like(predicted)
         if math.isfinite(lowest):
@@ -124,7 +128,7 @@ class HeadlineSums:
         return np.maximum(variances, 0.0)
 
     def headline(self, level: float, sample_size: float) -> Headline:
-        """Return the estimates, given the effective sample size."""
+        """Return the estimates of all rows so far."""
         value, gain = self._value.moments(), self._gain.moments()
         middle = _inside(float(value.mean[0]), self._expected / value.rows, self._range)
         rewards = sample_size if middle is None else self._effective_rewards(middle, sample_size)
@@ -143,7 +147,7 @@ class HeadlineSums:
         def estimate(moments: Moments, error: float, anytime: AnytimeInterval | str) -> DoublyRobustEstimate:
             mean, reason = float(moments.mean[0]), _why_no_interval(sample_size, moments.rows)
             # The gain's interval has the shape of the value's: both get their large errors from the same rows.
-            least = LEAST_REACH * max(abs(mean), float(np.abs(value.mean[0])))
+            least = MIN_RELATIVE_REACH * max(abs(mean), float(np.abs(value.mean[0])))
             interval = Interval(mean - max(below * error, least), mean + max(above * error, least))
             return DoublyRobustEstimate(value=mean, standard_error=error, fixed_n=reason or interval, anytime=anytime)
 
@@ -154,9 +158,9 @@ class HeadlineSums:
         )
 
     def _effective_rewards(self, value: float, sample_size: float) -> float:
-        """The effective sample size, times 4 v (1 - v) for rewards of 0 and 1 with mean v: few rows tell much then.
+        """The effective sample size, times 4 v (1 - v) for rewards of 0 and 1 with mean v.
 
-        Rewards whose variance is smaller than that of 0 and 1 with the same mean are reduced less, or not at all.
+        The factor is closer to 1 for rewards with a smaller variance than that of 0 and 1 with the same mean.
         """
         share = (value - self._range[0]) / (self._range[1] - self._range[0])
         noise = min(max(self._residuals.ratio, 1e-300), 1.0)
@@ -164,30 +168,34 @@ class HeadlineSums:
 
 
 class _VarianceRatio:
-    """How much larger squared residuals are than the variances that the reward model expects."""
+    """Ratio of squared residuals to the variances of the reward model."""
 
     def __init__(self) -> None:
         self._squares, self._variances = 0.0, 0.0
 
     def add(self, squares: Floats, variances: Floats) -> None:
-        """Add rows."""
+        """Add the squared residuals and the model variances of rows."""
         self._squares += float(squares.sum())
         self._variances += float(variances.sum())
 
     @property
     def ratio(self) -> float:
-        """0 before the first row."""
+        """The ratio; 0 before the first row."""
         return self._squares / self._variances if self._variances > 0.0 else 0.0
 
 
 class _ExpectedVariance:
-    """The expected variance of the doubly robust terms of a difference between policies."""
+    """Expected variance of doubly robust terms, given the probabilities of all arms."""
 
     def __init__(self) -> None:
         self._rows, self._noise, self._sum, self._squares = 0, 0.0, 0.0, 0.0
 
     def add(self, measure: Floats, logged: Floats, variances: Floats, expected: Floats) -> None:
-        """Add rows: pi(a) or pi(a) - b(a), p(a), variances of rewards (rows, arms), and the expected difference."""
+        """Add rows.
+
+        `measure` is pi(a), or pi(a) - p(a) for the gain. `logged` is p(a). `variances` are those of rewards. All are
+        (rows, arms). `expected` is the sum of measure(a) q(a), (rows,).
+        """
         possible = logged > 0.0
         squares = np.divide(measure * measure, logged, out=np.zeros_like(logged), where=possible)
         self._noise += float(np.einsum("ra,ra->", squares, variances))
@@ -196,13 +204,16 @@ class _ExpectedVariance:
         self._squares += float(expected @ expected)
 
     def of_a_term(self, factor: float) -> float:
-        """Return it, with variances of rewards that are `factor` times those that were added."""
+        """Return the variance of a term, with the variances of rewards multiplied by `factor`."""
         mean = self._sum / self._rows
         return factor * self._noise / self._rows + max(self._squares / self._rows - mean * mean, 0.0)
 
 
 def _inside(value: float, expected: float, reward_range: tuple[float, float]) -> float | None:
-    """Move a value that is close to the lowest or the highest reward towards the expected one; None without a range."""
+    """Move a value near a bound of the rewards towards the expected value.
+
+    None without bounds.
+    """
     lowest, highest = reward_range
     if not (math.isfinite(highest - lowest) and lowest < expected < highest):
         return None
@@ -212,7 +223,7 @@ def _inside(value: float, expected: float, reward_range: tuple[float, float]) ->
 def _wilson_reach(
     value: float | None, error: float, quantile: float, reward_range: tuple[float, float]
 ) -> tuple[float, float]:
-    """How many standard errors the interval reaches below and above the estimate.
+    """Width of the interval below and above the estimate, in standard errors.
 
     Wilson (1927): the values v for which |value - v| <= quantile * error * sqrt(v (1 - v) / (value (1 - value))), where
     0 and 1 are the lowest and the highest reward.
@@ -228,9 +239,11 @@ def _wilson_reach(
 
 
 def _why_no_interval(sample_size: float, rows: int) -> str | None:
-    if sample_size >= ENOUGH:
+    if sample_size >= MIN_SAMPLE_SIZE:
         return None
-    enough = f"; about {rows * ENOUGH / sample_size:.2g} rows like these would be enough" if sample_size else ""
+    enough = (
+        f"; about {rows * MIN_SAMPLE_SIZE / sample_size:.2g} rows like these would be enough" if sample_size else ""
+    )
     return f"not enough evidence: the effective sample size is {sample_size:.2g} of {rows} rows{enough}"
 
 

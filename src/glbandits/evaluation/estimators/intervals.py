@@ -1,4 +1,4 @@
-"""Intervals: how far the truth may be from an estimate."""
+"""Confidence intervals of estimates: normal and bootstrap."""
 
 import math
 from typing import NamedTuple
@@ -9,12 +9,12 @@ from scipy.special import stdtrit
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.grouped_moments import Moments
 
-DRAWS = 1000
-"""Bootstrap samples."""
+BOOTSTRAP_DRAWS = 1000
+"""Number of bootstrap samples."""
 
 
 class Interval(NamedTuple):
-    """Between two numbers."""
+    """Lower and upper bound."""
 
     low: float
     high: float
@@ -24,9 +24,9 @@ UNKNOWN = Interval(math.nan, math.nan)
 
 
 def normal_interval(estimator: Estimator, moments: Moments, level: float) -> Interval:
-    """The estimate and so many standard errors either side: right for many rows and no huge weight.
+    """Return the normal interval, which is valid for many rows without very large weights.
 
-    Student's t says how many, so that few groups of rows are not trusted too much.
+    The quantile is that of Student's t with the number of groups minus 1 degrees of freedom.
     """
     if moments.groups < 2:
         return UNKNOWN
@@ -37,9 +37,9 @@ def normal_interval(estimator: Estimator, moments: Moments, level: float) -> Int
 
 
 def bootstrap_interval(estimator: Estimator, moments: Moments, level: float, seed: int) -> Interval:
-    """The middle of what the estimate would be with groups of rows drawn again, with replacement."""
+    """Return the percentile bootstrap interval: groups of rows are drawn with replacement."""
     if moments.groups < 2:
         return UNKNOWN
-    values = estimator.combine(moments.resampled_means(DRAWS, np.random.default_rng(seed)))
+    values = estimator.combine(moments.resampled_means(BOOTSTRAP_DRAWS, np.random.default_rng(seed)))
     low, high = np.quantile(values, [0.5 - level / 2, 0.5 + level / 2])
     return Interval(float(low), float(high))

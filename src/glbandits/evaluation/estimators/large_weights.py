@@ -1,4 +1,4 @@
-"""Large weights: how many rows of a log are expected to have weights near the largest one that is possible."""
+"""LargeWeights: the expected number of rows with a weight near the largest possible one."""
 
 from dataclasses import dataclass
 
@@ -6,43 +6,43 @@ import numpy as np
 
 from glbandits.records import Floats
 
-STEPS = 64
-"""Bins of the histogram for each doubling of the weight: thresholds are right within 1.6 %."""
+BINS_PER_DOUBLING = 64
+"""Bins of the histogram per doubling of the weight: thresholds are exact within 1.6 %."""
 EXPONENTS = 1100
-"""Powers of two to either side of 1, more than a float64 has."""
-ENOUGH = 10
-"""Rows with large weights below which they have hardly been seen."""
-MATTERS = 0.1
-"""Part of the mean squared weight below which it does not matter that large weights are rare."""
+"""Powers of two above and below 1: more than the range of float64."""
+MIN_ROWS = 10
+"""Number of rows below which large weights count as rarely observed."""
+MIN_SHARE = 0.1
+"""Share of the mean squared weight below which rare large weights do not matter."""
 
 
 @dataclass(frozen=True)
 class LargeWeights:
-    """Weights of at least half of the largest one."""
+    """Statistics of the weights that are at least half of the largest possible weight."""
 
     largest: float
-    """The largest possible weight: of all rows and arms, or of the target's largest probability and the least one of
-    the log if only the propensities of the chosen arms are known."""
+    """The largest possible weight: over all rows and arms; or, if the log has only propensities, the target's largest
+    probability divided by the least propensity."""
     rows: float
-    """Rows with at least half of it: the expected number, or the realised one if only propensities are known."""
+    """Number of rows with at least half of that weight: expected; or observed, if the log has only propensities."""
     share: float
-    """How much of the expected mean squared weight is due to them; NaN if only propensities are known."""
+    """Their share of the expected mean squared weight; NaN if the log has only propensities."""
 
     @property
     def hardly_seen(self) -> bool:
-        """Whether estimates hang on weights that hardly any row has."""
-        return self.rows < ENOUGH and not self.share <= MATTERS
+        """Whether estimates depend on weights that are rarely observed."""
+        return self.rows < MIN_ROWS and not self.share <= MIN_SHARE
 
 
 class LargeWeightSums:
-    """Add up rows and squared weights by weight, over blocks, for the weights of at least half of the largest."""
+    """Histogram of rows and squared weights by weight, accumulated over blocks."""
 
     def __init__(self) -> None:
         self.largest = 0.0
-        self._sums = np.zeros((2, 2 * EXPONENTS * STEPS))
+        self._sums = np.zeros((2, 2 * EXPONENTS * BINS_PER_DOUBLING))
 
     def add(self, weights: Floats, rows: Floats) -> None:
-        """Add weights above 0, and in how many rows each is expected; any shape."""
+        """Add positive weights, and the expected number of rows of each; arrays of any shape."""
         self.largest = max(self.largest, float(weights.max(initial=0.0)))
         near = weights >= self.largest / 2.0
         bins = _bins(weights[near])
@@ -50,14 +50,17 @@ class LargeWeightSums:
             sums += np.bincount(bins, weights=terms, minlength=len(sums))
 
     def from_weight(self, weight: float) -> tuple[float, float]:
-        """Rows with at least this weight, half of the largest or more, and the sum of their squared weights."""
+        """Number of rows with at least this weight, and the sum of their squared weights.
+
+        Exact only for weights of at least half of the largest.
+        """
         rows, squares = self._sums[:, int(_bins(np.array([weight]))[0]) :].sum(axis=1).tolist()
         return rows, squares
 
 
 def _bins(weights: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The bin of each weight. Half of a weight is exactly `STEPS` bins below it."""
+    """The bin of each weight. Half of a weight is exactly `BINS_PER_DOUBLING` bins below it."""
     mantissa, exponent = np.frexp(weights)
-    bins: np.ndarray[tuple[int], np.dtype[np.int64]] = (exponent.astype(np.int64) + EXPONENTS) * STEPS
-    bins += (2 * STEPS * mantissa).astype(np.int64) - STEPS
+    bins: np.ndarray[tuple[int], np.dtype[np.int64]] = (exponent.astype(np.int64) + EXPONENTS) * BINS_PER_DOUBLING
+    bins += (2 * BINS_PER_DOUBLING * mantissa).astype(np.int64) - BINS_PER_DOUBLING
     return bins

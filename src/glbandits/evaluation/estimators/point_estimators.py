@@ -1,8 +1,10 @@
-"""Off-policy estimators: what the target would have earned, from rows that another policy decided.
+"""The off-policy estimators: ips, snips, dr and others.
 
-Letters: r the reward, p the propensity, pi the target's probability of the chosen arm, w = pi / p, q the reward that a
-model expects of an arm, v the sum of pi(a) q(a) over the arms of the row, w_e the ratio of the two policies'
-probabilities of the embedding of the chosen arm.
+They estimate the value of a target from a log.
+
+Notation: r is the reward, p the propensity, pi the target's probability of the chosen arm, w = pi / p the weight, q the
+expected reward of an arm by the reward model, v the sum of pi(a) q(a) over the arms of the row, and w_e the ratio of
+the probabilities of the category of the chosen arm under the target and the logging policy.
 """
 
 import math
@@ -15,43 +17,55 @@ from typing import ClassVar
 import numpy as np
 
 from glbandits.errors import check_float
-from glbandits.evaluation.estimators.estimator import Estimator, Mean, Ratio, Rows, Usual, ratio
+from glbandits.evaluation.estimators.estimator import (
+    Estimator,
+    EstimatorDefaults,
+    EstimatorInputs,
+    MeanEstimator,
+    RatioEstimator,
+    ratio,
+)
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.records import Floats, set_validated
 
 GRID = (*(float(10.0 ** (power / 4)) for power in range(-4, 17)), math.inf)
-"""Weights from which on less is believed, tried when none is given: 0.1 to 10,000, and none at all."""
+"""Weights above which weights are reduced, tried if no setting is given: 0.1 to 10,000, and infinity."""
 
 
 @dataclass(frozen=True)
-class Replay(Ratio):
-    """The mean reward of rows where an arm drawn from the target is the chosen one (Li et al. 2011).
+class Replay(RatioEstimator):
+    """The mean reward of rows where an arm drawn from the target is the chosen one (Li et al.
 
-    It needs a log whose policy gave all arms of a row the same probability.
+    2011).
+
+    The logging policy must have given all arms of a row the same probability.
     """
 
     name: ClassVar[str] = "replay"
 
-    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
         return np.stack([rows.matched * rows.rewards, rows.matched.astype(np.float64)], axis=1)
 
 
 @dataclass(frozen=True)
-class Ips(Mean):
-    """Inverse propensity scoring: the mean of w r. No bias, and a variance that grows with the weights."""
+class Ips(MeanEstimator):
+    """Inverse propensity scoring: the mean of w r.
+
+    Unbiased; the variance grows with the weights.
+    """
 
     name: ClassVar[str] = "ips"
 
-    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
         return (rows.weights * rows.rewards)[:, np.newaxis]
 
 
 @dataclass(frozen=True)
-class ClippedIps(Mean):
-    """The mean of min(w, limit) r: less variance, and too low where weights are clipped and rewards positive.
+class ClippedIps(MeanEstimator):
+    """The mean of min(w, limit) r: less variance, but biased downwards for positive rewards.
 
     Args:
-        limit: the largest weight that counts.
+        limit: the largest weight.
     """
 
     name: ClassVar[str] = "clipped-ips"
@@ -62,55 +76,60 @@ class ClippedIps(Mean):
     def __post_init__(self) -> None:
         set_validated(self, limit=check_float("limit", self.limit, above=0))
 
-    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
         return (np.minimum(rows.weights, self.limit) * rows.rewards)[:, np.newaxis]
 
 
 @dataclass(frozen=True)
-class Snips(Ratio):
-    """Self-normalised IPS: the sum of w r over the sum of w. A little bias, much less variance."""
+class Snips(RatioEstimator):
+    """Self-normalised IPS: the sum of w r over the sum of w. A small bias, much less variance."""
 
     name: ClassVar[str] = "snips"
 
-    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
         return np.stack([rows.weights * rows.rewards, rows.weights], axis=1)
 
 
 @dataclass(frozen=True)
-class DirectMethod(Mean):
-    """The mean of v: what the reward model says. Little variance, and all the bias of the model.
+class DirectMethod(MeanEstimator):
+    """The direct method: the mean of v.
 
-    It has no interval: how far the model is off, the spread of its answers does not tell.
+    Little variance, but the full bias of the reward model.
+
+    It has no interval, because the variance of predictions does not measure the error of the model.
     """
 
     name: ClassVar[str] = "dm"
     needs_model: ClassVar[bool] = True
     biased: ClassVar[bool] = True
-    spread_known: ClassVar[bool] = False
+    has_standard_error: ClassVar[bool] = False
 
-    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
         return rows.expected[:, np.newaxis]
 
 
 @dataclass(frozen=True)
-class DoublyRobust(Mean):
-    """The mean of v + w (r - q): the model, put right by what was seen. No bias if propensities are right."""
+class DoublyRobust(MeanEstimator):
+    """The mean of v + w (r - q): the model, corrected by observed rewards.
+
+    Unbiased if propensities are correct.
+    """
 
     name: ClassVar[str] = "dr"
     needs_model: ClassVar[bool] = True
 
-    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
         return (rows.expected + rows.weights * (rows.rewards - rows.predicted))[:, np.newaxis]
 
 
 @dataclass(frozen=True)
-class SelfNormalisedDr(Usual):
-    """The mean of v, and the sum of w (r - q) over the sum of w."""
+class SelfNormalisedDr(EstimatorDefaults):
+    """Self-normalised DR: the mean of v, plus the sum of w (r - q) over the sum of w."""
 
     name: ClassVar[str] = "sndr"
     needs_model: ClassVar[bool] = True
 
-    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
         return np.stack([rows.expected, rows.weights * (rows.rewards - rows.predicted), rows.weights], axis=1)
 
     def combine(self, means: Floats) -> Floats:  # noqa: D102
@@ -120,12 +139,12 @@ class SelfNormalisedDr(Usual):
         return np.array([1.0, ratio(np.ones(()), mean[2]), -ratio(mean[1], mean[2] ** 2)])
 
 
-class Shrunk(Mean, ABC):
-    """Doubly robust with weights that are made smaller, by a setting that is given or found.
+class ShrinkageEstimator(MeanEstimator, ABC):
+    """Doubly robust with reduced weights. The setting is given, or selected from a grid.
 
-    For every setting tried, a row has two numbers: the term, and how much of w (r - q) it leaves out. The setting is
-    taken that has the least sum of the variances of both means and the square of the second: what is left out counts as
-    a bias as large as it may well be, so that a weight is made smaller only where that plainly helps.
+    For each setting, a row has two terms: the reduced doubly robust term, and the omitted part of w (r - q). The
+    selected setting has the smallest sum of both variances and the square of the mean omitted part. The omitted part
+    thus counts fully as bias, so that weights are reduced only where that clearly helps.
     """
 
     needs_model: ClassVar[bool] = True
@@ -133,21 +152,21 @@ class Shrunk(Mean, ABC):
 
     @abstractmethod
     def settings(self) -> Floats:
-        """The settings that are tried."""
+        """Return the settings to try."""
 
     @abstractmethod
-    def shrunk(self, weights: Floats, setting: float) -> Floats:
-        """What is left of the weights."""
+    def reduce(self, weights: Floats, setting: float) -> Floats:
+        """Return the reduced weights."""
 
-    def terms(self, rows: Rows) -> Floats:  # noqa: D102
-        surprise = rows.rewards - rows.predicted
-        kept = [self.shrunk(rows.weights, setting) for setting in self.settings()]
-        terms = [rows.expected + weights * surprise for weights in kept]
-        left_out = [(rows.weights - weights) * surprise for weights in kept]
-        return np.stack(terms + left_out, axis=1)
+    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
+        residuals = rows.rewards - rows.predicted
+        reduced = [self.reduce(rows.weights, setting) for setting in self.settings()]
+        terms = [rows.expected + weights * residuals for weights in reduced]
+        omitted = [(rows.weights - weights) * residuals for weights in reduced]
+        return np.stack(terms + omitted, axis=1)
 
-    def used(self, moments: Moments) -> slice:
-        """That of the setting with the least estimated error."""
+    def select_terms(self, moments: Moments) -> slice:
+        """Select the term of the setting with the smallest estimated error."""
         count = len(self.settings())
         variances = np.diagonal(moments.covariance) / moments.rows
         best = int(np.argmin(variances[:count] + variances[count:] + moments.mean[count:] ** 2))
@@ -155,11 +174,11 @@ class Shrunk(Mean, ABC):
 
 
 @dataclass(frozen=True)
-class SwitchDr(Shrunk):
-    """Doubly robust where w is at most a threshold, the model alone where it is larger (Wang et al. 2017).
+class SwitchDr(ShrinkageEstimator):
+    """Doubly robust if w is at most a threshold, else the model alone (Wang et al. 2017).
 
     Args:
-        threshold: None takes, of 0.1 to 10,000 and none at all, the one with the least estimated error.
+        threshold: None selects the value with the smallest estimated error, of 0.1 to 10,000 and infinity.
     """
 
     name: ClassVar[str] = "switch-dr"
@@ -173,18 +192,20 @@ class SwitchDr(Shrunk):
     def settings(self) -> Floats:  # noqa: D102
         return np.array(GRID if self.threshold is None else [self.threshold])
 
-    def shrunk(self, weights: Floats, setting: float) -> Floats:  # noqa: D102
-        kept: Floats = np.where(weights <= setting, weights, 0.0)
-        return kept
+    def reduce(self, weights: Floats, setting: float) -> Floats:  # noqa: D102
+        reduced: Floats = np.where(weights <= setting, weights, 0.0)
+        return reduced
 
 
 @dataclass(frozen=True)
-class DrOptimisticShrinkage(Shrunk):
-    """Doubly robust with w replaced by s w / (w^2 + s) (Su et al. 2020): all of a small weight, little of a large one.
+class DrOptimisticShrinkage(ShrinkageEstimator):
+    """Doubly robust with w replaced by s w / (w^2 + s) (Su et al.
+
+    2020), which reduces large weights.
 
     Args:
-        strength: s, the square of a weight that is halved; None takes, of the squares of 0.1 to 10,000 and none at all,
-            the one with the least estimated error.
+        strength: s, the square of the weight that is halved. None selects the value with the smallest estimated error,
+            of the squares of 0.1 to 10,000 and infinity.
     """
 
     name: ClassVar[str] = "dros"
@@ -198,34 +219,36 @@ class DrOptimisticShrinkage(Shrunk):
     def settings(self) -> Floats:  # noqa: D102
         return np.square(GRID) if self.strength is None else np.array([self.strength])
 
-    def shrunk(self, weights: Floats, setting: float) -> Floats:  # noqa: D102
+    def reduce(self, weights: Floats, setting: float) -> Floats:  # noqa: D102
         if setting == math.inf:
             return weights
-        below = weights * weights + setting
-        kept: Floats = np.divide(setting * weights, below, out=np.zeros_like(weights), where=below > 0.0)
-        return kept
+        denominator = weights * weights + setting
+        reduced: Floats = np.divide(setting * weights, denominator, out=np.zeros_like(weights), where=denominator > 0.0)
+        return reduced
 
 
 @dataclass(frozen=True)
-class Mips(Mean):
-    """Marginalised IPS (Saito and Joachims 2022): the mean of w_e r, for many arms with categories (`embeddings`).
+class Mips(MeanEstimator):
+    """Marginalised IPS, for arms with categories: the mean of w_e r (Saito and Joachims 2022).
 
-    It has no bias if the reward of an arm depends on its embedding alone, and else a bias that no interval shows.
+    Unbiased if the reward of an arm depends only on its category. Otherwise biased, which intervals do not cover.
     """
 
     name: ClassVar[str] = "mips"
     needs_embeddings: ClassVar[bool] = True
     biased: ClassVar[bool] = True
 
-    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
         return (rows.marginal * rows.rewards)[:, np.newaxis]
 
 
 @dataclass(frozen=True)
-class OffCem(Mean):
-    """The doubly robust form of `mips` (OffCEM; Saito, Ren and Joachims 2023): the mean of v + w_e (r - q).
+class OffCem(MeanEstimator):
+    """The doubly robust form of `mips` (OffCEM.
 
-    It has no bias if the model is right about the differences between arms of the same embedding.
+    Saito, Ren and Joachims 2023): the mean of v + w_e (r - q).
+
+    Unbiased if the model is correct about differences between arms of the same category.
     """
 
     name: ClassVar[str] = "offcem"
@@ -233,7 +256,7 @@ class OffCem(Mean):
     needs_embeddings: ClassVar[bool] = True
     biased: ClassVar[bool] = True
 
-    def terms(self, rows: Rows) -> Floats:  # noqa: D102
+    def terms(self, rows: EstimatorInputs) -> Floats:  # noqa: D102
         return (rows.expected + rows.marginal * (rows.rewards - rows.predicted))[:, np.newaxis]
 
 
@@ -255,4 +278,4 @@ ESTIMATORS: Mapping[str, type[Estimator]] = MappingProxyType(
         )
     }
 )
-"""Every estimator by its name."""
+"""The estimators by their names."""

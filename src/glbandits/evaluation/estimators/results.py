@@ -1,4 +1,7 @@
-"""What an evaluation says, and how it prints: never a number without what it rests on."""
+"""Evaluation: the result of `evaluate`, and its text.
+
+The text shows the support beside the estimates.
+"""
 
 import math
 from dataclasses import dataclass
@@ -13,69 +16,76 @@ from glbandits.records import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What one estimator says."""
+    """The result of one estimator."""
 
     estimator: Estimator
     value: float
-    """The mean reward of a decision, had the target decided."""
+    """Mean reward per decision of the target."""
     standard_error: float
-    """NaN if the spread of the rows does not tell it."""
+    """NaN if the variance over rows does not measure the error."""
     normal: Interval
-    """For many rows that were not chosen by looking at them, and no huge weight."""
+    """Normal interval: valid for a fixed, large number of rows without very large weights."""
     running: Floats
-    """The estimate from the first rows alone, (points,)."""
+    """Estimates from the first `Evaluation.at_rows` rows, (points,)."""
     support: Support
     moments: Moments
-    """Sums over independent groups of rows, of the numbers that the estimate is made of."""
+    """Sums of the terms of the estimator over independent groups of rows."""
 
     def __repr__(self) -> str:
-        rests_on = f"{self.support.in_words()}, largest weight {self.support.largest_weight:.3g}"
-        return f"<{self.name} {self.value:.5f}, {_text(self.normal)}; {rests_on}>"
+        evidence = f"{self.support.in_words()}, largest weight {self.support.largest_weight:.3g}"
+        return f"<{self.name} {self.value:.5f}, {_text(self.normal)}; {evidence}>"
 
     @property
     def name(self) -> str:
-        """Of the estimator."""
+        """Name of the estimator."""
         return self.estimator.name
 
     def bootstrap(self, level: float = 0.95, seed: int = 0) -> Interval:
-        """Return the bootstrap interval, which covers no better than the normal one where weights are large."""
-        return bootstrap_interval(self.estimator, self.moments, level, seed) if self.estimator.spread_known else UNKNOWN
+        """Return the bootstrap interval.
+
+        With large weights its coverage is no better than that of the normal one.
+        """
+        return (
+            bootstrap_interval(self.estimator, self.moments, level, seed)
+            if self.estimator.has_standard_error
+            else UNKNOWN
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a log says about a target. Print it."""
+    """The evaluation of a target on a log. `str()` is a table of all results."""
 
     headline: Headline | None
-    """The doubly robust estimate of the value and of the gain over the log; None if no estimator needed a model."""
+    """Doubly robust estimates of the value and of the gain; None if no estimator needs a reward model."""
     estimates: tuple[Estimate, ...]
-    """Of every estimator that was named, to check the headline with."""
+    """The results of all requested estimators."""
     logged: float
-    """The mean reward of the log itself."""
+    """Mean reward of the log."""
     logged_error: float
-    """The standard error of that."""
+    """Standard error of the mean reward of the log."""
     support: Support
     level: float
-    """Of the intervals."""
+    """Confidence level of the intervals."""
     notes: tuple[str, ...]
-    """What a reader must know."""
+    """Warnings and remarks for the reader."""
     at_rows: Ints
-    """Rows after which `running` was looked at, (points,)."""
+    """Numbers of rows at which `Estimate.running` was recorded, (points,)."""
     arm_names: tuple[str, ...] | None
 
     def __getitem__(self, name: str) -> Estimate:
-        """The estimate of an estimator, by its name."""
+        """Return the estimate of an estimator by its name."""
         for estimate in self.estimates:
             if estimate.name == name:
                 return estimate
-        raise KeyError(f"{name!r} was not asked for; there are {', '.join(one.name for one in self.estimates)}")
+        raise KeyError(f"{name!r} was not requested; got {', '.join(estimate.name for estimate in self.estimates)}")
 
     def __str__(self) -> str:
         lines = [] if self.headline is None else self._headline_lines(self.headline)
-        lines.append(f"{'to check':12s} {'value':>10s} {'error':>9s}   {f'{self.level:.0%} normal':^22s}")
+        lines.append(f"{'estimator':12s} {'value':>10s} {'error':>9s}   {f'{self.level:.0%} normal':^22s}")
         lines += [
-            f"{one.name:12s} {one.value:10.5f} {one.standard_error:9.5f}   {_text(one.normal):^22s}"
-            for one in self.estimates
+            f"{estimate.name:12s} {estimate.value:10.5f} {estimate.standard_error:9.5f}   {_text(estimate.normal):^22s}"
+            for estimate in self.estimates
         ]
         lines.append(f"{'the log':12s} {self.logged:10.5f} {self.logged_error:9.5f}")
         support = self.support
@@ -91,14 +101,16 @@ class Evaluation:
 
         def line(name: str, estimate: DoublyRobustEstimate, sign: str) -> str:
             anytime, fixed = estimate.anytime, estimate.fixed_n
-            held = f"none: {anytime}" if isinstance(anytime, str) else _text(anytime.interval)
-            once = fixed if isinstance(fixed, str) else _text(fixed)
-            return f"{name:12s} {estimate.value:{sign}10.5f} {estimate.standard_error:9.5f}   {held:^22s} {once:^22s}"
+            every_n = f"none: {anytime}" if isinstance(anytime, str) else _text(anytime.interval)
+            this_n = fixed if isinstance(fixed, str) else _text(fixed)
+            return (
+                f"{name:12s} {estimate.value:{sign}10.5f} {estimate.standard_error:9.5f}   {every_n:^22s} {this_n:^22s}"
+            )
 
         return [
             f"{'':12s} {'value':>10s} {'error':>9s}   {every:^22s} {this:^22s}",
             line("the target", headline.value, ""),
-            line("gain on log", headline.gain, "+"),
+            line("gain", headline.gain, "+"),
             "",
         ]
 

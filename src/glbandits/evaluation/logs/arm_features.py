@@ -1,8 +1,10 @@
-"""What the arms of a log look like: the same in every row, different in every row, or a context crossed with arms.
+"""Features of the arms of a log.
 
-All kinds answer the same questions: how many rows there are, how many arms each row has, and the features of the arms
-of some rows. Features are made only when they are asked for, a block of rows at a time. `SparseArms`, in a file of its
-own, is one more kind.
+Arms are the same in every row (`FixedArms`), different in every row (`RowArms`), or combined with a context
+(`CrossedArms`).
+
+All classes implement `ArmFeatures`: the number of rows, the number of arms of each row, and the features of the arms.
+Features are computed on request, one block of rows at a time. `SparseArms` is a fourth class, in its own module.
 """
 
 from copy import copy
@@ -17,7 +19,7 @@ from glbandits.features.feature_map.combination import Combination, Part
 from glbandits.records import Floats, Ints, set_validated
 
 Record = TypeVar("Record")
-Rows: TypeAlias = slice | Ints | NDArray[np.bool_]
+RowIndex: TypeAlias = slice | Ints | NDArray[np.bool_]
 
 
 @runtime_checkable
@@ -26,28 +28,28 @@ class ArmFeatures(Protocol):
 
     @property
     def dim(self) -> int:
-        """Features of an arm."""
+        """Number of features of an arm."""
 
     @property
-    def most(self) -> int:
-        """Arms of the row that has most."""
+    def max_arms(self) -> int:
+        """Largest number of arms in a row."""
 
     @property
     def counts(self) -> Ints:
-        """Arms of each row, (n,)."""
+        """Number of arms of each row, (n,)."""
 
     @property
     def same_arms(self) -> bool:
-        """Whether all rows have the same arms in the same order. Their features may differ."""
+        """Whether all rows have the same arms in the same order. Features may differ between rows."""
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
-    def __getitem__(self, rows: Rows) -> Self:
-        """The arms of these rows."""
+    def __getitem__(self, rows: RowIndex) -> Self:
+        """Select rows."""
 
     def features(self) -> Floats:
-        """Of all arms of all rows, (n, most, dim). Where a row has fewer arms, the rest of its rows are 0."""
+        """Features of all arms of all rows, (n, max_arms, dim), padded with 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,31 +59,31 @@ class FixedArms:
     arms: Floats
     """(K, dim)."""
     rows: int
-    """How many rows there are."""
+    """Number of rows."""
     same_arms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        set_validated(self, arms=checked("arms", self.arms, 2))
+        set_validated(self, arms=check_array("arms", self.arms, 2))
         if not len(self.arms):
-            raise InvalidInput("arms must have at least one row, an arm each; got none")
+            raise InvalidInput("arms must have at least one row, one for each arm; got none")
 
     @property
     def dim(self) -> int:  # noqa: D102
         return int(self.arms.shape[1])
 
     @property
-    def most(self) -> int:  # noqa: D102
+    def max_arms(self) -> int:  # noqa: D102
         return len(self.arms)
 
     @property
     def counts(self) -> Ints:  # noqa: D102
-        return np.full(self.rows, self.most, dtype=np.int64)
+        return np.full(self.rows, self.max_arms, dtype=np.int64)
 
     def __len__(self) -> int:
         return self.rows
 
-    def __getitem__(self, rows: Rows) -> "FixedArms":
-        return part_of(self, rows=len(np.empty(self.rows, dtype=np.int8)[rows]))
+    def __getitem__(self, rows: RowIndex) -> "FixedArms":
+        return copy_with(self, rows=len(np.empty(self.rows, dtype=np.int8)[rows]))
 
     def features(self) -> Floats:  # noqa: D102
         return np.ascontiguousarray(np.broadcast_to(self.arms, (self.rows, *self.arms.shape)))
@@ -89,16 +91,16 @@ class FixedArms:
 
 @dataclass(frozen=True, eq=False)
 class RowArms:
-    """Arms of its own in every row, and maybe more in one row than in another."""
+    """Different arms in every row. The number of arms may differ between rows."""
 
     arms: Floats
-    """(n, most, dim)."""
+    """(n, max_arms, dim)."""
     counts: Ints
-    """How many of them each row has, (n,)."""
+    """Number of arms of each row, (n,). Entries of `arms` beyond it are ignored."""
     same_arms: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        arms, given = checked("arms", self.arms, 3), checked("counts", self.counts, 1)
+        arms, given = check_array("arms", self.arms, 3), check_array("counts", self.counts, 1)
         if (given != np.floor(given)).any():
             raise InvalidInput(f"counts must be whole numbers; got {given[np.argmax(given != np.floor(given))]}")
         counts = given.astype(np.int64)
@@ -113,14 +115,14 @@ class RowArms:
         return int(self.arms.shape[2])
 
     @property
-    def most(self) -> int:  # noqa: D102
+    def max_arms(self) -> int:  # noqa: D102
         return int(self.arms.shape[1])
 
     def __len__(self) -> int:
         return len(self.arms)
 
-    def __getitem__(self, rows: Rows) -> "RowArms":
-        return part_of(self, arms=self.arms[rows], counts=self.counts[rows])
+    def __getitem__(self, rows: RowIndex) -> "RowArms":
+        return copy_with(self, arms=self.arms[rows], counts=self.counts[rows])
 
     def features(self) -> Floats:  # noqa: D102
         return self.arms
@@ -128,31 +130,32 @@ class RowArms:
 
 @dataclass(frozen=True, eq=False)
 class CrossedArms:
-    """A context in every row and the same arms, each with features of its own: an arm's features are the products.
+    """The same arms in every row, with features that are combined with the context of the row.
 
-    With the context x and the arm's features z, the features are z, and every x_i z_j; with cross=False they are z and
-    x. What belongs to one row and one arm (`own`) comes last. A feature map says in its `combination` which products
-    there are.
+    For a context x and arm features z, the combined features are z and every product x_i z_j; with cross=False they
+    are z and x. Features of a single pair of row and arm (`own`) come last. A `Combination`, as feature maps have,
+    selects other products.
     """
 
     contexts: Floats
-    """(n, p)."""
+    """Context of each row, (n, p)."""
     arms: Floats
-    """(K, q). The identity matrix if nothing is known of the arms but their names."""
+    """Features of each arm, (K, q). Use the identity matrix for arms that have only a name."""
     own: Floats | None = None
-    """(n, K, r)."""
+    """Features of each pair of row and arm, (n, K, r)."""
     cross: bool | Combination = True
     same_arms: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        set_validated(self, contexts=checked("contexts", self.contexts, 2), arms=checked("arms", self.arms, 2))
+        set_validated(self, contexts=check_array("contexts", self.contexts, 2), arms=check_array("arms", self.arms, 2))
         if not len(self.arms):
-            raise InvalidInput("arms must have at least one row, an arm each; got none")
+            raise InvalidInput("arms must have at least one row, one for each arm; got none")
         if self.own is not None:
-            set_validated(self, own=checked("own", self.own, 3))
+            set_validated(self, own=check_array("own", self.own, 3))
             if self.own.shape[:2] != (len(self.contexts), len(self.arms)):
                 raise InvalidInput(
-                    f"own must begin with {len(self.contexts)} rows and {len(self.arms)} arms; got {self.own.shape}"
+                    f"own must have shape ({len(self.contexts)}, {len(self.arms)}, r): rows, arms, features; "
+                    f"got {self.own.shape}"
                 )
         if not isinstance(self.cross, Combination):
             p, q, r = self.contexts.shape[1], self.arms.shape[1], 0 if self.own is None else self.own.shape[2]
@@ -161,7 +164,7 @@ class CrossedArms:
 
     @property
     def combination(self) -> Combination:
-        """How the features of an arm are made."""
+        """How context and arm features are combined."""
         assert isinstance(self.cross, Combination)
         return self.cross
 
@@ -170,53 +173,59 @@ class CrossedArms:
         return self.combination.dim
 
     @property
-    def most(self) -> int:  # noqa: D102
+    def max_arms(self) -> int:  # noqa: D102
         return len(self.arms)
 
     @property
     def counts(self) -> Ints:  # noqa: D102
-        return np.full(len(self), self.most, dtype=np.int64)
+        return np.full(len(self), self.max_arms, dtype=np.int64)
 
     def __len__(self) -> int:
         return len(self.contexts)
 
-    def __getitem__(self, rows: Rows) -> "CrossedArms":
+    def __getitem__(self, rows: RowIndex) -> "CrossedArms":
         own = None if self.own is None else self.own[rows]
-        return part_of(self, contexts=self.contexts[rows], own=own)
+        return copy_with(self, contexts=self.contexts[rows], own=own)
 
     def features(self) -> Floats:  # noqa: D102
         return self.combination.combine(self.arms, self.contexts[:, np.newaxis], self.own)
 
 
-def part_of(record: Record, **fields: Any) -> Record:
-    """A record of some of the rows of another, which were checked when that one was made."""
-    part = copy(record)
-    set_validated(part, **fields)
-    return part
+def copy_with(record: Record, **fields: Any) -> Record:
+    """Return a copy with some fields replaced, without validating them again."""
+    clone = copy(record)
+    set_validated(clone, **fields)
+    return clone
 
 
-def checked(name: str, values: ArrayLike, axes: int) -> Floats:
-    """The array as float64 on so many axes; an error where a number is missing or absurd."""
+def check_array(name: str, values: ArrayLike, axes: int) -> Floats:
+    """Return the values as a float64 array with `axes` axes.
+
+    Raises InvalidInput unless all are finite.
+    """
     try:
         array = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"{name} must hold numbers; NumPy could not make an array of them: {error}") from None
+        raise InvalidInput(f"{name} must be an array of numbers: {error}") from None
     if array.ndim != axes:
         raise InvalidInput(f"{name} must have {axes} axes; got shape {array.shape}")
     bad = ~(np.abs(array) <= MAX_ABS)
     if bad.any():
-        where = [int(i) for i in np.argwhere(bad)[0]]
+        index = [int(i) for i in np.argwhere(bad)[0]]
         raise InvalidInput(
-            f"{name} must hold finite numbers; got {array[tuple(where)]} at {where}, and {int(bad.sum())} such in all. "
-            "Fill in or drop missing values first"
+            f"{name} must be finite numbers; got {array[tuple(index)]} at index {index} ({int(bad.sum())} such values "
+            "in all). Fill in or drop missing values first"
         )
     return array
 
 
-def whole_numbers(name: str, values: ArrayLike) -> Ints:
-    """The values as int64 on one axis; an error if they are not whole."""
-    given = np.asarray(values)
-    numbers = checked(name, given, 1) if given.dtype.kind not in "iu" else given
-    if given.ndim != 1 or not (numbers == np.floor(numbers)).all():
-        raise InvalidInput(f"{name} must be whole numbers on one axis; got {given.dtype} of shape {given.shape}")
+def check_int_array(name: str, values: ArrayLike) -> Ints:
+    """Return the values as an int64 array, (n,).
+
+    Raises InvalidInput unless all are whole numbers.
+    """
+    array = np.asarray(values)
+    numbers = check_array(name, array, 1) if array.dtype.kind not in "iu" else array
+    if array.ndim != 1 or not (numbers == np.floor(numbers)).all():
+        raise InvalidInput(f"{name} must be whole numbers on one axis; got {array.dtype} of shape {array.shape}")
     return np.ascontiguousarray(numbers, dtype=np.int64)

@@ -1,51 +1,51 @@
-"""Columns: which column of a table means what."""
+"""Columns: the meaning of the columns of a table."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, parameter
 from glbandits.records import set_validated
 
 ARM = "{arm}"
-"""What stands for the name of an arm in the names of `Columns.per_arm` and `Columns.probabilities`."""
+"""Placeholder for the name of an arm, in `Columns.per_arm` and `Columns.probabilities`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Names of the columns of a log, a row for each decision.
+    """Names of the columns of a log with one row for each decision.
 
     >>> Columns(context=("age", "country"), propensity="p")
     Columns(arm='arm', reward='reward', propensity='p', context=('age', 'country'), per_arm=(), ...)
     >>> Columns(per_arm=("affinity",))
     Traceback (most recent call last):
-    glbandits.errors.InvalidInput: per_arm must name columns with {arm} where the name of an arm stands, such as
+    glbandits.errors.InvalidInput: per_arm must be names of columns with {arm} for the name of an arm, such as
     'affinity_{arm}'; got 'affinity'
     """
 
     arm: str = "arm"
-    """The name of the arm that was chosen: text or whole numbers. The index of it (0 is the first) if there are
-    `features` and no `arms`."""
+    """The chosen arm: its name, as text or a whole number; or its index in the row if the table has `features` and no
+    `arms`."""
     reward: str = "reward"
     propensity: str | None = "propensity"
-    """The probability that the log's policy gave to the chosen arm; None if it is not known. A table that has
-    `probabilities` need not have it."""
+    """The probability that the logging policy gave to the chosen arm; None if unknown. Optional in a table with
+    `probabilities`."""
     context: tuple[str, ...] = ()
-    """What was known of the row: numbers, true or false, categories, text, dates or lists (see `FeatureMap`)."""
+    """Context of the row: numbers, booleans, categories, text, dates or lists (see `FeatureMap`)."""
     per_arm: tuple[str, ...] = ()
-    """A value for each arm in each row, such as "affinity_{arm}": a column for each arm. A row that is decided has
-    it as "affinity"."""
+    """Values for each pair of row and arm, such as "affinity_{arm}": one column for each arm. When a Bandit chooses,
+    the row of an arm has the value as "affinity"."""
     cluster: str | None = None
-    """Rows with the same value here were decided together. Of any type."""
+    """Rows with the same value belong to one cluster: they are not independent. Of any type."""
     arms: str | None = None
-    """A list of the names of the arms that the row had, where rows have different ones."""
+    """List of the names of the arms of the row, if rows have different arms."""
     features: str | None = None
-    """A list with a list of numbers for each arm that the row had."""
+    """List with one list of numbers for each arm of the row."""
     probabilities: str | None = "probabilities"
-    """The probability that the log's policy gave to each arm. Where rows have `arms` or `features`, a list of numbers
-    in their order. Where all rows have the same arms, a struct (a dict) with the names of the arms, or a column for
-    each arm, such as "p_{arm}". The default is read if the table has it; None reads none."""
+    """The probability that the logging policy gave to each arm. If rows have `arms` or `features`: a list of numbers in
+    the same order. If all rows have the same arms: a struct (a dict) with a field for each arm, or a column for each
+    arm, such as "p_{arm}". The default column is optional; None ignores it."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -57,31 +57,33 @@ class Columns:
         for pattern in self.per_arm:
             if ARM not in pattern:
                 raise InvalidInput(
-                    f"per_arm must name columns with {ARM} where the name of an arm stands, such as 'affinity_{ARM}'; "
+                    f"per_arm must be names of columns with {ARM} for the name of an arm, such as 'affinity_{ARM}'; "
                     f"got {pattern!r}"
                 )
         if self.probability_of_arm and (self.arms or self.features):
             raise InvalidInput(
-                "probabilities must be one column of lists, with a number for each arm of the row, where rows have "
-                f"arms or features of their own; got {self.probabilities!r}"
+                "probabilities must be one column of lists, with a number for each arm of the row, if the log has "
+                f"columns arms or features; got {self.probabilities!r}"
             )
         if self.per_arm and not self.arms and self.features:
-            raise InvalidInput("per_arm needs names of arms; name the column of lists of them as arms")
+            raise InvalidInput(
+                "per_arm needs the names of the arms of each row. Set arms to the column that lists them"
+            )
 
     @property
     def single(self) -> tuple[str, ...]:
-        """All columns but those with a name for each arm, each once."""
+        """All columns except the patterns with one column for each arm, without repetitions."""
         names = (self.arm, self.reward, self.propensity, *self.context, self.cluster, self.arms, self.features)
         whole = None if self.probability_of_arm else self.probabilities
         return tuple(dict.fromkeys(name for name in (*names, whole) if name is not None))
 
     @property
     def probability_of_arm(self) -> str | None:
-        """The pattern for the columns of `probabilities`, if each arm has one of its own."""
+        """The pattern of `probabilities` if each arm has its own column, else None."""
         return self.probabilities if self.probabilities is not None and ARM in self.probabilities else None
 
-    def found_in(self, names: Collection[str]) -> "Columns":
-        """The same without defaults that the table may do without and lacks."""
+    def without_absent_defaults(self, names: Collection[str]) -> "Columns":
+        """Return a copy without those optional default columns that the table does not have."""
         default = Columns()
         missing = {name for name in ("propensity", "probabilities") if getattr(default, name) not in names}
         if self.probabilities == default.probabilities and "probabilities" in missing:
@@ -91,23 +93,23 @@ class Columns:
         return self
 
     def reads(self, name: str) -> bool:
-        """Whether a column of this name may be read: it is named here, or some arm's name makes it of a pattern."""
+        """Whether a column of this name may be read: it is named here, or it matches a pattern."""
         named = (*self.per_arm, *filter(None, [self.probability_of_arm]))
         patterns = (re.escape(pattern).replace(re.escape(ARM), ".*") for pattern in named)
         return name in self.single or any(re.fullmatch(pattern, name, re.DOTALL) for pattern in patterns)
 
     @property
     def own(self) -> tuple[str, ...]:
-        """The names of the columns of `per_arm` in a row that belongs to one arm: without the name of the arm."""
+        """Names of the `per_arm` columns in the row of a single arm: patterns without `{arm}`."""
         return tuple(pattern.replace(ARM, "").strip("_-. ") or pattern for pattern in self.per_arm)
 
     def of_arms(self, arm_names: Iterable[str]) -> list[list[str]]:
-        """The columns of each pattern of `per_arm`, one for each arm."""
+        """The columns of each `per_arm` pattern: for each pattern, one column for each arm."""
         return [columns_of(pattern, arm_names) for pattern in self.per_arm]
 
 
 def columns_of(pattern: str, arm_names: Iterable[str]) -> list[str]:
-    """The columns of a pattern with `{arm}`, one for each arm."""
+    """The columns of a pattern, one for each arm."""
     return [pattern.replace(ARM, name) for name in arm_names]
 
 
@@ -115,26 +117,29 @@ def _texts(name: str, value: object) -> tuple[str, ...]:
     texts = (value,) if isinstance(value, str) else value
     if not isinstance(texts, Iterable):
         raise InvalidInput(f"{name} must be names of columns, such as ('age', 'country'); got {value!r}")
-    found = tuple(texts)
-    if not all(isinstance(text, str) for text in found) or len(set(found)) < len(found):
-        raise InvalidInput(f"{name} must be different names of columns, such as ('age', 'country'); got {found}")
-    return found
+    names = tuple(texts)
+    if not all(isinstance(text, str) for text in names) or len(set(names)) < len(names):
+        raise InvalidInput(f"{name} must be different names of columns, such as ('age', 'country'); got {names}")
+    return names
 
 
 def check_columns(columns: object) -> Columns:
-    """They themselves, if that is what they are."""
+    """Return the argument. Raises InvalidInput unless it is a `Columns`."""
     if not isinstance(columns, Columns):
-        raise InvalidInput(f"columns must say which column is what, such as Columns(arm='item'); got {columns!r}")
+        raise InvalidInput(f"columns must be a Columns object, such as Columns(arm='item'); got {columns!r}")
     return columns
 
 
-NAME_THEM = "Say what they are called: Columns(arm=..., reward=..., propensity=... or None if it is not known)"
+NAME_THEM = (
+    f"Name the columns with {parameter('Columns.arm')}, {parameter('Columns.reward')} and "
+    f"{parameter('Columns.propensity')}; if the propensities are not known, set {parameter('Columns.propensity', None)}"
+)
 
 
 def check_present(
-    wanted: Iterable[str], found: Sequence[str], what: str = "the table", *, mend: str = NAME_THEM
+    wanted: Iterable[str], found: Sequence[str], what: str = "the table", *, advice: str = NAME_THEM
 ) -> None:
-    """An error that says which columns are missing, what they may be called, and what there is."""
+    """Raise InvalidInput if wanted columns are missing. The message suggests similar names."""
     wanted = list(wanted)
     missing = [name for name in wanted if name not in found]
     if not missing:
@@ -143,10 +148,10 @@ def check_present(
     hints = [f"{name!r} (did you mean {near[0]!r}?)" if near else repr(name) for name, near in guesses.items()]
     raise InvalidInput(
         f"{what} has no column {', '.join(hints)}. Expected: {', '.join(_few(wanted))}. Found: "
-        f"{', '.join(_few(found)) or 'none'}. {mend}"
+        f"{', '.join(_few(found)) or 'none'}. {advice}"
     )
 
 
 def _few(names: Sequence[str]) -> list[str]:
-    """At most 40 of them, so that an error can be read."""
+    """At most 40 names, to keep the message readable."""
     return [*names[:40], f"and {len(names) - 40} more"] if len(names) > 40 else list(names)

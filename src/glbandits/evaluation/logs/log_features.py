@@ -1,4 +1,4 @@
-"""The feature map of a log: given, or learned from its columns and its table of arms."""
+"""The feature map of a log: given, or learned from the columns and the arm table."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from glbandits.errors import InvalidInput, lookup
+from glbandits.errors import InvalidInput, lookup, parameter
 from glbandits.evaluation.logs.column_values import column_values
 from glbandits.evaluation.logs.columns import Columns
 from glbandits.features import FeatureMap, Features, TransformerFeatures, Vector
@@ -16,45 +16,49 @@ from glbandits.features.kinds.learned_kinds import learn_kinds
 from glbandits.features.transformer_features import as_features
 
 LEARN_ROWS = 100_000
-"""Rows from which a feature map is learned, spread evenly over the log."""
-MOST_ARMS = 1000
-"""Arms that may have a block of features each. With more, arms need columns that describe them."""
+"""Maximum number of rows from which a feature map is learned, evenly spaced over the log."""
+MAX_ARMS = 1000
+"""Maximum number of arms with their own block of features. A log with more arms needs an arm table."""
 
 
 class LogOptions(MapOptions, total=False):
-    """How the columns of a log become features. All are optional."""
+    """Options for encoding the columns of a log as features."""
 
     features: Any
-    """A feature map, or a fitted transformer of scikit-learn, instead of a map that is learned from the log."""
+    """A feature map or a fitted scikit-learn transformer. By default a map is learned from the log."""
     per_arm_block: bool
-    """Whether each arm has a block of features of its own. By default, if nothing is known of the arms but names."""
+    """Whether each arm has its own block of features. Default: yes, unless an arm table describes the arms."""
     sparse: bool | None
-    """Whether arms are sparse rows, `SparseArms`. By default, if there are more than 4,096 features."""
+    """Whether arms are sparse rows, `SparseArms`. Default: yes, with more than 4,096 features."""
 
 
 class MapRequest(NamedTuple):
-    """What is known of a log when its feature map is made."""
+    """Properties of a log that determine its feature map."""
 
     columns: Columns
     arm_names: tuple[str, ...]
     arm_values: Mapping[str, Any]
-    """The columns that describe the arms."""
+    """The columns of the arm table, except the names."""
     width: int | None
-    """Of the features that each row brings for its arms, if it does."""
+    """Number of features of an arm in `Columns.features`; None without that column."""
     rows: int
 
 
-def features_of(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -> Features:
-    """The map that is given, or else one that is learned."""
+def make_feature_map(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -> Features:
+    """Return the given feature map after checking it against the log, or learn one."""
     given = options.get("features")
     if given is None:
         return _learned(table, request, options)
     features = as_features(given)
     if len(options) > 1:
         other = next(name for name in options if name != "features")
-        raise InvalidInput(f"{other} is for a feature map that is learned from the log; leave it out, or features")
+        raise InvalidInput(
+            f"{other} applies to a feature map that is learned from the log. Leave out {other} or features"
+        )
     if isinstance(features, TransformerFeatures) and request.columns.features is not None:
-        raise InvalidInput("a transformer makes features of columns; this log has a column of features already")
+        raise InvalidInput(
+            "a transformer cannot be used on a log with a column of features. Leave out Columns(features=...)"
+        )
     if isinstance(features, FeatureMap):
         columns = request.columns
         known = {*columns.context, *columns.own, *request.arm_values, columns.arm, columns.features}
@@ -62,7 +66,7 @@ def features_of(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -
         if missing:
             raise InvalidInput(
                 f"the feature map needs column {missing[0]!r}, which is neither in the context of the log nor in its "
-                "table of arms. Name it in Columns(context=...), or give arm_table"
+                f"table of arms. Name it in {parameter('Columns.context')}, or give {parameter('arm_table')}"
             )
     return features
 
@@ -82,7 +86,9 @@ def _learned(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -> F
     kinds = dict(options.get("kinds", {}))
     unknown = [name for name in kinds if name not in values]
     if unknown:
-        raise InvalidInput(f"kinds names {unknown[0]!r}, which is no column of features. Known: {', '.join(values)}")
+        raise InvalidInput(
+            f"kinds has {unknown[0]!r}, which is not a column of features. Columns of features: {', '.join(values)}"
+        )
     learned = learn_kinds(values, kinds, missing)
     return FeatureMap(
         arm=arm | {name: learned[name] for name in request.arm_values if name in learned},
@@ -97,7 +103,10 @@ def _learned(table: pl.LazyFrame, request: MapRequest, options: LogOptions) -> F
 
 
 def _sample(table: pl.LazyFrame, request: MapRequest) -> dict[str, Any]:
-    """Values of the columns of the context, and of those of each arm together."""
+    """Sampled values of each context column and of each `per_arm` pattern.
+
+    The columns of a pattern are concatenated.
+    """
     columns = request.columns
     groups = columns.of_arms(request.arm_names)
     names = list(dict.fromkeys([*columns.context, *(name for group in groups for name in group)]))
@@ -113,7 +122,7 @@ def _sample(table: pl.LazyFrame, request: MapRequest) -> dict[str, Any]:
 
 
 def _joined(columns: list[Any]) -> Any:
-    """The values of several columns, one after the other."""
+    """Concatenate the values of several columns."""
     if all(isinstance(values, np.ndarray) for values in columns):
         return np.concatenate(columns)
     return [value for values in columns for value in values]
@@ -121,8 +130,9 @@ def _joined(columns: list[Any]) -> Any:
 
 def _check_arms(request: MapRequest) -> None:
     columns, count = request.columns, len(request.arm_names)
-    if count > MOST_ARMS:
+    if count > MAX_ARMS:
         raise InvalidInput(
             f"column {columns.arms or columns.arm!r} names {count} different arms. If it is the right column, give "
-            f"features of the arms as arm_table; without, each arm has features of its own, for {MOST_ARMS} at most"
+            f"features of the arms as {parameter('arm_table')}; without, each arm has features of its own, for "
+            f"{MAX_ARMS} at most"
         )

@@ -1,8 +1,10 @@
-"""Parts of a log, in the order of its rows; a log that is streamed stays one that is streamed.
+"""Slices and splits of a log, and the assignment of rows to folds.
 
-Where rows have clusters, such as users, no cluster is in both parts of a split. If a cut between two rows can do that,
-the parts are the rows before and after it. If clusters interleave, as in a log that is sorted by time, whole clusters
-are assigned to parts by a hash.
+Slices of a streamed log are streamed.
+
+No cluster, such as a user, is in both parts of a split. If a cut between two rows separates the clusters, the parts are
+the rows before and after the cut. If clusters interleave, as in a log that is sorted by time, a hash assigns whole
+clusters to the parts.
 """
 
 from collections.abc import Iterator
@@ -15,17 +17,20 @@ from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData
 from glbandits.features import Features
 from glbandits.records import Floats, Ints
 
-LEAST_REST = 0.5
-"""The share of the rows meant for the second part that a clean cut must leave."""
+MIN_REST_SHARE = 0.5
+"""Minimum number of rows of the second part after a cut, as a share of the requested number."""
 STEP, MIX_1, MIX_2 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-"""The constants of splitmix64, which makes random bits of consecutive numbers."""
+"""Constants of the hash splitmix64."""
 HASHES = 2**20
-"""Values of the hash of a cluster."""
+"""Number of hash values of clusters."""
 
 
 @dataclass(frozen=True, eq=False)
 class LogSlice:
-    """The rows `start` to `stop` - 1 of another log. They are read from that log each time, never held."""
+    """The rows `start` to `stop` - 1 of another log.
+
+    They are not copied: each iteration reads that log.
+    """
 
     log: Log
     start: int
@@ -33,105 +38,108 @@ class LogSlice:
 
     @property
     def dim(self) -> int:
-        """Features of an arm."""
+        """Number of features of an arm."""
         return self.log.dim
 
     @property
     def arm_names(self) -> tuple[str, ...] | None:
-        """Names of the arms, where all rows have the same."""
+        """Names of the arms; None if rows have different arms."""
         return self.log.arm_names
 
     @property
     def feature_map(self) -> Features | None:
-        """What made the features of the columns of a table; None if they were numbers from the start."""
+        """The map from table columns to features; None if the log was built from numeric features."""
         return self.log.feature_map
 
     @property
     def sparse(self) -> bool:
-        """Whether the arms are sparse rows."""
+        """Whether the arms are `SparseArms`."""
         return self.log.sparse
 
     def __len__(self) -> int:
         return self.stop - self.start
 
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
-        """All rows in order, in blocks of at most so many."""
+        """Yield all rows in order, in blocks of at most `size` rows."""
         if isinstance(self.log, LoggedData):
             yield from self.log[self.start : self.stop].blocks(size)
             return
         first_row = 0
-        for block in self.log.blocks(max(size, BLOCK)):  # small blocks would make a long way to `start`
+        for block in self.log.blocks(max(size, BLOCK)):  # small blocks would make skipping to `start` slow
             inside = block[max(self.start - first_row, 0) : max(self.stop - first_row, 0)]
             yield from inside.blocks(size)
             first_row += len(block)
             if first_row >= self.stop:
                 return
 
-    def of(self, values: Floats) -> Floats:
-        """Of an array with an entry for each row of the log, those of this part."""
+    def select(self, values: Floats) -> Floats:
+        """Return the entries of this slice from an array with one entry for each row of the log."""
         return values[self.start : self.stop]
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterSlice:
-    """The rows of some clusters of another log: those whose hash is in a range. They are read each time, never held."""
+    """The rows of another log whose cluster has a hash in a range.
+
+    Each iteration reads that log.
+    """
 
     log: Log
     hashes: range
-    """Of `HASHES`."""
+    """Of the values 0 to `HASHES` - 1."""
     rows: int
-    """How many rows it has."""
+    """Number of rows."""
 
     @property
     def dim(self) -> int:
-        """Features of an arm."""
+        """Number of features of an arm."""
         return self.log.dim
 
     @property
     def arm_names(self) -> tuple[str, ...] | None:
-        """Names of the arms, where all rows have the same."""
+        """Names of the arms; None if rows have different arms."""
         return self.log.arm_names
 
     @property
     def feature_map(self) -> Features | None:
-        """What made the features of the columns of a table; None if they were numbers from the start."""
+        """The map from table columns to features; None if the log was built from numeric features."""
         return self.log.feature_map
 
     @property
     def sparse(self) -> bool:
-        """Whether the arms are sparse rows."""
+        """Whether the arms are `SparseArms`."""
         return self.log.sparse
 
     def __len__(self) -> int:
         return self.rows
 
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
-        """All rows in order, in blocks of at most so many."""
+        """Yield all rows in order, in blocks of at most `size` rows."""
         for block in self.log.blocks(size):
             assert block.clusters is not None
             inside = block[_in_range(block.clusters, self.hashes)]
             if len(inside):
                 yield inside
 
-    def of(self, values: Floats) -> Floats:
-        """Of an array with an entry for each row of the log, those of this part."""
+    def select(self, values: Floats) -> Floats:
+        """Return the entries of this slice from an array with one entry for each row of the log."""
         clusters = _clusters(self.log)
         assert clusters is not None
         return values[_in_range(clusters, self.hashes)]
 
 
 def split(log: Log, share: float) -> tuple[LogSlice, LogSlice] | tuple[ClusterSlice, ClusterSlice]:
-    """Split a log into about this share of its rows, and the rest; no cluster is in both parts.
+    """Split a log into about this share of its rows and the rest. No cluster is in both parts.
 
-    The first part are the first rows. If clusters interleave so much that a clean cut would leave less than half of
-    the rows that the second part should have, a hash assigns whole clusters to the parts.
+    The first part has the first rows. If clusters interleave, so that a cut between clusters would leave less than half
+    of the requested rows for the second part, a hash assigns whole clusters to the parts.
     """
     rows = len(log)
     cut = round(share * rows)
     clusters = _clusters(log)
     if clusters is not None:
         cut = _first_cut(clusters, cut)
-        if rows - cut < LEAST_REST * (1.0 - share) * rows:
+        if rows - cut < MIN_REST_SHARE * (1.0 - share) * rows:
             return _split_clusters(log, clusters, share)
     if not 0 < cut < rows:
         raise InvalidInput(
@@ -141,7 +149,7 @@ def split(log: Log, share: float) -> tuple[LogSlice, LogSlice] | tuple[ClusterSl
 
 
 def fold_of(units: Ints, folds: int) -> Ints:
-    """Deal rows, or clusters of rows, by their numbers to folds, without a pattern."""
+    """Assign rows or clusters to folds by a hash of their numbers."""
     mixed = (units.astype(np.uint64) + np.uint64(1)) * STEP
     mixed = (mixed ^ (mixed >> np.uint64(30))) * MIX_1
     mixed = (mixed ^ (mixed >> np.uint64(27))) * MIX_2
@@ -154,21 +162,21 @@ def _split_clusters(log: Log, clusters: Ints, share: float) -> tuple[ClusterSlic
     first = int(_in_range(clusters, range(cut)).sum())
     if not 0 < first < len(clusters):
         raise InvalidInput(
-            f"a share of {share:g} must leave clusters in both parts of the log; it has {len(np.unique(clusters))}. "
-            "Use a log with more clusters, or learn from another log"
+            f"a share of {share:g} must leave clusters in both parts of the log; got {len(np.unique(clusters))} of "
+            "them. Use a log with more clusters, or learn from another log"
         )
     return ClusterSlice(log, range(cut), first), ClusterSlice(log, range(cut, HASHES), len(clusters) - first)
 
 
 def _in_range(clusters: Ints, hashes: range) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether the hash of the cluster of each row is in a range."""
+    """Whether the hash of the cluster of each row is in the range."""
     hashed = fold_of(clusters, HASHES)
     inside: np.ndarray[tuple[int], np.dtype[np.bool_]] = (hashes.start <= hashed) & (hashed < hashes.stop)
     return inside
 
 
 def _clusters(log: Log) -> Ints | None:
-    """Of all rows, (n,); None if a log has none."""
+    """Clusters of all rows, (n,); None if the log has no clusters."""
     blocks: list[Ints] = []
     for block in log.blocks():
         if block.clusters is None:
@@ -177,11 +185,11 @@ def _clusters(log: Log) -> Ints | None:
     return np.concatenate(blocks) if blocks else None
 
 
-def _first_cut(clusters: Ints, least: int) -> int:
-    """The first row, not before `least`, that no cluster reaches over."""
+def _first_cut(clusters: Ints, min_rows: int) -> int:
+    """The first cut after at least `min_rows` rows with no cluster on both sides."""
     _, unit = np.unique(clusters, return_inverse=True)
     last_row = np.zeros(len(clusters), dtype=np.int64)
     np.maximum.at(last_row, unit, np.arange(len(clusters)))
-    reach = np.maximum.accumulate(last_row[unit])  # the last row of all clusters that have begun by each row
+    reach = np.maximum.accumulate(last_row[unit])  # last row of all clusters that have started by each row
     free = np.flatnonzero(reach == np.arange(len(clusters))) + 1
-    return int(free[np.searchsorted(free, least)])
+    return int(free[np.searchsorted(free, min_rows)])

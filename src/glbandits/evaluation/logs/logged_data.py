@@ -1,4 +1,4 @@
-"""LoggedData: what was decided, with what probabilities, and what came of it. One record, checked once."""
+"""Log and LoggedData: decisions with their arms, propensities and rewards, validated once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ from glbandits.evaluation.logs.arm_features import (
     ArmFeatures,
     FixedArms,
     RowArms,
-    Rows,
-    checked,
-    part_of,
-    whole_numbers,
+    RowIndex,
+    check_array,
+    check_int_array,
+    copy_with,
 )
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.features import Features
@@ -23,48 +23,47 @@ from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats, Ints, set_validated
 
 BLOCK = 65_536
-"""Rows that are looked at together: enough for NumPy, and 60 MB of features at 20 arms and 6 features."""
-LARGEST_DENSE = 4096
-"""Features up to which the arms of a log are vectors by default. With more they are sparse rows."""
-BLOCK_NUMBERS = 2**25
-"""Features and probabilities that are looked at together, at most: 270 MB. Blocks of rows with many
-arms or features are shorter."""
-SPARSE_NUMBERS = 2**23
-"""Indices and values of sparse rows that are looked at together, about: 67 MB, and as much to join them."""
+"""Default number of rows of a block: 60 MB of features at 20 arms and 6 features."""
+MAX_DENSE_FEATURES = 4096
+"""Number of features above which the arms of a log are sparse rows by default."""
+MAX_BLOCK_NUMBERS = 2**25
+"""Maximum number of features and probabilities of a block: 270 MB. It shortens blocks with many arms or features."""
+MAX_SPARSE_NUMBERS = 2**23
+"""Approximate maximum number of indices and values of sparse rows in a block: 67 MB, and as much to join them."""
 ROUNDING = 1e-5
 """Relative tolerance for probabilities that were written in single precision or with six digits."""
 
 
 @runtime_checkable
 class Log(Protocol):
-    """A log that can be read from its beginning, again and again, a block of rows at a time."""
+    """A log that can be read repeatedly from its first row, one block of rows at a time."""
 
     @property
     def dim(self) -> int:
-        """Features of an arm."""
+        """Number of features of an arm."""
 
     @property
     def arm_names(self) -> tuple[str, ...] | None:
-        """Names of the arms, where all rows have the same."""
+        """Names of the arms; None if rows have different arms."""
 
     @property
     def feature_map(self) -> Features | None:
-        """What made the features of the columns of a table; None if they were numbers from the start."""
+        """The map from table columns to features; None if the log was built from numeric features."""
 
     @property
     def sparse(self) -> bool:
-        """Whether the arms are sparse rows, `SparseArms`."""
+        """Whether the arms are `SparseArms`."""
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     def blocks(self, size: int = BLOCK) -> Iterator["LoggedData"]:
-        """All rows in order, in blocks of at most so many."""
+        """Yield all rows in order, in blocks of at most `size` rows."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LoggedData:
-    """Rows of a log: the arms there were, the one that was chosen, its reward, and the probabilities of the arms.
+    """Rows of a log: arms, chosen arms, rewards, and probabilities of the logging policy.
 
     >>> import numpy as np
     >>> from glbandits.evaluation import FixedArms, LoggedData
@@ -83,28 +82,28 @@ class LoggedData:
     """
 
     chosen: Ints
-    """Which of its arms each row chose, (n,): 0 is the first."""
+    """Index of the chosen arm in each row, (n,)."""
     rewards: Floats
     """(n,)."""
     propensities: Floats | None = None
-    """The probability that the log's policy gave to the chosen arm, (n,); None if it is not known. Taken from
-    `probabilities` if those are given alone."""
+    """The probability that the logging policy gave to the chosen arm, (n,); None if unknown. If only `probabilities`
+    are given, they define it."""
     arms: ArmFeatures
     clusters: Ints | None = None
-    """Rows with the same number were decided together, by one draw for a block of decisions, say: (n,)."""
+    """Cluster of each row, (n,): rows of a cluster are not independent, such as decisions for one user."""
     link: str | Link = "identity"
-    """Tells which rewards there can be: identity any number, logistic and probit 0 to 1, log 0 and more."""
+    """Defines the valid rewards: any number for identity, 0 to 1 for logistic and probit, at least 0 for log."""
     arm_names: tuple[str, ...] | None = None
-    """Names of the arms, where all rows have the same."""
+    """Names of the arms; None if rows have different arms."""
     estimated: bool = False
     """Whether the propensities were estimated from the log itself."""
     probabilities: Floats | None = None
-    """The probability that the log's policy gave to each arm of the row, (n, most), and 0 beyond its arms; None if only
-    those of the chosen arms are known."""
+    """The probability that the logging policy gave to each arm, (n, max_arms), padded with 0; None if only those of the
+    chosen arms are known."""
     feature_map: Features | None = None
-    """What made the features of the columns of a table; None if they were numbers from the start."""
+    """The map from table columns to features; None if the log was built from numeric features."""
     _features: Floats | None = field(default=None, init=False, repr=False)
-    """What was made once, for those who ask again."""
+    """Cache of `features()`."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.arms, ArmFeatures):
@@ -112,13 +111,15 @@ class LoggedData:
                 f"arms must be FixedArms, RowArms, CrossedArms or SparseArms; got {type(self.arms).__name__}"
             )
         n = len(self.arms)
-        set_validated(self, chosen=whole_numbers("chosen", self.chosen), rewards=checked("rewards", self.rewards, 1))
+        set_validated(
+            self, chosen=check_int_array("chosen", self.chosen), rewards=check_array("rewards", self.rewards, 1)
+        )
         if self.propensities is not None:
-            set_validated(self, propensities=checked("propensities", self.propensities, 1))
+            set_validated(self, propensities=check_array("propensities", self.propensities, 1))
         if self.probabilities is not None:
-            set_validated(self, probabilities=checked("probabilities", self.probabilities, 2))
+            set_validated(self, probabilities=check_array("probabilities", self.probabilities, 2))
         if self.clusters is not None:
-            set_validated(self, clusters=whole_numbers("clusters", self.clusters))
+            set_validated(self, clusters=check_int_array("clusters", self.clusters))
         for name in ("chosen", "rewards", "propensities", "probabilities", "clusters"):
             values = getattr(self, name)
             if values is not None and len(values) != n:
@@ -129,8 +130,10 @@ class LoggedData:
         self._check_rewards()
         if self.arm_names is not None:
             set_validated(self, arm_names=tuple(map(str, self.arm_names)))
-            if len(self.arm_names) != self.arms.most:
-                raise InvalidInput(f"{self.arms.most} arms need as many names; got {len(self.arm_names)}")
+            if len(self.arm_names) != self.arms.max_arms:
+                raise InvalidInput(
+                    f"arm_names must have one name for each of the {self.arms.max_arms} arms; got {len(self.arm_names)}"
+                )
 
     def _check_chosen(self) -> None:
         counts = self.arms.counts
@@ -149,9 +152,9 @@ class LoggedData:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise InvalidInput(
-                f"propensities must be above 0 and at most 1; got {self.propensities[row]} in row {row}, and "
-                f"{int(wrong.sum())} such in all. An arm that was chosen had a probability; if it is not known, leave "
-                "propensities out and have them estimated"
+                f"propensities must be above 0 and at most 1; got {self.propensities[row]} in row {row} "
+                f"({int(wrong.sum())} such rows in all). If they are unknown, leave propensities out and call "
+                "glbandits.evaluation.estimate_propensities"
             )
 
     def _check_probabilities(self) -> None:
@@ -168,14 +171,14 @@ class LoggedData:
             try:
                 link.check_reward(float(self.rewards[row]))
             except InvalidInput as error:
-                raise InvalidInput(f"row {row}: {error}") from None
+                raise InvalidInput(f"row {row}: {error.template}") from None
 
     def __len__(self) -> int:
         return len(self.chosen)
 
-    def __getitem__(self, rows: Rows) -> "LoggedData":
-        """Some of the rows."""
-        return part_of(
+    def __getitem__(self, rows: RowIndex) -> "LoggedData":
+        """Select rows."""
+        return copy_with(
             self,
             chosen=self.chosen[rows],
             rewards=self.rewards[rows],
@@ -188,40 +191,54 @@ class LoggedData:
 
     @property
     def dim(self) -> int:
-        """Features of an arm."""
+        """Number of features of an arm."""
         return self.arms.dim
 
     @property
     def sparse(self) -> bool:
-        """Whether the arms are sparse rows."""
+        """Whether the arms are `SparseArms`."""
         return isinstance(self.arms, SparseArms)
 
     @property
-    def there(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
-        """Which arms each row has, (n, most)."""
-        return np.arange(self.arms.most) < self.arms.counts[:, np.newaxis]
+    def arm_mask(self) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
+        """Mask of the arms that each row has, (n, max_arms)."""
+        return np.arange(self.arms.max_arms) < self.arms.counts[:, np.newaxis]
 
     def features(self) -> Floats:
-        """Of all arms of all rows, (n, most, dim). Raises InvalidInput if they are sparse rows."""
+        """Features of all arms of all rows, (n, max_arms, dim).
+
+        Raises InvalidInput if the arms are sparse.
+        """
         if self._features is None:
             set_validated(self, _features=self.arms.features())
         assert self._features is not None
         return self._features
 
     def blocks(self, size: int = BLOCK) -> Iterator["LoggedData"]:
-        """All rows in order, in blocks of at most so many."""
-        size = rows_together(size, self.arms.most, 0 if self.sparse else self.dim)
+        """Yield all rows in order, in blocks of at most `size` rows."""
+        size = block_size(size, self.arms.max_arms, 0 if self.sparse else self.dim)
         for start in range(0, len(self), size):
             yield self[start : start + size]
 
 
-def rows_together(size: int, most: int, dim: int) -> int:
-    """The rows of a block: so many, or fewer if their features and probabilities were more than `BLOCK_NUMBERS`."""
-    return max(1, min(check_int("size", size, at_least=1), BLOCK_NUMBERS // max(1, most * (dim + 1))))
+def link_of(log: Log) -> str | Link:
+    """Return the link of the rewards of a log. Raises InvalidInput if the log has no rows."""
+    head = next(iter(log.blocks(1)), None)
+    if head is None:
+        raise InvalidInput("the log has no rows")
+    return head.link
+
+
+def block_size(size: int, max_arms: int, dim: int) -> int:
+    """Number of rows of a block: at most `size`.
+
+    It is smaller if features and probabilities would exceed `MAX_BLOCK_NUMBERS`.
+    """
+    return max(1, min(check_int("size", size, at_least=1), MAX_BLOCK_NUMBERS // max(1, max_arms * (dim + 1))))
 
 
 def chosen_features(block: LoggedData) -> Floats:
-    """The features of the chosen arms, (m, dim), of a log whose rows are not sparse."""
+    """Features of the chosen arms of dense rows, (m, dim)."""
     if isinstance(block.arms, FixedArms):
         return block.arms.arms[block.chosen]
     picked: Floats = block.features()[np.arange(len(block)), block.chosen]
@@ -229,7 +246,7 @@ def chosen_features(block: LoggedData) -> Floats:
 
 
 def chosen_rows(block: LoggedData) -> SparseRows:
-    """The features of the chosen arms of a log with sparse rows."""
+    """Features of the chosen arms of a block with `SparseArms`."""
     assert isinstance(block.arms, SparseArms)
     return block.arms.chosen(block.chosen)
 
@@ -241,22 +258,23 @@ def check_probabilities(
     propensities: Floats | None,
     *,
     name: str = "probabilities",
-    first: int = 0,
-    mend: str = "",
+    first_row: int = 0,
+    advice: str = "",
 ) -> None:
-    """Raise InvalidInput unless each row is a distribution over its arms that agrees with the propensities.
+    """Raise InvalidInput unless each row is a distribution over its arms.
 
-    `name`, `first` (the number of the first row) and `mend` (what to do about it) are for the error.
+    The probability of the chosen arm must agree with the propensity.
+
+    Error messages contain `name`, row numbers that start at `first_row`, and `advice`.
     """
-    if probabilities.shape != (len(arms), arms.most):
+    if probabilities.shape != (len(arms), arms.max_arms):
         raise InvalidInput(
-            f"{name} must have a row for each of the {len(arms)} rows and a column for each of the {arms.most} arms; "
-            f"got shape {probabilities.shape}"
+            f"{name} must have shape ({len(arms)}, {arms.max_arms}): rows and arms; got shape {probabilities.shape}"
         )
     own = probabilities[np.arange(len(chosen)), chosen]
     within = (probabilities >= 0.0).all(axis=1)
     if isinstance(arms, RowArms):
-        within &= ((probabilities == 0.0) | (np.arange(arms.most) < arms.counts[:, np.newaxis])).all(axis=1)
+        within &= ((probabilities == 0.0) | (np.arange(arms.max_arms) < arms.counts[:, np.newaxis])).all(axis=1)
     wrong = {
         "be at least 0, and 0 beyond the arms of the row": ~within,
         "sum to 1 over all arms of the row": ~(np.abs(probabilities.sum(axis=1) - 1.0) <= ROUNDING),
@@ -270,4 +288,4 @@ def check_probabilities(
             got = f"{probabilities[row].tolist()!r:.80}, where arm {chosen[row]} was chosen"
             if propensities is not None:
                 got += f" with propensity {propensities[row]}"
-            raise InvalidInput(f"{name}, row {first + row}: they must {need}; got {got}{mend}")
+            raise InvalidInput(f"{name}, row {first_row + row}: the probabilities must {need}; got {got}{advice}")

@@ -1,4 +1,4 @@
-"""The Open Bandit format: recommendations of fashion items, with their propensities (Saito et al., 2021)."""
+"""Read logs in the Open Bandit format (Saito et al., 2021)."""
 
 from dataclasses import replace
 from os import PathLike
@@ -16,7 +16,7 @@ ITEMS = "item_context.csv"
 AFFINITY = f"user-item_affinity_{ARM}"
 USER = ("user_feature_0", "user_feature_1", "user_feature_2", "user_feature_3")
 POSITIONS = 3
-"""Places on the page in which an item was shown."""
+"""Number of positions on the page in which an item was shown."""
 
 
 def read_open_bandit(
@@ -26,17 +26,19 @@ def read_open_bandit(
     link: str | Link = "logistic",
     cross: bool = False,
 ) -> TableLog:
-    """The log in a folder of the Open Bandit format: one file of rows, such as men.csv, and item_context.csv.
+    """Read a folder in the Open Bandit format.
 
-    The arms are all items of item_context.csv, with its features; the context is the four user features, and each item
-    has an affinity to the user where the file tells it. A reward is a click. The propensity in the file is that of the
-    item given the position in which it was shown, so rows of all positions can be taken together.
+    It has a file of rows, such as men.csv, and item_context.csv.
+
+    The arms are all items of item_context.csv, with its features. The context has four user features, and the affinity
+    of the user to each item if the file has it. The reward is the click. The propensity in the file is that of the item
+    given its position, so rows of all positions can be used together.
 
     Args:
-        folder: such as open_bandit_dataset/random/men.
-        position: take the rows of this position only, 1 (left), 2 (middle) or 3 (right).
-        link: tells which rewards there can be.
-        cross: multiply user features with item features. All are text, so that is thousands of features.
+        folder: for example open_bandit_dataset/random/men.
+        position: read only rows of this position: 1 (left), 2 (middle) or 3 (right).
+        link: defines the valid rewards.
+        cross: whether to multiply user features with item features: thousands of features, because all are categories.
     """
     rows, items = _files(Path(folder))
     columns = Columns(
@@ -49,9 +51,9 @@ def read_open_bandit(
     )
     table, arms = scan_csv(rows, columns), pl.read_csv(items, infer_schema_length=None)
     names = table.collect_schema().names()
-    mend = "Other tables are read by read_csv, which is told the names of columns"
-    check_present([*columns.single, "position"], names, rows.name, mend=mend)
-    check_present(["item_id"], arms.columns, items.name, mend=mend)
+    advice = "For other tables use read_csv, with the names of their columns"
+    check_present([*columns.single, "position"], names, rows.name, advice=advice)
+    check_present(["item_id"], arms.columns, items.name, advice=advice)
     if position is not None:
         table = table.filter(pl.col("position") == check_int("position", position, at_least=1, at_most=POSITIONS))
     if not any(name.startswith(AFFINITY.removesuffix(ARM)) for name in names):
@@ -61,15 +63,18 @@ def read_open_bandit(
 
 
 def is_open_bandit(folder: Path) -> bool:
-    """Whether it looks like a folder of this format."""
+    """Whether a folder has the file of items of this format."""
     return (folder / ITEMS).is_file()
 
 
 def _files(folder: Path) -> tuple[Path, Path]:
     others = sorted(path for path in folder.glob("*.csv") if path.name != ITEMS)
     if not is_open_bandit(folder) or len(others) != 1:
-        found = ", ".join(sorted(path.name for path in folder.glob("*"))[:20]) if folder.is_dir() else "no such folder"
+        present = (
+            ", ".join(sorted(path.name for path in folder.glob("*"))[:20]) if folder.is_dir() else "no such folder"
+        )
         raise InvalidInput(
-            f"{folder} must be a folder with {ITEMS} and one file of rows, such as men.csv; found: {found or 'nothing'}"
+            f"{folder} must be a folder with {ITEMS} and one file of rows, such as men.csv; found: "
+            f"{present or 'nothing'}"
         )
     return others[0], folder / ITEMS

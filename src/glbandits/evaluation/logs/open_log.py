@@ -1,4 +1,4 @@
-"""open_log: a log, whatever it is kept in."""
+"""open_log: open a log from a data frame, a file or a folder."""
 
 from os import PathLike
 from pathlib import Path
@@ -12,23 +12,25 @@ from glbandits.evaluation.logs.open_bandit import is_open_bandit, read_open_band
 from glbandits.evaluation.logs.table_files import read_csv, read_json_lines, read_parquet
 from glbandits.evaluation.logs.table_log import read_table
 
-KINDS = {
+SUFFIXES = {
     "parquet": (".parquet",),
     "csv": (".csv", ".csv.gz"),
     "dsjson": (".dsjson",),
     "json": (".json", ".jsonl", ".ndjson"),
 }
-"""How the names of files end."""
+"""Suffixes of file names by format."""
 
 
 def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Log:
-    """A log from a data frame, a file or a folder; the kind of a file is told by its ending.
+    """Open a log from a data frame, a file or a folder.
+
+    The suffix of a file determines its format.
 
     | source | read by |
     |---|---|
-    | a data frame of polars, pandas or Arrow, a list of dicts, a dict of columns | `read_table` |
-    | .parquet, a folder of such, a pattern | `read_parquet` |
-    | .csv, .csv.gz, a folder of such, a pattern | `read_csv` |
+    | a polars, pandas or Arrow data frame, a list of dicts, a dict of columns | `read_table` |
+    | .parquet, a folder or a pattern of such files | `read_parquet` |
+    | .csv, .csv.gz, a folder or a pattern of such files | `read_csv` |
     | a folder with item_context.csv | `read_open_bandit` |
     | .dsjson; .json, .jsonl, .ndjson without columns | `read_dsjson` |
     | .json, .jsonl, .ndjson with columns | `read_json_lines` |
@@ -38,10 +40,10 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
     glbandits.errors.InvalidInput: log.xlsx must end with .parquet, .csv, .csv.gz, .dsjson, .json, .jsonl or ...
 
     Args:
-        source: what holds the log.
-        columns: which column is what; by default those of `Columns`. The Open Bandit format and dsjson
-            know theirs.
-        settings: of the function that reads it, such as arm_table and link.
+        source: a table, or the path of a file or a folder.
+        columns: the meaning of the columns; by default those of `Columns`. Must be None for the Open Bandit format and
+            for dsjson, which have fixed columns.
+        settings: arguments of the function that reads the log, such as arm_table and link.
     """
     if not isinstance(source, str | PathLike):
         return read_table(source, columns or Columns(), **settings)
@@ -51,7 +53,7 @@ def open_log(source: Any, columns: Columns | None = None, **settings: Any) -> Lo
         return read_json_lines(path, columns, **settings)
     if kind in ("open bandit", "dsjson", "json"):
         if columns is not None:
-            raise InvalidInput(f"{path} knows its columns; leave columns out")
+            raise InvalidInput(f"columns must be None for {path}, because its format has fixed columns; got {columns}")
         return read_open_bandit(path, **settings) if kind == "open bandit" else read_dsjson(path, **settings)
     return (read_parquet if kind == "parquet" else read_csv)(path, columns or Columns(), **settings)
 
@@ -60,8 +62,8 @@ def _kind(path: Path) -> str:
     if path.is_dir() and is_open_bandit(path):
         return "open bandit"
     names = [file.name for file in path.rglob("*")] if path.is_dir() else [path.name]
-    for kind, endings in KINDS.items():
-        if any(name.endswith(endings) for name in names) and not (path.is_dir() and kind in ("dsjson", "json")):
+    for kind, suffixes in SUFFIXES.items():
+        if any(name.endswith(suffixes) for name in names) and not (path.is_dir() and kind in ("dsjson", "json")):
             return kind
     raise InvalidInput(
         f"{path} must end with .parquet, .csv, .csv.gz, .dsjson, .json, .jsonl or .ndjson, or be a folder with "

@@ -1,4 +1,7 @@
-"""SlateLog: slates, which are several slots that are filled together, with their propensities and rewards."""
+"""SlateLog: decisions that fill several slots at once, with propensities and rewards.
+
+And its reader.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,19 +12,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.logs.arm_features import checked
-from glbandits.evaluation.logs.column_values import numbers
+from glbandits.evaluation.logs.arm_features import check_array
+from glbandits.evaluation.logs.column_values import float_values
 from glbandits.evaluation.logs.columns import check_present
 from glbandits.evaluation.logs.table_log import as_frame
 from glbandits.records import Floats, Ints, set_validated
 
 SlateTarget: TypeAlias = Floats | Sequence[Sequence[float]] | Callable[["SlateLog"], Floats]
-"""The target's probability of the logged arm of each slot, given the arms of earlier slots, (n, L); or a function."""
+"""Target probability of the logged arm of each slot, given earlier slots, (n, L); or a function of the log."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SlateLog:
-    """Slates of a log: the arm in each slot, the probability that it had, and the rewards.
+    """A log of slates: the propensity of the arm in each slot, and the rewards.
 
     >>> log = SlateLog(propensities=[[0.5, 0.25], [0.5, 0.5]], rewards=[[1, 0], [0, 1]])
     >>> len(log), log.slots
@@ -29,20 +32,20 @@ class SlateLog:
     """
 
     propensities: Floats
-    """The probability that the log's policy gave to the arm of each slot, given the arms of earlier slots: (n, L)."""
+    """Probability under the logging policy of the arm of each slot, given the arms of earlier slots, (n, L)."""
     rewards: Floats
-    """Of each slot, (n, L), or of each slate, (n,)."""
+    """Reward of each slot, (n, L), or of each slate, (n,)."""
     filled: NDArray[np.bool_] | None = None
-    """Which slots each slate has, (n, L); None if all slates have all slots."""
+    """Mask of the slots of each slate, (n, L); None if all slates have all slots."""
     arms: NDArray[np.str_] | None = None
-    """The name of the arm in each slot, (n, L), for targets that need it; "" where a slot is not filled."""
+    """Name of the arm in each slot, (n, L), for targets that need it; "" for empty slots."""
 
     def __post_init__(self) -> None:
         rewards = np.asarray(self.rewards)
         set_validated(
             self,
-            propensities=checked("propensities", self.propensities, 2),
-            rewards=checked("rewards", self.rewards, 1 if rewards.ndim == 1 else 2),
+            propensities=check_array("propensities", self.propensities, 2),
+            rewards=check_array("rewards", self.rewards, 1 if rewards.ndim == 1 else 2),
         )
         shape = self.propensities.shape
         if not all(shape):
@@ -57,9 +60,9 @@ class SlateLog:
             values = getattr(self, name)
             if values is not None and values.shape != shape:
                 raise InvalidInput(f"{name} must have shape {shape}, like propensities; got {values.shape}")
-        wrong = ~((self.propensities > 0.0) & (self.propensities <= 1.0)) & self._filled
-        if wrong.any():
-            slate, slot = np.argwhere(wrong)[0]
+        invalid = ~((self.propensities > 0.0) & (self.propensities <= 1.0)) & self._filled
+        if invalid.any():
+            slate, slot = np.argwhere(invalid)[0]
             raise InvalidInput(
                 f"propensities must be above 0 and at most 1; got {self.propensities[slate, slot]} in slate {slate}, "
                 f"slot {slot}"
@@ -70,7 +73,7 @@ class SlateLog:
 
     @property
     def slots(self) -> int:
-        """Slots of the slate that has most."""
+        """Largest number of slots in a slate."""
         return int(self.propensities.shape[1])
 
     @property
@@ -78,37 +81,39 @@ class SlateLog:
         return np.ones(self.propensities.shape, dtype=np.bool_) if self.filled is None else self.filled
 
     def weights(self, target: SlateTarget) -> Floats:
-        """W of each slot, (n, L): 1 where a slot is not filled, so that it changes no estimate."""
-        given = checked("target", target(self) if callable(target) else np.asarray(target), 2)
-        if given.shape != self.propensities.shape:
+        """Weight of each slot, (n, L): 1 for empty slots, so that they do not change estimates."""
+        probabilities = check_array("target", target(self) if callable(target) else np.asarray(target), 2)
+        if probabilities.shape != self.propensities.shape:
             raise InvalidInput(
                 f"target must have the probability of the logged arm of each slot, shape {self.propensities.shape}; "
-                f"got {given.shape}"
+                f"got {probabilities.shape}"
             )
-        wrong = ~((given >= 0.0) & (given <= 1.0)) & self._filled
-        if wrong.any():
-            slate, slot = np.argwhere(wrong)[0]
-            raise InvalidInput(f"target must be at least 0 and at most 1; got {given[slate, slot]} in slate {slate}")
-        return np.divide(given, self.propensities, out=np.ones(given.shape), where=self._filled)
+        invalid = ~((probabilities >= 0.0) & (probabilities <= 1.0)) & self._filled
+        if invalid.any():
+            slate, slot = np.argwhere(invalid)[0]
+            raise InvalidInput(
+                f"target must be at least 0 and at most 1; got {probabilities[slate, slot]} in slate {slate}"
+            )
+        return np.divide(probabilities, self.propensities, out=np.ones(probabilities.shape), where=self._filled)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlateColumns:
-    """Names of the columns of a table with a row for each slot of each slate."""
+    """Names of the columns of a table with one row for each slot of each slate."""
 
     slate: str = "slate"
-    """Rows with the same value here belong to the same slate. Of any type."""
+    """Rows with the same value belong to one slate. Of any type."""
     slot: str = "slot"
-    """Numbers, or texts in the order in which they first appear."""
+    """Numbers, which are sorted, or texts, which are ordered by first appearance."""
     arm: str = "arm"
     propensity: str = "propensity"
     reward: str = "reward"
     of_slate: bool = False
-    """Whether the reward is that of the slate, repeated in all its rows."""
+    """Whether the reward is that of the whole slate, repeated in all its rows."""
 
 
 def read_slates(table: Any, columns: SlateColumns | None = None) -> SlateLog:
-    """A log of slates from a data frame of polars or pandas, or from a dict of columns.
+    """Read a log of slates from a polars or pandas data frame, or from a dict of columns.
 
     >>> table = {
     ...     "slate": ["u", "u", "v"], "slot": [1, 2, 1], "arm": ["a", "b", "b"],
@@ -121,23 +126,26 @@ def read_slates(table: Any, columns: SlateColumns | None = None) -> SlateLog:
     names = columns or SlateColumns()
     wanted = [names.slate, names.slot, names.arm, names.propensity, names.reward]
     frame = as_frame(table, lambda name: name in wanted)
-    check_present(wanted, frame.columns, mend="Name them with SlateColumns(slate=..., slot=..., ...)")
+    check_present(wanted, frame.columns, advice="Name them with SlateColumns(slate=..., slot=..., ...)")
     if not len(frame):
-        raise InvalidInput("the table has no rows; a log needs at least one slate")
+        raise InvalidInput("the table has no rows. A log needs at least one slate")
     index = (
         slate_codes(frame[names.slate]),
         slate_codes(frame[names.slot], ordered=frame[names.slot].dtype.is_numeric()),
     )
-    rewards = numbers(frame[names.reward])
+    rewards = float_values(frame[names.reward])
     arms = frame[names.arm].cast(pl.String).to_numpy().astype(np.str_)
-    log = slates_from_rows(index, numbers(frame[names.propensity]), rewards, arms)
+    log = slates_from_rows(index, float_values(frame[names.propensity]), rewards, arms)
     return _with_slate_rewards(log, index[0], rewards) if names.of_slate else log
 
 
 def slates_from_rows(
     index: tuple[Ints, Ints], propensities: Floats, rewards: Floats, arms: NDArray[np.str_] | None
 ) -> SlateLog:
-    """Build a SlateLog from one entry for each row; `index` has the slate and the slot of each row."""
+    """Build a SlateLog from one entry for each row.
+
+    `index` has the slate and the slot of each row.
+    """
     filled = np.zeros((index[0].max() + 1, index[1].max() + 1), dtype=np.int64)
     np.add.at(filled, index, 1)
     if filled.max() > 1:
@@ -153,7 +161,7 @@ def slates_from_rows(
 
 
 def slot_table(index: tuple[Ints, Ints], values: NDArray[Any], empty: float | str) -> NDArray[Any]:
-    """The values at their slates and slots, (n, L); `empty` where a slot is not filled."""
+    """Arrange values by slate and slot, (n, L), with `empty` in empty slots."""
     table = np.full((index[0].max() + 1, index[1].max() + 1), empty, dtype=values.dtype)
     table[index] = values
     return table
@@ -173,10 +181,13 @@ def _with_slate_rewards(log: SlateLog, slates: Ints, rewards: Floats) -> SlateLo
 
 
 def slate_codes(series: pl.Series, *, ordered: bool = False) -> Ints:
-    """The index of each value among the different ones: in the order in which they first appear, or sorted."""
+    """Index of each value among the distinct values.
+
+    The distinct values are ordered by first appearance, or sorted.
+    """
     if series.null_count():
-        raise InvalidInput(f"column {series.name!r} has missing values. Fill in or drop such rows")
+        raise InvalidInput(f"column {series.name!r} has missing values. Fill them in, or drop such rows")
     different = series.unique(maintain_order=True)
     table = (different.sort() if ordered else different).alias("value").to_frame().with_row_index()
-    found = series.alias("value").to_frame().join(table, on="value", how="left", maintain_order="left")
-    return found["index"].to_numpy().astype(np.int64)
+    indexed = series.alias("value").to_frame().join(table, on="value", how="left", maintain_order="left")
+    return indexed["index"].to_numpy().astype(np.int64)

@@ -1,4 +1,4 @@
-"""Tables in files as logs: Parquet and CSV, streamed."""
+"""Read logs from Parquet, CSV and JSON-lines files, which are streamed."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ import polars as pl
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.logs.columns import Columns, check_columns
 from glbandits.evaluation.logs.log_features import LogOptions
-from glbandits.evaluation.logs.table_log import TableLog, explained
+from glbandits.evaluation.logs.table_log import TableLog, convert_polars_errors
 from glbandits.features.kinds.column_kind import MISSING_TEXTS
 from glbandits.maths.links import Link
 
@@ -27,11 +27,11 @@ def read_parquet(
     link: str | Link = "identity",
     **options: Unpack[LogOptions],
 ) -> TableLog:
-    """A log in a Parquet file, a folder of them, or all files that match a pattern such as "logs/2025-*.parquet".
+    """Read a log from a Parquet file, a folder of files, or a pattern such as logs/*.parquet.
 
-    It may be larger than memory. Files may differ in columns that are not read, and hold whole numbers where others
-    hold numbers. What the names of folders tell, as in day=2025-01-31/part-0.parquet, are columns too. The arguments
-    are those of `read_table`.
+    The log may be larger than memory. Files may differ in columns that are not read, and some may have integers where
+    others have floats. Names of folders, as in day=2025-01-31/part-0.parquet, become columns (Hive partitioning). The
+    arguments are those of `read_table`.
     """
     return TableLog(
         scan_parquet(source, check_columns(columns)),
@@ -53,12 +53,12 @@ def read_csv(
     link: str | Link = "identity",
     **options: Unpack[LogOptions],
 ) -> TableLog:
-    """A log in a CSV file with a line of names, or all files that match a pattern such as "logs/2025-*.csv".
+    """Read a log from a CSV file with a header, or from a pattern such as logs/2025-*.csv.
 
-    It may be larger than memory, but is slower than Parquet: it is read once to find out which columns hold numbers,
-    and again for the names of arms. Files may be packed, .csv.gz. Where all else in a column is a number, NA, null and
-    the like are missing numbers; elsewhere they are text. CSV has no lists: `arms` and `features`
-    need Parquet, and `probabilities` a column for each arm. The arguments are those of `read_table`.
+    The log may be larger than memory. CSV is slower than Parquet: one pass determines the types of the columns, a
+    second one the names of the arms. Files may be compressed, .csv.gz. NA, null and similar texts are missing values
+    in a column of numbers, and text in other columns. CSV has no lists: `arms` and `features` need Parquet, and
+    `probabilities` needs a column for each arm. The arguments are those of `read_table`.
     """
     table = scan_csv(source, check_columns(columns))
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options)
@@ -73,21 +73,21 @@ def read_json_lines(
     link: str | Link = "identity",
     **options: Unpack[LogOptions],
 ) -> TableLog:
-    """A log in a file with a JSON object on each line, or all files that match a pattern such as "logs/*.jsonl".
+    """Read a log from a file with one JSON object per line, or a pattern such as logs/*.jsonl.
 
-    It may be larger than memory. A column such as "user.age" is a value within an object. The arguments are those of
-    `read_table`.
+    The log may be larger than memory. A column "user.age" is the field age of the object user. The arguments are those
+    of `read_table`.
     """
-    with explained():
+    with convert_polars_errors():
         table = pl.scan_ndjson(files_of(source, "jsonl", "ndjson", "json"), infer_schema_length=None)
         names = table.collect_schema().names()
-        within = [name for name in check_columns(columns).single if "." in name and name not in names]
-        table = table.with_columns([_value_within(name).alias(name) for name in within])
+        nested = [name for name in check_columns(columns).single if "." in name and name not in names]
+        table = table.with_columns([_nested_field(name).alias(name) for name in nested])
         table.collect_schema()
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options)
 
 
-def _value_within(path: str) -> pl.Expr:
+def _nested_field(path: str) -> pl.Expr:
     outer, *inner = path.split(".")
     value = pl.col(outer)
     for name in inner:
@@ -96,30 +96,33 @@ def _value_within(path: str) -> pl.Expr:
 
 
 def scan_parquet(source: Source, columns: Columns) -> pl.LazyFrame:
-    """The rows of Parquet files, to be read later."""
+    """Return a lazy frame of Parquet files."""
     files = files_of(source, "parquet")
-    told_by_folders = not Path(source).is_file() and all("=" in str(file.parent) for file in files)
-    with explained():
+    hive = not Path(source).is_file() and all("=" in str(file.parent) for file in files)
+    with convert_polars_errors():
         common = _common({file: pl.read_parquet_schema(file) for file in files}, columns)
         if common is None:
-            return pl.scan_parquet(files, hive_partitioning=told_by_folders)
-        tables = [pl.scan_parquet(file, hive_partitioning=told_by_folders) for file in files]
+            return pl.scan_parquet(files, hive_partitioning=hive)
+        tables = [pl.scan_parquet(file, hive_partitioning=hive) for file in files]
         return pl.concat([_as_common(table, common, columns) for table in tables], how="vertical_relaxed")
 
 
 def _as_common(table: pl.LazyFrame, common: Mapping[str, pl.DataType], columns: Columns) -> pl.LazyFrame:
-    """The columns of one file, in the order and types of all. Of those that are not read, the names alone."""
-    found = table.collect_schema().names()
-    told_by_folders = [name for name in found if name not in common]
+    """The columns of one file in the common order and types.
+
+    Columns that are not read become null.
+    """
+    present = table.collect_schema().names()
+    hive_columns = [name for name in present if name not in common]
     changed = [
-        pl.col(name).cast(kind) if name in found and columns.reads(name) else pl.lit(None).alias(name)
+        pl.col(name).cast(kind) if name in present and columns.reads(name) else pl.lit(None).alias(name)
         for name, kind in common.items()
     ]
-    return table.select(*changed, *told_by_folders)
+    return table.select(*changed, *hive_columns)
 
 
 def _common(schemas: Mapping[Path, Mapping[str, pl.DataType]], columns: Columns) -> dict[str, pl.DataType] | None:
-    """Types that the columns of all files can be read as; None if they are the same in all."""
+    """Types that fit the columns of all files; None if all files have the same types."""
     (first, known), *others = schemas.items()
     if all(schema == known for _, schema in others):
         return None
@@ -128,20 +131,20 @@ def _common(schemas: Mapping[Path, Mapping[str, pl.DataType]], columns: Columns)
         missing = [name for name in columns.single if (name in schema) != (name in common)]
         if missing:
             has, lacks = (file, first) if missing[0] in schema else (first, file)
-            raise InvalidInput(f"{lacks} has no column {missing[0]!r}, but {has} has. Leave out such files")
+            raise InvalidInput(f"{lacks} has no column {missing[0]!r}, but {has} has one. Leave out such files")
         for name, kind in schema.items():
             wider = _wider(common.get(name, kind), kind) if columns.reads(name) else common.get(name, kind)
             if wider is None:
                 raise InvalidInput(
-                    f"column {name!r} holds {kind} in {file}, but {common[name]} in the files before it. Write it in "
-                    "the same way to all files"
+                    f"column {name!r} has type {kind} in {file}, but {common[name]} in earlier files. Use one type in "
+                    "all files"
                 )
             common[name] = wider
     return common
 
 
 def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
-    """The type that holds the values of both; None if one is a number, or a list, and the other is not."""
+    """The type that fits the values of both; None if only one of them is a number or a list."""
     if one == other or other == pl.Null:
         return one
     if one == pl.Null:
@@ -155,49 +158,56 @@ def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
 
 
 def scan_csv(source: Source, columns: Columns) -> pl.LazyFrame:
-    """The lines of CSV files, to be read later. Names of arms are kept as they are written, 01 as 01."""
+    """Return a lazy frame of CSV files. Names of arms stay text, so that 01 stays 01."""
     files = files_of(source, "csv", "csv.gz")
     try:
         for file in files:
             _check_names(file, columns)
-        schemas = {file: _looked_at(file, columns) for file in files}
+        schemas = {file: _column_types(file, columns) for file in files}
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"{source} could not be read as CSV: {error}") from None
     kinds = _common(schemas, columns) or schemas[files[0]]
-    # All values were looked at, so that the only ones of which no number can be made are those of MISSING_TEXTS: they
-    # become none. In columns of text they stay as they are, because NA may be Namibia.
+    # The types come from all values, so the only texts in a column of numbers are those of MISSING_TEXTS, which become
+    # null. In a column of text they stay text, because NA may be Namibia.
     return pl.scan_csv(files, schema=kinds, ignore_errors=True)
 
 
-def _looked_at(file: Path, columns: Columns) -> dict[str, pl.DataType]:
-    """The types of the columns, by all of their values."""
-    found = pl.scan_csv(file, infer_schema_length=None, null_values=sorted(MISSING_TEXTS)).collect_schema()
+def _column_types(file: Path, columns: Columns) -> dict[str, pl.DataType]:
+    """The types of the columns, inferred from all values."""
+    schema = pl.scan_csv(file, infer_schema_length=None, null_values=sorted(MISSING_TEXTS)).collect_schema()
     names = (columns.arm, columns.cluster)
-    return {name: pl.String() if name in names else kind for name, kind in found.items()}
+    return {name: pl.String() if name in names else kind for name, kind in schema.items()}
 
 
 def _check_names(file: Path, columns: Columns) -> None:
-    """An error if a column that is read has the name of another, which polars would change."""
+    """Raise InvalidInput for duplicate names of columns that are read.
+
+    Polars would rename one of them.
+    """
     names = pl.read_csv(file, has_header=False, n_rows=1, infer_schema=False).row(0)
     for name, times in Counter(names).items():
         if times > 1 and columns.reads(name):
             raise InvalidInput(f"{file.name} has {times} columns {name!r}. Drop or rename all but one of them")
 
 
-def files_of(source: Source, *endings: str) -> list[Path]:
-    """The file, or the files of these endings in the folder, or those that match the pattern: in order of names.
+def files_of(source: Source, *suffixes: str) -> list[Path]:
+    """Return the sorted files of a source: a file, a folder or a pattern.
 
-    Paths are absolute, so that other processes can open them.
+    In a folder, the files with one of the suffixes.
+
+    Paths are absolute, so that worker processes can open them.
     """
     path = Path(source).absolute()
     if path.is_file():
         return [path]
     if path.is_dir():
-        found = sorted(file for ending in endings for file in path.rglob(f"*.{ending}"))
+        files = sorted(file for suffix in suffixes for file in path.rglob(f"*.{suffix}"))
     else:
         pattern = str(path)[len(path.anchor) :]
-        found = sorted(Path(path.anchor).glob(pattern)) if pattern else []
-    if not found:
-        wanted = " or ".join(f"*.{ending}" for ending in endings)
-        raise InvalidInput(f"{source} is no file, no folder with files {wanted}, and no pattern that matches a file")
-    return found
+        files = sorted(Path(path.anchor).glob(pattern)) if pattern else []
+    if not files:
+        wanted = " or ".join(f"*.{suffix}" for suffix in suffixes)
+        raise InvalidInput(
+            f"{source} must be a file, a folder with files {wanted}, or a pattern that matches files; got none of them"
+        )
+    return files

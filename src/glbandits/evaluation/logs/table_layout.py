@@ -1,4 +1,4 @@
-"""A first look at a table: which arms there are, and how its columns become features."""
+"""TableLayout: the arms of a table and the encoding of its columns, found by a first pass."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from glbandits.errors import InvalidInput
-from glbandits.evaluation.logs.column_values import column_values, is_number, is_text, wrong
+from glbandits.errors import InvalidInput, parameter
+from glbandits.evaluation.logs.column_values import column_error, column_values, is_number, is_text
 from glbandits.evaluation.logs.columns import ARM, Columns, check_present, columns_of
-from glbandits.evaluation.logs.log_features import LogOptions, MapRequest, features_of
-from glbandits.evaluation.logs.logged_data import LARGEST_DENSE
+from glbandits.evaluation.logs.log_features import LogOptions, MapRequest, make_feature_map
+from glbandits.evaluation.logs.logged_data import MAX_DENSE_FEATURES
 from glbandits.features import FeatureMap, Features
 from glbandits.features.feature_map.combination import Entries
 from glbandits.features.natural_order import natural_order
@@ -19,71 +19,74 @@ from glbandits.maths.links import Link, find_link
 from glbandits.records import Floats
 
 CONTEXT_TYPES = (pl.Date, pl.Datetime, pl.List, pl.Array, pl.Null)
-"""Of columns of the context, beside numbers and text."""
-ONE_FOR_EACH = "Columns(per_arm=...) needs a column for every arm"
-PROBABILITY_FOR_EACH = "Columns(probabilities=...) needs a column for every arm"
-OTHER_PROBABILITIES = "If it holds something else, say Columns(probabilities=None)"
+"""Types of context columns, besides numbers and text."""
+ONE_FOR_EACH = f"{parameter('Columns.per_arm')} needs a column for every arm"
+PROBABILITY_FOR_EACH = f"{parameter('Columns.probabilities')} needs a column for every arm"
+OTHER_PROBABILITIES = f"If it holds something else, set {parameter('Columns.probabilities', None)}"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Layout:
-    """All that must be known of a table before any of its rows can be read."""
+class TableLayout:
+    """Properties of a table that are needed to read its rows."""
 
     columns: Columns
     link: str | Link
     rows: int
-    most: int
-    """Arms of the row that has most."""
+    max_arms: int
+    """Largest number of arms in a row."""
     arm_names: tuple[str, ...]
-    """Of all rows; none if the arms of a row have no names."""
+    """Names of all arms, over all rows; empty if arms have no names."""
     arm_values: Mapping[str, Any]
-    """The columns of arm_table, in the order of `arm_names`, and the names themselves as the column of the arm."""
+    """The columns of the arm table, in the order of `arm_names`, and the names in the column of the arm."""
     features: Features
-    """What makes features of the columns."""
+    """The map from columns to features."""
     has_arm_table: bool
-    """Whether arm_table named the arms, and not the rows."""
+    """Whether the names of the arms come from an arm table, not from the rows."""
     sparse: bool
-    """Whether arms are sparse rows."""
+    """Whether arms are `SparseArms`."""
 
     @property
     def dim(self) -> int:
-        """Features of an arm."""
+        """Number of features of an arm."""
         return self.features.dim
 
     @property
     def feature_map(self) -> Features | None:
-        """What makes features of the columns; None if each row brings all features of its arms."""
+        """The map from columns to features; None if the table has all features as numbers."""
         return None if self.columns.features is not None and not self.columns.context else self.features
 
     @cached_property
     def arm_features(self) -> Floats:
-        """Of each named arm, (K, q)."""
+        """Features of each named arm, (K, q)."""
         assert isinstance(self.features, FeatureMap)
         return self.features.arm.encode(self.arm_values, len(self.arm_names))
 
     @cached_property
     def arm_entries(self) -> Entries:
-        """The features of each named arm that are not 0."""
+        """Nonzero features of each named arm."""
         assert isinstance(self.features, FeatureMap)
         return self.features.arm.encode_sparse(self.arm_values, len(self.arm_names))
 
     @property
     def wanted(self) -> list[str]:
-        """All columns that are read, each once."""
+        """All columns that are read, without repetitions."""
         per_arm = [name for group in self.columns.of_arms(self.arm_names) for name in group]
         return list(dict.fromkeys([*self.columns.single, *per_arm, *self.probability_columns]))
 
     @property
     def probability_columns(self) -> list[str]:
-        """The columns with the probability of each arm, in the order of `arm_names`; none if one column has all."""
+        """Columns with the probability of each arm, in the order of `arm_names`.
+
+        Empty if a single column has all.
+        """
         pattern = self.columns.probability_of_arm
         return [] if pattern is None else columns_of(pattern, self.arm_names)
 
     @property
-    def mend_unknown_arm(self) -> str:
-        """What to do about a row that names another arm than `arm_names`."""
+    def unknown_arm_advice(self) -> str:
+        """Advice for a row with an arm that is not in `arm_names`."""
         if self.has_arm_table:
-            return "Add the arm to arm_table, or drop such rows"
+            return f"Add the arm to {parameter('arm_table')}, or drop such rows"
         if self.columns.arms is not None:
             return "Add the chosen arm to the list, or drop such rows"
         return "The table has changed since it was opened; open it again"
@@ -94,8 +97,8 @@ class Layout:
         return self.columns.arms is None and self.columns.features is None
 
 
-def prepared(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
-    """The table with few types: names of arms as text, lists as lists. Checked as far as types tell."""
+def prepare_table(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
+    """Check the types of the columns, and cast names of arms to text and arrays to lists."""
     schema = table.collect_schema()
     check_present(columns.single, schema.names())
     changes = []
@@ -111,20 +114,23 @@ def prepared(table: pl.LazyFrame, columns: Columns) -> pl.LazyFrame:
             depth, leaf = _lists(schema[name])
             if depth != _lists(kind)[0] or (depth == 2 and not is_number(leaf)):
                 wanted = "names" if kind == pl.List(pl.String) else "lists of numbers, one for each arm"
-                raise InvalidInput(f"column {name!r} must hold a list of {wanted} in each row; got {schema[name]}")
+                raise InvalidInput(f"column {name!r} must have a list of {wanted} in each row; got {schema[name]}")
             changes.append(pl.col(name).cast(kind))
     changes += _probability_lists(columns, schema)
     for name in columns.context:
         if not (is_text(schema[name]) or is_number(schema[name]) or isinstance(schema[name], CONTEXT_TYPES)):
             raise InvalidInput(
-                f"column {name!r} of the context must hold numbers, true or false, text, dates or lists; got "
-                f"{schema[name]}. Make one of these of it"
+                f"column {name!r} of the context must have numbers, booleans, text, dates or lists; got "
+                f"{schema[name]}. Cast it first"
             )
     return table.with_columns(changes)
 
 
 def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:
-    """The change to a column of lists of probabilities; an error if they cannot be told apart by arm."""
+    """The cast of the column of probabilities.
+
+    Raises InvalidInput unless its type has a value for each arm.
+    """
     name = columns.probabilities
     if name is None or columns.probability_of_arm is not None:
         return []
@@ -133,7 +139,8 @@ def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:
         if not (isinstance(kind, pl.Struct) and all(is_number(field.dtype) for field in kind.fields)):  # type: ignore[arg-type]
             raise InvalidInput(
                 f"column {name!r} must hold a struct with a number for each arm, by the names of the arms; got {kind}. "
-                f"Or give each arm a column of its own, such as Columns(probabilities='p_{ARM}'). {OTHER_PROBABILITIES}"
+                f"Or give each arm a column of its own, such as {parameter('Columns.probabilities', f'p_{ARM}')}. "
+                f"{OTHER_PROBABILITIES}"
             )
         return []
     depth, leaf = _lists(kind)
@@ -145,14 +152,14 @@ def _probability_lists(columns: Columns, schema: pl.Schema) -> list[pl.Expr]:
 
 
 def _lists(kind: Any) -> tuple[int, pl.DataType]:
-    """How many lists there are within each other, and of what."""
+    """Nesting depth of a list type, and the type of its elements."""
     if not isinstance(kind, pl.List | pl.Array):
         return 0, kind
     depth, leaf = _lists(kind.inner)
     return depth + 1, leaf
 
 
-def look_at(
+def inspect_table(
     table: pl.LazyFrame,
     columns: Columns,
     *,
@@ -160,36 +167,39 @@ def look_at(
     arm_id: str | None = None,
     link: str | Link = "identity",
     options: LogOptions,
-) -> Layout:
-    """Read the columns of a prepared table that need it once, and learn the feature map if none is given."""
+) -> TableLayout:
+    """Find the arms and sizes of a prepared table, and learn its feature map unless given."""
     find_link(link)
     if columns.features is not None and arm_table is not None:
-        raise InvalidInput("an arm's features come from the column of features or from arm_table; give one of them")
+        raise InvalidInput(
+            f"the features of arms come from the column of features or from {parameter('arm_table')}. "
+            "Leave out one of them"
+        )
     schema = table.collect_schema()
-    found = _first_look(table, columns, named=arm_table is None)
-    if not found["rows"]:
-        raise InvalidInput("the table has no rows; a log needs at least one decision")
+    sizes = _scan_table(table, columns, named=arm_table is None)
+    if not sizes["rows"]:
+        raise InvalidInput("the table has no rows. A log needs at least one decision")
     kind = schema.get(columns.probabilities or "")
     struct_names = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
     arms = read_arms(arm_table, arm_id) if arm_table is not None else {}
-    names = arms.pop(NAMES, None) or natural_order({*found.get("names", []), *struct_names})
+    names = arms.pop(NAMES, None) or natural_order({*sizes.get("names", []), *struct_names})
     per_arm = [name for group in columns.of_arms(names) for name in group]
-    check_present(per_arm, schema.names(), mend=ONE_FOR_EACH)
+    check_present(per_arm, schema.names(), advice=ONE_FOR_EACH)
     if columns.probability_of_arm is not None:
-        check_present(columns_of(columns.probability_of_arm, names), schema.names(), mend=PROBABILITY_FOR_EACH)
-    request = MapRequest(columns, names, arms, found.get("width"), found["rows"])
-    given = options.get("sparse")
-    features = features_of(table, request, _without_sparse(options))
-    return Layout(
+        check_present(columns_of(columns.probability_of_arm, names), schema.names(), advice=PROBABILITY_FOR_EACH)
+    request = MapRequest(columns, names, arms, sizes.get("width"), sizes["rows"])
+    sparse = options.get("sparse")
+    features = make_feature_map(table, request, _without_sparse(options))
+    return TableLayout(
         columns=columns,
         link=link,
-        rows=found["rows"],
-        most=found.get("most") or len(names),
+        rows=sizes["rows"],
+        max_arms=sizes.get("max_arms") or len(names),
         arm_names=names,
         arm_values={**arms, columns.arm: list(names)},
         features=features,
         has_arm_table=arm_table is not None,
-        sparse=features.dim > LARGEST_DENSE if given is None else bool(given),
+        sparse=features.dim > MAX_DENSE_FEATURES if sparse is None else bool(sparse),
     )
 
 
@@ -199,39 +209,44 @@ def _without_sparse(options: LogOptions) -> LogOptions:
     return rest
 
 
-def _first_look(table: pl.LazyFrame, columns: Columns, *, named: bool) -> dict[str, Any]:
-    """Rows, the most arms of one, the width of features, and all different names of arms, in one pass."""
+def _scan_table(table: pl.LazyFrame, columns: Columns, *, named: bool) -> dict[str, Any]:
+    """Number of rows, of arms at most and of features, and names of arms, in one pass."""
     sizes, lists = [pl.len().alias("rows")], columns.arms or columns.features
     if lists is not None:
-        sizes.append(pl.col(lists).list.len().max().alias("most"))
+        sizes.append(pl.col(lists).list.len().max().alias("max_arms"))
     if columns.features is not None:
         sizes.append(pl.col(columns.features).list.first().drop_nulls().first().list.len().alias("width"))
-    looks = []
+    name_columns = []
     if named and (columns.arms is not None or columns.features is None):
-        looks.append(pl.col(columns.arm) if columns.arms is None else pl.col(columns.arms).explode())
-    # Queries that share nothing: only then does polars forget what it has seen, so that memory does not grow.
-    queries = [table.select(sizes), *(table.select(look.cast(pl.String)).unique() for look in looks)]
-    apart = pl.QueryOptFlags(comm_subplan_elim=False)
-    first, *different = pl.collect_all(queries, engine="streaming", optimizations=apart)
+        name_columns.append(pl.col(columns.arm) if columns.arms is None else pl.col(columns.arms).explode())
+    # The queries must not share a subplan: polars would cache its rows, and memory would grow with the table.
+    queries = [table.select(sizes), *(table.select(column.cast(pl.String)).unique() for column in name_columns)]
+    no_caching = pl.QueryOptFlags(comm_subplan_elim=False)
+    first, *different = pl.collect_all(queries, engine="streaming", optimizations=no_caching)
     names = [name for frame in different for name in frame.to_series().drop_nulls().to_list()]
     return first.row(0, named=True) | {"names": names}
 
 
 NAMES = ""
-"""The entry of `read_arms` that holds the names."""
+"""Key of the names of the arms in the result of `read_arms`."""
 
 
 def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> dict[str, Any]:
-    """The columns of a table of arms, in the order of the names of the arms, and these names."""
+    """Return the columns of an arm table, sorted by the names of the arms.
+
+    The names are under the key `NAMES`.
+    """
     if not len(table):
-        raise InvalidInput("arm_table must have a row for each arm; got none")
+        raise InvalidInput(f"{parameter('arm_table')} must have a row for each arm; got none")
     arm_id = table.columns[0] if arm_id is None else arm_id
-    check_present([arm_id], table.columns, "arm_table", mend="Say which by arm_id")
+    check_present([arm_id], table.columns, parameter("arm_table"), advice="Set arm_id to the column of names")
     ids = table[arm_id].cast(pl.String)
     for bad in (ids.is_null(), ids.is_duplicated()):
         if bad.any():
-            raise wrong(table[arm_id], int(bad.arg_max() or 0), 0, "must name each arm of arm_table once")
-    places = {name: place for place, name in enumerate(ids)}
-    names = natural_order(places)
-    in_order = table[[places[name] for name in names]]
+            raise column_error(
+                table[arm_id], int(bad.arg_max() or 0), 0, f"must name each arm of {parameter('arm_table')} once"
+            )
+    indices = {name: index for index, name in enumerate(ids)}
+    names = natural_order(indices)
+    in_order = table[[indices[name] for name in names]]
     return {NAMES: names} | {name: column_values(in_order[name]) for name in table.columns if name != arm_id}

@@ -1,4 +1,4 @@
-"""The functions of a link, of all scores in an array."""
+"""Apply the functions of a link to arrays of scores."""
 
 from typing import Literal
 
@@ -12,15 +12,15 @@ from glbandits.records import Floats
 Function = Literal["mean", "slope", "antiderivative"]
 
 
-def of_scores(link: Link, function: Function, scores: Floats) -> Floats:
-    """Return the mean, slope or antiderivative of each score: a new array of the same shape."""
+def apply_link(link: Link, function: Function, scores: Floats) -> Floats:
+    """Return the mean, slope or antiderivative of each score, in a new array."""
     values = scores.copy(order="C")
     entry_point(in_place_recipe, link, function).compiled()(values.reshape(-1))
     return values
 
 
 def in_place_recipe(link: Link, name: Function) -> Recipe:
-    """A function that replaces each score by its mean, slope or antiderivative."""
+    """Recipe of a function that replaces each score by its mean, slope or antiderivative."""
     function = getattr(link, name)
 
     def replace(scores: Floats) -> None:

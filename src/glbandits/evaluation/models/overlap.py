@@ -1,4 +1,4 @@
-"""Overlap: whether a log tried its arms often enough to tell anything about them."""
+"""Overlap: whether the propensities of a log are large enough to evaluate other policies."""
 
 from dataclasses import dataclass
 
@@ -7,64 +7,69 @@ import numpy as np
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.logs.logged_data import Log
 
-SMALL = 0.01
-"""A propensity below this makes a row weigh more than a hundred others."""
-SHARES = (0.01, 0.05, 0.25, 0.5)
+SMALL_PROPENSITY = 0.01
+"""Below this propensity a row may have a weight of more than 100."""
+QUANTILE_LEVELS = (0.01, 0.05, 0.25, 0.5)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Overlap:
-    """The propensities of a log."""
+    """Statistics of the propensities of a log."""
 
     rows: int
     estimated: bool
-    """Whether they were estimated from the log itself."""
+    """Whether the propensities were estimated from the log."""
     least: float
+    """Smallest propensity of a chosen arm."""
     quantiles: tuple[float, ...]
-    """Below which 1, 5, 25 and 50 % of them are."""
+    """The 1, 5, 25 and 50 % quantiles of the propensities."""
     below: float
-    """The share of rows below 0.01."""
+    """Share of rows with a propensity below 0.01."""
     never_chosen: tuple[str, ...]
-    """Arms of which the log tells nothing, where all rows have the same arms."""
+    """Arms without a row, if all rows have the same arms."""
     least_possible: float | None = None
-    """The least probability above 0 of any arm of a row, chosen or not; None if the log has only propensities."""
+    """Smallest positive probability of any arm, chosen or not; None if the log has only propensities."""
     impossible: float | None = None
-    """The share of the rows' arms that could not be chosen, because their probability was 0."""
+    """Share of pairs of row and arm with probability 0; None if the log has only propensities."""
 
     def warnings(self) -> list[str]:
-        """What is wrong with it, in sentences."""
-        said = []
+        """Return the problems, one text each."""
+        warnings = []
         if self.below:
-            said.append(
-                f"{self.below:.1%} of rows chose an arm with a propensity below {SMALL}, {self.least:.2g} at the least"
-                ": few rows will decide what is estimated"
+            warnings.append(
+                f"{self.below:.1%} of rows have a propensity below {SMALL_PROPENSITY}, the smallest is "
+                f"{self.least:.2g}: estimates will depend on few rows"
             )
-        if self.least_possible is not None and self.least_possible < min(SMALL, self.least / 2):
-            said.append(
-                f"some arms had a probability of {self.least_possible:.2g}, and none with less than {self.least:.2g} "
-                "was chosen: the largest weights that a target can have were never seen"
+        if self.least_possible is not None and self.least_possible < min(SMALL_PROPENSITY, self.least / 2):
+            warnings.append(
+                f"some arms had a probability of {self.least_possible:.2g}, but no arm with a probability below "
+                f"{self.least:.2g} was chosen: the largest possible weights do not occur in the log"
             )
         if self.impossible:
-            said.append(f"{self.impossible:.1%} of the arms of rows had probability 0: nothing is known of them there")
+            warnings.append(
+                f"{self.impossible:.1%} of the pairs of row and arm have probability 0: the log has no evidence there"
+            )
         if self.never_chosen:
             few = ", ".join(self.never_chosen[:10]) + (", ..." if len(self.never_chosen) > 10 else "")
-            said.append(f"{len(self.never_chosen)} arms were never chosen, and nothing is known of them: {few}")
-        return said
+            warnings.append(
+                f"{len(self.never_chosen)} arms were never chosen, so the log has no evidence on them: {few}"
+            )
+        return warnings
 
 
 def overlap_of(log: Log) -> Overlap:
-    """Look at all rows of a log that has propensities.
+    """Return the overlap statistics of a log. Raises InvalidInput if it has no propensities.
 
     >>> from glbandits.evaluation import Columns, read_table
     >>> log = read_table({"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.995, 0.005]}, Columns())
     >>> overlap_of(log).warnings()
-    ['50.0% of rows chose an arm with a propensity below 0.01, 0.005 at the least: few rows will decide what is ...']
+    ['50.0% of rows have a propensity below 0.01, the smallest is 0.005: estimates will depend on few rows']
     """
     parts, counts, estimated = [], np.zeros(0, dtype=np.int64), False
     least, impossible, offered = None, 0, 0
     for block in log.blocks():
         if block.propensities is None:
-            raise InvalidInput("the log has no propensities; have them estimated by estimate_propensities first")
+            raise InvalidInput("the log has no propensities. Call estimate_propensities(log) first")
         parts.append(block.propensities)
         estimated = block.estimated
         if block.probabilities is not None:
@@ -73,7 +78,7 @@ def overlap_of(log: Log) -> Overlap:
             offered += int(block.arms.counts.sum())
             impossible += int(block.arms.counts.sum() - possible.sum())
         if block.arms.same_arms:
-            chosen = np.bincount(block.chosen, minlength=block.arms.most)
+            chosen = np.bincount(block.chosen, minlength=block.arms.max_arms)
             counts = chosen if not len(counts) else counts + chosen
     propensities = np.concatenate(parts)
     names = log.arm_names or tuple(map(str, range(len(counts))))
@@ -81,8 +86,8 @@ def overlap_of(log: Log) -> Overlap:
         rows=len(propensities),
         estimated=estimated,
         least=float(propensities.min()),
-        quantiles=tuple(np.quantile(propensities, SHARES).tolist()),
-        below=float(np.mean(propensities < SMALL)),
+        quantiles=tuple(np.quantile(propensities, QUANTILE_LEVELS).tolist()),
+        below=float(np.mean(propensities < SMALL_PROPENSITY)),
         least_possible=least,
         impossible=impossible / offered if offered else None,
         never_chosen=tuple(name for name, count in zip(names, counts.tolist(), strict=True) if not count),

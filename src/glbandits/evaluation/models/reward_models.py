@@ -1,7 +1,7 @@
-"""Reward models: what reward is to be expected of an arm, learned from the log itself.
+"""Reward models: the expected reward of each arm, learned from the log.
 
-A row must not be judged by a model that has seen it. So rows are dealt to folds, there is a model for each fold that
-learned from the other folds alone, and a row asks the model of its own fold (cross-fitting).
+Models are cross-fitted: rows are assigned to folds, the model of a fold learns only from the other folds, and it
+predicts the rows of its own fold. So no row is predicted by a model that has learned it.
 """
 
 from dataclasses import dataclass, field
@@ -15,62 +15,64 @@ from glbandits.evaluation.logs.arm_features import FixedArms
 from glbandits.evaluation.logs.logged_data import LoggedData, chosen_features, chosen_rows
 from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.glm_learner import GlmLearner
-from glbandits.evaluation.models.link_arrays import of_scores
+from glbandits.evaluation.models.link_arrays import apply_link
 from glbandits.evaluation.models.sparse_glm import SparseGlm
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats, Ints, set_validated
 
-FEWEST, MOST, GROWTH = 32, 4096, 8
-"""Rows that are predicted together, with a model of the rows before: at least, at most, and n / 8 after n rows."""
+MIN_BLOCK, MAX_BLOCK, GROWTH = 32, 4096, 8
+"""Rows that are predicted with the same model: n / 8 after n rows, at least 32 and at most 4096."""
+ALL_LEARNED, STEP = 200_000, 8
+"""`SequentialGlm` learns all of the first 200,000 rows, and then every eighth row."""
 
 
 @runtime_checkable
 class RewardModel(Protocol):
-    """How models are made: they learn blocks of rows, and are then asked about others."""
+    """A factory of cross-fitted models."""
 
     @property
     def folds(self) -> int:
-        """How many models there are."""
+        """Number of folds, and of models."""
 
     @property
-    def most_rows(self) -> int:
-        """How many rows are learned at most; of a longer log they are taken evenly."""
+    def max_rows(self) -> int:
+        """Maximum number of rows to learn; evenly spaced rows of a longer log."""
 
     def begin(self, dim: int) -> "CrossFitted":
-        """Models that have seen nothing."""
+        """Return untrained models for arms with `dim` features."""
 
 
 class CrossFitted(Protocol):
-    """A model for each fold."""
+    """One model for each fold."""
 
     def learn(self, block: LoggedData, folds: Ints) -> None:
-        """The next rows, and the fold of each."""
+        """Learn the next rows, given the fold of each."""
 
     def finish(self) -> None:
-        """There are no more."""
+        """Finish training. Called once, after the last rows."""
 
-    def expect(self, block: LoggedData, folds: Ints) -> Floats:
-        """The expected reward of every arm, (m, most), by the model that has not seen the row."""
+    def predict(self, block: LoggedData, folds: Ints) -> Floats:
+        """Return the expected reward of each arm, (m, max_arms), by the model of each row's fold."""
 
 
 @dataclass(frozen=True)
 class GlmReward:
-    """A generalized linear model that learns in one pass, in its own units and with an intercept: `Optimist`'s.
+    """A generalized linear model with an intercept: the posterior of `Optimist`.
 
-    On a log with sparse rows the prior has one precision for each feature, without correlations. The coefficients are
-    fitted to the first rows, up to two million features that are set, by Newton's method; rows after them are learned
-    in one pass.
+    The first rows are fitted by Newton's method, later rows are learned online. On sparse rows the posterior has one
+    precision for each feature, without correlations, and the first rows are those with up to two million nonzero
+    features.
 
     Args:
-        link: of the model.
-        folds: how many models there are.
-        most_rows: how many rows are learned at most; of a longer log they are taken evenly.
+        link: link of the model.
+        folds: number of folds.
+        max_rows: maximum number of rows to learn; evenly spaced rows of a longer log.
     """
 
     link: str | Link = "identity"
     folds: int = 4
-    most_rows: int = 1_000_000
+    max_rows: int = 1_000_000
 
     def __post_init__(self) -> None:
         find_link(self.link)
@@ -81,7 +83,7 @@ class GlmReward:
 
 
 class _Glms:
-    """Dense or sparse, as the first block is."""
+    """Chooses dense or sparse models by the first block."""
 
     def __init__(self, model: GlmReward, dim: int) -> None:
         self._start = model, dim
@@ -96,9 +98,9 @@ class _Glms:
         assert self._fitted is not None
         self._fitted.finish()
 
-    def expect(self, block: LoggedData, folds: Ints) -> Floats:
+    def predict(self, block: LoggedData, folds: Ints) -> Floats:
         assert self._fitted is not None
-        return self._fitted.expect(block, folds)
+        return self._fitted.predict(block, folds)
 
 
 class _DenseGlms:
@@ -117,7 +119,7 @@ class _DenseGlms:
             learner.finish()
         self._thetas = np.array([learner.theta for learner in self._learners])
 
-    def expect(self, block: LoggedData, folds: Ints) -> Floats:
+    def predict(self, block: LoggedData, folds: Ints) -> Floats:
         return _expected_rewards(block, self._thetas[folds], self._link)
 
 
@@ -133,19 +135,23 @@ class _SparseGlms:
         for model in self._models:
             model.finish()
 
-    def expect(self, block: LoggedData, folds: Ints) -> Floats:
-        expected = np.empty((len(block), block.arms.most))
+    def predict(self, block: LoggedData, folds: Ints) -> Floats:
+        expected = np.empty((len(block), block.arms.max_arms))
         for fold, model in enumerate(self._models):
-            expected[folds == fold] = model.expect(block[folds == fold])
+            expected[folds == fold] = model.predict(block[folds == fold])
         return expected
 
 
 class SequentialGlm:
-    """The same model as `GlmReward`, without folds: it predicts rows, then learns them.
+    """The model of `GlmReward` without folds: it predicts rows before it learns them.
+
+    After `ALL_LEARNED` rows it learns every eighth row only, because more rows hardly change its predictions and
+    learning takes most of the time. The choice of rows depends only on their index, so predictions use earlier rows
+    only.
 
     Args:
-        link: of the model.
-        dim: features of an arm.
+        link: link of the model.
+        dim: number of features of an arm.
         sparse: whether arms are sparse rows.
     """
 
@@ -154,21 +160,21 @@ class SequentialGlm:
         self._rows = 0
 
     def predict_then_learn(self, block: LoggedData) -> Floats:
-        """Return the expected reward of every arm, (rows, most), by models that had learned only rows before it."""
-        predicted = np.empty((len(block), block.arms.most))
+        """Return the expected reward of each arm, (rows, max_arms), then learn the rows."""
+        predicted = np.empty((len(block), block.arms.max_arms))
         start = 0
         while start < len(block):
-            stop = start + min(MOST, max(FEWEST, self._rows // GROWTH))
+            stop = start + min(MAX_BLOCK, max(MIN_BLOCK, self._rows // GROWTH))
             rows = block[start:stop]
-            predicted[start:stop] = self._model.expect(rows)
-            self._model.learn(rows)
+            predicted[start:stop] = self._model.predict(rows)
+            self._model.learn(rows if self._rows < ALL_LEARNED else rows[::STEP])
             self._rows += len(rows)
             start = stop
         return predicted
 
 
 class _OneGlm:
-    """A `GlmLearner` for blocks."""
+    """A `GlmLearner` that takes blocks."""
 
     def __init__(self, link: Link, dim: int) -> None:
         self._link, self._learner = link, GlmLearner(link, dim)
@@ -176,38 +182,44 @@ class _OneGlm:
     def learn(self, block: LoggedData) -> None:
         self._learner.learn(chosen_features(block), block.rewards)
 
-    def expect(self, block: LoggedData) -> Floats:
+    def predict(self, block: LoggedData) -> Floats:
         return _expected_rewards(block, self._learner.theta[np.newaxis], self._link)
 
 
 def _expected_rewards(block: LoggedData, theta: Floats, link: Link) -> Floats:
-    """Of every arm, (rows, most), with coefficients and an intercept for each row, or one row of them for all."""
+    """Expected reward of each arm, (rows, max_arms).
+
+    `theta` has one row for each row, or a single one for all.
+    """
     scores: Floats
     if isinstance(block.arms, FixedArms):
         scores = theta[:, :-1] @ block.arms.arms.T + theta[:, -1:]
         scores = np.repeat(scores, len(block), axis=0) if len(theta) == 1 else scores
     else:
-        theta = np.broadcast_to(theta, (len(block), theta.shape[1]))
-        scores = np.einsum("akd,ad->ak", block.features(), theta[:, :-1]) + theta[:, -1:]
-    return of_scores(link, "mean", scores)
+        features = block.features()
+        if len(theta) == 1:  # one product of a matrix is faster than one for each row
+            scores = (features.reshape(-1, features.shape[2]) @ theta[0, :-1]).reshape(features.shape[:2])
+        else:
+            scores = np.einsum("akd,ad->ak", features, theta[:, :-1])
+        scores += theta[:, -1:]
+    return apply_link(link, "mean", scores)
 
 
 @dataclass(frozen=True)
 class SklearnReward:
-    """Any regressor of scikit-learn, or a classifier whose classes are the rewards.
+    """A scikit-learn regressor, or a classifier whose classes are the rewards.
 
-    It is fitted on the features of the chosen arms, which are kept in memory for it. Sparse rows are given to it as a
-    CSR array.
+    It is fitted to the features of the chosen arms, which are held in memory. Sparse rows become a CSR array.
 
     Args:
-        regressor: one that was not fitted yet; it is cloned for each fold.
-        folds: how many models there are.
-        most_rows: how many rows are learned at most; of a longer log they are taken evenly.
+        regressor: an unfitted estimator; it is cloned for each fold.
+        folds: number of folds.
+        max_rows: maximum number of rows to learn; evenly spaced rows of a longer log.
     """
 
     regressor: Any
     folds: int = 4
-    most_rows: int = 1_000_000
+    max_rows: int = 1_000_000
 
     def __post_init__(self) -> None:
         if not (hasattr(self.regressor, "fit") and hasattr(self.regressor, "predict")) or isinstance(
@@ -223,11 +235,11 @@ class SklearnReward:
 
 
 def _check_counts(model: GlmReward | SklearnReward) -> None:
-    folds, most_rows = (
+    folds, max_rows = (
         check_int("folds", model.folds, at_least=2, at_most=100),
-        check_int("most_rows", model.most_rows, at_least=2),
+        check_int("max_rows", model.max_rows, at_least=2),
     )
-    set_validated(model, folds=folds, most_rows=most_rows)
+    set_validated(model, folds=folds, max_rows=max_rows)
 
 
 @dataclass
@@ -250,23 +262,23 @@ class _Regressors:
         ]
         self.parts.clear()
 
-    def expect(self, block: LoggedData, folds: Ints) -> Floats:
-        out = np.zeros((len(block), block.arms.most))
+    def predict(self, block: LoggedData, folds: Ints) -> Floats:
+        out = np.zeros((len(block), block.arms.max_arms))
         for fold, fitted in enumerate(self.fitted):
             rows = folds == fold
             if rows.any():
                 X = _every_arm(block[rows])
                 classifies = hasattr(fitted, "predict_proba")
-                answers = fitted.predict_proba(X) @ fitted.classes_ if classifies else fitted.predict(X)
-                out[rows[:, np.newaxis] & block.there] = np.ravel(answers)
+                predictions = fitted.predict_proba(X) @ fitted.classes_ if classifies else fitted.predict(X)
+                out[rows[:, np.newaxis] & block.arm_mask] = np.ravel(predictions)
         return out
 
 
 def _every_arm(block: LoggedData) -> Any:
-    """The features of all arms of all rows, one below the other: an array, or a CSR array."""
+    """Features of all arms of all rows, stacked: an array, or a CSR array."""
     if isinstance(block.arms, SparseArms):
         return _design(block, block.arms.every_arm())
-    return block.features()[block.there]
+    return block.features()[block.arm_mask]
 
 
 def _design(block: LoggedData, rows: SparseRows) -> Any:

@@ -1,4 +1,4 @@
-"""SparseGlm: the generalized linear model behind `GlmReward` for logs with sparse rows."""
+"""SparseGlm: the generalized linear model of `GlmReward` for sparse rows."""
 
 from typing import Any
 
@@ -12,38 +12,39 @@ from glbandits.bandit.sparse_entries import ROWS
 from glbandits.compilation import Recipe, entry_point
 from glbandits.evaluation.logs.logged_data import LoggedData, chosen_rows
 from glbandits.evaluation.logs.sparse_arms import SparseArms
-from glbandits.evaluation.models.link_arrays import of_scores
+from glbandits.evaluation.models.link_arrays import apply_link
 from glbandits.maths.feature_table import EMPTY, HEADER
 from glbandits.maths.links import Link
 from glbandits.maths.sparse_rows import SparseRows, joined_rows
 from glbandits.numba_support import VECTOR
 from glbandits.policies import Optimist
 from glbandits.policy_bases.self_scaling_posterior import INTERCEPT
-from glbandits.policy_bases.sparse_posterior import COUPLING, MEAN, PRIOR, ROW, TABLE, sparse_score_moments
+from glbandits.policy_bases.sparse.posterior import COUPLING, MEAN, PRIOR, ROW, TABLE, sparse_score_moments
 from glbandits.records import Floats, Ints
 
 EXACT_NONZEROS = 2**21
-"""Features of rows that are held, at most, to be fitted exactly: 34 MB."""
+"""Maximum number of nonzero features that are stored for the exact fit: 34 MB."""
 GROWTH = 4
-"""Held rows are fitted again when there are this many times as many as at the last fit."""
+"""The stored rows are fitted again when their number has grown by this factor."""
 
 
 class SparseGlm:
-    """A generalized linear model with an intercept, in memory that grows with the features that occur.
+    """A generalized linear model with an intercept, for sparse rows.
 
-    Its prior, one precision for each feature, is that of `Optimist` in a sparse Bandit, which learns rows as they come.
-    The first rows are held, and the coefficients are fitted to all of them together, by Newton's method. From then on
-    rows move the coefficients in one pass.
+    Memory grows with the number of features seen.
+
+    The model is the posterior of `Optimist` in a sparse Bandit: one precision for each feature, without correlations.
+    The first rows are stored, and Newton's method fits the coefficients to all of them. Later rows are learned online.
 
     Args:
-        link: of the model.
-        dim: features of an arm.
+        link: link of the model.
+        dim: number of features of an arm.
     """
 
     def __init__(self, link: Link, dim: int) -> None:
         self._link, self._policy = link, Optimist(link=link)
         self._bandit = Bandit(self._policy, dim, seed=0, sparse=True)
-        self._held: list[tuple[SparseRows, Floats]] = []
+        self._stored: list[tuple[SparseRows, Floats]] = []
         self._nonzeros, self._rows, self._fitted_rows = 0, 0, 0
 
     def learn(self, block: LoggedData) -> None:
@@ -56,55 +57,57 @@ class SparseGlm:
         self._nonzeros += rows.indices.size
         if self._nonzeros - rows.indices.size > EXACT_NONZEROS:
             return
-        self._held.append((rows, block.rewards))
+        self._stored.append((rows, block.rewards))
         if self._rows >= GROWTH * self._fitted_rows or self._nonzeros > EXACT_NONZEROS:
             self._fit()
         if self._nonzeros > EXACT_NONZEROS:
-            self._held.clear()
+            self._stored.clear()
 
     def finish(self) -> None:
-        """Fit the rows that are held once more."""
-        if self._held and self._rows > self._fitted_rows:
+        """Fit the stored rows a last time."""
+        if self._stored and self._rows > self._fitted_rows:
             self._fit()
 
-    def expect(self, block: LoggedData) -> Floats:
-        """The expected reward of every arm, (rows, most); 0 where a row has fewer arms."""
+    def predict(self, block: LoggedData) -> Floats:
+        """Return the expected reward of each arm, (rows, max_arms), padded with 0."""
         assert isinstance(block.arms, SparseArms)
         rows, state = block.arms.every_arm(), self._bandit.state
         levels, variances = np.empty(rows.row_count), np.empty(rows.row_count)
         entry_point(scores_recipe).call(state, *rows, levels, variances)
-        expected = np.zeros((len(block), block.arms.most))
-        expected[block.there] = of_scores(self._link, "mean", levels + state[INTERCEPT])
+        expected = np.zeros((len(block), block.arms.max_arms))
+        expected[block.arm_mask] = apply_link(self._link, "mean", levels + state[INTERCEPT])
         return expected
 
     def _fit(self) -> None:
-        parts, rewards = zip(*self._held, strict=True)
-        self._held, self._fitted_rows = [(joined_rows(parts), np.concatenate(rewards))], self._rows
+        parts, rewards = zip(*self._stored, strict=True)
+        self._stored, self._fitted_rows = [(joined_rows(parts), np.concatenate(rewards))], self._rows
         state = self._bandit.state
         precision = self._policy.intercept_precision(self._bandit.dim)
-        refit_sparse(state, *self._held[0], precision, self._link)
+        refit_sparse(state, *self._stored[0], precision, self._link)
         self._bandit.state = state
 
 
 def refit_sparse(state: Floats, rows: SparseRows, rewards: Floats, precision: float, link: Link) -> None:
-    """Replace the means of a state by the mode of the posterior of all rows. In place.
+    """Set the means of a state to the mode of the posterior given all rows.
+
+    Changes `state` in place.
 
     Args:
-        state: of the sparse form of `Optimist`, which has learned these rows. It keeps its prior and its variances.
+        state: state of the sparse form of `Optimist`, which has learned these rows. Its prior and variances stay.
         rows: features.
-        rewards: of all rows.
-        precision: of the prior of the intercept, whose mean is the score of the mean reward.
-        link: of the model.
+        rewards: rewards of all rows.
+        precision: precision of the prior of the intercept, whose mean is the score of the mean reward.
+        link: link of the model.
     """
     table = state[TABLE + HEADER :].reshape(-1, ROW)
     slots = np.flatnonzero(table[:, 0] != EMPTY)
     slots = slots[np.argsort(table[slots, 0])]
-    places: Ints = np.searchsorted(table[slots, 0], rows.indices)
-    scales = 1.0 / np.sqrt(table[slots, PRIOR])  # in these units every prior variance is 1
-    # The last column is the intercept. Values of 0, which need not be in the table, add nothing to it.
-    places[rows.values == 0.0] = len(slots)
+    indices: Ints = np.searchsorted(table[slots, 0], rows.indices)
+    scales = 1.0 / np.sqrt(table[slots, PRIOR])  # in these units each prior variance is 1
+    # The last column is the intercept. Explicit zeros may be absent from the table: they go there, with value 0.
+    indices[rows.values == 0.0] = len(slots)
     shape = rows.row_count, len(slots) + 1
-    X = csr_array((rows.values * np.append(scales, 0.0)[places], places, rows.indptr), shape=shape)
+    X = csr_array((rows.values * np.append(scales, 0.0)[indices], indices, rows.indptr), shape=shape)
     X += csr_array((np.ones(shape[0]), np.full(shape[0], len(slots)), np.arange(shape[0] + 1)), shape=shape)
     precisions = np.append(np.ones(len(slots)), precision)
     centre = np.zeros(shape[1])
@@ -112,11 +115,11 @@ def refit_sparse(state: Floats, rows: SparseRows, rewards: Floats, precision: fl
 
     def loss(theta: Floats) -> tuple[float, Floats]:
         scores, moved = X @ theta, theta - centre
-        value = of_scores(link, "antiderivative", scores).sum() - rewards @ scores + 0.5 * precisions @ (moved * moved)
-        return float(value), X.T @ (of_scores(link, "mean", scores) - rewards) + precisions * moved
+        value = apply_link(link, "antiderivative", scores).sum() - rewards @ scores + 0.5 * precisions @ (moved * moved)
+        return float(value), X.T @ (apply_link(link, "mean", scores) - rewards) + precisions * moved
 
     def curvature(theta: Floats, direction: Floats) -> Floats:
-        along: Floats = X.T @ (of_scores(link, "slope", X @ theta) * (X @ direction)) + precisions * direction
+        along: Floats = X.T @ (apply_link(link, "slope", X @ theta) * (X @ direction)) + precisions * direction
         return along
 
     start = np.append((table[slots, MEAN] - table[slots, COUPLING] * state[INTERCEPT]) / scales, state[INTERCEPT])
@@ -126,7 +129,7 @@ def refit_sparse(state: Floats, rows: SparseRows, rewards: Floats, precision: fl
 
 
 def scores_recipe() -> Recipe:
-    """A function that writes the score of each row, but for the intercept, and its variance."""
+    """Recipe: write the score of each row, without the intercept, and its variance."""
 
     def scores(state: Floats, indptr: Ints, indices: Ints, values: Floats, levels: Floats, variances: Floats) -> None:
         sparse_score_moments(state, indptr, indices, values, levels, variances)

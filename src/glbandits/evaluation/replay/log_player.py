@@ -1,4 +1,4 @@
-"""Policies that play a log, any number of them in one reading of it."""
+"""Play a log with any number of policies in one pass over it."""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -22,21 +22,21 @@ from glbandits.policy.policy_checks import check_is_policy, check_policy
 from glbandits.records import Floats, Ints
 from glbandits.sparse_policies import sparse_form
 
-LONGEST, LONG = 3600.0, 30.0
-"""Seconds that a policy may take for a log, and from which on there is a warning."""
+MAX_SECONDS, WARNING_SECONDS = 3600.0, 30.0
+"""Estimated seconds above which a policy is refused, and above which there is a warning."""
 SLOW_BLOCK = 1000
-"""Rows of a block if a policy fits all rewards again after each of them, so that progress is seen."""
+"""Rows of a block for policies that refit all rewards after each one, so that progress is reported often."""
 SECONDS_PER_STEP = 4e-9
-"""Of a fit, for each row and feature, after a warm start."""
+"""Seconds of a fit with a warm start, per row and feature."""
 SAMPLED_ROWS = 5000
 
 KEEPING_STREAM = 2**62
-"""The stream of random numbers that keeps rows, so that they take none from the policy."""
+"""Random stream for thinning rows. It is separate from the stream of the policy."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rules:
-    """How logs are played; `play_log` says what its settings mean."""
+class ReplaySettings:
+    """Settings of a replay; `play_log` documents them."""
 
     learn: Learn = "matched"
     exact: bool = False
@@ -49,32 +49,33 @@ class Rules:
         if self.least_propensity is not None:
             check_float("least_propensity", self.least_propensity, above=0, at_most=1)
             if self.learn == "all":
-                raise InvalidInput('least_propensity belongs to learn="matched"; learn="all" leaves no row out')
+                raise InvalidInput('least_propensity needs learn="matched"; got learn="all". Leave it out')
         if self.exact and self.learn == "matched":
-            raise InvalidInput('exact belongs to learn="all"; learn="matched" needs a decision for each row')
+            raise InvalidInput('exact needs learn="all"; got learn="matched". Leave it out')
 
 
-def play_together(
+def play_policies(
     policies: Sequence[Policy],
     log: Log,
     seeds: Sequence[int],
-    rules: Rules,
+    settings: ReplaySettings,
     progress: Callable[[int], None] | None = None,
     *,
     size: int | None = None,
 ) -> list[list[LearningCurve]]:
-    """The curve of each policy with each seed, each as if alone: but the log is checked once, and played once for all.
+    """Return the learning curves of each policy with each seed.
 
-    `progress` is called with the number of rows just played, summed over policies and seeds. `size` is the number of
-    rows of a block, `block_rows(policies)` by default: sums are rounded in the same way only with the same size.
+    The results are those of separate runs, but the log is checked once and read once for all. `progress` is called with
+    the number of rows just played, summed over policies and seeds. `size` is the number of rows of a block, by default
+    `block_rows(policies)`. Rounding errors of sums depend on it.
     """
-    smallest, length = _check(log, policies)
-    check_duration(policies, log, length, rules.learn, seeds=len(seeds))
-    if rules.learn == "matched" and rules.least_propensity is None:
-        rules = replace(rules, least_propensity=smallest)
-    players = [[LogPlayer(policy, log.dim, seed, rules, sparse=log.sparse) for seed in seeds] for policy in policies]
+    min_propensity, length = _check(log, policies)
+    check_duration(policies, log, length, settings.learn, seeds=len(seeds))
+    if settings.learn == "matched" and settings.least_propensity is None:
+        settings = replace(settings, least_propensity=min_propensity)
+    players = [[LogPlayer(policy, log.dim, seed, settings, sparse=log.sparse) for seed in seeds] for policy in policies]
     for block in log.blocks(size or block_rows(policies)):
-        rows = Rows.of(block)
+        rows = BlockArrays.from_block(block)
         for player in (player for same_policy in players for player in same_policy):
             player.play(rows)
             if progress is not None:
@@ -83,66 +84,71 @@ def play_together(
 
 
 def _check(log: Log, policies: Sequence[Policy]) -> tuple[float, int]:
-    """The smallest propensity of a log that all of these policies can learn from, and the number of its rows."""
+    """Check that all policies can learn from a log.
+
+    Return its smallest propensity and its number of rows.
+    """
     if not isinstance(log, Log):
         raise InvalidInput(f"log must be LoggedData or another Log; got {type(log).__name__}")
     check_int("the number of features of the log", log.dim, at_least=1)
     for policy in policies:
         check_policy(sparse_form(check_is_policy(policy), log.dim) if log.sparse else policy, log.dim)
     learners = {find_link(policy.link): policy.name for policy in policies}
-    smallest, first_row = 1.0, 0
+    min_propensity, first_row = 1.0, 0
     for block in log.blocks():
-        smallest = min(smallest, float(propensities_of(block).min(initial=1.0)))
+        min_propensity = min(min_propensity, float(check_propensities(block).min(initial=1.0)))
         for link, name in learners.items():
             _check_rewards(block.rewards, link, name, first_row)
         first_row += len(block)
     if not first_row:
         raise InvalidInput("log must have at least one row; got none")
-    return smallest, first_row
+    return min_propensity, first_row
 
 
 def block_rows(policies: Iterable[Policy]) -> int:
-    """Rows that policies should play or learn together."""
+    """Number of rows of a block for these policies."""
     return SLOW_BLOCK if any(policy.keeps_history for policy in policies) else BLOCK
 
 
 def check_duration(policies: Iterable[Policy], log: Log, rows: int, learn: Learn, *, seeds: int = 1) -> None:
-    """Refuse a policy that would take hours for so many rows, and warn if all policies and seeds together take long.
+    """Raise InvalidInput if a policy would take hours.
 
-    Only policies that fit all rewards again after each of them do, and these have no sparse form. A fit takes
-    O(distinct rows x features); how many rows are distinct is taken from the first ones of the log.
+    Warn if all policies and seeds together take long.
+
+    Only policies that refit all rewards after each one are slow, and they have no sparse form. A fit takes
+    O(distinct rows x features). The number of distinct rows is estimated from the first rows of the log.
     """
     slow = [] if log.sparse else [policy for policy in policies if policy.keeps_history]
     if not slow:
         return
     block = next(iter(log.blocks()))
-    rewards = rows if learn == "all" else rows // block.arms.most
+    rewards = rows if learn == "all" else rows // block.arms.max_arms
     sample = chosen_features(block)[:SAMPLED_ROWS]
     distinct = len(np.unique(sample, axis=0))
-    if distinct > len(sample) // 2:  # nearly every row is new, so the next ones will be too
+    if distinct > len(sample) // 2:  # most rows are distinct, so assume the same of later rows
         distinct = max(distinct, rewards * distinct // (2 * len(sample)))
     seconds = SECONDS_PER_STEP * rewards * distinct * log.dim
-    if seconds > LONGEST:
+    if seconds > MAX_SECONDS:
         raise InvalidInput(
-            f"{slow[0].name} fits all rewards again after each of them: about {seconds / 3600:.1f} hours for "
+            f"{slow[0].name} refits all rewards after each one: about {seconds / 3600:.1f} hours for "
             f"{rewards:,} rewards with {log.dim} features. Use a policy of constant cost, such as "
             "optimist, or fewer rows."
         )
-    if seconds * seeds * len(slow) > LONG:
+    if seconds * seeds * len(slow) > WARNING_SECONDS:
         runs = f", {len(slow) * seeds} times" if len(slow) * seeds > 1 else ""
         warnings.warn(
-            f"{slow[0].name} fits all rewards again after each of them{runs}: about {seconds * seeds * len(slow):.0f} "
+            f"{slow[0].name} refits all rewards after each one{runs}: about {seconds * seeds * len(slow):.0f} "
             f"seconds for {rewards:,} rewards with {log.dim} features. optimist takes constant time for each.",
             stacklevel=2,
         )
 
 
-def propensities_of(block: LoggedData) -> Floats:
-    """Those of a log that has them."""
+def check_propensities(block: LoggedData) -> Floats:
+    """Return the propensities. Raises InvalidInput if the log has none."""
     if block.propensities is None:
         raise InvalidInput(
-            "log must have propensities, the probabilities of the chosen arms; got none. If nobody wrote them down, "
-            "have them estimated: glbandits.evaluation.estimate_propensities"
+            "log must have propensities, the probabilities of the chosen arms; got none. If they are unknown, call "
+            "glbandits.evaluation.estimate_propensities"
         )
     return block.propensities
 
@@ -154,15 +160,15 @@ def _check_rewards(rewards: Floats, link: Link, learner: str, first_row: int) ->
         try:
             link.check_reward(float(rewards[row]))
         except InvalidInput as error:
-            raise InvalidInput(f"{learner} cannot learn row {first_row + row}: {error}") from None
+            raise InvalidInput(f"{learner} cannot learn row {first_row + row}: {error.template}") from None
 
 
-class Rows(NamedTuple):
-    """A block of rows as compiled code reads it."""
+class BlockArrays(NamedTuple):
+    """The arrays of a block, as the compiled loops take them."""
 
     arms: tuple[Any, ...]
-    """As the loops take them: an array (n, most, dim) and 1; (1, most, dim) and 0 if all rows have the same; or where
-    the arms of each row begin, and the three arrays of `SparseRows`."""
+    """Dense: an array (n, max_arms, dim) and the stride 1; or (1, max_arms, dim) and the stride 0 if all rows have the
+    same arms. Sparse: the index of the first arm of each row, and the three arrays of `SparseRows`."""
     counts: Ints
     chosen: Ints
     rewards: Floats
@@ -170,8 +176,8 @@ class Rows(NamedTuple):
     clusters: Ints | None
 
     @classmethod
-    def of(cls, block: LoggedData) -> "Rows":
-        """Those of a block. Arms that are the same in every row are not repeated."""
+    def from_block(cls, block: LoggedData) -> "BlockArrays":
+        """Convert a block. Arms that are the same in every row are not repeated."""
         arms: tuple[Any, ...]
         if isinstance(block.arms, SparseArms):
             arms = (np.ascontiguousarray(block.arms.first_arms), *block.arms.arms)
@@ -184,7 +190,7 @@ class Rows(NamedTuple):
             counts=np.ascontiguousarray(block.arms.counts),
             chosen=np.ascontiguousarray(block.chosen),
             rewards=np.ascontiguousarray(block.rewards),
-            propensities=propensities_of(block),
+            propensities=check_propensities(block),
             clusters=block.clusters,
         )
 
@@ -195,54 +201,54 @@ _LOOPS = {
     ("matched", True): sparse_matched_recipe,
     ("all", True): sparse_all_recipe,
 }
-"""By the way to learn, and whether rows are sparse."""
+"""The loops by the way to learn and by whether rows are sparse."""
 
 
 class LogPlayer:
-    """A policy in the middle of a log."""
+    """A policy that plays a log block by block."""
 
-    def __init__(self, policy: Policy, dim: int, seed: int, rules: Rules, *, sparse: bool = False) -> None:
-        self._policy, self._seed, self._rules = policy, seed, rules
+    def __init__(self, policy: Policy, dim: int, seed: int, settings: ReplaySettings, *, sparse: bool = False) -> None:
+        self._policy, self._seed, self._replay = policy, seed, settings
         form = sparse_form(policy, dim) if sparse else policy
-        recipe = _LOOPS[rules.learn, sparse]
+        recipe = _LOOPS[settings.learn, sparse]
         self._play = entry_point(recipe, form.implementation(dim), find_link(policy.link)).compiled()
         self._state, self._settings, self._rng = form.init(dim), form.packed_settings(dim), generator(seed)
         self._keeping = generator(seed, KEEPING_STREAM)
-        self._sums, self._matched, self._below = WeightedSums(rules.points), 0, 0
+        self._sums, self._matched, self._below = WeightedSums(settings.points), 0, 0
 
-    def play(self, rows: Rows) -> None:
-        """The next rows."""
-        least = self._rules.least_propensity
+    def play(self, rows: BlockArrays) -> None:
+        """Play the next rows."""
+        least = self._replay.least_propensity
         with convert_index_errors(self._policy, "the log"):
             weights = self._all(rows) if least is None else self._kept(rows, least)
         self._sums.add(weights, rows.rewards, rows.clusters)
 
-    def _kept(self, rows: Rows, least: float) -> Floats:
-        """The weights of rows of which those that match are thinned out and learned."""
+    def _kept(self, rows: BlockArrays, least: float) -> Floats:
+        """Learn the matched rows after thinning; return the weights of all rows."""
         matched, kept = np.empty(len(rows.chosen)), np.empty(len(rows.chosen))
-        self._state = self._play(*self._before(rows), least / rows.propensities, self._keeping, matched, kept)
+        self._state = self._play(*self._loop_arguments(rows), least / rows.propensities, self._keeping, matched, kept)
         self._matched += int(matched.sum())
         self._below += int(matched @ (rows.propensities < least))
         return kept / np.minimum(rows.propensities, least)
 
-    def _all(self, rows: Rows) -> Floats:
-        """The weights of rows that are all learned."""
+    def _all(self, rows: BlockArrays) -> Floats:
+        """Learn all rows; return their weights."""
         probabilities = np.empty(len(rows.chosen))
-        self._state = self._play(*self._before(rows), self._rules.exact, probabilities)
+        self._state = self._play(*self._loop_arguments(rows), self._replay.exact, probabilities)
         self._matched += int(np.count_nonzero(probabilities))
         return probabilities / rows.propensities
 
-    def _before(self, rows: Rows) -> tuple[Any, ...]:
-        """The arguments that all loops begin with."""
+    def _loop_arguments(self, rows: BlockArrays) -> tuple[Any, ...]:
+        """The first arguments of all loops."""
         return self._state, self._settings, self._rng, *rows.arms, rows.counts, rows.chosen, rows.rewards
 
     def curve(self) -> LearningCurve:
-        """What has come so far."""
+        """Return the learning curve of all rows so far."""
         return LearningCurve(
             policy=self._policy,
             seed=self._seed,
-            learn=self._rules.learn,
-            least_propensity=self._rules.least_propensity,
+            learn=self._replay.learn,
+            least_propensity=self._replay.least_propensity,
             matched=self._matched,
             below=self._below,
             **self._sums.curve_fields(),

@@ -1,4 +1,9 @@
-"""The loops that offer the rows of a log to a policy. Compiled once for each kind of policy and link."""
+"""The compiled loops that play the rows of a log, for each class of policy and each link.
+
+There are two ways to learn, from matched rows or from all rows, and a dense and a sparse form of each loop. In the
+sparse form, the arms of row i are the sparse rows `starts[i]` to `starts[i] + counts[i]` - 1, and `indptr`, `indices`
+and `values` are the arrays of `SparseRows`.
+"""
 
 import numpy as np
 from numba import types
@@ -16,11 +21,11 @@ from glbandits.records import Floats, Generator, Ints
 
 
 def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """A function that offers rows, teaches those that are kept, and returns the policy's state after them.
+    """Recipe of a loop that learns matched rows and returns the new state of the policy.
 
-    A row is kept if the policy chooses as the log did, and then with probability `keep`, which `keeping` draws. Row i
-    has the arms `arms[i * apart]`: apart is 1, or 0 if all rows have the same. It writes 1 or 0 for each row to
-    `matched` and to `kept`.
+    A row is matched if the policy chooses the logged arm. A matched row is kept, and learned, with probability `keep`,
+    by the generator `keeping`. Row i has the arms `arms[i * stride]`; stride is 1, or 0 if all rows have the same arms.
+    The loop writes 1 or 0 for each row to `matched` and to `kept`.
     """
     choose, learn, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
@@ -30,7 +35,7 @@ def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
         settings: Floats,
         rng: Generator,
         arms: Floats,
-        apart: int,
+        stride: int,
         counts: Ints,
         chosen: Ints,
         rewards: Floats,
@@ -42,7 +47,7 @@ def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         arms = borrowed(arms)
         for row in range(chosen.shape[0]):
-            here, arm = row * apart, chosen[row]
+            here, arm = row * stride, chosen[row]
             offered, count = arms[here, : counts[row]], counts[row]
             agrees = checked_arm(choose(state, named, offered, rng, functions), count, name) == arm
             stays = agrees and (keep[row] >= 1.0 or uniform(keeping) < keep[row])
@@ -60,10 +65,10 @@ def matched_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def all_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """A function that teaches all rows and returns the policy's state after them.
+    """Recipe of a loop that learns all rows and returns the new state of the policy.
 
-    It writes to `given` the probability that the policy, before it learned the row, gave to the arm that the log chose:
-    its own exact one if `exact` is true and it has one, else 1 or 0 as one decision of it agrees or not.
+    The loop writes to `given` the probability that the policy, before it learned the row, gave to the logged arm: the
+    exact probability if `exact` is true and the policy has one, else 1 or 0 for a decision that agrees or not.
     """
     choose, learn, probabilities, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
@@ -73,7 +78,7 @@ def all_recipe(policy: type[Policy], link: Link) -> Recipe:
         settings: Floats,
         rng: Generator,
         arms: Floats,
-        apart: int,
+        stride: int,
         counts: Ints,
         chosen: Ints,
         rewards: Floats,
@@ -83,7 +88,7 @@ def all_recipe(policy: type[Policy], link: Link) -> Recipe:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         arms, every = borrowed(arms), np.empty(arms.shape[1])
         for row in range(chosen.shape[0]):
-            here, arm, count = row * apart, chosen[row], counts[row]
+            here, arm, count = row * stride, chosen[row], counts[row]
             offered = arms[here, :count]
             if exact and checked_bool(probabilities(state, named, offered, functions, every[:count])):
                 given[row] = every[arm]
@@ -100,7 +105,7 @@ def all_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def sparse_matched_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """As `matched_recipe`, for sparse rows."""
+    """Like `matched_recipe`, for sparse rows."""
     choose, learn, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
@@ -142,7 +147,7 @@ def sparse_matched_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def sparse_all_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """As `all_recipe`, for sparse rows."""
+    """Like `all_recipe`, for sparse rows."""
     choose, learn, probabilities, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 

@@ -1,4 +1,4 @@
-"""train: a Bandit that has learned all rewards of a log."""
+"""train: create a Bandit that has learned all rewards of a log."""
 
 from collections.abc import Callable
 
@@ -12,10 +12,10 @@ from glbandits.policy import Policy
 def train(
     log: Log, policy: Policy, *, seed: int | None = 0, progress: Callable[[int, int], None] | None = None
 ) -> Bandit:
-    """A Bandit that has learned the rewards of all rows of a log, in their order, and goes on from there.
+    """Return a Bandit that has learned the rewards of all rows of a log, in their order.
 
-    If the log was read from a table, the Bandit has its feature map, so that it takes rows of the same columns. If the
-    log has sparse rows, the Bandit is sparse.
+    If the log was read from a table, the Bandit has its feature map and takes rows with the same columns. If the log
+    has sparse rows, the Bandit is sparse.
 
     >>> from glbandits import Optimist
     >>> from glbandits.evaluation import Columns, read_table, train
@@ -25,10 +25,10 @@ def train(
     1
 
     Args:
-        log: of any policy's decisions.
-        policy: its settings.
-        seed: of the decisions that the Bandit will make; None for a random one.
-        progress: called with the rows learned so far, and all rows.
+        log: decisions of any policy.
+        policy: the policy of the Bandit, with its settings.
+        seed: seed of the later decisions of the Bandit; None for a random seed.
+        progress: called with the number of rows learned so far, and of all rows.
     """
     if not isinstance(policy, Policy):
         raise InvalidInput(f"policy must be a policy, such as Optimist(); got {policy!r}")

@@ -1,4 +1,4 @@
-"""Counterfactual tuning: choose a policy's settings on one part of a log, report on another."""
+"""tune: choose the settings of a policy on one part of a log, and evaluate on another."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -9,83 +9,86 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from glbandits.errors import InvalidInput, check_float, lookup
+from glbandits.errors import InvalidInput, check_float, lookup, parameter
 from glbandits.evaluation.estimators.intervals import Interval
 from glbandits.evaluation.logs.log_slice import split
 from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
-from glbandits.evaluation.replay.log_player import Rules, block_rows, play_together
-from glbandits.evaluation.replay.play_log import warn_if_few
+from glbandits.evaluation.replay.log_player import ReplaySettings, block_rows, play_policies
+from glbandits.evaluation.replay.play_log import warn_if_few_rows
 from glbandits.maths.philox import seed_list
 from glbandits.parallel import check_engine, is_one_process, run_parallel
 from glbandits.policy import Grid, Policy, grid_points
 from glbandits.policy.policy_checks import check_is_policy
 
-GROUPS = 64
-"""Into at most so many groups candidates are cut if they are played in several processes. Each group reads the log."""
+MAX_GROUPS = 64
+"""Maximum number of groups of candidates for worker processes. Each group reads the log once."""
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
-    """What a policy earned on a part of a log, in the mean over seeds."""
+class CandidateResult:
+    """The result of a policy on a part of a log, averaged over seeds."""
 
     policy: Policy
     curves: tuple[LearningCurve, ...]
-    """One for each seed; of each only the end is recorded."""
+    """The learning curve of each seed, with its last point only."""
 
     @property
     def value(self) -> float:
-        """The reward of a decision; NaN if no row counted with some seed."""
+        """Mean reward per decision; NaN if no row counts for some seed."""
         return float(np.mean([curve.value for curve in self.curves]))
 
     @property
     def standard_error(self) -> float:
-        """Of a single seed's value, which is that of their mean at most: all seeds play the same rows."""
+        """Standard error for a single seed.
+
+        It is an upper bound for the mean over seeds, because all seeds use the same rows.
+        """
         return float(np.sqrt(np.mean([curve.standard_error**2 for curve in self.curves])))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Tuned:
-    """What was chosen on the first part of a log, and what it is worth on the second."""
+class TuningResult:
+    """The candidate chosen on the first part of a log, and its value on the second part."""
 
-    candidates: tuple[Played, ...]
-    """All of them, on the first part. The default comes first."""
+    candidates: tuple[CandidateResult, ...]
+    """Results of all candidates on the first part. The default is the first."""
     rows: tuple[int, int]
-    """Rows of the two parts."""
-    winner: Played
-    """The candidate with the largest value on the first part, played on the second, which had no say in choosing it."""
-    default: Played
-    """The first candidate on the second part."""
+    """Number of rows of the two parts."""
+    winner: CandidateResult
+    """Result on the second part of the candidate with the largest value on the first part."""
+    default: CandidateResult
+    """Result of the default on the second part."""
 
     @property
     def best(self) -> Policy:
-        """The candidate that was chosen."""
+        """The chosen policy."""
         return self.winner.policy
 
     @property
     def value(self) -> float:
-        """What the best candidate earns for each decision, from the second part."""
+        """Mean reward per decision of the chosen policy on the second part."""
         return self.winner.value
 
     @property
     def standard_error(self) -> float:
-        """Of that value."""
+        """Standard error of `value`."""
         return self.winner.standard_error
 
     @property
     def gain(self) -> float:
-        """How much more that is than the default earns, on the second part."""
+        """`value` minus the value of the default, on the second part."""
         return self.winner.value - self.default.value
 
     @property
     def gain_standard_error(self) -> float:
-        """Of the gain, as if the two had been played on rows of their own; 0 if the default is the best."""
+        """Standard error of the gain, as for independent samples; 0 if the default was chosen."""
         if self.best == self.default.policy:
             return 0.0
         return math.hypot(self.winner.standard_error, self.default.standard_error)
 
     def gain_interval(self, level: float = 0.95) -> Interval:
-        """Return the normal interval of the gain; it has no width if the default is the best."""
+        """Return the normal interval of the gain, of width 0 if the default was chosen."""
         level = check_float("level", level, above=0, at_most=1 - 1e-9)
         reach = float(ndtri(0.5 + level / 2)) * self.gain_standard_error
         return Interval(self.gain - reach, self.gain + reach)
@@ -104,25 +107,25 @@ def tune(
     jobs: int = 1,
     engine: str = "local",
     progress: Callable[[int, int], None] | None = None,
-) -> Tuned:
-    """Choose settings on the first part of a log, and report on the rest.
+) -> TuningResult:
+    """Choose settings on the first part of a log, and estimate their value on the rest.
 
-    The value on the first part is not reported as the result: the best of many estimates is best in part by luck, and
-    the more candidates there are, the more so (the winner's curse). The second part had no say in the choice, so there
-    the estimate is as good as for any other policy. On both parts each policy begins knowing nothing.
+    The value on the first part would be too high: the best of many estimates is partly the best by noise, the more so
+    the more candidates there are (the winner's curse). The second part was not used for the choice, so its estimate has
+    no such bias. On both parts each policy starts untrained.
 
     Args:
-        candidates: policies, the first of which is the default that the best is compared with; or one policy, which
-            is then the default, and whose settings are varied over its grid.
-        log: with propensities. The first part are its first rows; if clusters interleave, some of the clusters. No
-            cluster is in both parts.
-        grid: values to try for some settings, if one policy is given; the policy's own grid if None.
-        share: of the rows that are in the first part.
-        seeds: the seeds themselves, or how many: n means 0 .. n-1. Each candidate is played with each of them.
-        learn: as in `play_log`, like the two settings that follow.
-        exact: see there.
-        least_propensity: see there; the smallest of each part if None.
-        jobs: how many processes play at once, -1 for one per core. The numbers do not depend on it.
+        candidates: policies, of which the first is the default; or a single policy, which is the default and whose
+            settings are varied over a grid.
+        log: a log with propensities. The first part has its first rows; if clusters interleave, some of the clusters.
+            No cluster is in both parts.
+        grid: values to try for settings of a single policy; by default the grid of the policy.
+        share: share of the rows in the first part.
+        seeds: the seeds, or their number: n means 0 to n-1. Each candidate is played with each seed.
+        learn: as in `play_log`.
+        exact: as in `play_log`.
+        least_propensity: as in `play_log`; by default the smallest propensity of each part.
+        jobs: number of worker processes, -1 for one per core. The results do not depend on it.
         engine: "local" for the cores of this machine, "ray" for a Ray cluster; see `glbandits.parallel.run_parallel`.
         progress: called with rows played and rows to play: candidates x seeds x rows of the first part, and 2 x seeds x
             rows of the second.
@@ -140,12 +143,12 @@ def tune(
     >>> [played.policy.exploration for played in result.candidates], result.best.exploration, result.gain > 0
     ([10.0, 0.1, 1.0], 0.1, True)
     """
-    listed, chosen_seeds = _candidates(candidates, grid), seed_list(seeds)
+    policies_to_try, chosen_seeds = _candidates(candidates, grid), seed_list(seeds)
     check_engine(engine, jobs)
-    rules = Rules(learn=learn, exact=exact, least_propensity=least_propensity)
+    replay = ReplaySettings(learn=learn, exact=exact, least_propensity=least_propensity)
     share = check_float("share", share, above=0, at_most=1)
     first, second = split(log, share)
-    done, total = 0, len(chosen_seeds) * (len(listed) * len(first) + 2 * len(second))
+    done, total = 0, len(chosen_seeds) * (len(policies_to_try) * len(first) + 2 * len(second))
 
     def report(rows: int) -> None:
         nonlocal done
@@ -153,68 +156,67 @@ def tune(
         if progress is not None:
             progress(done, total)
 
-    how = _How(chosen_seeds, rules, jobs, engine, report)
-    played = _played(listed, first, how)
-    values = np.array([candidate.value for candidate in played])
+    settings = _PlaySettings(chosen_seeds, replay, jobs, engine, report)
+    results = _play_candidates(policies_to_try, first, settings)
+    values = np.array([candidate.value for candidate in results])
     if np.isnan(values).all():
         raise InvalidInput(
-            f"no candidate chose as the log did in any of the {len(first)} rows of the first part. "
+            f"no candidate chose the logged arm in any of the {len(first)} rows of the first part. "
             "Use a longer log, or a larger share"
         )
-    finalists = [listed[int(np.nanargmax(values))], listed[0]]
-    winner, default = _played(finalists, second, how)
-    warn_if_few(min(winner.curves, key=lambda curve: curve.effective_sample_size), stacklevel=3)
-    return Tuned(candidates=tuple(played), rows=(len(first), len(second)), winner=winner, default=default)
+    finalists = [policies_to_try[int(np.nanargmax(values))], policies_to_try[0]]
+    winner, default = _play_candidates(finalists, second, settings)
+    warn_if_few_rows(min(winner.curves, key=lambda curve: curve.effective_sample_size), stacklevel=3)
+    return TuningResult(candidates=tuple(results), rows=(len(first), len(second)), winner=winner, default=default)
 
 
-class _How(NamedTuple):
-    """How the parts of a log are played."""
+class _PlaySettings(NamedTuple):
+    """Arguments for playing the parts of a log."""
 
     seeds: Sequence[int]
-    rules: Rules
+    replay: ReplaySettings
     jobs: int
     engine: str
     report: Callable[[int], None]
-    """Called with rows just played, summed over policies and seeds."""
+    """Called with the number of rows just played, summed over policies and seeds."""
 
 
-def _played(policies: Sequence[Policy], part: Log, how: _How) -> list[Played]:
-    """Play a part of the log: all policies in one reading of it, or in groups that have processes of their own."""
-    here = is_one_process(how.jobs, how.engine)
-    groups = 1 if here else min(len(policies), GROUPS)
+def _play_candidates(policies: Sequence[Policy], part: Log, settings: _PlaySettings) -> list[CandidateResult]:
+    """Play a part of the log: all policies in one pass, or groups of them in worker processes."""
+    one_process = is_one_process(settings.jobs, settings.engine)
+    groups = 1 if one_process else min(len(policies), MAX_GROUPS)
     play = partial(
-        play_together,
+        play_policies,
         log=part,
-        seeds=how.seeds,
-        rules=how.rules,
-        progress=how.report if here else None,
+        seeds=settings.seeds,
+        settings=settings.replay,
+        progress=settings.report if one_process else None,
         size=block_rows(policies),
     )
     grouped = [policies[group::groups] for group in range(groups)]
-    played: dict[int, Played] = {}
-    for group, curves in run_parallel(play, grouped, jobs=how.jobs, engine=how.engine):
+    results: dict[int, CandidateResult] = {}
+    for group, curves in run_parallel(play, grouped, jobs=settings.jobs, engine=settings.engine):
         for index, of_policy in zip(range(group, len(policies), groups), curves, strict=True):
-            played[index] = Played(policies[index], tuple(of_policy))
-        if not here:
-            how.report(len(curves) * len(how.seeds) * len(part))
-    return [played[index] for index in range(len(policies))]
+            results[index] = CandidateResult(policies[index], tuple(of_policy))
+        if not one_process:
+            settings.report(len(curves) * len(settings.seeds) * len(part))
+    return [results[index] for index in range(len(policies))]
 
 
-def _candidates(given: Policy | Sequence[Policy], grid: Grid | None) -> list[Policy]:
-    """The policies to choose among, the default first."""
-    if isinstance(given, Sequence):
+def _candidates(candidates: Policy | Sequence[Policy], grid: Grid | None) -> list[Policy]:
+    """The policies to choose from, the default first."""
+    if isinstance(candidates, Sequence):
         if grid is not None:
-            raise InvalidInput("a grid varies the settings of one policy; got a list of candidates beside it")
-        if len(given) < 2:
-            raise InvalidInput(f"candidates must be at least two policies, or one with a grid; got {given!r}")
-        return list(given)
-    check_is_policy(given)
-    varied: Grid = getattr(given, "grid", {}) if grid is None else grid
+            raise InvalidInput("grid needs a single policy; got a list of candidates. Leave out grid")
+        if len(candidates) < 2:
+            raise InvalidInput(f"candidates must be at least two policies, or one with a grid; got {candidates!r}")
+        return list(candidates)
+    default: Any = check_is_policy(candidates)
+    varied: Grid = getattr(default, "grid", {}) if grid is None else grid
     if not varied:
-        raise InvalidInput(f"{given.name} has no grid of settings to choose among. Give one, or a list of policies")
-    settings = {field.name: field for field in fields(given)}  # type: ignore[arg-type]
+        raise InvalidInput(f"{default.name} has no grid of settings to choose among. Give {parameter('grid')}")
+    settings = {field.name: field for field in fields(default)}
     for name in varied:
-        lookup(f"setting of {given.name}", name, settings)
-    policy: Any = given
-    points = [replace(policy, **point) for point in grid_points(given.name, varied)]
-    return [given, *(point for point in points if point != given)]
+        lookup(f"setting of {default.name}", name, settings)
+    points = [replace(default, **point) for point in grid_points(default.name, varied)]
+    return [default, *(point for point in points if point != default)]

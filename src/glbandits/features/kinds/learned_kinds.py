@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from glbandits.errors import InvalidInput, lookup
+from glbandits.errors import InvalidInput, lookup, parameter
 from glbandits.features.kinds.categorical import Category, Hashed, Tags, Text, as_category, as_tags
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
 from glbandits.features.kinds.dates import Date, parse_date, years_of
@@ -49,7 +49,7 @@ def learn_kinds(columns: Mapping[str, Values], kinds: Kinds, missing: Missing) -
                 declared if isinstance(declared, ColumnKind) else learn_kind(name, values, declared, missing)
             )
         except InvalidInput as problem:
-            problems.append(str(problem))
+            problems.append(problem.template)
     if problems:
         raise InvalidInput("\n".join(problems))
     return learned
@@ -70,7 +70,7 @@ def learn_kind(name: str, values: Values, declared: str | None, missing: Missing
     if missing == "error" and has_missing:
         raise InvalidInput(
             f"column {name!r} has {len(values) - len(present)} missing values. Fill them in, or use "
-            "missing='indicator' or missing='impute'"
+            f"{parameter('missing', 'indicator')} or {parameter('missing', 'impute')}"
         )
     treatment: Missing = "impute" if missing == "indicator" and not has_missing else missing
     kind = infer_kind(name, present) if declared is None else declared
@@ -79,7 +79,7 @@ def learn_kind(name: str, values: Values, declared: str | None, missing: Missing
     except BadValue as bad:
         raise InvalidInput(
             f"column {name!r}: each value {bad.requirement}; got {bad.value!r}. Correct it, or use "
-            f"kinds={{{name!r}: 'category'}}"
+            f"{_kind(name, 'category')}"
         ) from None
 
 
@@ -98,8 +98,8 @@ def infer_kind(name: str, values: Values) -> str:
             _shown(next(value for value in values if _type_name(value) == kind)) for kind in sorted(types)
         )
         raise InvalidInput(
-            f"column {name!r} contains {' and '.join(sorted(types))} ({shown}). Use kinds={{{name!r}: 'number'}} if "
-            f"all are numbers, or kinds={{{name!r}: 'category'}}"
+            f"column {name!r} contains {' and '.join(sorted(types))} ({shown}). Use {_kind(name, 'number')} if "
+            f"all are numbers, or {_kind(name, 'category')}"
         )
     value_type = types.pop()
     if value_type == "objects":
@@ -120,18 +120,23 @@ def _infer_text_kind(name: str, values: Sequence[str]) -> str:
         others = [value for value in distinct if parse_number(value) is None]
         shown = " and ".join(map(_shown, [*others[:1], *sorted(numeric, key=str.isdigit)][:2]))
         raise InvalidInput(
-            f"column {name!r} contains numbers written as text ({shown}). Use kinds={{{name!r}: 'number'}} to parse "
-            f"them, or kinds={{{name!r}: 'category'}}"
+            f"column {name!r} contains numbers written as text ({shown}). Use {_kind(name, 'number')} to parse "
+            f"them, or {_kind(name, 'category')}"
         )
     if all(ISO_DATE.fullmatch(value.strip()) for value in distinct):
         return "date"
     if len(counts) > MAX_ONE_HOT and len(counts) > MOSTLY_DISTINCT * len(values):
         raise InvalidInput(
             f"column {name!r} contains {len(counts):,} distinct texts in {len(values):,} rows "
-            f"({' and '.join(map(_shown, distinct[:2]))}). Use kinds={{{name!r}: 'text'}} for features of its words, "
-            f"kinds={{{name!r}: 'hashed'}} if it is a category, or kinds={{{name!r}: 'skip'}} to leave it out"
+            f"({' and '.join(map(_shown, distinct[:2]))}). Use {_kind(name, 'text')} for features of its words, "
+            f"{_kind(name, 'hashed')} if it is a category, or {_kind(name, 'skip')} to leave it out"
         )
     return "category"
+
+
+def _kind(column: str, kind: str) -> str:
+    """Refer to the kind of a column in a message."""
+    return parameter("kinds", {column: kind})
 
 
 def _shown(value: object) -> str:

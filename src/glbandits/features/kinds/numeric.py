@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from glbandits.errors import MAX_ABS, check_float, check_int, lookup
+from glbandits.errors import MAX_ABS, check_float, check_int, lookup, parameter
 from glbandits.features.kinds.column_kind import (
     MISSING,
     MISSING_TEXTS,
@@ -20,7 +20,7 @@ from glbandits.features.kinds.column_kind import (
 )
 from glbandits.records import Floats, set_validated
 
-FILL_IN = "Fill it in, or use missing='indicator' or missing='impute'"
+FILL_IN = f"Fill it in, or use {parameter('missing', 'indicator')} or {parameter('missing', 'impute')}"
 AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?(\d{1,3}(?:,\d{3})+|\d*)(\.\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")
 TRUE, FALSE = frozenset({"true", "t", "yes", "y", "1", "on"}), frozenset({"false", "f", "no", "n", "0", "off"})
 

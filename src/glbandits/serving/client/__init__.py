@@ -1,6 +1,6 @@
-"""A client for the service's own API."""
+"""A Python client for the API of the service."""
 
-from glbandits.serving.client.client import Client, question
+from glbandits.serving.client.client import Client, decide_request
 from glbandits.serving.client.connection import ServiceError
 
-__all__ = ["Client", "ServiceError", "question"]
+__all__ = ["Client", "ServiceError", "decide_request"]

@@ -1,4 +1,4 @@
-"""A client for the service's own API: typed, over one connection that is kept."""
+"""A typed client for the API of the service, over one persistent connection."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,29 +34,29 @@ from glbandits.serving.http.v1.schemas import (
     Status,
 )
 
-ARMS_AT_ONCE = 2 * 1024 * 1024
-"""Bytes of arms, about, that are sent together."""
+ARMS_PER_REQUEST = 2 * 1024 * 1024
+"""Approximate bytes of arms in one request."""
 
 
 class _Arms(msgspec.Struct, frozen=True):
-    """An `ArmsRequest` whose arms are encoded already."""
+    """An `ArmsRequest` with encoded arms."""
 
     arms: list[msgspec.Raw]
 
 
 class Client:
-    """Asks a service for decisions and tells it rewards.
+    """Requests decisions from a service, and sends rewards.
 
-    It may be used from several threads, one request at a time; for requests side by side make a client for each. What
-    a server that is busy or gone did not answer is sent again: every decision has its event id before it is sent, and
-    every reward a key, so that what arrives twice counts once.
+    Several threads may share a client, but it sends one request at a time. For parallel requests, create several
+    clients. If the server is busy or does not respond, the client sends the same request again. That is safe: the
+    client gives every decision an event id and every reward a key, so that a repeated request counts once.
 
     Args:
-        address: such as http://127.0.0.1:8711.
-        key: a key of the service, for rank and reward.
-        loop: the loop that decides.
-        timeout: seconds for a reply.
-        tries: how often a request is sent, at most.
+        address: the URL of the server, such as http://127.0.0.1:8711.
+        key: a key with the scopes rank and reward.
+        loop: the name of the loop.
+        timeout: seconds to wait for a response.
+        tries: how many times a request is sent, at most.
     """
 
     def __init__(self, address: str, key: str, loop: str = "default", *, timeout: float = 10.0, tries: int = 4) -> None:
@@ -71,26 +71,26 @@ class Client:
         excluded: Sequence[int] = (),
         deferred: bool = False,
     ) -> Decided:
-        """Have one of these arms (K, width) chosen; `Decided.arm` is its row.
+        """Request the choice of one of several arms. `Decided.arm` is its index.
 
         Args:
-            arms: the features of each, or a list of dicts with the fields of each. float32 arrays without ids take the
-                shorter way of the wire.
-            event_id: names the decision, for its reward. Without one, a new one is made.
-            ids: names of the arms, for the log.
-            excluded: rows that must not be chosen.
-            deferred: whether it counts only once it is activated.
+            arms: the features of the arms, (K, width), or a list of dicts with named fields. A float32 array without
+                ids is sent as binary numbers, which is faster.
+            event_id: the id of the decision, for its reward. None: the client creates one.
+            ids: ids of the arms, for the log.
+            excluded: indices of arms that must not be chosen.
+            deferred: whether the decision is learned only if it is activated.
         """
         name = event_id or new_event_id()
         if isinstance(arms, np.ndarray) and arms.dtype == np.float32 and arms.ndim == 2 and ids is None:
             query = {"arms": str(len(arms)), "eventId": name, "deferred": str(deferred).lower()}
             if excluded:
                 query["excluded"] = ",".join(map(str, excluded))
-            return self._connection.ask(
+            return self._connection.send(
                 f"/decide?{urlencode(query)}", Decided, np.ascontiguousarray(arms, dtype="<f4").tobytes()
             )
-        return self._connection.ask(
-            "/decide", Decided, question(arms, event_id=name, ids=ids, excluded=excluded, deferred=deferred)
+        return self._connection.send(
+            "/decide", Decided, decide_request(arms, event_id=name, ids=ids, excluded=excluded, deferred=deferred)
         )
 
     def decide_from_catalogue(
@@ -103,17 +103,17 @@ class Client:
         context: ArrayLike | dict[str, Any] | None = None,
         deferred: bool = False,
     ) -> CatalogueDecided:
-        """Have an arm of the loop's catalogue chosen; `CatalogueDecided.id` is its id.
+        """Request the choice of an arm of the loop's catalogue. `CatalogueDecided.id` is its id.
 
         Args:
-            event_id: names the decision, for its reward. Without one, a new one is made.
-            only: ids among which to choose; all without it.
-            excluded: ids that must not be chosen.
-            baseline: what you would show without a model; verdicts compare with it.
+            event_id: the id of the decision, for its reward. None: the client creates one.
+            only: ids of the arms that may be chosen; None for all.
+            excluded: ids of arms that must not be chosen.
+            baseline: id of the arm to show without a model, with which the verdict compares.
             context: numbers or named fields, if the loop combines them with the features of the arms.
-            deferred: whether it counts only once it is activated.
+            deferred: whether the decision is learned only if it is activated.
         """
-        asked = CatalogueDecideRequest(
+        request = CatalogueDecideRequest(
             event_id=event_id or new_event_id(),
             only=None if only is None else list(only),
             excluded=tuple(excluded),
@@ -121,17 +121,17 @@ class Client:
             context=context if context is None or isinstance(context, dict) else np.asarray(context, float).tolist(),
             deferred=deferred,
         )
-        return self._connection.ask("/catalogue/decide", CatalogueDecided, asked)
+        return self._connection.send("/catalogue/decide", CatalogueDecided, request)
 
     def put_arms(self, ids: Sequence[str], features: ArrayLike | Sequence[dict[str, Any]]) -> CatalogueVersion:
-        """Add arms to the catalogue, in place of those with the same ids. Needs a key with the scope admin.
+        """Add arms to the catalogue, or replace those with the same ids.
 
-        Many arms are sent in several requests, each of which the server takes as a whole. If one is refused, those
-        before it are in the catalogue; put all of them again.
+        Needs a key with the scope admin. Many arms are sent in several requests. If one is refused, the arms of earlier
+        requests are in the catalogue; call the method with all arms again.
 
         Args:
-            ids: of the arms, at least one.
-            features: (K, width), a row for each arm; or a list of dicts with the fields of each.
+            ids: ids of the arms, at least one.
+            features: (K, width), a row for each arm; or a list of dicts with named fields.
         """
         if isinstance(features, list) and features and isinstance(features[0], Mapping):
             rows: list[Any] = features
@@ -141,66 +141,71 @@ class Client:
             raise InvalidInput(f"features must have a row for each of the {len(ids)} ids; got {len(rows)}")
         arms = (msgspec.json.encode(Arm(id=arm, features=row)) for arm, row in zip(ids, rows, strict=True))
         for body in _bodies(arms):
-            version = self._connection.ask("/catalogue/arms", CatalogueVersion, body, method="PUT")
+            version = self._connection.send("/catalogue/arms", CatalogueVersion, body, method="PUT")
         return version
 
     def change_arms(self, *, retire: Iterable[str] = (), restore: Iterable[str] = ()) -> CatalogueVersion:
-        """Retire arms, and bring retired ones back: all of them or none. Needs a key with the scope admin."""
+        """Retire arms, and restore retired ones: all or none. Needs a key with the scope admin."""
         change = ArmsChange(retire=tuple(retire), restore=tuple(restore))
-        return self._connection.ask("/catalogue/arms", CatalogueVersion, change, method="PATCH")
+        return self._connection.send("/catalogue/arms", CatalogueVersion, change, method="PATCH")
 
     def delete_catalogue(self) -> CatalogueVersion:
         """Delete all arms of the catalogue. Needs a key with the scope admin."""
-        return self._connection.ask("/catalogue", CatalogueVersion, method="DELETE")
+        return self._connection.send("/catalogue", CatalogueVersion, method="DELETE")
 
     def catalogue(self) -> CatalogueStatus:
-        """The version and the size of the catalogue. Needs a key that may read."""
-        return self._connection.ask("/catalogue", CatalogueStatus)
+        """Return the version and the size of the catalogue. Needs a key with the scope read."""
+        return self._connection.send("/catalogue", CatalogueStatus)
 
     def arms(self) -> Iterator[Arm]:
-        """The arms of the catalogue that are not retired, the oldest first. Needs a key that may read."""
+        """Yield the arms of the catalogue that are not retired, the oldest first.
+
+        Needs a key with the scope read.
+        """
         after: int | None = 0
         while after is not None:
-            page = self._connection.ask(f"/catalogue/arms?after={after}", ArmsPage)
+            page = self._connection.send(f"/catalogue/arms?after={after}", ArmsPage)
             yield from page.arms
             after = page.after
 
     def reward(self, event_id: str, value: float, *, key: str | None = None) -> Rewarded:
-        """Tell what came of a decision.
+        """Send a reward of a decision.
 
         Args:
-            event_id: of the decision.
-            value: of the reward.
-            key: a name for this reward: sent twice under the same name it counts once. Without one, a new one is made.
+            event_id: the id of the decision.
+            value: the reward.
+            key: rewards of a decision with the same key count once. None: the client creates one.
         """
-        return self._connection.ask("/reward", Rewarded, _reward(event_id, value, key))
+        return self._connection.send("/reward", Rewarded, _reward(event_id, value, key))
 
     def activate(self, event_id: str) -> Rewarded:
-        """Let a deferred decision count."""
-        return self._connection.ask("/activate", Rewarded, ActivateRequest(event_id=event_id))
+        """Activate a deferred decision, so that it is learned."""
+        return self._connection.send("/activate", Rewarded, ActivateRequest(event_id=event_id))
 
     def batch(self, decide: Sequence[DecideRequest] = (), reward: Sequence[tuple[str, float]] = ()) -> BatchReply:
-        """Many of both in one request, each with an outcome of its own.
+        """Request decisions and send rewards in one request, each with an outcome of its own.
 
         Args:
-            decide: questions, as `question` makes them.
-            reward: event ids and values. They may be of decisions in the same batch.
+            decide: requests from the function `decide_request`.
+            reward: event ids and values, also of decisions in the same batch.
         """
         rewards = [_reward(event_id, value) for event_id, value in reward]
-        return self._connection.ask("/batch", BatchReply, BatchRequest(decide=list(decide), reward=rewards))
+        return self._connection.send("/batch", BatchReply, BatchRequest(decide=list(decide), reward=rewards))
 
     def explanation(self, event_id: str, *, limit: int = 20) -> Explanation:
-        """Return what each feature contributed to the scores of an event's actions. Needs a key with the scope read.
+        """Return the contributions of features to the scores of an event's actions.
+
+        Needs a key with the scope read.
 
         Args:
-            event_id: of the decision.
+            event_id: the id of the decision.
             limit: the number of features listed for each action.
         """
-        return self._connection.ask(f"/events/{quote(event_id, safe='')}/explanation?limit={limit}", Explanation)
+        return self._connection.send(f"/events/{quote(event_id, safe='')}/explanation?limit={limit}", Explanation)
 
     def status(self) -> Status:
-        """How the loop is doing. Needs a key that may read."""
-        return self._connection.ask("/status", Status)
+        """Return the status of the loop. Needs a key with the scope read."""
+        return self._connection.send("/status", Status)
 
     def close(self) -> None:
         """Close the connection."""
@@ -213,7 +218,7 @@ class Client:
         self.close()
 
 
-def question(
+def decide_request(
     arms: ArrayLike | list[dict[str, Any]],
     *,
     event_id: str | None = None,
@@ -221,28 +226,30 @@ def question(
     excluded: Sequence[int] = (),
     deferred: bool = False,
 ) -> DecideRequest:
-    """A question for a batch; the arguments are those of `Client.decide`."""
-    more: dict[str, Any] = {"event_id": event_id or new_event_id(), "deferred": deferred}
-    more |= {"ids": None if ids is None else list(ids), "excluded": [int(index) for index in excluded]}
+    """Return a request for `Client.batch`, with the arguments of `Client.decide`."""
+    fields: dict[str, Any] = {"event_id": event_id or new_event_id(), "deferred": deferred}
+    fields |= {"ids": None if ids is None else list(ids), "excluded": [int(index) for index in excluded]}
     if isinstance(arms, list) and arms and isinstance(arms[0], Mapping):
-        return DecideRequest(rows=[dict(row) for row in arms], **more)
-    return DecideRequest(arms=_finite_rows("arms", arms).tolist(), **more)
+        return DecideRequest(rows=[dict(row) for row in arms], **fields)
+    return DecideRequest(arms=_finite_rows("arms", arms).tolist(), **fields)
 
 
 def _finite_rows(name: str, values: Any) -> Floats:
     rows = np.asarray(values, dtype=np.float64)
     if rows.ndim != 2 or not np.isfinite(rows).all():
-        raise InvalidInput(f"{name} must be finite numbers, (K, width), a row for each arm; got shape {rows.shape}")
+        raise InvalidInput(
+            f"{name} must be finite numbers of shape (K, width), a row for each arm; got shape {rows.shape}"
+        )
     return rows
 
 
 def _bodies(arms: Iterable[bytes]) -> Iterator[msgspec.Struct]:
-    """Requests with the arms, each of a limited size."""
+    """Yield requests with the arms, each of a limited size."""
     part, size = list[msgspec.Raw](), 0
     for arm in arms:
         part.append(msgspec.Raw(arm))
         size += len(arm)
-        if size > ARMS_AT_ONCE:
+        if size > ARMS_PER_REQUEST:
             yield _Arms(part)
             part, size = [], 0
     if part:

@@ -1,4 +1,4 @@
-"""One connection to a service that is kept, and requests that are sent again when the server is busy."""
+"""A persistent connection to a service, which retries requests when the server is busy."""
 
 import http.client
 import time
@@ -11,16 +11,19 @@ import msgspec
 from glbandits.errors import GlbanditsError, InvalidInput
 
 BUSY = (429, 503)
-"""Statuses after which the same request may succeed."""
+"""Statuses after which a retry of the request may succeed."""
 JSON, FLOATS = "application/json", "application/octet-stream"
 LONGEST_PAUSE = 10.0
-"""Seconds between two tries, whatever the server says."""
+"""Seconds between two attempts, at most."""
 
-Reply = TypeVar("Reply")
+Content = TypeVar("Content")
 
 
 class ServiceError(GlbanditsError):
-    """The server refused, or could not be reached. `status` is 0 if there was no reply; `code` names what was wrong."""
+    """An error response, or no response.
+
+    `status` is 0 without a response; `code` is the stable name of the error.
+    """
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -33,7 +36,7 @@ class _Problem(msgspec.Struct, frozen=True):
 
 
 class Connection:
-    """A connection of `Client`. Its arguments are documented there."""
+    """The connection of a `Client`, which documents the arguments."""
 
     def __init__(self, address: str, key: str, loop: str, *, timeout: float, tries: int) -> None:
         url = urlsplit(address)
@@ -50,28 +53,44 @@ class Connection:
         with self._lock:
             self._connection.close()
 
-    def ask(
-        self, path: str, reply: type[Reply], sent: msgspec.Struct | bytes | None = None, method: str | None = None
-    ) -> Reply:
-        """Send a request, several times if the server is busy or gone, and return the reply of this type."""
-        body = msgspec.json.encode(sent) if isinstance(sent, msgspec.Struct) else sent
+    def send(
+        self,
+        path: str,
+        response_type: type[Content],
+        content: msgspec.Struct | bytes | None = None,
+        method: str | None = None,
+    ) -> Content:
+        """Send a request and return the decoded response.
+
+        Retries if the server is busy or does not respond.
+
+        Args:
+            path: the path below /v1 of the loop.
+            response_type: the type of the response.
+            content: sent as JSON, or as binary numbers if it is bytes.
+            method: POST if there is content, else GET, unless it is given.
+
+        Raises:
+            ServiceError: for an error response, or without a response.
+        """
+        body = msgspec.json.encode(content) if isinstance(content, msgspec.Struct) else content
         method = method or ("GET" if body is None else "POST")
-        headers = self._headers | ({} if body is None else {"Content-Type": FLOATS if body is sent else JSON})
-        for again in range(self._tries - 1, -1, -1):
+        headers = self._headers | ({} if body is None else {"Content-Type": FLOATS if body is content else JSON})
+        for retries_left in range(self._tries - 1, -1, -1):
             try:
-                response, content = self._send(method, path, body, headers)
+                response, received = self._send(method, path, body, headers)
             except (http.client.HTTPException, OSError) as error:
-                if not again:
-                    raise ServiceError(0, "Unreachable", f"the service gave no reply: {error!r}") from error
+                if not retries_left:
+                    raise ServiceError(0, "Unreachable", f"the service did not respond: {error!r}") from error
                 time.sleep(0.1)
                 continue
             if response.status == 200:
-                return msgspec.json.decode(content, type=reply)
-            if response.status not in BUSY or not again:
+                return msgspec.json.decode(received, type=response_type)
+            if response.status not in BUSY or not retries_left:
                 break
             pause = response.getheader("Retry-After", "")
             time.sleep(min(float(pause), LONGEST_PAUSE) if pause.isdigit() else 1.0)
-        raise _error(response.status, content)
+        raise _error(response.status, received)
 
     def _send(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]
@@ -82,13 +101,13 @@ class Connection:
                 response = self._connection.getresponse()
                 return response, response.read()
             except (http.client.HTTPException, OSError):
-                self._connection.close()  # the next request opens another one
+                self._connection.close()  # the next request connects again
                 raise
 
 
-def _error(status: int, content: bytes) -> ServiceError:
+def _error(status: int, received: bytes) -> ServiceError:
     try:
-        problem = msgspec.json.decode(content, type=_Problem)
+        problem = msgspec.json.decode(received, type=_Problem)
     except msgspec.DecodeError:
-        problem = _Problem(detail=content[:200].decode("utf-8", "replace"))
-    return ServiceError(status, problem.code, f"the service refused with {status}: {problem.detail}")
+        problem = _Problem(detail=received[:200].decode("utf-8", "replace"))
+    return ServiceError(status, problem.code, f"the service responded with {status}: {problem.detail}")

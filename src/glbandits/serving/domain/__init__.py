@@ -1,1 +1,4 @@
-"""Events, their rules, and how one decision is made: no I/O and no clock."""
+"""The rules of the service, without I/O.
+
+Events, decisions, learning, evidence for verdicts, and configurations of loops.
+"""

@@ -1,9 +1,8 @@
-"""Select an action: its features, the probability of each one, and the draw. Nothing here reads a clock or a file."""
+"""Select an action: the probability of each action, and the draw from a seed."""
 
 from collections.abc import Sequence
 from functools import cache
 from hashlib import blake2b
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -12,68 +11,13 @@ from numba import types
 from glbandits.bandit import Bandit
 from glbandits.compilation import Recipe, entry_point
 from glbandits.errors import InvalidInput
-from glbandits.maths.sparse_rows import as_sparse_rows
 from glbandits.numba_support import READ_INTS, READ_VECTOR, VECTOR, jittable
 from glbandits.records import Floats, Ints
-from glbandits.serving.domain.arm_rows import Arms, count_of, rows_of
-from glbandits.serving.domain.events import Decision, DecisionRequest
-from glbandits.serving.domain.request_map import RequestEncoder, RequestMap
-
-JSON, DENSE = "json", "dense"
-
-
-class Described(msgspec.Struct, frozen=True):
-    """A request whose features are JSON objects."""
-
-    shared: list[Any]
-    actions: list[Any]
-
-
-class Texts(msgspec.Struct, frozen=True):
-    """Such a request as it is kept, with the text of each object."""
-
-    shared: msgspec.Raw
-    actions: list[msgspec.Raw]
-
-
-_texts = msgspec.json.Decoder(Texts).decode
-_described = msgspec.json.Decoder(Described).decode
-_read = msgspec.json.Decoder().decode
-
-
-def described_request(shared: Sequence[Any], actions: Sequence[Any]) -> bytes:
-    """What is kept of such a request."""
-    return msgspec.json.encode(Described(list(shared), list(actions)))
-
-
-def width_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> float:
-    """Return the number of features of an action."""
-    return len(decision.request) / (8 * len(decision.actions)) if decision.encoding == DENSE else encoder.width
-
-
-def vectors_of(decision: Decision | DecisionRequest) -> Floats:
-    """Return the vectors of a dense request, (K, width)."""
-    return np.frombuffer(decision.request).reshape(len(decision.actions), -1)
-
-
-def arms_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> Arms:
-    """Return the features of the actions: a matrix (K, width), or sparse rows if the encoder is sparse."""
-    encoding = decision.encoding
-    if encoding == DENSE:
-        vectors = vectors_of(decision)
-        return as_sparse_rows(vectors, vectors.shape[1]) if encoder.sparse else vectors
-    if encoding != JSON:
-        raise InvalidInput(f"a request is kept as {JSON} or {DENSE}; got {encoding!r}. Upgrade glbandits to read it")
-    # Always from the text in the log: what is decided with is what can be read again.
-    if isinstance(encoder, RequestMap):
-        described = _described(decision.request)
-        return encoder.arms(described.shared, described.actions, decision.actions)
-    texts = _texts(decision.request)
-    return encoder.arms(bytes(texts.shared), [bytes(text) for text in texts.actions], _read)
+from glbandits.serving.domain.request_features import Arms, count_of, rows_of
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The action that was drawn, and the probabilities that it was drawn with."""
+    """The drawn action, and the probabilities of the draw."""
 
     chosen: int
     """Index of the action."""
@@ -82,23 +26,29 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 def seed_of(salt: str, event_id: str, slot: str) -> int:
-    """Return 63 pseudo-random bits for the draw of an event, the same for the same event in the same loop."""
+    """Return the seed of the draw of an event: 63 pseudo-random bits.
+
+    The same event in the same loop has the same seed.
+    """
     digest = blake2b(f"{salt}\0{event_id}\0{slot}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1  # fits a signed 64-bit column
 
 
 @cache
-def _all(count: int) -> Ints:
+def _all_indices(count: int) -> Ints:
     indices = np.arange(count)
     indices.flags.writeable = False
     return indices
 
 
 def allowed_indices(count: int, excluded: Sequence[int]) -> Ints:
-    """Return the indices of the actions that may be chosen. Raises InvalidInput if all are excluded."""
+    """Return the indices of the actions that may be chosen.
+
+    Raises InvalidInput if all are excluded.
+    """
     if not excluded:
-        return _all(count)
-    allowed = np.setdiff1d(_all(count), np.asarray(excluded, dtype=np.int64))
+        return _all_indices(count)
+    allowed = np.setdiff1d(_all_indices(count), np.asarray(excluded, dtype=np.int64))
     if not len(allowed):
         raise InvalidInput("all actions are excluded; leave at least one")
     return allowed
@@ -110,7 +60,7 @@ def decide(model: Bandit, arms: Arms, allowed: Ints, exploration: float, seed: i
     With probability `exploration` each allowed action is equally likely, otherwise the model decides. Raises
     InvalidInput if the policy has no exact probabilities.
     """
-    # Of all actions first: the features of excluded actions are logged too, so the model must accept them.
+    # First for all actions: features of excluded actions are logged too, so the model must accept them.
     own = model.exact_probabilities(arms)
     if len(allowed) < count_of(arms):
         own = model.exact_probabilities(rows_of(arms, allowed))
@@ -119,18 +69,21 @@ def decide(model: Bandit, arms: Arms, allowed: Ints, exploration: float, seed: i
             f"{model.policy.name} has no exact probabilities of actions, which a service must log. Use optimist."
         )
     probabilities = np.zeros(count_of(arms))
-    chosen: int = entry_point(draw_recipe).call(own, allowed, exploration, share_of(seed), probabilities)
+    chosen: int = entry_point(draw_recipe).call(own, allowed, exploration, uniform_of(seed), probabilities)
     return Choice(chosen, probabilities)
 
 
-def share_of(seed: int) -> float:
-    """Return a uniform number in [0, 1): the first 53 bits of the seed."""
+def uniform_of(seed: int) -> float:
+    """Return a number in [0, 1) from the first 53 of the 63 bits of a seed.
+
+    It is uniform if the seed is.
+    """
     return (seed >> 10) * 2.0**-53
 
 
 @jittable
 def draw(probabilities: Floats, share: float) -> int:
-    """Return the index at which the cumulative sum of the probabilities exceeds `share` of the total."""
+    """Return the index at which the cumulative probability exceeds `share` of the total."""
     total = 0.0
     for probability in probabilities:
         total += probability
@@ -145,7 +98,7 @@ def draw(probabilities: Floats, share: float) -> int:
 
 
 def draw_recipe() -> Recipe:
-    """A compiled function that mixes exploration into the probabilities, writes them, and draws an action."""
+    """Return the compiled function that adds exploration to probabilities and draws an action."""
 
     def mix_and_draw(own: Floats, allowed: Ints, exploration: float, share: float, probabilities: Floats) -> int:
         for index in range(len(allowed)):

@@ -1,19 +1,19 @@
-"""What the service refuses, beyond wrong values."""
+"""Errors of the service that are not about invalid input."""
 
 from glbandits.errors import GlbanditsError
 
 
 class StoreError(GlbanditsError):
-    """The store could not do it: nothing that was asked for has changed, and nothing was acknowledged."""
+    """The store failed. Nothing was changed, and nothing was acknowledged."""
 
 
 class QueueFull(GlbanditsError):
-    """More events are waiting to be written than may. This one was refused, not dropped: send it again later."""
+    """The write queue is full. The event was refused and not written; retry later."""
 
 
 class UnknownLoop(GlbanditsError):
-    """There is no loop of this name."""
+    """The server has no loop of this name."""
 
 
 class VersionConflict(GlbanditsError):
-    """Somebody else has made another version since the one that was named. Nothing has changed."""
+    """The version that the request names is not the newest one. Nothing was changed."""

@@ -1,6 +1,7 @@
-"""What becomes of events: the rules of `EventStore.append`, for any store.
+"""The rules of `EventStore.append`, which are the same for every store.
 
-A store finds what it has of the decisions that are named (`Known`), hands over the events, and writes what is returned.
+A store looks up the decisions that the events name (`KnownDecision`), lets an `EventClassifier` classify the events,
+and writes the rows that the classifier has collected.
 """
 
 import math
@@ -15,17 +16,17 @@ import msgspec
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.events import Activation, Decision, Event, EventStatus, Receipt, Reward
 
-Name: TypeAlias = tuple[str, str, str]
+DecisionName: TypeAlias = tuple[str, str, str]
 """Loop, event_id and slot of a decision."""
 Kind: TypeAlias = Literal["decision", "reward", "activation"]
 NewDecision: TypeAlias = tuple[int, int, Decision]
-"""A decision to be written: its number, the end of its wait, and itself."""
+"""A decision to write: its sequence number, the end of its reward window, and the decision."""
 NewReward: TypeAlias = tuple[int, int, bool, Reward]
-"""A reward to be written: its number, its decision's, whether it is late, and itself."""
+"""A reward to write: its sequence number, that of its decision, whether the reward is late, and the reward."""
 NewActivation: TypeAlias = tuple[int, int, bool, Activation]
-"""An activation to be written, in place of a late one if there is one: as of a reward."""
+"""An activation to write, with the same fields. It replaces a late activation of the same decision."""
 
-# Python looks up the members of an enum slowly: too slowly for each event.
+# Looking up a member of an enum for each event would be too slow.
 ACCEPTED, DUPLICATE, LATE, UNKNOWN, OUT_OF_RANGE = EventStatus
 
 
@@ -38,89 +39,89 @@ if hasattr(os, "register_at_fork"):  # Windows has no forks
 
 
 def new_event_id() -> str:
-    """Return a unique id of 32 hexadecimal digits: the milliseconds since 1970, and 80 random bits.
+    """Return a unique id of 32 hexadecimal digits: milliseconds since 1970 and 80 random bits.
 
-    The time goes first because the log is sorted by these names as well: new ones then lie side by side on the disk,
-    and a write touches few of its pages however large the log is.
+    The time comes first because the log has an index on these ids: new ids are then neighbours on the disk, and a
+    write touches few pages, however large the log is.
     """
     return (time.time_ns() // 1_000_000 << 80 | _random.getrandbits(80)).to_bytes(16, "big").hex()
 
 
 def size_of(event: Event) -> int:
-    """Return the approximate size of a decision in memory, in bytes; 0 for other events, which are small."""
+    """Return the approximate bytes of a decision in memory; 0 for other events."""
     return len(event.request) + ACTION_SIZE * len(event.actions) if isinstance(event, Decision) else 0
 
 
-class Mark(NamedTuple):
-    """A reward with a key, or an activation, that a decision has."""
+class PriorEvent(NamedTuple):
+    """A reward with a key, or an activation, that is already recorded for a decision."""
 
     sequence: int
     late: bool
 
 
-class Known(msgspec.Struct):
-    """What must be known of a decision to judge what comes of it."""
+class KnownDecision(msgspec.Struct):
+    """The part of a logged decision that is needed to classify its rewards and activations."""
 
     sequence: int
     deadline: int
-    """The end of its wait."""
+    """The end of the reward window, as a timestamp."""
     reward_range: tuple[float, float] | None = None
-    keys: dict[str, Mark] = {}
-    """Of those rewards' keys that are asked for."""
-    activation: Mark | None = None
+    keys: dict[str, PriorEvent] = {}
+    """Recorded rewards by key, for the keys of the events to classify."""
+    activation: PriorEvent | None = None
 
 
 class EventClassifier:
-    """Goes through events in order and collects what is to be written.
+    """Classifies events in order, and collects the rows to write.
 
     Args:
-        known: what the store has of the decisions that are named.
-        sealed: for each loop the last decision that is closed.
-        last: the number of the last event that was kept.
+        known: the decisions in the store that the events name.
+        sealed: for each loop the sequence number of the last sealed decision.
+        last: the sequence number of the last event in the log.
     """
 
-    def __init__(self, known: dict[Name, Known], sealed: dict[str, int], last: int) -> None:
+    def __init__(self, known: dict[DecisionName, KnownDecision], sealed: dict[str, int], last: int) -> None:
         self.before = self.last = last
-        """The number of the last event that was kept, before these events and with them."""
+        """The sequence number of the last event in the log, before these events (`before`) and with them (`last`)."""
         self.decisions: list[NewDecision] = []
         self.rewards: list[NewReward] = []
         self.activations: list[NewActivation] = []
         self.counts: dict[tuple[str, Kind, EventStatus], int] = {}
         self._known = known
         self._sealed = sealed
-        self._slots: dict[tuple[str, str], list[Known]] | None = None
-        """The decisions of each event, from the first activation on: few calls have one."""
+        self._slots: dict[tuple[str, str], list[KnownDecision]] | None = None
+        """The decisions of each event. Built for the first activation, because few batches have one."""
 
-    def judge(self, events: Iterable[Event]) -> list[Receipt]:
-        """What becomes of each."""
+    def classify(self, events: Iterable[Event]) -> list[Receipt]:
+        """Return a receipt for each event."""
         receipts = []
         for event in events:
             kind: Kind
             if isinstance(event, Decision):
-                kind, receipt = "decision", self._decide(event)
+                kind, receipt = "decision", self._classify_decision(event)
             elif isinstance(event, Reward):
-                kind, receipt = "reward", self._reward(event)
+                kind, receipt = "reward", self._classify_reward(event)
             else:
-                kind, receipt = "activation", self._activate(event)
+                kind, receipt = "activation", self._classify_activation(event)
             which = (event.loop, kind, receipt.status)
             self.counts[which] = self.counts.get(which, 0) + 1
             receipts.append(receipt)
         return receipts
 
-    def _decide(self, decision: Decision) -> Receipt:
+    def _classify_decision(self, decision: Decision) -> Receipt:
         name = (decision.loop, decision.event_id, decision.slot)
         first = self._known.get(name)
         if first is not None:
             return Receipt(DUPLICATE, first.sequence)
-        self.last = number = self.last + 1
+        self.last = sequence = self.last + 1
         deadline = decision.timestamp + decision.reward_window
-        self._known[name] = made = Known(number, deadline, decision.reward_range)
+        self._known[name] = new = KnownDecision(sequence, deadline, decision.reward_range)
         if self._slots is not None:
-            self._slots.setdefault(name[:2], []).append(made)
-        self.decisions.append((number, deadline, decision))
-        return Receipt(ACCEPTED, number)
+            self._slots.setdefault(name[:2], []).append(new)
+        self.decisions.append((sequence, deadline, decision))
+        return Receipt(ACCEPTED, sequence)
 
-    def _reward(self, reward: Reward) -> Receipt:
+    def _classify_reward(self, reward: Reward) -> Receipt:
         decision = self._known.get((reward.loop, reward.event_id, reward.slot))
         if decision is None:
             return Receipt(UNKNOWN, 0)
@@ -128,55 +129,61 @@ class EventClassifier:
             lowest, highest = decision.reward_range
             if not lowest <= reward.value <= highest:
                 return Receipt(OUT_OF_RANGE, 0, out_of_range(reward.value, lowest, highest))
-        late = self._late(reward, decision)
+        late = self._is_late(reward, decision)
         key = reward.key
         first = decision.keys.get(key) if key else None
         if first is not None and not _replaces(late, first):
             return Receipt(DUPLICATE, first.sequence)
-        self.last = number = self.last + 1
+        self.last = sequence = self.last + 1
         if key:
-            decision.keys[key] = Mark(number, late)
-        self.rewards.append((number, decision.sequence, late, reward))
-        return Receipt(LATE if late else ACCEPTED, number)
+            decision.keys[key] = PriorEvent(sequence, late)
+        self.rewards.append((sequence, decision.sequence, late, reward))
+        return Receipt(LATE if late else ACCEPTED, sequence)
 
-    def _activate(self, activation: Activation) -> Receipt:
+    def _classify_activation(self, activation: Activation) -> Receipt:
         if self._slots is None:
             self._slots = {}
-            for (loop, event_id, _), found in self._known.items():
-                self._slots.setdefault((loop, event_id), []).append(found)
+            for (loop, event_id, _), known in self._known.items():
+                self._slots.setdefault((loop, event_id), []).append(known)
         slots = self._slots.get((activation.loop, activation.event_id))
         if not slots:
             return Receipt(UNKNOWN, 0)
         fresh = [
             (slot, late)
             for slot in slots
-            for late in (self._late(activation, slot),)
+            for late in (self._is_late(activation, slot),)
             if slot.activation is None or _replaces(late, slot.activation)
         ]
         if not fresh:
             return Receipt(DUPLICATE, min(slot.activation.sequence for slot in slots if slot.activation))
-        self.last = number = self.last + 1
+        self.last = sequence = self.last + 1
         for slot, late in fresh:
-            slot.activation = Mark(number, late)
-            self.activations.append((number, slot.sequence, late, activation))
-        return Receipt(LATE if all(late for _, late in fresh) else ACCEPTED, number)
+            slot.activation = PriorEvent(sequence, late)
+            self.activations.append((sequence, slot.sequence, late, activation))
+        return Receipt(LATE if all(late for _, late in fresh) else ACCEPTED, sequence)
 
-    def _late(self, event: Reward | Activation, decision: Known) -> bool:
+    def _is_late(self, event: Reward | Activation, decision: KnownDecision) -> bool:
         return event.timestamp > decision.deadline or decision.sequence <= self._sealed.get(event.loop, 0)
 
 
 def out_of_range(value: float, lowest: float, highest: float) -> str:
-    """The message for a reward that its decision does not accept."""
+    """Return the message for a reward outside the range of its decision."""
     return f"reward must be between {lowest:g} and {highest:g} for this event, got {value!r}"
 
 
-def _replaces(late: bool, first: Mark) -> bool:
-    """Whether one more of the same name counts: only one in time after a late one, so that order does not matter."""
+def _replaces(late: bool, first: PriorEvent) -> bool:
+    """Return whether an event replaces an earlier one of the same name.
+
+    Only an event in time replaces a late one. So the result does not depend on the order of events.
+    """
     return first.late and not late
 
 
 def check_events(events: Iterable[Event]) -> None:
-    """Refuse what no store could keep as it is."""
+    """Raise InvalidInput for a NUL character in a name, and for a reward that is not finite.
+
+    No store can write these.
+    """
     for event in events:
         if isinstance(event, Decision):
             names = event.loop + event.event_id + event.slot
@@ -188,4 +195,4 @@ def check_events(events: Iterable[Event]) -> None:
             names = event.loop + event.event_id
         if "\0" in names:
             named = {what: getattr(event, what, "") for what in ("loop", "event_id", "slot", "key")}
-            raise InvalidInput(f"names of loops, events and slots, and keys, must be without NUL; got {named}")
+            raise InvalidInput(f"loop names, event ids, slots and keys must not contain NUL; got {named}")

@@ -1,8 +1,8 @@
-"""The events of a loop, as the log has them: decisions, activations and rewards.
+"""The events of a loop as the log stores them: decisions, activations and rewards.
 
-The log is the source of truth, and the model is a function of it: decisions are learned in the order of their sequence
-numbers, each when its reward window is over, with the rewards that came in time. So the log yields the same model
-again, bit for bit, and every decision can be made again.
+The log is the source of truth, and the model is a function of the log: decisions are learned in the order of their
+sequence numbers, each when its reward window has closed, with the rewards that came in time. So the same model can be
+computed from the log again, bit for bit, and every decision can be reproduced.
 """
 
 from enum import StrEnum
@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from glbandits.serving.domain.catalogue_arms import CatalogueRecord
+from glbandits.serving.domain.catalogues.catalogue_records import CatalogueRecord
 
 
 class Mode(StrEnum):
@@ -46,13 +46,13 @@ class DecisionRequest(msgspec.Struct, frozen=True, kw_only=True):
     slot: str = ""
     deferred: bool = False
     reward_range: tuple[float, float] | None = None
-    """Rewards that the event accepts, unless the loop has a range of its own."""
+    """The smallest and the largest reward that is accepted, unless the loop has a range of its own."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """An action that was chosen, and all that is needed to choose it again and to learn from it.
+    """A chosen action, with all that is needed to reproduce the choice and to learn from it.
 
-    Stores keep decisions by the encoded names of the fields, so that stores of older versions can be read.
+    Stores write decisions with the encoded names of the fields, so that stores of older versions can be read.
     """
 
     loop: str
@@ -66,7 +66,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     encoding: str
     """json: context and actions. dense: float64 rows, an action each."""
     actions: tuple[str, ...]
-    """Their ids, in the order of the request."""
+    """The ids of the actions, in the order of the request."""
     excluded: tuple[int, ...] = ()
     """Indices of actions that must not be chosen."""
     chosen: int
@@ -74,14 +74,14 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     shown: int
     """Index of the action that was returned: the baseline unless the mode is Online."""
     baseline: int | None = None
-    """Index of the action to show without a model, if the request named it, as slots do. None means the first allowed
-    action, or a log of a version that did not store it."""
+    """Index of the action to show without a model, if the request names one, as requests with slots do. None means the
+    first allowed action. Old versions did not store the baseline."""
     probability: float
     """Probability of the shown action."""
     probabilities: tuple[float, ...]
     """Probability of each action in the draw, exploration included."""
     epoch: int = 0
-    """Number of times that the model was replaced, by a reset, an import or another policy."""
+    """The number of times that the model was replaced: by a reset, an import or another policy."""
     model: int
     """Sequence number of the last decision that the model had learned: its version within the epoch."""
     mode: Mode
@@ -96,10 +96,10 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     """Seed of the draw."""
     reward_range: tuple[float, float] | None = None
-    """The smallest and the largest reward that the store accepts; None for all that are finite."""
+    """The smallest and the largest reward that the store accepts. None: all finite rewards."""
     catalogue: CatalogueRecord | None = None
-    """Of a decision from the loop's catalogue. `actions` are then the baseline, if the request named one, and the arm
-    that was drawn; `probabilities` are theirs, and do not add up to 1."""
+    """Set if the decision is from the loop's catalogue. `actions` then holds only the baseline, if the request names
+    one, and the arm that was drawn. `probabilities` holds the probabilities of these arms, which do not add up to 1."""
 
     @property
     def highest_probability(self) -> float:
@@ -108,7 +108,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Activation(msgspec.Struct, frozen=True, kw_only=True):
-    """The action of a deferred decision was used."""
+    """The message that the action of a deferred decision was used."""
 
     loop: str
     event_id: str
@@ -131,42 +131,49 @@ Event: TypeAlias = Decision | Activation | Reward
 
 
 class EventStatus(StrEnum):
-    """What became of a submitted event. Accepted and late events are in the log, the others are only counted."""
+    """The result of submitting an event.
+
+    Accepted and late events are in the log; the others are only counted.
+    """
 
     ACCEPTED = "accepted"
     DUPLICATE = "duplicate"
-    """The log has an event of the same name. A decision changes nothing; a reward or an activation counts once."""
+    """The log has an event of the same name. The repeated event changes nothing."""
     LATE = "late"
-    """The event came after the reward window. It is in the log, and not learned."""
+    """The event came after the reward window. It is in the log, but the model does not learn it."""
     UNKNOWN = "unknown"
-    """There is no such decision."""
+    """A reward or an activation of a decision that is not in the log."""
     OUT_OF_RANGE = "out_of_range"
     """A reward outside the range of its decision. It is not in the log."""
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """The answer of the store to an event. The store gives it when the event is durable."""
+    """The response of the store to a submitted event.
+
+    The store returns it when the event is durable.
+    """
 
     status: EventStatus
     sequence: int
-    """Of the event in the log; of the first one for a duplicate; 0 if there is none."""
+    """The sequence number of the event; of the first event of the name for a duplicate; 0 if the event is not in the
+    log."""
     message: str = ""
-    """Why the event was refused: for a reward that is out of range."""
+    """Why a reward is out of range; empty for other statuses."""
 
 
 class SettledDecision(msgspec.Struct, frozen=True):
-    """A decision that is closed, or whose reward window is over, with the rewards that came in time."""
+    """A decision that is sealed or whose reward window has closed, with its rewards in time."""
 
     sequence: int
-    """Of the decision. Decisions are learned in this order."""
+    """The sequence number of the decision. Decisions are learned in this order."""
     decision: Decision
     rewards: tuple[tuple[int, float], ...]
-    """Timestamp and value of each, in the order of the log."""
+    """The timestamp and the value of each reward, in the order of the log."""
     activated: bool
 
 
 class LoggedReward(msgspec.Struct, frozen=True):
-    """A reward as it is in the log."""
+    """A reward in the log."""
 
     sequence: int
     timestamp: int
@@ -176,16 +183,16 @@ class LoggedReward(msgspec.Struct, frozen=True):
 
 
 class LoggedDecision(msgspec.Struct, frozen=True):
-    """A decision as it is in the log, with all that came of it so far."""
+    """A decision in the log, with its rewards and its activation so far."""
 
     sequence: int
     decision: Decision
     rewards: tuple[LoggedReward, ...]
-    """Late ones too, in the order in which they came."""
+    """Also late ones, in the order in which they came."""
     activated_at: int | None
-    """When it was activated in time; None if it was not."""
+    """The timestamp of the activation; None if the decision was not activated in time."""
 
     def settled(self) -> SettledDecision:
-        """The same with only what came in time."""
+        """Return the decision with only the rewards and the activation that came in time."""
         rewards = tuple((reward.timestamp, reward.value) for reward in self.rewards if not reward.late)
         return SettledDecision(self.sequence, self.decision, rewards, self.activated_at is not None)

@@ -1,14 +1,15 @@
-"""Evidence on whether a loop earns more than its baseline: confidence sequences over its settled decisions.
+"""Evidence on whether a loop earns more than its baseline: confidence sequences.
 
-The difference of a decision is the expected reward of what was shown, minus that of the baseline. With p the logged
-probability of the baseline, a decision that showed another action has weight 1 in its doubly robust estimate, and one
-that showed the baseline has -(1 - p) / p. All other actions have the same weight, so they count as one.
+The difference of a decision is the expected reward of the shown action minus that of the baseline. Its doubly robust
+estimate weights the reward by 1 if another action was shown, and by -(1 - p) / p if the baseline was shown, where p is
+the logged probability of the baseline. All other actions have the same weight, so they count as one.
 
-The sequences (`confidence_sequence`) hold at every decision at once. They assume that draws follow the logged
-probabilities given all that came before: not that rewards are independent, nor that models or visitors stay the same.
+The sequences (`confidence_sequence`) hold at every decision at once. They assume that each draw follows the
+logged probabilities, given all that came before. They do not assume that rewards are independent, or that models and
+visitors stay the same.
 
-The learner extends the evidence with each batch, in the order of the log, and saves it with the model. So it outlives
-restarts, takeovers and the deletion of old decisions.
+The learner extends the evidence with each batch, in the order of the log, and saves it with the model. So the evidence
+survives restarts, a change of the learning process, and the deletion of old decisions.
 """
 
 import math
@@ -21,21 +22,21 @@ from msgspec.structs import replace
 
 from glbandits.maths.online_statistics.confidence_sequence import GRID_VERSION, ConfidenceSequence
 from glbandits.records import Floats
+from glbandits.serving.domain.decision_totals import baseline_of
 from glbandits.serving.domain.events import Mode, SettledDecision
-from glbandits.serving.domain.reward_aggregates import baseline_of
 from glbandits.serving.domain.reward_aggregation import reward_of
 
 Limits: TypeAlias = tuple[float, float]
 LOWEST_DIFFERENCE = -1.0
-"""Of rewards between 0 and 1."""
+"""The smallest difference of two rewards between 0 and 1."""
 FIRST_SPLIT = 512
-"""Decisions after which the first segment begins. The others begin after 2, 4, 8, ... times as many."""
+"""Decisions after which the first segment starts. The others start after 2, 4, 8, ... times as many."""
 MEMORY = 1000.0
-"""Decisions over which the predicted rewards are averaged."""
+"""The predicted rewards are running means over about so many decisions."""
 
 
 class Row(NamedTuple):
-    """A decision that can be judged. Its reward is scaled to 0..1 by its limits."""
+    """A decision that counts as evidence. Its reward is scaled to 0..1 by its limits."""
 
     timestamp: float
     baseline: float
@@ -43,21 +44,21 @@ class Row(NamedTuple):
     showed_baseline: float
     """1 or 0."""
     rewarded: float
-    """1 if a reward came in time; 0 if the default counts."""
+    """1 if a reward came in time; 0 if the decision got the default reward."""
     reward: float
     baseline_predicted: float
     others_predicted: float
-    """Rewards that earlier decisions predict for the baseline, and for all others."""
+    """The mean rewards of earlier decisions that showed the baseline, and of those that showed another action."""
 
 
 class Segment(msgspec.Struct, frozen=True):
-    """Consecutive decisions: a few sums, and the confidence sequence of their mean difference."""
+    """Sums over consecutive decisions, and the confidence sequence of their mean difference."""
 
     index: int = 0
-    """How many segments began before, not counting the one of all decisions."""
+    """The number of segments that started before, without the one of all decisions."""
     first: int = 0
     last: int = 0
-    """Timestamps of its first and its last decision."""
+    """Timestamps of the first and the last decision."""
     decisions: int = 0
     rewarded: int = 0
     unsupported: int = 0
@@ -65,9 +66,10 @@ class Segment(msgspec.Struct, frozen=True):
     reward_sum: float = 0.0
     square_sum: float = 0.0
     state: tuple[float, ...] = ()
+    """The state of the confidence sequence."""
 
     def after(self, rows: Floats) -> "Segment":
-        """Return the segment with more decisions, at least one: (decisions, fields of `Row`)."""
+        """Return the segment extended by at least one row: an array (decisions, fields of `Row`)."""
         timestamps, baseline, showed_baseline, rewarded, rewards = rows.T[:5]
         others = np.maximum(1.0 - baseline, 0.0)
         weight = np.divide(others, baseline, out=np.full_like(others, np.inf), where=baseline > 0.0)
@@ -100,49 +102,50 @@ class Segment(msgspec.Struct, frozen=True):
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """The evidence of a loop.
 
-    Old decisions say little of the present model, so segments begin after 512, 1024, 2048, ... decisions since the
-    model was last replaced. The present one is the newest that has as many decisions as came before it.
+    Old decisions say little about the present model. So new segments start after 512, 1024, 2048, ... decisions since
+    the model was last replaced. The present segment is the newest one with at least as many decisions as came before
+    it.
     """
 
     version: int = GRID_VERSION
     past: Segment = Segment()
-    """All decisions."""
+    """The segment of all decisions."""
     present: Segment | None = None
     upcoming: Segment | None = None
-    """Becomes the present one when the next segment begins."""
+    """The newest segment. It becomes the present one when the next segment starts."""
     segments: int = 0
-    """Segments that have begun."""
+    """The number of segments that have started."""
     of_model: int = 0
     """Decisions since the model was last replaced."""
     means: tuple[float, float] = (0.0, 0.0)
-    """Mean rewards of decisions that showed the baseline, and of the others."""
+    """Running mean rewards of decisions that showed the baseline, and of the others."""
     counts: tuple[int, int] = (0, 0)
-    """How many of each there were."""
+    """The number of decisions that showed the baseline, and of the others."""
     limits: Limits | None = None
-    """Of the rewards of the last decision."""
+    """The smallest and the largest reward of the last decision."""
     unlimited: int = 0
-    """Decisions that are not judged, because their rewards have no limits."""
+    """Decisions that do not count as evidence, because their rewards have no limits."""
     apprentice: int = 0
-    """Decisions that are not judged, because their mode is Apprentice."""
+    """Decisions that do not count as evidence, because their mode is Apprentice."""
     without_baseline: int = 0
-    """Decisions that are not judged, because they are from a catalogue, and the request named no baseline."""
+    """Decisions that do not count as evidence, because they are from a catalogue and name no baseline."""
 
     def for_new_model(self) -> "Evidence":
-        """Return the evidence when another model takes over: the present begins again."""
+        """Return the evidence for another model: the present segment starts again."""
         return replace(self, present=None, upcoming=None, of_model=0)
 
     def after(self, batch: Iterable[SettledDecision], link_limits: Limits) -> "Evidence":
-        """Return the evidence with more decisions, in the order of the log. Those that are not learned do not count.
+        """Return the evidence extended by a batch. Decisions that are not learned do not count.
 
         Args:
-            batch: follows what was added before.
-            link_limits: limits of the rewards of decisions that have none of their own.
+            batch: the next decisions in the order of the log.
+            link_limits: the limits of rewards for decisions without limits of their own.
         """
         evidence, rows = self, list[Row]()
         for settled in batch:
             decision, reward = settled.decision, reward_of(settled)
             limits = decision.reward_range or link_limits
-            if reward is None or decision.probability <= 0.0:  # no draw shows an action of probability 0
+            if reward is None or decision.probability <= 0.0:  # a draw never shows an action of probability 0
                 continue
             if decision.mode is not Mode.ONLINE:
                 evidence = replace(evidence, apprentice=evidence.apprentice + 1)
@@ -168,13 +171,17 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _predicted(self) -> tuple[float, float]:
-        """Rewards of the baseline and of others: each mean, with one decision of the mean of both before it."""
+        """Return the predicted rewards of the baseline and of other actions.
+
+        Each is a mean of past rewards, shrunk to the mean of both. The mean of both has the weight of one decision, and
+        starts at 0.5.
+        """
         baseline, others = self.means[0] * self.counts[0], self.means[1] * self.counts[1]
         both = (0.5 + baseline + others) / (1 + sum(self.counts))
         return (baseline + both) / (self.counts[0] + 1), (others + both) / (self.counts[1] + 1)
 
     def _with_reward(self, row: Row, limits: Limits) -> "Evidence":
-        """Return the evidence with a reward in the means."""
+        """Return the evidence with a reward added to the means."""
         (baseline, others), (shown, not_shown) = self.means, self.counts
         if row.showed_baseline:
             shown += 1
@@ -189,15 +196,15 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         while start < len(rows):
             split = FIRST_SPLIT << (evidence.of_model // FIRST_SPLIT).bit_length()
             stop = start + split - evidence.of_model
-            evidence = evidence._extended(rows[start:stop], begins=stop <= len(rows))
+            evidence = evidence._extended(rows[start:stop], starts_segment=stop <= len(rows))
             start = stop
         return evidence
 
-    def _extended(self, rows: Floats, *, begins: bool) -> "Evidence":
-        """Add decisions to all segments; then begin a new one, if `begins`."""
+    def _extended(self, rows: Floats, *, starts_segment: bool) -> "Evidence":
+        """Add decisions to all segments. Then start a new segment if `starts_segment`."""
         past, segments = self.past.after(rows), self.segments
-        present, upcoming = (old and old.after(rows) for old in (self.present, self.upcoming))
-        if begins:
+        present, upcoming = (segment and segment.after(rows) for segment in (self.present, self.upcoming))
+        if starts_segment:
             present, upcoming, segments = upcoming, Segment(index=segments), segments + 1
         of_model = self.of_model + len(rows)
         return replace(self, past=past, present=present, upcoming=upcoming, segments=segments, of_model=of_model)

@@ -1,10 +1,10 @@
-"""Why an action got its score: the contribution of each feature. Nothing here reads a clock or a file.
+"""Why an action got its score: the contribution of each feature.
 
 A contribution is the value of a feature times the coefficient that the model has learned for it. The contributions of
-an action add up to its score, x'theta + intercept: the model's estimate, on the scale of the link. They say what the
-estimate is made of. They do not say why the action was drawn: the bonus for uncertainty, the draw and the share of
-random decisions decide that too, and only the probability shows their effect. They are not causes either: the model may
-give credit to a feature because it occurs together with another one, or because both have the same hash index.
+an action add up to its score, x'theta + intercept, which is the model's estimate on the scale of the link. They do not
+explain why the action was drawn: that also depends on the bonus for uncertainty, on random decisions and on the draw.
+Only the probability shows the effect of these. Contributions are not causes either: the model may give credit to a
+feature because it occurs together with another one, or because both have the same hash index.
 """
 
 import math
@@ -19,35 +19,42 @@ from glbandits.errors import InvalidInput, check_int
 from glbandits.maths.sparse_rows import as_sparse_rows
 from glbandits.policy import Coefficients
 from glbandits.records import Floats
-from glbandits.serving.domain.action_selection import JSON, Described, arms_of, vectors_of
 from glbandits.serving.domain.events import Decision
-from glbandits.serving.domain.request_map import RequestEncoder, RequestHashing, RequestMap
-from glbandits.serving.domain.reward_aggregation import fits
+from glbandits.serving.domain.request_features import (
+    JSON,
+    JsonRequest,
+    RequestEncoder,
+    RequestHashing,
+    RequestMap,
+    arms_of,
+    vectors_of,
+)
+from glbandits.serving.domain.reward_aggregation import has_width_of_model
 
 INTERCEPT = "intercept"
 
 
 class Contribution(msgspec.Struct, frozen=True):
-    """What one feature adds to the score of an action."""
+    """The contribution of one feature to the score of an action."""
 
     feature: str
-    """Its name in the feature map, or in the request (see `Hashing.named_features`); "x[0]", "x[1]" ... in a dense
+    """The name in the feature map or in the request (see `Hashing.named_features`); "x[0]", "x[1]" ... in a dense
     request; "intercept"; or "other features (n)" for the n features that are not listed."""
     value: float | None
-    """Its value in the request; 1 for the intercept, None for other features."""
+    """The value in the request; 1 for the intercept, None for other features."""
     contribution: float
 
 
 class ActionExplanation(msgspec.Struct, frozen=True):
-    """The score of an action and what it is made of."""
+    """The score of an action and the contributions to it."""
 
     id: str
     score: float
     """x'theta + intercept."""
     probability: float
-    """The probability that the model's draw gave it, random decisions included; 0 if it was excluded."""
+    """The probability in the draw, with random decisions; 0 if the action was excluded."""
     contributions: tuple[Contribution, ...]
-    """The largest first, by absolute size, and then that of other features. They add up to the score."""
+    """The largest first, by absolute value, and the other features last. They add up to the score."""
 
 
 def explain(decision: Decision, model: Bandit, encoder: RequestEncoder, limit: int = 20) -> list[ActionExplanation]:
@@ -56,9 +63,9 @@ def explain(decision: Decision, model: Bandit, encoder: RequestEncoder, limit: i
     Takes some milliseconds, and half a second for a request with a million products of features.
 
     Args:
-        decision: as it was logged.
+        decision: the logged decision.
         model: the model that made it.
-        encoder: of the model.
+        encoder: the encoder of requests of the model.
         limit: the number of features listed for each action, beside the intercept.
 
     Raises:
@@ -66,8 +73,8 @@ def explain(decision: Decision, model: Bandit, encoder: RequestEncoder, limit: i
     """
     limit, coefficients = check_int("limit", limit, at_least=1), model.coefficients()
     if coefficients is None:
-        raise InvalidInput(f"{model.policy.name} has no single estimate of theta that could explain a score")
-    if not fits(model, decision, encoder):
+        raise InvalidInput(f"{model.policy.name} has no single estimate of theta, so its scores cannot be explained")
+    if not has_width_of_model(decision, model, encoder):
         raise InvalidInput(
             f"decision {decision.event_id!r} does not have the {model.dim} features of this model; "
             "explain it with the model that made it"
@@ -80,12 +87,12 @@ def explain(decision: Decision, model: Bandit, encoder: RequestEncoder, limit: i
 
 
 class _Terms(NamedTuple):
-    """The features of an action."""
+    """The features of an action and their contributions."""
 
     values: Floats
     contributions: Floats
     name: Callable[[int], str]
-    """The name of the feature at an index."""
+    """Returns the name of the feature at an index of `values`."""
 
 
 def _terms(decision: Decision, coefficients: Coefficients, encoder: RequestEncoder) -> Iterator[_Terms]:
@@ -96,7 +103,7 @@ def _terms(decision: Decision, coefficients: Coefficients, encoder: RequestEncod
             terms = row.values * coefficients.at(row.indices)
             yield _Terms(row.values, terms, [names[index] for index in row.indices.tolist()].__getitem__)
     elif decision.encoding == JSON and isinstance(encoder, RequestHashing):
-        request = msgspec.json.decode(decision.request, type=Described)
+        request = msgspec.json.decode(decision.request, type=JsonRequest)
         for features in encoder.hashing.named_features_of_actions(request.shared, request.actions):
             weights = features.signs * coefficients.at(features.indices)
             yield _Terms(features.values, features.values * weights, features.name)

@@ -1,4 +1,4 @@
-"""What a loop can be told: how long it waits for rewards, how it counts them, how much it explores, what decides."""
+"""The configuration of a loop: reward window, aggregation, exploration, policy and others."""
 
 import math
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup
+from glbandits.errors import MAX_ABS, InvalidInput, check_float, check_int, lookup, parameter
 from glbandits.maths.links import find_link
 from glbandits.policies import POLICIES, Optimist, Policy
 from glbandits.policy import rebuild, settings_of
@@ -15,57 +15,59 @@ from glbandits.serving.domain.events import Aggregation, Mode
 from glbandits.sparse_policies import sparse_form
 
 SECOND = 1_000_000
-"""In microseconds, which is how times are kept."""
+"""In microseconds, the unit of timestamps."""
 LARGEST_MODEL = 40_000_000
-"""Numbers of a model, 320 MB: it is copied for every one that is published, and kept in the store."""
+"""The largest number of float64 values in a dense model, 320 MB. The model is copied for each update and stored."""
 LARGEST_SPARSE_MODEL = 2**23 + 1000
-"""Numbers of a sparse model, 67 MB: room for 2**19 features of optimist, and for twice as many of epsilon-greedy.
-Clients may send ever new features, so a model that is as large learns no others."""
+"""The largest number of float64 values in a sparse model, 67 MB: room for 2**19 features with optimist, and for twice
+as many with epsilon-greedy. Clients may send ever new features, so a model of this size learns no new ones."""
 DENSE_WIDTH, LARGEST_DENSE_WIDTH, LARGEST_WIDTH = 4096, 1_000_000, 2**24
-"""The largest width of a loop that is dense unless it says so, of any dense loop, and of a sparse one. Above the first
-a sparse model decides faster with every policy that has one."""
+"""The largest width of a loop that is dense by default, of any dense loop, and of a sparse loop. Above the first, a
+sparse model decides faster with every policy that has a sparse form."""
 HOUR, DAY = 60 * 60, 24 * 60 * 60
 """In seconds."""
 
 
 class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of a loop. Each change is kept, and a decision is learned by those under which it was made.
+    """Settings of a loop. The store has all versions.
 
-    But for a shorter wait: it holds for decisions too that wait already.
+    A decision is learned with the settings with which it was made. A shorter reward window is an exception: it also
+    applies to decisions whose window is still open.
     """
 
     reward_wait: float = 600.0
-    """Seconds that rewards are waited for."""
+    """The reward window: seconds after a decision in which its rewards are accepted."""
     default_reward: float = 0.0
-    """What a decision without a reward counts."""
+    """The reward of a decision for which none came in time."""
     aggregation: Aggregation = Aggregation.EARLIEST
     reward_range: tuple[float, float] | None = None
-    """The smallest and the largest reward that is accepted for decisions made from now on. None: all that the link of
-    the policy accepts; [-1, 1] for events ranked through the Personalizer API."""
+    """The smallest and the largest reward that new decisions accept. None: all that the link of the policy accepts, and
+    [-1, 1] for events ranked through the Personalizer API."""
     exploration: float = 0.2
-    """The share of decisions that are random, so that no allowed action has less than exploration / actions."""
+    """The share of decisions that are uniformly random: each of K allowed actions has at least probability
+    exploration / K."""
     mode: Mode = Mode.ONLINE
     model_update: float = 1.0
-    """Seconds between two models."""
+    """Seconds between two updates of the model."""
     retention_days: int = -1
-    """Days that the log is kept; -1 forever."""
+    """Days after which decisions are deleted from the log; -1 for never."""
     width: int = 256
-    """Numbers into which the features of an action are hashed; the features themselves for dense actions."""
+    """The number of features of an action. Named features are hashed into so many numbers."""
     sparse: bool | None = None
-    """Whether the model is sparse: time and memory then depend on the features that are set, not on the width, which
-    may be 16,777,216. None: if the width is above 4,096."""
+    """Whether the model is sparse: time and memory then depend on the features that are not 0, and the width may be up
+    to 16,777,216. None: sparse if the width is above 4,096."""
     policy: str = "optimist"
     settings: dict[str, Any] = msgspec.field(default_factory=lambda: settings_of(Optimist(link="identity")))
-    """Of the policy."""
+    """The settings of the policy."""
     auto_optimisation: bool = False
-    """Whether the loop looks from time to time if another policy would be better, and then runs that one."""
+    """Whether the loop regularly tests on its log if another policy is better, and then switches to that policy."""
     optimisation_frequency: float = 7.0 * DAY
-    """Seconds between two looks."""
+    """Seconds between two such tests, called looks."""
     optimisation_start: datetime | None = None
-    """When the first look is due; in UTC if it has no zone. None: at once."""
+    """When the first look is due, in UTC if it has no time zone. None: at once."""
     candidates: tuple[str, ...] = ()
-    """Policies that are compared with the running one, as texts; see `policy_arguments`. Without any, there are
-    defaults: see `optimisation.default_candidates`."""
+    """Policies to compare with the running one, as texts (see `policy_arguments`). Empty: those of
+    `optimisation_rules.default_candidates`."""
 
     def __post_init__(self) -> None:
         check_float("reward_wait", self.reward_wait, at_least=0, at_most=60 * DAY)
@@ -77,7 +79,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         check_int("width", self.width, at_least=1, at_most=LARGEST_WIDTH)
         if self.retention_days != -1:
             check_int("retention_days", self.retention_days, at_least=1, at_most=100_000)
-        policy = self.policy_settings()
+        policy = self.build_policy()
         self._check_sparse(policy) if self.is_sparse else self._check_size()
 
     def _check_reward_range(self) -> None:
@@ -85,9 +87,14 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
             return
         lowest, highest = (check_float("reward_range", bound, at_least=-MAX_ABS) for bound in self.reward_range)
         if not lowest < highest:
-            raise InvalidInput(f"reward_range must go from a smaller to a larger number, got {self.reward_range}")
+            raise InvalidInput(
+                f"{parameter('reward_range')} must go from a smaller to a larger number; got {self.reward_range}"
+            )
         if not lowest <= self.default_reward <= highest:
-            raise InvalidInput(f"default_reward must be in reward_range {self.reward_range}, got {self.default_reward}")
+            raise InvalidInput(
+                f"{parameter('default_reward')} must be in {parameter('reward_range')} {self.reward_range}; "
+                f"got {self.default_reward}"
+            )
 
     @property
     def is_sparse(self) -> bool:
@@ -98,23 +105,23 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         try:
             size = sparse_form(policy, self.width).init(self.width).size
         except InvalidInput as error:
-            why, mend = f"above a width of {DENSE_WIDTH:,}", f"a width of at most {DENSE_WIDTH:,}"
+            why, other = f"above a width of {DENSE_WIDTH:,}", f"a width of at most {DENSE_WIDTH:,}"
             if self.sparse is not None:
-                why, mend = "with sparse=true", "sparse=false"
-            cause = str(error).rstrip(".")
-            raise InvalidInput(f"a loop is sparse {why}, and {cause}. Change that, or take {mend}") from None
+                why, other = "with sparse=true", "sparse=false"
+            raise InvalidInput(f"a loop is sparse {why}. Set {other}, or change the policy: {error.template}") from None
         except MemoryError:
             size = LARGEST_SPARSE_MODEL + 1
         if size > LARGEST_SPARSE_MODEL:
             raise InvalidInput(
                 f"a sparse model may have {LARGEST_SPARSE_MODEL:,} numbers, and {self.policy} with these settings has "
-                "more before its first reward. Take optimist"
+                "more before its first reward. Use optimist"
             )
 
     def _check_size(self) -> None:
         if self.width > LARGEST_DENSE_WIDTH:
             raise InvalidInput(
-                f"width must be at most {LARGEST_DENSE_WIDTH:,} with sparse=false; got {self.width:,}. Leave sparse out"
+                f"{parameter('width')} must be at most {LARGEST_DENSE_WIDTH:,} with sparse=false; "
+                f"got {self.width:,}. Omit sparse"
             )
         try:
             settings = msgspec.json.encode(self.settings).decode()
@@ -124,7 +131,7 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         if not fits:
             raise InvalidInput(
                 f"a model of {self.policy} may have {LARGEST_MODEL:,} numbers, and has more with these settings and a "
-                f"width of {self.width:,}. Take a smaller width, or optimist"
+                f"width of {self.width:,}. Use a smaller width, or optimist"
             )
 
     @property
@@ -133,35 +140,36 @@ class LoopConfig(msgspec.Struct, frozen=True, kw_only=True):
         return round(self.reward_wait * SECOND)
 
     def reward_limits(self) -> tuple[float, float] | None:
-        """The smallest and the largest reward that is learned; None if there is none."""
-        link = find_link(self.policy_settings().link)
+        """Return the smallest and the largest reward that is learned; None if unbounded."""
+        link = find_link(self.build_policy().link)
         lowest, highest = self.reward_range or (link.lowest_reward, link.highest_reward)
         limits = max(lowest, link.lowest_reward), min(highest, link.highest_reward)
         return limits if math.isfinite(limits[1] - limits[0]) and limits[0] < limits[1] else None
 
-    def policy_settings(self) -> Policy:
-        """The policy itself."""
+    def build_policy(self) -> Policy:
+        """Return the policy with its settings. Raises InvalidInput if the service cannot run it."""
         kind = lookup("policy", self.policy, POLICIES)
         try:
             policy = rebuild(kind, self.settings)
         except TypeError as error:
-            raise InvalidInput(f"the settings of {self.policy} cannot be {self.settings}: {error}") from None
+            raise InvalidInput(f"{self.policy} cannot have the settings {self.settings}: {error}") from None
         if policy.keeps_history:
-            raise InvalidInput(f"{self.policy} keeps all that it learned, which a service cannot; use optimist")
+            raise InvalidInput(f"{self.policy} stores all past rewards, which a service cannot do. Use optimist")
         return policy
 
 
-@lru_cache(maxsize=64)  # a configuration is read again every second
+@lru_cache(maxsize=64)  # the configuration is read again every second
 def model_size(policy: str, settings: str, width: int) -> int:
-    """Numbers of the model of a policy with settings in JSON; of a narrower one if that is too large already.
+    """Return the size of the model of a policy, in numbers. The settings are JSON.
 
-    Only making a model tells its size. The widths that are tried double, so that none is made that is far too large.
+    The size is only known once a model is made. So models of width 1, 2, 4, ... are made first. If one of them is
+    larger than `LARGEST_MODEL`, its size is returned, and no far larger model is made.
     """
-    made = rebuild(POLICIES[policy], msgspec.json.decode(settings))
+    instance = rebuild(POLICIES[policy], msgspec.json.decode(settings))
     narrower = (2**power for power in range(width.bit_length() - 1))
     size = 0
-    for tried in (*narrower, width):
-        size = made.init(tried).size
+    for candidate_width in (*narrower, width):
+        size = instance.init(candidate_width).size
         if size > LARGEST_MODEL:
             break
     return size

@@ -1,4 +1,4 @@
-"""What a loop is born with, its models as they are kept, and which policies can be served."""
+"""Models of a loop: in memory, as snapshots in the store, and for new loops from a file."""
 
 from typing import Any, NamedTuple
 
@@ -11,61 +11,81 @@ from glbandits.features import Features
 from glbandits.maths.online_statistics.confidence_sequence import GRID_VERSION
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policy import settings_of
-from glbandits.serving.domain.arm_rows import Arms
 from glbandits.serving.domain.evidence import Evidence
 from glbandits.serving.domain.loop_config import DENSE_WIDTH, LoopConfig
+from glbandits.serving.domain.request_features import Arms, RequestEncoder
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """What a loop was born with."""
+    """The document that is created with a loop."""
 
     salt: str
-    """Makes its draws its own."""
+    """Part of the seed of every draw, so that loops draw independently."""
+
+
+class PublishedModel(NamedTuple):
+    """The model with which a process decides. It is immutable: learning publishes a new one."""
+
+    epoch: int
+    sequence: int
+    """Sequence number of the last decision that the model has learned."""
+    bandit: Bandit
+    encoder: RequestEncoder
+    set_aside: int = 0
+    """Decisions of the log that cannot be learned."""
+    evidence: Evidence = Evidence()
+    """Whether the loop is better than its baseline, from the decisions that the model has learned."""
+
+    def encoded(self) -> bytes:
+        """Return the snapshot of the model for the store."""
+        return encode_snapshot(
+            Snapshot(self.epoch, self.sequence, self.bandit.to_bytes(), self.set_aside, self.evidence)
+        )
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A model as it is kept."""
+    """A model as it is stored."""
 
     epoch: int
     sequence: int = msgspec.field(name="number")
-    """Of the last decision that the model has learned. Encoded as in older versions."""
+    """Sequence number of the last decision that the model has learned. The encoded name is that of older versions."""
     bandit: bytes
     set_aside: int = 0
-    """Decisions that could not be learned, since the log was begun. 0 in a snapshot of an older version."""
+    """Decisions of the log that cannot be learned. 0 in a snapshot of an older version."""
     evidence: Evidence = Evidence()
-    """From the decisions that the model has learned. It begins anew after a snapshot of an older version."""
+    """From the decisions that the model has learned. Empty in a snapshot of an older version."""
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """The body of its document, or of its entry among the models."""
+    """Return the body of a document or of a saved model."""
     return msgspec.msgpack.encode(snapshot)
 
 
 def decode_snapshot(body: bytes) -> Snapshot:
-    """What `encode_snapshot` has encoded."""
+    """Decode a snapshot. Evidence of another version is dropped."""
     snapshot = msgspec.msgpack.decode(body, type=Snapshot)
     usable = snapshot.evidence.version == GRID_VERSION
     return snapshot if usable else msgspec.structs.replace(snapshot, evidence=Evidence())
 
 
 def fresh_model(configuration: LoopConfig, features: Features | None = None) -> Bandit:
-    """A model that knows nothing. A feature map of another width is not used."""
+    """Return a model that has learned nothing. A feature map of another width is ignored."""
     usable = features if features is not None and features.dim == configuration.width else None
     return Bandit(
-        configuration.policy_settings(), configuration.width, seed=0, sparse=configuration.is_sparse, features=usable
+        configuration.build_policy(), configuration.width, seed=0, sparse=configuration.is_sparse, features=usable
     )
 
 
 class FirstModel(NamedTuple):
-    """A trained model with which new loops begin."""
+    """A trained model from a file, for new loops."""
 
     content: bytes
-    """As `Bandit.save` wrote it."""
+    """The model file."""
     policy: str
     settings: dict[str, Any]
     width: int
     sparse: bool | None
-    """None if it is what the width says, as in `LoopConfig`."""
+    """None if it is the default for the width, as in `LoopConfig`."""
 
     @classmethod
     def load(cls, path: str) -> "FirstModel":
@@ -77,23 +97,23 @@ class FirstModel(NamedTuple):
         return model
 
     def configure(self, configuration: LoopConfig) -> LoopConfig:
-        """The configuration of a loop that begins with this model."""
+        """Return a configuration with the policy, the settings and the width of this model."""
         own = {"policy": self.policy, "settings": self.settings, "width": self.width, "sparse": self.sparse}
         return msgspec.structs.replace(configuration, **own)
 
 
 def arms_of_zeros(model: Bandit, count: int) -> Arms:
-    """So many arms without features, as the model takes them."""
+    """Return arms whose features are all 0, for a warm-up."""
     if model.sparse:
         return SparseRows(np.zeros(count + 1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))
     return np.zeros((count, model.dim))
 
 
 def check_exact(configuration: LoopConfig) -> None:
-    """Raise InvalidInput if the policy has no exact probabilities, in its first decision or a later one."""
+    """Raise InvalidInput if the policy has no exact probabilities in all decisions."""
     model = fresh_model(configuration)
     exact = model.exact_probabilities(arms_of_zeros(model, 1)) is not None
-    later = getattr(model.policy, "draw", None) != "decision"  # which SGD-TS begins only after its first block
+    later = getattr(model.policy, "draw", None) != "decision"  # SGD-TS has no exact probabilities after its first block
     if not (exact and later):
         raise InvalidInput(
             f"{configuration.policy} with these settings has no exact probabilities of actions, which a service must "

@@ -1,45 +1,31 @@
-"""Policies as texts: `optimist`, `optimist:floor=0.05`, `optimist:{"link": "logistic"}`."""
+"""Policies as texts in requests: `optimist`, `optimist:floor=0.05`, `optimist:{"link": "logistic"}`."""
 
 from dataclasses import fields
 from typing import Any, cast
 
-import msgspec
-
 from glbandits.errors import InvalidInput, lookup
 from glbandits.policies import POLICIES
 from glbandits.policy import rebuild, settings_of
+from glbandits.policy_parsing import split_policy
 
 
 def parse_arguments(text: str, link: str = "identity") -> tuple[str, dict[str, Any]]:
-    """A policy's name and all its settings, from `name`, `name:setting=value,setting=value` or `name:{JSON}`.
+    """Return the name of a policy of the package and all its settings, from a text as for `split_policy`.
 
-    `link` is that of a policy for which the text names none.
+    `link` is used if the text gives no link. User-defined policies are refused, because a client must not have the
+    server import a module. Raises UnknownName or InvalidInput.
 
     >>> name, settings = parse_arguments("optimist:link=logistic,floor=0.1")
     >>> name, settings["link"], settings["floor"]
     ('optimist', 'logistic', 0.1)
     """
-    name, _, listed = text.strip().partition(":")
+    name, settings = split_policy(text)
     kind = lookup("policy", name, POLICIES)
+    if "link" in {field.name for field in fields(cast(Any, kind))}:
+        settings = {"link": link} | settings
     try:
-        settings = msgspec.json.decode(listed, type=dict[str, Any]) if listed.startswith("{") else _listed(listed)
-        if "link" in {field.name for field in fields(cast(Any, kind))}:
-            settings = {"link": link} | settings
         return name, settings_of(rebuild(kind, settings))
-    except (msgspec.DecodeError, TypeError) as error:
+    except TypeError as error:
         raise InvalidInput(
-            f"arguments are a policy, as {name}, {name}:setting=value or {name}:{{JSON}}; got {text[:80]!r}: {error}"
+            f"a policy must be like {name}, {name}:setting=value or {name}:{{JSON}}; got {text[:80]!r}: {error}"
         ) from None
-
-
-def _listed(text: str) -> dict[str, Any]:
-    pairs = [part.partition("=") for part in text.split(",") if part]
-    return {name.strip(): _value(value.strip()) for name, _, value in pairs}
-
-
-def _value(text: str) -> Any:
-    """A JSON value; any other text is a word."""
-    try:
-        return msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        return text

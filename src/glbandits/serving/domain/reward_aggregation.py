@@ -1,4 +1,4 @@
-"""What a settled decision teaches: its rewards as one number, for the action that was shown."""
+"""Aggregate the rewards of a settled decision, and let a model learn the result."""
 
 import math
 from enum import StrEnum
@@ -10,30 +10,30 @@ from glbandits.bandit import Bandit
 from glbandits.errors import MAX_ABS
 from glbandits.maths.links import find_link
 from glbandits.maths.sparse_rows import SparseRows
-from glbandits.serving.domain.action_selection import arms_of, width_of
-from glbandits.serving.domain.arm_rows import row_of
 from glbandits.serving.domain.events import Aggregation, Decision, Mode, SettledDecision
 from glbandits.serving.domain.loop_config import LARGEST_SPARSE_MODEL
-from glbandits.serving.domain.request_map import RequestEncoder
+from glbandits.serving.domain.request_features import RequestEncoder, arms_of, row_of, width_of
 
 UNLEARNABLE = (ValueError, ArithmeticError, LookupError, msgspec.MsgspecError)
-"""Errors that learning the same decision raises every time. InvalidInput is a ValueError."""
+"""Errors that learning the same decision raises every time, so there is no use in a retry."""
 
 
 class LearningOutcome(StrEnum):
-    """What became of a settled decision."""
+    """What a model did with a settled decision."""
 
     LEARNED = "learned"
     SKIPPED = "skipped"
-    """Nothing to learn: the loop only logged, the decision was never activated, or it has the features of another
-    width."""
+    """There is nothing to learn: the mode is LoggingOnly, a deferred decision was not activated, or the decision has
+    another number of features than the model."""
     SET_ASIDE = "set aside"
-    """The decision cannot be learned, now or later: its rewards aggregate to no usable number, or the model refuses
-    its features."""
+    """The decision can never be learned: its aggregated reward is too large, or the model refuses its features."""
 
 
 def aggregate(rewards: tuple[tuple[int, float], ...], how: Aggregation) -> float:
-    """Combine the rewards of a decision, whatever their order. NaN if the result is too large for a float."""
+    """Combine the rewards of a decision. NaN if the result is too large for a float.
+
+    The result does not depend on the order of the rewards.
+    """
     values = [value for _, value in rewards]
     if how is Aggregation.EARLIEST:
         return min(rewards)[1]
@@ -49,7 +49,10 @@ def aggregate(rewards: tuple[tuple[int, float], ...], how: Aggregation) -> float
 
 
 def aggregated_reward(settled: SettledDecision) -> float | None:
-    """Combine the rewards of a decision; None if it is not learned. The result may be too large to be learned."""
+    """Return the aggregated reward of a decision; None if the decision is not to be learned.
+
+    The reward may be too large to be learned, see `is_usable`.
+    """
     decision = settled.decision
     if decision.mode is Mode.LOGGING or (decision.deferred and not settled.activated):
         return None
@@ -57,25 +60,25 @@ def aggregated_reward(settled: SettledDecision) -> float | None:
 
 
 def is_usable(reward: float) -> bool:
-    """Whether a policy can learn a reward of this size."""
+    """Return whether a policy can learn a reward of this size."""
     return abs(reward) <= MAX_ABS
 
 
 def reward_of(settled: SettledDecision) -> float | None:
-    """The reward that a decision is learned with; None if it is not learned."""
+    """Return the reward that the model learns for a decision; None if it learns none."""
     reward = aggregated_reward(settled)
     return None if reward is None or not is_usable(reward) else reward
 
 
 def learn(model: Bandit, settled: SettledDecision, encoder: RequestEncoder) -> LearningOutcome:
-    """Let the model learn a decision. The same model and decision always have the same outcome.
+    """Let the model learn a decision.
 
-    A sum of rewards outside the range of the policy's link is learned as the nearest end of the range. A sparse model
-    that is as large as it may be learns no features that are new to it.
+    The same model and decision always have the same outcome. A sum of rewards outside the range of the policy's link is
+    learned as the nearest bound. A sparse model of the largest size learns no new features.
     """
     try:
         reward = aggregated_reward(settled)
-        if reward is None or not fits(model, settled.decision, encoder):
+        if reward is None or not has_width_of_model(settled.decision, model, encoder):
             return LearningOutcome.SKIPPED
         if not is_usable(reward):
             return LearningOutcome.SET_ASIDE
@@ -89,6 +92,9 @@ def learn(model: Bandit, settled: SettledDecision, encoder: RequestEncoder) -> L
     return LearningOutcome.LEARNED
 
 
-def fits(model: Bandit, decision: Decision, encoder: RequestEncoder) -> bool:
-    """Whether a decision has as many features as the model. Decisions from before a change of the width have not."""
+def has_width_of_model(decision: Decision, model: Bandit, encoder: RequestEncoder) -> bool:
+    """Return whether a decision has as many features as the model.
+
+    Older ones differ after a change of the width.
+    """
     return width_of(decision, encoder) == model.dim

@@ -11,7 +11,7 @@ from starlette.routing import Route
 from glbandits.serving.http.dispatch import EndpointApp, RouteCache
 from glbandits.serving.http.endpoint import LOOP_PREFIX, Endpoint
 from glbandits.serving.http.endpoints import ENDPOINTS
-from glbandits.serving.http.personalizer.evaluations import end_abandoned
+from glbandits.serving.http.personalizer.evaluation_handlers import end_abandoned
 from glbandits.serving.http.site import EvaluateLog, Site
 from glbandits.serving.runtime.auto_optimisation import OptimiseLog
 from glbandits.serving.server_settings import Settings
@@ -20,21 +20,21 @@ from glbandits.serving.server_settings import Settings
 def create_app(
     settings: Settings, *, evaluate_log: EvaluateLog | None = None, optimise_log: OptimiseLog | None = None
 ) -> Starlette:
-    """The service as an ASGI application.
+    """Return the service as an ASGI application.
 
     Its lifespan opens the store, learns in the background, and closes everything. An application that mounts it must
     run that lifespan: `async with app.router.lifespan_context(app)`.
 
     Args:
-        settings: of the server. Those about sockets and processes are for `glb serve` alone.
-        evaluate_log: runs the evaluations of Personalizer's API; without it they are refused.
-        optimise_log: does the auto-optimisation of loops; without it, it is refused.
+        settings: settings of the server. Only `glb serve` uses those about sockets and processes.
+        evaluate_log: runs the evaluations of Personalizer's API. Without it they are refused.
+        optimise_log: runs the auto-optimisation of loops. Without it auto-optimisation is refused.
     """
     return app_of(Site(settings, evaluate_log=evaluate_log, optimise_log=optimise_log))
 
 
 def app_of(site: Site, endpoints: Sequence[Endpoint] = ENDPOINTS) -> Starlette:
-    """An application of a site and endpoints."""
+    """Return an application that serves the endpoints of a site."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:

@@ -1,4 +1,4 @@
-"""Authentication: every request shows a live key that has the endpoint's scope, and keeps its rate limit."""
+"""Authentication: checks the key of a request, its scope and its rate limit."""
 
 import math
 import secrets
@@ -20,7 +20,7 @@ class Authenticator:
 
     Args:
         read_keys: returns the live keys.
-        rate_limit: requests a second for each key.
+        rate_limit: limits the requests of each key; None for no limit.
     """
 
     def __init__(self, read_keys: Callable[[], Sequence[Key]], *, rate_limit: RateLimit | None = None) -> None:
@@ -30,24 +30,24 @@ class Authenticator:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the keys again, from any thread. New keys are valid from now on, revoked ones are not."""
+        """Read the keys again. May be called from any thread."""
         keys = tuple(self._read_keys())
         if keys != self._keys:
             self._keys = keys
             self._seen = {}
 
-    def admit(self, request: Request, scope: str) -> str:
-        """Return the name of the request's key.
+    def authorize(self, request: Request, scope: str) -> str:
+        """Check the key of a request, and return its name.
 
-        Raises a 401 without a live key, a 403 if the key lacks the scope, and a 429 above the rate limit.
+        Raises HttpError: 401 without a live key, 403 if the key lacks the scope, 429 above the rate limit.
         """
         key = self._key_of(request.headers)
         if scope not in key.scopes:
             allowed = ", ".join(key.scopes)
-            raise HttpError(403, "Forbidden", f"this needs a key for {scope}; the key {key.name!r} is for {allowed}")
-        wait = self._rate_limit.wait(key.id) if self._rate_limit is not None else 0.0
+            raise HttpError(403, "Forbidden", f"the key must have the scope {scope}; {key.name!r} has {allowed}")
+        wait = self._rate_limit.acquire(key.id) if self._rate_limit is not None else 0.0
         if wait:
-            message = f"the key {key.name!r} has come too often; try again in {math.ceil(wait)} s"
+            message = f"the key {key.name!r} is above its rate limit; retry in {math.ceil(wait)} s"
             raise HttpError(429, "TooManyRequests", message, ((b"retry-after", b"%d" % math.ceil(wait)),))
         return key.name
 
@@ -57,15 +57,17 @@ class Authenticator:
             scheme, _, bearer = headers.get(b"authorization", b"").partition(b" ")
             text = bearer.strip() if scheme.lower() == b"bearer" else b""
         if not text:
-            message = "a key is needed, in the header Ocp-Apim-Subscription-Key or as Authorization: Bearer KEY"
+            message = "the key is missing; send it as Ocp-Apim-Subscription-Key: KEY or as Authorization: Bearer KEY"
             raise HttpError(401, "Unauthorized", message, CHALLENGE)
-        # Known keys are cached by a keyed digest, which is quicker than SHA-256. Clients cannot choose a digest, so
-        # the time of this look-up reveals nothing.
-        mark, seen = blake2b(text, digest_size=16, key=SECRET).digest(), self._seen
-        key = seen.get(mark)
+        # Known keys are cached by a keyed digest, which is faster than SHA-256. Clients cannot choose a digest, so the
+        # time of this lookup reveals nothing.
+        digest, seen = blake2b(text, digest_size=16, key=SECRET).digest(), self._seen
+        key = seen.get(digest)
         if key is None:
             key = find_key(digest_of(text), self._keys)
             if key is None:
-                raise HttpError(401, "Unauthorized", "the key is not known, or was revoked", CHALLENGE)
-            seen[mark] = key
+                raise HttpError(
+                    401, "Unauthorized", "the key is unknown or revoked; create one with `glb keys create`", CHALLENGE
+                )
+            seen[digest] = key
         return key

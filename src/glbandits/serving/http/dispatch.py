@@ -1,4 +1,4 @@
-"""The ASGI application of an endpoint: authenticates, reads the body, calls the handler, sends the response."""
+"""The ASGI application of an endpoint: authentication, body, handler, response, log."""
 
 import asyncio
 import logging
@@ -28,18 +28,18 @@ log = logging.getLogger(__name__)
 NO_ROUTE = "none"
 """The label of requests without an endpoint in the metrics."""
 ONCE = (b"host", b"ocp-apim-subscription-key", b"authorization", b"content-type", b"content-encoding")
-"""Headers that a request may have once. A proxy might read another of two than we do."""
+"""Headers that a request may have only once. Of two, a proxy might use another one than this server."""
 LONGEST_CACHED = 256
-"""Characters of paths that are cached."""
+"""Characters of the longest path that is cached."""
 PERSONALIZER_PATH = re.compile(r"(/loops/[^/]+)?/personalizer(/|$)")
 encode_json = msgspec.json.Encoder().encode
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9._:/+=-]{1,128}")
 
 
 class RouteCache:
-    """Middleware that remembers the routes of paths, and calls their applications directly.
+    """Middleware that caches the routes of paths, and calls their applications directly.
 
-    Starlette tries one route after the other, and wraps each call five times, which showed in the CPU of a decision
+    Starlette tries one route after the other and wraps each call five times, which costs measurable CPU per decision
     (docs/decisions/0020-standard-web-stack.md). Paths stay percent-encoded, because an event id may contain a slash.
     """
 
@@ -48,7 +48,7 @@ class RouteCache:
         self._cached = lru_cache(maxsize=1024)(self._find)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -70,21 +70,23 @@ class RouteCache:
 
 
 class EndpointApp:
-    """An ASGI application that serves one endpoint. Its errors are responses; it raises nothing."""
+    """An ASGI application that serves one endpoint. It turns all errors into responses."""
 
     def __init__(self, endpoint: Endpoint, site: Site) -> None:
         self._endpoint, self._site = endpoint, site
         self._max_body = site.settings.max_body if endpoint.max_body is None else endpoint.max_body
-        self._known = None if endpoint.parameters is None else tuple(one.name for one in endpoint.parameters)
+        self._known = (
+            None if endpoint.parameters is None else tuple(parameter.name for parameter in endpoint.parameters)
+        )
         self._is_async = iscoroutinefunction(endpoint.handler)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle a request."""
         began, endpoint = time.perf_counter(), self._endpoint
         request = _request_of(scope)
         try:
             response = await self._respond(request, scope, receive)
-        except ClientDisconnect:  # nobody waits for a response
+        except ClientDisconnect:  # there is no client to respond to
             return
         except (Exception, asyncio.CancelledError) as error:
             response = endpoint.error_format(as_http_error(error, request), request, endpoint.error_code)
@@ -103,7 +105,7 @@ class EndpointApp:
             request.loop_name = request.values.get("loop", request.loop_name)
         _check_headers(request, scope)
         if endpoint.scope != OPEN:
-            request.key_name = site.authenticator.admit(request, endpoint.scope)
+            request.key_name = site.authenticator.authorize(request, endpoint.scope)
         if request.query and self._known is not None:
             _check_query(request.query, self._known)
         request.body = await _read_body(receive, self._max_body, request)
@@ -125,8 +127,8 @@ class NoEndpointApp(EndpointApp):
 
     async def _refuse(self, _: Site, request: Request) -> Response:
         if not self._allowed:
-            raise HttpError(404, "NotFound", f"there is nothing at {request.path}")
-        message = f"{request.path} takes {self._allowed}; got {request.method}"
+            raise HttpError(404, "NotFound", f"there is no endpoint at {request.path}")
+        message = f"the method of {request.path} must be one of {self._allowed}; got {request.method}"
         raise HttpError(405, "MethodNotAllowed", message, ((b"allow", self._allowed.encode()),))
 
 
@@ -149,12 +151,14 @@ def _check_headers(request: Request, scope: Scope) -> None:
         names = [name for name, _ in scope["headers"]]
         for name in ONCE:
             if names.count(name) > 1:
-                raise HttpError(400, "BadRequest", f"the header {name.decode()} is there twice; send it once")
+                raise HttpError(400, "BadRequest", f"the header {name.decode()} was sent twice; send it once")
     if b"host" not in headers and scope["http_version"] == "1.1":
-        raise HttpError(400, "BadRequest", "the header host is missing")
+        raise HttpError(400, "BadRequest", "the header host is missing; send it")
     if headers.get(b"content-encoding", b"identity") != b"identity":
         encoding = headers[b"content-encoding"][:40].decode("latin-1")
-        raise HttpError(415, "BadRequest", f"content-encoding {encoding!r} is not supported; send the body as it is")
+        raise HttpError(
+            415, "BadRequest", f"content-encoding {encoding!r} is not supported; send the body without compression"
+        )
 
 
 @lru_cache(maxsize=256)
@@ -162,14 +166,14 @@ def _check_query(query: str, known: tuple[str, ...]) -> None:
     names = [name for name, _ in parse_qsl(query, keep_blank_values=True, errors="strict")]
     for name in names:
         if not known:
-            raise InvalidInput(f"this takes no parameters in the query; got {name[:40]!r}")
+            raise InvalidInput(f"the endpoint has no query parameters; got {name[:40]!r}")
         lookup("parameter", name[:40], dict.fromkeys(known))
         if names.count(name) > 1:
-            raise InvalidInput(f"the parameter {name} is there twice; send it once")
+            raise InvalidInput(f"the query parameter {name} was sent twice; send it once")
 
 
 async def _read_body(receive: Receive, limit: int, request: Request) -> bytes:
-    """Read the whole body. Stops reading and raises a 413 as soon as it is larger than `limit`."""
+    """Read the whole body. Stops and raises a 413 as soon as the body is larger than `limit`."""
     length = request.headers.get(b"content-length", b"0")
     parts, size, more = list[bytes](), int(length) if length.isdigit() and int(length) > limit else 0, True
     while more and size <= limit:
@@ -180,7 +184,7 @@ async def _read_body(receive: Receive, limit: int, request: Request) -> bytes:
         size += len(parts[-1])
         more = message.get("more_body", False)
     if size > limit:
-        raise HttpError(413, "PayloadSizeExceeded", f"a body may have {limit} bytes; send less")
+        raise HttpError(413, "PayloadSizeExceeded", f"the body is larger than {limit} bytes; send less")
     return b"".join(parts)
 
 
@@ -192,16 +196,17 @@ async def _send(response: Response, request: Request, send: Send) -> None:
         headers += ((b"content-length", b"%d" % len(body)), (b"content-type", content_type))
     headers += more
     if status >= 400 and b"expect" in request.headers:
-        # A client that waits for 100 Continue may leave out the body, so what comes next is ambiguous.
+        # A client that waits for 100 Continue may omit the body, so the next bytes are ambiguous.
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else body})
 
 
 def _log_request(request: Request, status: int, seconds: float, scope: Scope, *, audited: bool) -> None:
-    """Log failures as warnings; refused keys and administration as information; all others for debugging.
+    """Log a request.
 
-    A line has neither the query nor headers nor the body: they have keys and features.
+    Failures are warnings. Refused keys and administration have the level info, all others the level debug. The line
+    omits the query, the headers and the body, because they contain keys and features.
     """
     level = logging.WARNING if status >= 500 else logging.INFO if audited or status in (401, 403) else logging.DEBUG
     if log.isEnabledFor(level):

@@ -1,4 +1,4 @@
-"""`Endpoint`: the one record from which routes, scopes and the OpenAPI document are made."""
+"""`Endpoint`: the record from which routes and the OpenAPI document are made."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -11,7 +11,7 @@ LOOP_PREFIX = "/loops/{loop}"
 
 
 class Parameter(NamedTuple):
-    """A parameter of the query. Its kind is a type of JSON Schema."""
+    """A query parameter. `kind` is a type of JSON Schema."""
 
     name: str
     kind: str
@@ -19,28 +19,28 @@ class Parameter(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """A method of a path."""
+    """An endpoint: a method and a path."""
 
     method: str
     path: str
-    """With {parameters}, without the prefix of a loop."""
+    """The path with {parameters}, without the prefix of a loop."""
     scope: str
     """The scope that a key needs; `OPEN` if no key is needed."""
     handler: Callable[..., Any]
-    """Returns what is sent as JSON, None for no content, or a `Response`. It runs in a thread, unless it is a coroutine
-    function. The first line of its docstring is the summary."""
+    """Returns an object to send as JSON, None for no content, or a `Response`. A coroutine function runs in the event
+    loop, another function in a thread. The first line of its docstring is the summary in the OpenAPI document."""
     request: Any = None
-    """The type of the JSON body; bytes for any body; a union if either may be sent; None if there is none."""
+    """The type of the JSON body; bytes for any body; a union of the two; None for no body."""
     response: Any = None
-    """The type of the JSON response; bytes for other content; None if there is no content."""
+    """The type of the JSON response; bytes for other content; None for no content."""
     status: int = 200
-    """Of a successful response."""
+    """The status of a successful response."""
     error_code: str = "BadRequest"
-    """Personalizer's code of a bad request."""
+    """The error code of a bad request in Personalizer's format."""
     parameters: tuple[Parameter, ...] | None = ()
-    """Others are refused. None: the query is not checked."""
+    """The allowed query parameters. None: the query is not checked."""
     max_body: int | None = None
-    """Bytes; None for the setting `max_body`."""
+    """Bytes of the body, at most; None for the setting `max_body`."""
     error_format: Callable[[HttpError, Request, str], Response] = problem_response
     per_loop: bool = True
-    """Whether the endpoint exists under /loops/{loop} too."""
+    """Whether the endpoint also exists under /loops/{loop}."""

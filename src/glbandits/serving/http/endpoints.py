@@ -1,4 +1,4 @@
-"""All endpoints of the service in one table. Routes, scopes and the OpenAPI document are made from it."""
+"""The table of all endpoints, from which routes, scopes and the OpenAPI document are made."""
 
 import sys
 from pathlib import Path
@@ -11,10 +11,10 @@ from glbandits.serving.http.endpoint import Endpoint, Parameter
 from glbandits.serving.http.http_messages import Request, Response
 from glbandits.serving.http.openapi import openapi_json
 from glbandits.serving.http.personalizer import config_handlers as config
-from glbandits.serving.http.personalizer import config_schemas, evaluations, rank_handlers, schemas
+from glbandits.serving.http.personalizer import config_schemas, evaluation_handlers, rank_handlers, schemas
 from glbandits.serving.http.personalizer import model_log_handlers as model_log
-from glbandits.serving.http.personalizer.calls import PREVIEW, STABLE, personalizer_handler
 from glbandits.serving.http.personalizer.errors import personalizer_response
+from glbandits.serving.http.personalizer.handler_adapter import PREVIEW, STABLE, personalizer_handler
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1 import admin_handlers as admin
 from glbandits.serving.http.v1 import catalogue_handlers as catalogue
@@ -23,36 +23,36 @@ from glbandits.serving.http.v1 import schemas as v1
 
 RANK, REWARD, READ, ADMIN = "rank", "reward", "read", "admin"
 LARGEST_ARMS = 4 * 1024 * 1024
-"""Bytes of the arms of one request: 3,000 with 64 numbers. Decoding them delays decisions by some 50 ms."""
+"""Bytes of a request with arms: 3,000 arms of 64 numbers. Decoding them delays decisions by some 50 ms."""
 LARGEST_MODEL = 68 * 1024 * 1024
-"""Bytes of a model that is imported: 2,800 features with a full covariance."""
+"""Bytes of an imported model: 2,800 features with a full covariance."""
 
 FLOATS = (
-    Parameter("arms", "integer", "How many arms the float32 numbers of the body are. Needed with them, and only then."),
-    Parameter("eventId", "string", "With a float32 body: as in the JSON one."),
-    Parameter("excluded", "string", "With a float32 body: places of arms that must not be chosen, with commas."),
-    Parameter("deferred", "boolean", "With a float32 body: as in the JSON one."),
+    Parameter("arms", "integer", "The number of arms in a float32 body. Required with such a body, and only then."),
+    Parameter("eventId", "string", "With a float32 body: as in the JSON body."),
+    Parameter("excluded", "string", "With a float32 body: indices of arms that must not be chosen, with commas."),
+    Parameter("deferred", "boolean", "With a float32 body: as in the JSON body."),
 )
 PAGE = (
-    Parameter("prefix", "string", "What the event ids begin with."),
-    Parameter("limit", "integer", f"Events of the page, {admin.PAGE} by default, at most {admin.LARGEST_PAGE}."),
-    Parameter("before", "integer", "Only decisions with a smaller number."),
+    Parameter("prefix", "string", "The beginning of the event ids."),
+    Parameter("limit", "integer", f"Events in the page, {admin.PAGE} by default, at most {admin.LARGEST_PAGE}."),
+    Parameter("before", "integer", "Only decisions with a smaller sequence number: `before` of the previous page."),
 )
 ARMS_PAGE = (
-    Parameter("limit", "integer", f"Arms of the page, {catalogue.PAGE} by default, at most {catalogue.LARGEST_PAGE}."),
-    Parameter("after", "integer", "The `after` of the page before."),
+    Parameter("limit", "integer", f"Arms in the page, {catalogue.PAGE} by default, at most {catalogue.LARGEST_PAGE}."),
+    Parameter("after", "integer", "`after` of the previous page."),
 )
-FEATURES = f"Features listed for each action, {admin.FEATURES} by default, at most {admin.MOST_FEATURES}."
+FEATURES = f"Features listed for each action, {admin.FEATURES} by default, at most {admin.MAX_FEATURES}."
 DECIDE = v1.DecideRequest | bytes
 LIMIT = (Parameter("limit", "integer", FEATURES),)
-SLOT = (Parameter("slot", "string", "Of a decision with several slots: which."),)
-WINDOW = (Parameter("window", "string", f"How far back to look: {', '.join(dashboard.WINDOWS)}; hour by default."),)
+SLOT = (Parameter("slot", "string", "The slot, for an event with several slots."),)
+WINDOW = (Parameter("window", "string", f"The window: {', '.join(dashboard.WINDOWS)}; hour by default."),)
 
 ARMS, CATALOGUE_VERSION = "/v1/catalogue/arms", catalogue_schemas.CatalogueVersion
-CATALOGUE_ASKED, CATALOGUE_DECIDED = catalogue_schemas.CatalogueDecideRequest, catalogue_schemas.CatalogueDecided
+CATALOGUE_REQUEST, CATALOGUE_DECIDED = catalogue_schemas.CatalogueDecideRequest, catalogue_schemas.CatalogueDecided
 PUT_ARMS, CHANGE_ARMS = catalogue_schemas.ArmsRequest, catalogue_schemas.ArmsChange
 CATALOGUE = (
-    Endpoint("POST", "/v1/catalogue/decide", RANK, catalogue.decide, CATALOGUE_ASKED, CATALOGUE_DECIDED),
+    Endpoint("POST", "/v1/catalogue/decide", RANK, catalogue.decide, CATALOGUE_REQUEST, CATALOGUE_DECIDED),
     Endpoint("GET", "/v1/catalogue", READ, catalogue.status, None, catalogue_schemas.CatalogueStatus),
     Endpoint("DELETE", "/v1/catalogue", ADMIN, catalogue.delete, None, CATALOGUE_VERSION),
     Endpoint("GET", ARMS, READ, catalogue.arms, None, catalogue_schemas.ArmsPage, parameters=ARMS_PAGE),
@@ -87,7 +87,11 @@ EVALUATION, CONTRACT = config_schemas.Evaluation, config_schemas.EvaluationContr
 MODEL, LOGS, REFERENCE = config_schemas.ModelProperties, config_schemas.LogsProperties, config_schemas.PolicyReference
 SLOTS_RANK, SLOTS_RANKED = schemas.MultiSlotRankRequest, schemas.MultiSlotRankResponse
 SLOTS_REWARD = schemas.MultiSlotRewardRequest
-EVENT, SLOTS_EVENT, ONE = "/events/{event:event}", "/multislot/events/{event:event}", "/evaluations/{evaluation}"
+EVENT, SLOTS_EVENT, EVALUATION_PATH = (
+    "/events/{event:event}",
+    "/multislot/events/{event:event}",
+    "/evaluations/{evaluation}",
+)
 
 ALL_VERSIONS = (
     Endpoint("POST", "/rank", RANK, rank_handlers.rank, schemas.RankRequest, schemas.RankResponse, 201, BAD_RANK),
@@ -103,18 +107,29 @@ ALL_VERSIONS = (
     Endpoint("GET", "/model/properties", READ, model_log.model_properties, None, MODEL),
     Endpoint("DELETE", "/logs", ADMIN, model_log.delete_logs, status=204),
     Endpoint("GET", "/logs/properties", READ, model_log.logs_properties, None, LOGS),
-    Endpoint("GET", "/evaluations", READ, evaluations.list_all, None, list[config_schemas.Evaluation]),
-    Endpoint("POST", "/evaluations", ADMIN, evaluations.create, CONTRACT, EVALUATION, 201, BAD_EVALUATION),
-    Endpoint("GET", ONE, READ, evaluations.get, None, EVALUATION),
-    Endpoint("DELETE", ONE, ADMIN, evaluations.delete, status=204),
+    Endpoint("GET", "/evaluations", READ, evaluation_handlers.list_all, None, list[config_schemas.Evaluation]),
+    Endpoint("POST", "/evaluations", ADMIN, evaluation_handlers.create, CONTRACT, EVALUATION, 201, BAD_EVALUATION),
+    Endpoint("GET", EVALUATION_PATH, READ, evaluation_handlers.get, None, EVALUATION),
+    Endpoint("DELETE", EVALUATION_PATH, ADMIN, evaluation_handlers.delete, status=204),
 )
 PREVIEWS = (
     Endpoint("POST", "/multislot/rank", RANK, rank_handlers.rank_slots, SLOTS_RANK, SLOTS_RANKED, 201, BAD_RANK),
     Endpoint("POST", SLOTS_EVENT + "/reward", REWARD, rank_handlers.reward_slots, SLOTS_REWARD, None, 204, BAD_REWARD),
     Endpoint("POST", SLOTS_EVENT + "/activate", RANK, rank_handlers.activate, None, None, 204, BAD_ACTIVATION),
     Endpoint("PUT", "/model", ADMIN, model_log.put_model, bytes, None, 204, BAD_MODEL, max_body=LARGEST_MODEL),
-    Endpoint("PUT", ONE, ADMIN, evaluations.create_named, CONTRACT, EVALUATION, 200, BAD_EVALUATION),
-    Endpoint("POST", "/configurations/applyFromEvaluation", ADMIN, evaluations.apply, REFERENCE, None, 204, BAD_POLICY),
+    Endpoint(
+        "PUT", EVALUATION_PATH, ADMIN, evaluation_handlers.create_named, CONTRACT, EVALUATION, 200, BAD_EVALUATION
+    ),
+    Endpoint(
+        "POST",
+        "/configurations/applyFromEvaluation",
+        ADMIN,
+        evaluation_handlers.apply,
+        REFERENCE,
+        None,
+        204,
+        BAD_POLICY,
+    ),
 )
 PERSONALIZER = tuple(
     endpoint._replace(
@@ -127,11 +142,11 @@ PERSONALIZER = tuple(
     for endpoint in endpoints
 )
 DOCUMENTED = (*V1[:2], *PERSONALIZER[:2], *V1[2:], *PERSONALIZER[2:])
-"""Decisions and rewards come first, because routes are tried in this order."""
+"""Endpoints in the order in which routes are tried: decisions and rewards first."""
 
 
-async def openapi_document(site: Site, request: Request) -> Response:  # noqa: ARG001 - as all handlers
-    """This document. It has no data, so it needs no key."""
+async def openapi_document(site: Site, request: Request) -> Response:  # noqa: ARG001 - all handlers have this parameter
+    """Return this document. It needs no key, because it has no data."""
     return Response(200, openapi_json(DOCUMENTED))
 
 

@@ -16,25 +16,25 @@ from glbandits.serving.storage.api_keys import KEYS, SERVICE
 from glbandits.serving.storage.open_store import is_postgres
 
 STORE_TIMEOUT = 2.0
-"""Seconds that the store has to answer."""
+"""Seconds in which the store must answer."""
 WRITE_TIMEOUT = 5.0
-"""Seconds that an event may wait to be written, and that a failure to write is remembered."""
+"""Seconds that an event may wait to be written, and for which a failure to write counts."""
 
 
-async def live(site: Site, request: Request) -> dict[str, str]:  # noqa: ARG001 - as all handlers
-    """The process answers."""
+async def live(site: Site, request: Request) -> dict[str, str]:  # noqa: ARG001 - all handlers have this parameter
+    """Return 200: the process is alive."""
     return {"status": "alive"}
 
 
 async def ready(site: Site, request: Request) -> Response:  # noqa: ARG001
-    """Whether requests should be sent here: 200, or 503 with the reasons why not.
+    """Return 200 if the server can accept requests, else 503 with the reasons.
 
-    A ready answer names loops with decisions that were set aside because they cannot be learned.
+    The response 200 names loops with decisions that were set aside because they cannot be learned.
     """
     reasons = ["the server is stopping"] if site.draining else []
     reasons += [f"the store is damaged: {line}" for line in site.damage[:3]]
     if not site.service.learning:
-        reasons.append("the learner does not run")
+        reasons.append("the learner is not running")
     problem = site.service.writer.problem(WRITE_TIMEOUT)
     if problem is not None:
         reasons.append(problem)
@@ -52,14 +52,14 @@ async def ready(site: Site, request: Request) -> Response:  # noqa: ARG001
 def _stored_reasons(site: Site) -> list[str]:
     site.service.store.latest_document(SERVICE, KEYS)
     store, min_disk = site.settings.store, site.settings.min_disk
-    if is_postgres(store):  # the disk of a database server is not ours
+    if is_postgres(store):  # the disk of the database server is not visible here
         return []
     enough = shutil.disk_usage(Path(store).resolve().parent).free >= min_disk * 2**20
-    return [] if enough else [f"less than {min_disk} MiB are free beside the store"]
+    return [] if enough else [f"less than {min_disk} MiB are free on the disk of the store"]
 
 
 def metrics(site: Site, request: Request) -> Response:  # noqa: ARG001
-    """All metrics, in Prometheus' text format."""
+    """Return all metrics in the text format of Prometheus."""
     registry = CollectorRegistry()
     registry.register(ServiceMetrics(site.service, site.requests))
     return Response(200, generate_latest(registry), CONTENT_TYPE_PLAIN_0_0_4.encode())

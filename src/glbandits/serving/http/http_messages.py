@@ -1,8 +1,9 @@
-"""Requests, responses and errors, as the handlers of all endpoints use them."""
+"""Requests, responses, times and errors, as the handlers of all endpoints use them."""
 
 import logging
 from asyncio import CancelledError
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -16,19 +17,20 @@ log = logging.getLogger(__name__)
 
 BYTES_TYPE = b"application/octet-stream"
 RETRY_SOON = ((b"retry-after", b"1"),)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Request(msgspec.Struct):
-    """A request whose body was read completely."""
+    """A request with its whole body."""
 
     method: str
     path: str
     """Percent-encoded, as it was sent."""
     query: str
     headers: dict[bytes, bytes]
-    """By lower-case name. Of several with one name the last."""
+    """By lower-case name. Of several headers with one name, the last."""
     id: str
-    """The x-request-id of the client, or a random one. The log and the response have the same."""
+    """The x-request-id of the client, or a random one. The log and the response contain it."""
     values: Mapping[str, str] = {}
     """The parameters of the path, decoded."""
     loop_name: str = "default"
@@ -38,7 +40,7 @@ class Request(msgspec.Struct):
     body: bytes = b""
 
     def parameters(self) -> dict[str, str]:
-        """The parameters of the query. Raises UnicodeDecodeError if they are not UTF-8."""
+        """Return the query parameters. Raises UnicodeDecodeError if they are not UTF-8."""
         return dict(parse_qsl(self.query, keep_blank_values=True, errors="strict"))
 
 
@@ -51,9 +53,6 @@ class Response(NamedTuple):
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-NO_CONTENT = Response(204)
-
-
 class HttpError(GlbanditsError):
     """An error response: an HTTP status, a stable code for programs, and a message for people."""
 
@@ -62,16 +61,24 @@ class HttpError(GlbanditsError):
         self.status, self.code, self.message, self.headers = status, code, message, headers
 
 
+def as_datetime(timestamp: int) -> datetime:
+    """Convert microseconds since 1970 to a time in UTC."""
+    return EPOCH + timedelta(microseconds=timestamp)
+
+
 def as_http_error(error: BaseException, request: Request) -> HttpError:
-    """Map an exception to an error response. Unexpected exceptions are logged, and the client learns no details."""
+    """Map an exception to an error response.
+
+    Unexpected exceptions are logged; the response has no details.
+    """
     if isinstance(error, HttpError):
         return error
-    if isinstance(error, CancelledError):  # the server cancels what is left when its grace is over
-        return HttpError(503, "Stopped", "The server is stopping. Send the request again.", RETRY_SOON)
+    if isinstance(error, CancelledError):  # the server cancels requests after `shutdown_grace`
+        return HttpError(503, "Stopped", "The server is stopping. Retry the request.", RETRY_SOON)
     if isinstance(error, UnicodeDecodeError):
-        return HttpError(400, "BadRequest", "the path or the query is not UTF-8")
+        return HttpError(400, "BadRequest", "the path and the query must be UTF-8")
     if isinstance(error, RecursionError):  # only parsers of the request recurse
-        return HttpError(400, "BadRequest", "what was sent is nested too deep")
+        return HttpError(400, "BadRequest", "the body is nested too deeply; send fewer levels")
     if isinstance(error, InvalidInput | UnknownName | ModelFileError):
         return HttpError(400, "BadRequest", str(error))
     if isinstance(error, UnknownLoop):
@@ -82,28 +89,28 @@ def as_http_error(error: BaseException, request: Request) -> HttpError:
         return HttpError(503, "QueueFull", str(error), RETRY_SOON)
     if isinstance(error, StoreError):  # the message may name files, so only the log has it
         log.warning("%s %s: %s", request.method, request.path, error, extra={"request": request.id})
-        return HttpError(503, "StoreError", "the store could not do it; send it again later", RETRY_SOON)
+        return HttpError(503, "StoreError", "The store failed. Retry later.", RETRY_SOON)
     log.error("%s %s failed", request.method, request.path, exc_info=error, extra={"request": request.id})
-    return HttpError(500, "InternalServerError", "the server failed; its log says why")
+    return HttpError(500, "InternalServerError", "The server failed. Its log has the error.")
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """What was wrong."""
+    """An error response (RFC 9457)."""
 
     type: str = "about:blank"
     title: str
-    """What the status means."""
+    """The meaning of the status."""
     status: int
     code: str
-    """A name for what was wrong, which does not change: for programs."""
+    """A stable name of the error, for programs."""
     detail: str
-    """What was needed, what came, and how to mend it: for people."""
+    """The requirement, the value received, and how to fix it: for people."""
     request: str
-    """The x-request-id, which the server's log has too."""
+    """The x-request-id, which is also in the server's log."""
 
 
-def problem_response(error: HttpError, request: Request, code: str) -> Response:  # noqa: ARG001 - as all formats
-    """An error as problem details (RFC 9457): the format of all endpoints except Personalizer's."""
+def problem_response(error: HttpError, request: Request, code: str) -> Response:  # noqa: ARG001 - all formats have this parameter
+    """Return an error as problem details (RFC 9457), for all APIs but Personalizer's."""
     title = HTTPStatus(error.status).phrase
     problem = Problem(title=title, status=error.status, code=error.code, detail=error.message, request=request.id)
     return Response(error.status, msgspec.json.encode(problem), b"application/problem+json", error.headers)

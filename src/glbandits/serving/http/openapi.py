@@ -1,4 +1,4 @@
-"""The OpenAPI document of all APIs, made from the table of endpoints and the types that they read and write.
+"""The OpenAPI document of all APIs, from the table of endpoints and their types.
 
 `python -m glbandits.serving.http.endpoints docs/openapi.json` writes it to a file; a test compares the two.
 """
@@ -20,18 +20,20 @@ STABLE, PREVIEW = "/v1.0", "/v1.1-preview.3"
 JSON, BYTES, PROBLEM = "application/json", "application/octet-stream", "application/problem+json"
 REFERENCE = "#/components/schemas/{name}"
 ABOUT = (
-    "Chooses actions and learns from what comes of them. Paths under /v1 take vectors of numbers; paths under "
-    "/personalizer are those of Azure Personalizer, of which v1.0 and, for what only they have, the previews are "
-    "listed here: the other versions have the same calls. Each path is there under /loops/{loop} too, for the loop of "
-    "that name; without it, it is about the loop `default`."
+    "Chooses actions and learns from their rewards. Paths under /v1 are the API of this service. Paths under "
+    "/personalizer are the API of Azure Personalizer: version v1.0, and calls that only the previews have. The other "
+    "versions have the same calls. Each path also exists under /loops/{loop} for the loop of that name; without this "
+    "prefix it is for the loop `default`."
 )
 
 
 @cache
 def openapi_json(endpoints: tuple[Endpoint, ...]) -> bytes:
-    """The document as JSON."""
+    """Return the document as JSON."""
     operations = list(_operations(endpoints))
-    types = [kind for one in operations for kind in (*_types(one.request), *_types(one.response)) if kind is not bytes]
+    types = [
+        kind for each in operations for kind in (*_types(each.request), *_types(each.response)) if kind is not bytes
+    ]
     references, components = msgspec.json.schema_components([*types, Problem], ref_template=REFERENCE)
     schemas = dict(zip(map(repr, [*types, Problem]), references, strict=True))
     paths: dict[str, dict[str, Any]] = {}
@@ -52,7 +54,10 @@ def openapi_json(endpoints: tuple[Endpoint, ...]) -> bytes:
 
 
 def _operations(endpoints: Sequence[Endpoint]) -> Iterator[Endpoint]:
-    """The endpoints with complete paths: v1 for each loop too, Personalizer's in the first version that has them."""
+    """Yield endpoints with complete paths.
+
+    Endpoints of v1 come also with the prefix of a loop, those of Personalizer in one version.
+    """
     for endpoint in endpoints:
         if VERSION.search(endpoint.path):
             version = STABLE if "{version:personalizer}" in endpoint.path else PREVIEW
@@ -72,7 +77,7 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
         {"name": name, "in": "query", "description": description, "schema": {"type": kind}}
         for name, kind, description in endpoint.parameters or ()
     ]
-    success = {"description": "Done."} | _content(endpoint.response, schemas)
+    success = {"description": "Success."} | _content(endpoint.response, schemas)
     error: dict[str, Any] = {"description": "Error response."}
     if endpoint.error_format is problem_response:
         error["content"] = {PROBLEM: {"schema": schemas[repr(Problem)]}}
@@ -89,10 +94,10 @@ def _operation(endpoint: Endpoint, schemas: dict[str, Any]) -> dict[str, Any]:
 
 
 def _content(kind: Any, schemas: dict[str, Any]) -> dict[str, Any]:
-    parts = [(BYTES, {}) if one is bytes else (JSON, {"schema": schemas[repr(one)]}) for one in _types(kind)]
+    parts = [(BYTES, {}) if part is bytes else (JSON, {"schema": schemas[repr(part)]}) for part in _types(kind)]
     return {"content": dict(parts)} if parts else {}
 
 
 def _types(kind: Any) -> tuple[Any, ...]:
-    """The types of a body: several for a union, and none for None."""
+    """Return the types of a body: several for a union, none for None."""
     return get_args(kind) if isinstance(kind, UnionType) else () if kind is None else (kind,)

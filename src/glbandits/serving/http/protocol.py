@@ -1,4 +1,4 @@
-"""uvicorn's protocol with limits that uvicorn lacks: sizes, deadlines, connections and pipelined requests."""
+"""uvicorn's protocol with further limits: sizes, deadlines, connections, pipelining."""
 
 import asyncio
 import logging
@@ -12,15 +12,15 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 log = logging.getLogger(__name__)
 
 MAX_HEAD = 64 * 1024
-"""Bytes of a request's head, give or take a `SLICE`; more get 431."""
+"""Bytes of the head of a request, plus or minus `SLICE`; more get 431."""
 SLICE = 1024
-"""Bytes that are parsed at a time. It bounds the number of pipelined requests that wait in memory."""
+"""Bytes that are parsed at a time. This bounds the pipelined requests in memory."""
 HEAD_SECONDS = 30
 """Time for the head of a request, from its first byte or from the start of the connection; then 408."""
 BODY_SECONDS = 60
 """Time for the whole body of a request; then 408."""
 WRITE_SECONDS = 60
-"""Time for a client to read what fills the write buffer; then the connection is aborted."""
+"""Time for a client to read enough to unblock the write buffer; then the connection is aborted."""
 TICK_SECONDS = 1
 LOG_SECONDS = 10
 
@@ -36,7 +36,7 @@ class PausableFlow(FlowControl):
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """A connection. uvicorn's setting `limit_concurrency` is the maximum of connections of a process."""
+    """A connection. `limit_concurrency` of uvicorn limits the connections of a process."""
 
     flow: PausableFlow
     refusal_logged_at = float("-inf")
@@ -46,12 +46,12 @@ class LimitedProtocol(HttpToolsProtocol):
         # uvicorn would count tasks too, and pipelined requests have several for a moment.
         self._max_connections, self.limit_concurrency = self.limit_concurrency, None
         self._unparsed = b""
-        """Received while pipelined requests wait."""
+        """Bytes received while pipelined requests wait."""
         self._in_head = True
         self._unprogressed = 0
         """Bytes since a head, a part of a body or a whole request was parsed."""
         self._deadline = self._write_deadline = 0.0
-        """By the clock of the event loop; 0 for none."""
+        """In the time of the event loop; 0 for no deadline."""
         self._ticker: TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -107,7 +107,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(431)
 
     def _feed(self, data: bytes) -> None:
-        """Let the parser read. The parser skips the body of a request to upgrade, so parse it without the upgrade."""
+        """Parse data.
+
+        The parser skips the body of an upgrade request, so parse that request without the upgrade.
+        """
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
@@ -148,7 +151,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.flow.held and not self.transport.is_closing():  # go on with pipelined requests
+        if self.flow.held and not self.transport.is_closing():  # continue with pipelined requests
             self._parse_slices()
 
     def pause_writing(self) -> None:
@@ -173,7 +176,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._ticker = self.loop.call_later(TICK_SECONDS, self._tick)
 
     def _refuse(self, status: int) -> None:
-        """Answer what was being received with an error, unless an earlier response is not complete; then close."""
+        """Respond with an error, unless an earlier response is incomplete; close the connection."""
         waits_for_body = self.cycle is not None and not self._in_head and not self.cycle.response_started
         if not self.pipeline and (self.cycle is None or self.cycle.response_complete or waits_for_body):
             message = STATUS_LINE[status][9:-2]

@@ -1,4 +1,4 @@
-"""Runs the service with uvicorn: sockets, processes, signals and limits of the operating system."""
+"""Run the service with uvicorn: sockets, processes, signals and limits of the system."""
 
 import asyncio
 import errno
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 BACKLOG = 2048
 KEEP_ALIVE = 75
-"""Seconds that an idle connection is kept: longer than proxies and clients keep it, so that they close first."""
+"""Seconds until an idle connection is closed: longer than in proxies and clients, so that they close first."""
 START_SECONDS = 60
 """Time for a worker to start."""
 SAME_SIGNAL = 1.0
@@ -57,9 +57,9 @@ def run_server(factory: str, settings: Settings, listening: socket.socket, annou
     Args:
         factory: import path of the function that returns the application, like "package.module:function". It runs in
             each process, and reads the settings from the environment.
-        settings: of the server.
+        settings: settings of the server.
         listening: the socket to accept connections from.
-        announce: called when requests are accepted.
+        announce: called when the server accepts requests.
     """
     max_connections = raise_file_limit(settings.max_connections)
     config = uvicorn.Config(
@@ -86,12 +86,12 @@ def run_server(factory: str, settings: Settings, listening: socket.socket, annou
             config.timeout_notify = 10**9  # seconds: once
             uvicorn.Server(config).run([listening])
         else:
-            logging.getLogger("uvicorn").setLevel(settings.log_level.upper())  # it tells of workers that died
+            logging.getLogger("uvicorn").setLevel(settings.log_level.upper())  # it logs workers that died
             supervisor = _Supervisor(config, [listening])
             supervisor.announce = announce
             supervisor.run()
             if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
-                raise StartFailed("a worker process did not start; its log says why")
+                raise StartFailed("a worker process did not start; its log has the error")
 
 
 class _Supervisor(Multiprocess):
@@ -99,7 +99,7 @@ class _Supervisor(Multiprocess):
     is_announced = False
 
     def keep_subprocess_alive(self) -> None:
-        """Replace workers that have died; announce the server once, as soon as all workers have started."""
+        """Replace workers that have died; announce the server once when all have started."""
         super().keep_subprocess_alive()
         if not self.is_announced and all(process.is_ready(START_SECONDS) for process in self.processes):
             self.is_announced = True
@@ -119,7 +119,7 @@ def prepare_process(app: Starlette, settings: Settings) -> Starlette:
     @asynccontextmanager
     async def lifespan(served: Starlette) -> AsyncIterator[Any]:
         async with start_and_stop(served) as state:
-            gc.freeze()  # what was loaded stays: the collector need not visit it
+            gc.freeze()  # loaded modules are permanent, so the collector need not visit them
             if settings.shutdown_delay:
                 _delay_signals(served.state.site, settings.shutdown_delay)
             yield state
@@ -134,7 +134,7 @@ def _stop_after(parent: Any) -> None:
 
 
 def _delay_signals(site: Site, seconds: float) -> None:
-    """Let uvicorn hear of SIGTERM and SIGINT after so many seconds, or at the second signal."""
+    """Pass SIGTERM and SIGINT on to uvicorn after so many seconds, or at the second signal."""
     event_loop, tell_uvicorn = asyncio.get_running_loop(), signal.getsignal(signal.SIGTERM)
     assert callable(tell_uvicorn)
     since = 0.0
@@ -152,9 +152,12 @@ def _delay_signals(site: Site, seconds: float) -> None:
 
 
 def raise_file_limit(max_connections: int) -> int:
-    """Raise the soft limit of open files to the hard limit. Returns the connections that fit, at most those wanted.
+    """Raise the soft limit of open files to the hard limit.
 
-    Without open files left, the event loop would drop connections silently; above this number they get 503.
+    Returns the connections that fit into it.
+
+    Returns at most `max_connections`. Above the result connections get 503. Without free file descriptors the event
+    loop would drop them silently.
     """
     if sys.platform == "win32":
         return max_connections
@@ -171,7 +174,10 @@ def raise_file_limit(max_connections: int) -> int:
 
 
 def first_key(settings: Settings) -> NewKey | None:
-    """Create a key for a store that never had one. If every key was revoked, that is deliberate: create none."""
+    """Create a key for a store that never had one.
+
+    If every key was revoked, that is deliberate: create none.
+    """
     with closing(open_store(settings.store, durability=settings.durability)) as store:
         keys = Keys(store, microseconds)
         first = keys.create_first(FIRST_KEY)
@@ -181,7 +187,10 @@ def first_key(settings: Settings) -> NewKey | None:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at this address. Raises StartFailed with a message that names the setting to change."""
+    """Return a listening socket.
+
+    Raises StartFailed with a message that names the setting to change.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -190,11 +199,11 @@ def listen(host: str, port: int) -> socket.socket:
             raise StartFailed(f"port {port} of {host} is in use by another program; set another --port") from None
         is_host = error.errno is None or error.errno < 0 or error.errno == errno.EADDRNOTAVAIL  # < 0: no such name
         advice = "set --host to an address of this machine" if is_host else "set another --port"
-        raise StartFailed(f"cannot listen at {host}:{port}: {error.strerror}; {advice}") from None
+        raise StartFailed(f"cannot listen on {host}:{port}: {error.strerror}; {advice}") from None
 
 
 def address_of(listening: socket.socket) -> str:
-    """The URL at which a socket can be reached from this machine."""
+    """Return the URL of a listening socket, for clients on this machine."""
     host, port = listening.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

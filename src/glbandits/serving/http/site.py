@@ -1,4 +1,4 @@
-"""`Site`: what handlers work on, and how it starts and stops."""
+"""`Site`: the service and the state that all handlers share, with its start and its end."""
 
 import asyncio
 import logging
@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 from glbandits.errors import InvalidInput
 from glbandits.serving.domain.action_selection import allowed_indices, decide
-from glbandits.serving.domain.arm_rows import row_of
-from glbandits.serving.domain.catalogue_arms import CatalogueQuestion
+from glbandits.serving.domain.catalogues.catalogue_records import CatalogueQuery
 from glbandits.serving.domain.errors import StoreError
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import FirstModel, arms_of_zeros
+from glbandits.serving.domain.request_features import row_of
 from glbandits.serving.http.auth import Authenticator
 from glbandits.serving.http.http_messages import RETRY_SOON, HttpError
 from glbandits.serving.runtime.auto_optimisation import NO_OPTIMISER, AutoOptimisation, OptimiseLog
@@ -29,22 +29,22 @@ log = logging.getLogger(__name__)
 
 
 class EvaluateLog(Protocol):
-    """Estimates what policies would have earned, from the log of a loop. Called in a thread of its own."""
+    """Estimates the rewards of policies from the log of a loop. Called in a thread of its own."""
 
-    def __call__(self, store: EventStore, loop: str, *, start: int, end: int, policies: Any) -> Any:
-        """Return a `PolicyResult` for each `PolicyContract`, and for Online, Baseline1 and BaselineRand.
+    def __call__(self, store: EventStore, loop_name: str, /, *, start: int, end: int, policies: Any) -> Any:
+        """Return a `PolicyResult` for each policy, and for Online, Baseline1 and BaselineRand.
 
         Decisions from `start` until before `end` count, in microseconds since 1970.
         """
 
 
 class Site:
-    """The service and what its endpoints share. Belongs to one event loop.
+    """The service and the state that its endpoints share. Belongs to one event loop.
 
     Args:
-        settings: of the server.
-        evaluate_log: runs the evaluations of Personalizer's API; without it they are refused.
-        optimise_log: does the auto-optimisation of loops; without it, it is refused.
+        settings: settings of the server.
+        evaluate_log: runs the evaluations of Personalizer's API. Without it they are refused.
+        optimise_log: runs the auto-optimisation of loops. Without it auto-optimisation is refused.
     """
 
     service: Service
@@ -61,13 +61,13 @@ class Site:
         self.settings, self.evaluate_log, self.optimise_log = settings, evaluate_log, optimise_log
         self.requests = RequestMetrics()
         self.tasks: set[asyncio.Task[None]] = set()
-        """Evaluations that run."""
+        """Running evaluations."""
         self.explanations = asyncio.Semaphore(1)
-        """Held while an explanation is made, so that threads of explanations cannot slow down decisions together."""
+        """Held while an explanation is computed, so that at most one such thread slows down decisions."""
         self.draining = False
-        """Whether the server is about to stop: it is not ready, though it still answers."""
+        """Whether the server is about to stop: it is not ready, but still serves requests."""
         self.damage: list[str] = []
-        """What is wrong with the files of the store."""
+        """Messages on damage of the store's files."""
         self._opened = AsyncExitStack()
         self._closing = False
 
@@ -77,18 +77,24 @@ class Site:
         raise AttributeError(name)
 
     async def start(self) -> None:
-        """Open the store, load the models, and start learning and maintenance. Raises StoreError; then call `close`."""
+        """Open the store, load the models, and start learning and maintenance.
+
+        Raises StoreError; then call `close`.
+        """
         await asyncio.to_thread(self._open)
         optimisation = AutoOptimisation(self.service, self.optimise_log, self.settings.store)
         maintenance = Maintenance(self.service, self.authenticator.refresh, optimisation.run_due)
         self._opened.push_async_callback(asyncio.to_thread, maintenance.close)
-        self._opened.callback(optimisation.close)  # is called first, and lets `maintenance.close` return soon
+        self._opened.callback(optimisation.close)  # is called before `maintenance.close`, which then returns soon
         self.service.start()
         maintenance.start()
         threading.Thread(target=self._check_store, name="store-check", daemon=True).start()
 
     def _check_store(self) -> None:
-        """Look for damage of the files. This reads everything, so only the process that learns does it."""
+        """Check the store for damage.
+
+        This reads the whole store, so only the process that learns does it.
+        """
         if not self._lock.held():
             return
         try:
@@ -97,7 +103,7 @@ class Site:
             if self._closing:
                 return
             log.error("The store cannot be checked: %s", error)
-            self.damage = ["it cannot be read completely"]
+            self.damage = ["a part cannot be read"]
         for line in self.damage:
             log.error("The store is damaged: %s. Restore a backup.", line)
 
@@ -123,7 +129,10 @@ class Site:
         self.authenticator = Authenticator(Keys(store, service.clock).live, rate_limit=rate_limit)
 
     def check_optimiser(self, configuration: LoopConfig) -> LoopConfig:
-        """Return the configuration. Raises InvalidInput if it asks for an auto-optimisation that cannot be done."""
+        """Return the configuration.
+
+        Raises InvalidInput if it enables an auto-optimisation that is not installed.
+        """
         if configuration.auto_optimisation and self.optimise_log is None:
             raise InvalidInput(NO_OPTIMISER)
         return configuration
@@ -137,11 +146,11 @@ class Site:
 
 
 def warm_up(service: Service) -> None:
-    """Decide and learn once without storing anything, so that the code of each loop is loaded or compiled."""
+    """Decide and learn once without storing anything, to load or compile the code."""
     for loop in service.loops.values():
         bandit = loop.published.bandit
         arms = arms_of_zeros(bandit, 2)
         decide(bandit, arms, allowed_indices(2, ()), loop.configuration.exploration, seed=0)
         bandit.copy().learn(row_of(arms, 0), 0.0)
         with suppress(InvalidInput):  # an empty catalogue, or one that needs a context
-            loop.catalogue.draw(bandit, CatalogueQuestion(), 0.0, seed=0)
+            loop.catalogue.draw(bandit, CatalogueQuery(), 0.0, seed=0)

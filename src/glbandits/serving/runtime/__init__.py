@@ -1,1 +1,1 @@
-"""What runs in a server process: loops, the writer, the learner and their metrics."""
+"""The service in a server process: loops, writer, learner, background tasks, metrics."""

@@ -1,4 +1,4 @@
-"""Auto-optimisation: when a look is due, another process compares candidates with the running policy of a loop."""
+"""Runs due looks of the auto-optimisation, each in another process."""
 
 import logging
 import threading
@@ -11,11 +11,11 @@ import msgspec
 from glbandits.bandit import Bandit
 from glbandits.errors import GlbanditsError, InvalidInput
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.optimisation import OPTIMISATION, Look, LookVerdict, Optimised, next_look
-from glbandits.serving.domain.request_map import encoder_of
+from glbandits.serving.domain.optimisation_rules import OPTIMISATION, Look, LookVerdict, OptimisationResult, next_look
+from glbandits.serving.domain.request_features import encoder_of
 from glbandits.serving.runtime.background_process import Stopped, run_in_process
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.relearning import relearn
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.replay.relearning import relearn
 from glbandits.serving.runtime.service import Service
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.open_store import open_store
@@ -23,25 +23,33 @@ from glbandits.serving.storage.open_store import open_store
 log = logging.getLogger(__name__)
 
 NO_OPTIMISER = (
-    "auto_optimisation needs the estimators of the extra [lab], which this server lacks. Install them (pip install "
+    "auto_optimisation needs the estimators of the extra [lab], which are not installed. Install them (pip install "
     "'glbandits[lab]') and start `glb serve` again."
 )
 
 
 class OptimiseLog(Protocol):
-    """Compares candidates with the running policy of a loop. Called in another process, so it must be picklable."""
+    """Compares candidates with the running policy of a loop.
 
-    def __call__(self, store: EventStore, loop_name: str, *, learned_through: int) -> Optimised:
-        """Look at the log. The model that is returned has learned the decisions up to `learned_through`."""
+    Called in another process, so it must be picklable.
+    """
+
+    def __call__(self, store: EventStore, loop_name: str, *, learned_through: int) -> OptimisationResult:
+        """Return the result of a look.
+
+        Its model, if any, has learned the decisions up to `learned_through`.
+        """
 
 
 class AutoOptimisation:
-    """Runs the looks that are due, if this is the process that learns. `run_due` belongs to one thread.
+    """Runs the looks that are due, if this process is the one that learns.
+
+    `run_due` belongs to one thread.
 
     Args:
         service: has the loops.
-        optimise_log: does the work; None if it is not installed. Then looks fail.
-        address: of the store, which the other process opens.
+        optimise_log: does a look; None if the estimators are not installed. Then looks fail.
+        address: the address of the store, which the other process opens.
     """
 
     def __init__(self, service: Service, optimise_log: OptimiseLog | None, address: str) -> None:
@@ -49,11 +57,11 @@ class AutoOptimisation:
         self._stop = threading.Event()
 
     def close(self) -> None:
-        """Give up a running look. Does not block; `run_due` returns soon."""
+        """Cancel a running look. Does not block; `run_due` returns soon."""
         self._stop.set()
 
     def run_due(self) -> None:
-        """Run the looks that are due, one after another. Blocks until they are done or given up."""
+        """Run the looks that are due, one after another. Blocks until they are done or cancelled."""
         for loop in self._service.loops.values():
             if not self._stop.is_set() and self._is_due(loop) and self._service.learns():
                 self._look(loop, loop.configuration, loop.published.sequence)
@@ -75,13 +83,13 @@ class AutoOptimisation:
             return
         except Exception as error:
             log.error("loop %s: auto-optimisation failed", loop.name, exc_info=error)
-            why = str(error) if isinstance(error, GlbanditsError) else "The server's log says why."
-            optimised = Optimised(Look(verdict=LookVerdict.FAILED, sentence=f"The look failed: {why}"))
+            why = str(error) if isinstance(error, GlbanditsError) else "The server's log has the error."
+            optimised = OptimisationResult(Look(verdict=LookVerdict.FAILED, sentence=f"The look failed: {why}"))
         body = {OPTIMISATION: msgspec.json.encode(optimised.look)}
         if optimised.configuration is None:
-            self._service.store.save_documents(loop.name, self._service.clock(), body, after={})
+            self._service.store.save_documents(loop.name, self._service.clock(), body, expected_versions={})
         elif not self._promote(loop, optimised.configuration, optimised.model, body, before, learned_through):
-            log.info("loop %s was changed during its auto-optimisation, which begins again", loop.name)
+            log.info("loop %s was changed during its auto-optimisation, which starts again", loop.name)
             return
         log.info("loop %s: auto-optimisation: %s", loop.name, optimised.look.sentence)
 
@@ -91,16 +99,16 @@ class AutoOptimisation:
         bandit = Bandit.from_bytes(model)
         encoder = encoder_of(bandit)
 
-        def trained(last: int) -> Bandit:
+        def train_through(last: int) -> Bandit:
             nonlocal learned
             deque(relearn(self._service.store, loop.name, bandit, encoder, learned, last), maxlen=0)
             learned = last
             return bandit
 
-        trained(loop.published.sequence)  # most of it now, because `promote` holds the lock of the loop
-        return loop.promote(chosen, trained, body, before=before)
+        train_through(loop.published.sequence)  # most of it now, because `promote` holds the lock of the loop
+        return loop.promote(chosen, train_through, body, before=before)
 
 
-def _optimise(optimise_log: OptimiseLog, address: str, loop_name: str, learned_through: int) -> Optimised:
+def _optimise(optimise_log: OptimiseLog, address: str, loop_name: str, learned_through: int) -> OptimisationResult:
     with closing(open_store(address, durability="process")) as store:
         return optimise_log(store, loop_name, learned_through=learned_through)

@@ -1,4 +1,4 @@
-"""Long work in a process of its own, which slows nothing down, and ends when the server does."""
+"""Run a long computation in a process of low priority that ends with the server."""
 
 import multiprocessing
 import os
@@ -17,14 +17,14 @@ POLL, STOP_SECONDS = 0.1, 5.0
 
 
 class Stopped(Exception):
-    """The work was given up, because the server stops."""
+    """The computation was cancelled, because the server is stopping."""
 
 
 def run_in_process(stop: threading.Event, work: Callable[..., Result], *arguments: Any) -> Result:
-    """Call a function in a new process, at low priority, and return its result. Blocks.
+    """Call a function in a new process of low priority, and return its result. Blocks.
 
-    The function, its arguments and its result must be picklable. Raises what the function raises, Stopped soon after
-    `stop` was set, and RuntimeError if the process dies.
+    The function, its arguments and its result must be picklable. Raises the exception of the function, Stopped soon
+    after `stop` was set, and RuntimeError if the process dies.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
@@ -50,8 +50,8 @@ def run_in_process(stop: threading.Event, work: Callable[..., Result], *argument
 
 
 def _work(sender: Connection, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then sends SIGTERM
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that temporary files are deleted
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and sends SIGTERM
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # exits in order, so that temporary files are deleted
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if hasattr(os, "nice"):
         os.nice(10)
@@ -61,7 +61,7 @@ def _work(sender: Connection, work: Callable[..., Any], arguments: tuple[Any, ..
     except Exception as error:
         error.add_note(traceback.format_exc())
         result = error
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # there is nothing left to delete
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # no temporary files are left
     sender.send(result)
 
 

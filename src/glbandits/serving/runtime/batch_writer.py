@@ -1,4 +1,4 @@
-"""Writes events in batches: many requests, one commit."""
+"""Writes events in batches, so that many requests share one commit."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias
 
 from glbandits.errors import GlbanditsError, check_int
 from glbandits.serving.domain.errors import QueueFull, StoreError
-from glbandits.serving.domain.event_rules import Name, size_of
+from glbandits.serving.domain.event_rules import DecisionName, size_of
 from glbandits.serving.domain.events import Decision, Event, Receipt
 from glbandits.serving.runtime.failure_log import FailureLog
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 Outcome: TypeAlias = Receipt | Exception
 BATCH_EVENTS, COLLECT_SECONDS = 256, 0.002
-"""A batch is complete with so many events, or after so long, though more events come."""
+"""A batch is complete with so many events, or after so many seconds, even if more events come."""
 RETRY_SECONDS = 0.1
 """Time between two attempts to write decisions that the store failed to write."""
 CLOSE_SECONDS = 10.0
@@ -33,8 +33,8 @@ NO_ANSWER = "The store did not answer before the service stopped. The event may 
 WRITING = "writing events"
 
 
-class Appends(Protocol):
-    """The part of a store that a writer needs."""
+class EventAppender(Protocol):
+    """The part of a store that the writer needs."""
 
     async def append(self, events: Sequence[Event]) -> Sequence[Receipt]:
         """See `EventStore.append`."""
@@ -76,12 +76,14 @@ class Pending:
 
     @property
     def withdrawn(self) -> bool:
-        """Whether the event must not be written: a reward or an activation whose client no longer waits for it."""
+        """Whether the event must not be written: a reward or activation without a waiting client."""
         return self.receipt.done() and not isinstance(self.event, Decision)
 
 
 class BatchWriter:
-    """Appends events to a store in the order of submission, a batch per commit, from one asyncio task.
+    """Appends events to a store in the order of submission, a batch per commit.
+
+    One asyncio task writes.
 
     ::
 
@@ -110,7 +112,7 @@ class BatchWriter:
         queue_bytes: total size of the decisions that may wait; `submit` raises `QueueFull` beyond.
     """
 
-    def __init__(self, store: Appends, *, queue: int = 10_000, queue_bytes: int = QUEUE_BYTES) -> None:
+    def __init__(self, store: EventAppender, *, queue: int = 10_000, queue_bytes: int = QUEUE_BYTES) -> None:
         self.counts = WriterCounts()
         self.state = WriterState.IDLE
         self._store = store
@@ -120,7 +122,7 @@ class BatchWriter:
         """A queue from which any event can be removed in constant time."""
         self._batch: Sequence[Pending] = ()
         self._bytes = 0
-        self._decisions: dict[Name, Decision] = {}
+        self._decisions: dict[DecisionName, Decision] = {}
         self._task: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._closing = False
@@ -133,11 +135,14 @@ class BatchWriter:
         return len(self._queue) + len(self._batch)
 
     def pending_decision(self, loop_name: str, event_id: str, slot: str) -> Decision | None:
-        """The first decision of this name that is not written yet."""
+        """Return the first decision of this name that is not written yet."""
         return self._decisions.get((loop_name, event_id, slot))
 
     def problem(self, seconds: float) -> str | None:
-        """Say why events may have to wait: a failure less than `seconds` ago, or an event that waits for longer."""
+        """Return why events may have to wait; None if they need not.
+
+        The reason is a failure less than `seconds` ago, or an event that has waited for longer.
+        """
         now = time.monotonic()
         if self.state is WriterState.RETRYING or (self._failures.failing and now - self._failed_at < seconds):
             return "the last events could not be written"
@@ -147,23 +152,23 @@ class BatchWriter:
         return None
 
     def submit(self, event: Event, timeout: float) -> "asyncio.Future[Receipt]":
-        """Queue an event and return the future of its receipt, which is set when the event is durable.
+        """Queue an event. Returns the future of its receipt, which is set when it is durable.
 
         After `timeout` seconds the future fails with a TimeoutError. A decision stays queued and is written. A reward
-        or an activation is withdrawn, unless its commit has begun: then the future waits for the outcome, so that
-        a failure always means that the event was not written. To cancel the future withdraws it in the same way.
+        or an activation is withdrawn, unless its commit has started: then the future waits for the outcome, so that a
+        failure always means that the event was not written. Cancelling the future withdraws the event in the same way.
         """
         self._check_room(event)
         event_loop = asyncio.get_running_loop()
         pending = Pending(event, event_loop.create_future(), time.monotonic())
         timer = event_loop.call_later(timeout, self._expire, pending)
 
-        def settle(_: "asyncio.Future[Receipt]") -> None:
+        def finish(_: "asyncio.Future[Receipt]") -> None:
             timer.cancel()
             if pending.withdrawn:
                 self._queue.pop(pending, None)
 
-        pending.receipt.add_done_callback(settle)
+        pending.receipt.add_done_callback(finish)
         if isinstance(event, Decision):
             self._bytes += size_of(event)
             self._decisions.setdefault((event.loop, event.event_id, event.slot), event)
@@ -224,7 +229,10 @@ class BatchWriter:
         return [pending for pending in batch if not pending.withdrawn]
 
     def _abandon(self) -> None:
-        """Fail all events that are left when the task ends: its event loop stopped, or the store did not answer."""
+        """Fail all events that are left when the task ends.
+
+        The task ends if its event loop stops, or if the store does not answer in time at `close`.
+        """
         self._task, self.state = None, WriterState.IDLE
         if self.depth:
             log.error("%d events are not known to be written: %s", self.depth, NO_ANSWER)
@@ -235,23 +243,26 @@ class BatchWriter:
         self._finish(queue, StoreError(CLOSED))
 
     async def _collect(self) -> None:
-        """Let requests that are ready join the batch."""
+        """Wait until an iteration of the event loop adds no event, or the batch is complete."""
         size, until = 0, time.monotonic() + COLLECT_SECONDS
         while size < len(self._queue) < BATCH_EVENTS and time.monotonic() < until:
             size = len(self._queue)
             await asyncio.sleep(0)
 
     async def _write(self, batch: Sequence[Pending]) -> None:
-        """Append a batch. Decisions that the store fails to write are retried until the writer is closed."""
+        """Append a batch.
+
+        Decisions that the store fails to write are retried until the writer is closed.
+        """
         self.state, self._batch = WriterState.WRITING, batch
         while self._batch:
-            last, began = self._closing, time.monotonic()
+            last_attempt, began = self._closing, time.monotonic()
             outcomes = await self._append([pending.event for pending in self._batch])
             self.counts.seconds += time.monotonic() - began
             self.counts.batches += 1
             retry = []
             for pending, outcome in zip(self._batch, outcomes, strict=True):
-                if isinstance(outcome, StoreError) and isinstance(pending.event, Decision) and not last:
+                if isinstance(outcome, StoreError) and isinstance(pending.event, Decision) and not last_attempt:
                     retry.append(pending)
                 else:
                     self._finish([pending], outcome)
@@ -271,7 +282,10 @@ class BatchWriter:
             await asyncio.wait_for(self._wake.wait(), 0 if self._closing else RETRY_SECONDS)
 
     async def _append(self, events: Sequence[Event]) -> Sequence[Outcome]:
-        """Return a receipt or an error for each event. After a StoreError no further event is tried."""
+        """Return a receipt or an error for each event.
+
+        After a StoreError no further event is tried.
+        """
         if not events:
             return []
         try:
@@ -291,7 +305,7 @@ class BatchWriter:
         return receipts
 
     async def _append_halves(self, events: Sequence[Event]) -> Sequence[Outcome]:
-        """Write a batch in two parts, because the store refused an event of it."""
+        """Write a batch in two halves, because the store refused one of its events."""
         middle = len(events) // 2
         first = await self._append(events[:middle])
         unwritten = next((outcome for outcome in first if isinstance(outcome, StoreError)), None)

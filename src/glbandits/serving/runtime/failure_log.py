@@ -1,4 +1,4 @@
-"""Log records of failures that repeat: one when a failure begins and one when it ends."""
+"""Log records of repeated failures: one at the start, and one at the end."""
 
 import logging
 
@@ -6,7 +6,7 @@ from glbandits.serving.domain.errors import StoreError
 
 
 class FailureLog:
-    """Tells the log when an activity starts to fail and when it works again, and is silent in between.
+    """Logs when an activity starts to fail and when it works again, and nothing in between.
 
     The methods may be called from any thread. Each name must be used by one thread at a time.
 
@@ -20,9 +20,9 @@ class FailureLog:
         """The latest error of each activity that fails at the moment, by name."""
 
     def failed(self, name: str, error: BaseException) -> None:
-        """Note a failure of the activity `name`, and log it if the last attempt did not fail.
+        """Record a failure of the activity `name`, and log it if the last attempt did not fail.
 
-        The record has a traceback unless the error is a `StoreError`, which says by itself what is wrong.
+        The log record has a traceback unless the error is a `StoreError`, whose message is enough.
         """
         if name not in self.failing:
             trace = None if isinstance(error, StoreError) else error
@@ -30,7 +30,7 @@ class FailureLog:
         self.failing[name] = str(error) or type(error).__name__
 
     def succeeded(self, name: str) -> None:
-        """Note a success of the activity `name`. Logs a line if the last attempt failed."""
+        """Record a success of the activity `name`, and log it if the last attempt failed."""
         if name in self.failing:
             self._log.info("%s works again", name)
             del self.failing[name]

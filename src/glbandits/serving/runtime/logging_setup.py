@@ -1,4 +1,4 @@
-"""The log of a server on stderr: a line of text or of JSON for each record."""
+"""The log of a server on stderr: a line of text or JSON for each record."""
 
 import logging
 import sys
@@ -9,21 +9,21 @@ import msgspec
 from glbandits.serving.server_settings import Settings
 
 
-class TextLines(logging.Formatter):
-    """For people: when, how grave, what, and of which request."""
+class TextFormatter(logging.Formatter):
+    """Formats a record as timestamp, level, message and request id, with the traceback below."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line, and a traceback below it if there is one."""
+        """Return the line."""
         request = getattr(record, "request", "")
         line = f"{_timestamp(record)} {record.levelname} {record.getMessage()}{f' [{request}]' if request else ''}"
         return line if record.exc_info is None else f"{line}\n{self.formatException(record.exc_info)}"
 
 
-class JsonLines(logging.Formatter):
-    """For programs: an object on a line of its own."""
+class JsonFormatter(logging.Formatter):
+    """Formats a record as a JSON object on one line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
+        """Return the line."""
         fields = {
             "at": _timestamp(record),
             "level": record.levelname.lower(),
@@ -37,14 +37,14 @@ class JsonLines(logging.Formatter):
         return msgspec.json.encode(fields).decode()
 
 
-FORMATS: dict[str, type[logging.Formatter]] = {"text": TextLines, "json": JsonLines}
+FORMATS: dict[str, type[logging.Formatter]] = {"text": TextFormatter, "json": JsonFormatter}
 
 
 def set_up_logging(settings: Settings) -> None:
-    """Send all records to stderr, instead of where they went before.
+    """Send all records to stderr, and remove other handlers of the root logger.
 
-    uvicorn logs warnings and errors only. psycopg logs errors only: it warns of every attempt to connect, several times
-    a second while the database is away, and `FailureLog` tells when that begins and ends.
+    At level info uvicorn logs warnings and errors only. psycopg logs errors only: it would warn at every attempt to
+    connect, several times a second while the database is away. `FailureLog` logs the start and the end of that.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(FORMATS[settings.log_format]())

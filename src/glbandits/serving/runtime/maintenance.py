@@ -1,4 +1,4 @@
-"""Periodic background tasks of a server: store maintenance, reading API keys, deleting old events, optimisation."""
+"""Periodic background tasks of a server, such as store maintenance and deletion."""
 
 import logging
 import threading
@@ -11,16 +11,18 @@ from glbandits.serving.runtime.service import Service
 
 log = logging.getLogger(__name__)
 
-TIDY_EVERY, CATALOGUES_EVERY, KEYS_EVERY, FORGET_EVERY, OPTIMISE_EVERY = 0.5, 1.0, 2.0, 3600.0, 2.0
+MAINTAIN_EVERY, CATALOGUES_EVERY, KEYS_EVERY, DELETE_EVERY, OPTIMISE_EVERY = 0.5, 1.0, 2.0, 3600.0, 2.0
 """Seconds."""
 DAY = 24 * 60 * 60 * SECOND
 
 
 class Maintenance:
-    """Threads that repeat the tasks, each at its own interval. A task that fails is retried at the next interval.
+    """Threads that repeat the tasks, each at its own interval.
+
+    A task that fails is retried at the next interval.
 
     Args:
-        service: its store is maintained, and its logs are shortened by `retention_days` of each loop.
+        service: has the store and the loops.
         refresh_keys: reads the API keys again.
         optimise: runs the auto-optimisations that are due.
     """
@@ -32,10 +34,10 @@ class Maintenance:
         self._failures = FailureLog(log)
         # One thread per task: a revoked key must be refused, and the WAL be checkpointed, while a long log is deleted.
         tasks: list[tuple[str, float, Callable[[], object]]] = [
-            ("store maintenance", TIDY_EVERY, service.store.tidy),
+            ("store maintenance", MAINTAIN_EVERY, service.store.maintain),
             ("reading catalogues", CATALOGUES_EVERY, partial(refresh_catalogues, service)),
             ("reading API keys", KEYS_EVERY, refresh_keys),
-            ("deleting old events", FORGET_EVERY, partial(forget_old, service)),
+            ("deleting old events", DELETE_EVERY, partial(delete_old_events, service)),
             ("auto-optimisation", OPTIMISE_EVERY, optimise),
         ]
         self._threads = [threading.Thread(target=self._repeat, args=task, name=task[0], daemon=True) for task in tasks]
@@ -64,15 +66,16 @@ class Maintenance:
 
 
 def refresh_catalogues(service: Service) -> None:
-    """Go on with the newest version of each catalogue, which another process may have made."""
+    """Read the newest version of each catalogue, which another process may have written."""
     for loop in service.loops.values():
         loop.catalogue.refresh()
 
 
-def forget_old(service: Service) -> int:
-    """Delete decisions older than `retention_days` of their loop, with their rewards. Returns the number of decisions.
+def delete_old_events(service: Service) -> int:
+    """Delete decisions older than `retention_days` of their loop.
 
-    Decisions that the model has not learned yet stay, even if the retention is shorter than the reward window.
+    Returns the number of decisions. Decisions that the model has not learned stay, even if the retention is shorter
+    than the reward window.
     """
-    kept = {loop: loop.configuration.retention_days for loop in service.loops.values()}
-    return sum(loop.forget(service.clock() - days * DAY) for loop, days in kept.items() if days > 0)
+    days_of = {loop: loop.configuration.retention_days for loop in service.loops.values()}
+    return sum(loop.delete_log(service.clock() - days * DAY) for loop, days in days_of.items() if days > 0)

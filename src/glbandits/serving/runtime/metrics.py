@@ -1,7 +1,7 @@
 """Metrics of a server for Prometheus.
 
-The store counts events in the transaction that writes them. So their totals are exact over restarts and processes, and
-they are read from the store. Metrics of one process have its process id as the label `process`.
+Totals of events come from the store, which counts them in the transaction that writes them. So they are exact across
+restarts and processes. Metrics of one process have its process id as the label `process`.
 """
 
 import os
@@ -22,7 +22,7 @@ from glbandits.serving.runtime.service import Service
 from glbandits.version import __version__
 
 BOUNDS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
-"""Seconds of a request, for the histogram."""
+"""Upper bounds of the histogram of request durations, in seconds."""
 BOUND_LABELS = (*map(str, BOUNDS), "+Inf")
 
 
@@ -47,7 +47,7 @@ class RequestMetrics:
         self._seconds[scope] = self._seconds.get(scope, 0.0) + seconds
 
     def collect(self, process: str) -> Iterator[Metric]:
-        """The metrics, from any thread."""
+        """Yield the metrics. May be called from any thread."""
         requests = CounterMetricFamily(
             "glb_requests",
             "Requests, by scope and status; 4xx and 5xx are errors.",
@@ -57,7 +57,7 @@ class RequestMetrics:
             requests.add_metric((scope, str(status), process), count)
         yield requests
         seconds = HistogramMetricFamily(
-            "glb_request_seconds", "Seconds from a request to its response.", labels=("scope", "process")
+            "glb_request_seconds", "Time from a request to its response, in seconds.", labels=("scope", "process")
         )
         for scope, buckets in self._buckets.copy().items():
             cumulative = list(zip(BOUND_LABELS, accumulate(buckets), strict=True))
@@ -72,14 +72,14 @@ class ServiceMetrics(Collector):
         self._service, self._requests, self._process = service, requests, str(os.getpid())
 
     def describe(self) -> list[Metric]:
-        """Nothing, so that registration does not read the store."""
+        """Return nothing, so that registration does not read the store."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """All metrics."""
+        """Yield all metrics."""
         yield from self._of_log()
         yield from self._requests.collect(self._process)
-        info = GaugeMetricFamily("glb_info", "The version.", labels=("version", "process"))
+        info = GaugeMetricFamily("glb_info", "The version of glbandits.", labels=("version", "process"))
         info.add_metric((__version__, self._process), 1)
         yield info
         yield from self._of_models()
@@ -98,10 +98,10 @@ class ServiceMetrics(Collector):
         epochs, numbers, lags, set_aside = (
             GaugeMetricFamily(name, meaning, labels=("loop", "process"))
             for name, meaning in (
-                ("glb_model_epoch", "Times that the model was replaced."),
-                ("glb_model_number", "The last decision that the model has learned."),
-                ("glb_learning_lag_seconds", "How long a decision has been ready to be learned."),
-                ("glb_set_aside", "Decisions that cannot be learned: their rewards or features are unusable."),
+                ("glb_model_epoch", "The number of times that the model was replaced."),
+                ("glb_model_number", "The sequence number of the last decision that the model has learned."),
+                ("glb_learning_lag_seconds", "For how long the oldest settled decision has not been learned."),
+                ("glb_set_aside", "Decisions that cannot be learned, because their rewards or features are unusable."),
             )
         )
         for name, loop in self._service.loops.items():
@@ -118,17 +118,21 @@ class ServiceMetrics(Collector):
         depth.add_metric((self._process,), self._service.writer.depth)
         yield depth
         for name, meaning, total in (
-            ("glb_commit_seconds", "Seconds of a commit.", counts.seconds),
-            ("glb_batch_size", "Events of a commit.", counts.events + counts.refused),
+            ("glb_commit_seconds", "Duration of a commit, in seconds.", counts.seconds),
+            ("glb_batch_size", "Events in a commit.", counts.events + counts.refused),
         ):
             summary = SummaryMetricFamily(name, meaning, labels=("process",))
             summary.add_metric((self._process,), count_value=counts.batches, sum_value=total)
             yield summary
         for name, meaning, value in (
             ("glb_write_errors", "Events that the store refused or failed to write.", counts.refused),
-            ("glb_write_retries", "Batches whose decisions had to be written again.", counts.failures),
+            (
+                "glb_write_retries",
+                "Batches whose decisions were retried after a failure of the store.",
+                counts.failures,
+            ),
             ("glb_degraded", "Decisions returned before they were durable.", self._service.degraded),
-            ("glb_learning_failures", "Times that learning failed.", self._service.learning_failures),
+            ("glb_learning_failures", "Failures of learning.", self._service.learning_failures),
         ):
             counter = CounterMetricFamily(name, meaning, labels=("process",))
             counter.add_metric((self._process,), value)

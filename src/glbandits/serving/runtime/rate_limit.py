@@ -1,4 +1,4 @@
-"""How often somebody may ask: a bucket of tokens for each name, which fills at a steady rate."""
+"""Rate limits: a token bucket for each name."""
 
 import time
 from collections.abc import Callable
@@ -7,21 +7,22 @@ from glbandits.errors import check_float
 
 
 class RateLimit:
-    """Each name may ask `rate` times a second on average, and `rate` times (at least once) at a burst.
+    """Allows each name `rate` requests a second on average, and bursts of `rate` requests.
 
-    Belongs to one thread. Names are forgotten never, so they must be few: keys, not addresses.
+    A burst may have at least one request. Belongs to one thread. Names are never removed, so there must be few: names
+    of keys, not addresses of clients.
 
     >>> now = [0.0]
     >>> limit = RateLimit(2.0, clock=lambda: now[0])
-    >>> limit.wait("shop"), limit.wait("shop"), limit.wait("shop")
+    >>> limit.acquire("shop"), limit.acquire("shop"), limit.acquire("shop")
     (0.0, 0.0, 0.5)
     >>> now[0] = 0.5
-    >>> limit.wait("shop")
+    >>> limit.acquire("shop")
     0.0
 
     Args:
-        rate: tokens a second; 0 for no limit.
-        clock: seconds, which never go back.
+        rate: requests a second; 0 for no limit.
+        clock: seconds of a monotonic clock.
     """
 
     def __init__(self, rate: float, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -29,8 +30,8 @@ class RateLimit:
         self._burst = max(1.0, self._rate)
         self._buckets: dict[str, tuple[float, float]] = {}
 
-    def wait(self, name: str) -> float:
-        """Take a token: 0 if there was one, else the seconds until there is one, and none is taken."""
+    def acquire(self, name: str) -> float:
+        """Take a token and return 0; without a token return the seconds until there is one."""
         if not self._rate:
             return 0.0
         now = self._clock()

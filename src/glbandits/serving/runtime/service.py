@@ -1,4 +1,4 @@
-"""The service: loops, the writer of the log, and the learner, as the HTTP side uses them."""
+"""The service: all loops of a server, the writer of the log, and the learner thread."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.catalogue_arms import CatalogueRequest
+from glbandits.serving.domain.catalogues.catalogue_records import CatalogueRequest
 from glbandits.serving.domain.errors import StoreError, UnknownLoop
 from glbandits.serving.domain.events import (
     Activation,
@@ -24,7 +24,7 @@ from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.model_snapshots import FirstModel
 from glbandits.serving.runtime.batch_writer import QUEUE_BYTES, BatchWriter, WriterState
 from glbandits.serving.runtime.failure_log import FailureLog
-from glbandits.serving.runtime.learning_loop import Loop
+from glbandits.serving.runtime.loops.learning_loop import Loop
 from glbandits.serving.storage.event_store import EventStore
 
 log = logging.getLogger(__name__)
@@ -34,16 +34,14 @@ DECISION_TIMEOUT = 0.25
 """Seconds that a decision waits for its commit. After that it is returned as degraded, and still written."""
 REWARD_TIMEOUT = 10.0
 """Seconds that a reward waits for its commit. After that it is refused, and not written."""
-
-
 LEARNER_TICK = 0.05
-"""Seconds between two looks of the learner at what is due."""
-QUESTION = ("request", "encoding", "actions", "excluded", "baseline")
-"""Fields of a decision that must be the same when its event is sent again."""
+"""Seconds between two checks of the learner which loops are due."""
+REQUEST_FIELDS = ("request", "encoding", "actions", "excluded", "baseline")
+"""Fields of a decision that must be the same when a client sends an event repeated."""
 
 
 def microseconds() -> int:
-    """Since 1970."""
+    """Return the microseconds since 1970."""
     return time.time_ns() // 1000
 
 
@@ -52,30 +50,30 @@ class DecisionResult(NamedTuple):
 
     decision: Decision
     degraded: bool
-    """The store has not confirmed the decision in time: a crash now might lose it."""
+    """Whether the store has not confirmed the decision in time, so that a crash now might lose it."""
 
 
 class Service:
     """All loops of a server.
 
-    `decide`, `reward` and `activate` belong to one event loop. Learning goes on in a thread of its own.
+    `decide`, `decide_from_catalogue`, `reward` and `activate` belong to one event loop. A thread learns.
 
     Args:
-        store: of all loops. The service closes it.
-        loops: their names.
-        queue: events that may wait to be written; more are refused.
-        queue_bytes: how large the decisions among them may be, together; more are refused.
+        store: the store of all loops. The service closes it.
+        loop_names: the names of the loops.
+        queue: the largest number of events that wait to be written; more are refused.
+        queue_bytes: the largest total size of the decisions that wait; more are refused.
         clock: microseconds since 1970.
-        learns: whether this process is the one that learns, asked each time. One that does not follows the models
-            that another keeps.
-        first_configuration: of loops that are new in the store.
-        first_model: with which such loops begin; None for one that knows nothing.
+        learns: returns whether this process is the one that learns. Called each time. Other processes read the models
+            that it saves.
+        first_configuration: the configuration of loops that are new in the store.
+        first_model: the model of such loops; None for one that has learned nothing.
     """
 
     def __init__(
         self,
         store: EventStore,
-        loops: Sequence[str] = (DEFAULT_LOOP,),
+        loop_names: Sequence[str] = (DEFAULT_LOOP,),
         *,
         queue: int = 10_000,
         queue_bytes: int = QUEUE_BYTES,
@@ -88,95 +86,100 @@ class Service:
         self.writer = BatchWriter(store, queue=queue, queue_bytes=queue_bytes)
         self.loops = {
             name: Loop(name, store, clock, first_configuration=first_configuration, first_model=first_model)
-            for name in loops
+            for name in loop_names
         }
-        self._turns = {name: asyncio.Semaphore(1) for name in loops}
-        """Held while an arm of a catalogue is chosen: more threads would only wait for each other."""
+        self._catalogue_locks = {name: asyncio.Semaphore(1) for name in loop_names}
+        """By loop. Held while an arm is chosen from the catalogue: more threads would only wait for each other."""
         self.learning_failures = self.degraded = 0
         self._failures = FailureLog(log)
         self._stop = threading.Event()
         self._learner = threading.Thread(target=self._learn, name="learner", daemon=True)
 
     def start(self) -> None:
-        """Begin to learn."""
+        """Start the learner thread."""
         self._learner.start()
 
     @property
     def learning_failed(self) -> str | None:
-        """Why learning fails at the moment: the latest error of each loop that fails. None if all loops learn."""
+        """The latest errors of the loops for which learning fails; None if there are none."""
         return "; ".join(f"{name}: {error}" for name, error in self._failures.failing.copy().items()) or None
 
     @property
     def learning(self) -> bool:
-        """Whether the learner runs."""
+        """Whether the learner thread is alive."""
         return self._learner.is_alive()
 
     def loop(self, name: str) -> Loop:
-        """The loop of this name."""
+        """Return the loop of this name. Raises UnknownLoop."""
         if name not in self.loops:
-            raise UnknownLoop(f"there is no loop {name!r}; there are {', '.join(sorted(self.loops))}")
+            raise UnknownLoop(f"there is no loop {name!r}; the loops are {', '.join(sorted(self.loops))}")
         return self.loops[name]
 
-    async def decide(self, loop: str, request: DecisionRequest) -> DecisionResult:
-        """Choose an action, and keep the decision.
+    async def decide(self, loop_name: str, request: DecisionRequest) -> DecisionResult:
+        """Choose an action, and write the decision.
 
-        The same event asked again gets the same answer; the same event with another question is refused.
+        If the event was decided before, returns the first decision. Raises InvalidInput if its request was another one.
         """
-        return await self._keep(self.loop(loop).decide(request))
+        return await self._write_decision(self.loop(loop_name).decide(request))
 
-    async def decide_from_catalogue(self, loop: str, request: CatalogueRequest) -> DecisionResult:
-        """Choose an arm of the loop's catalogue in a thread, and keep the decision, as `decide` does."""
-        decide = self.loop(loop).decide_from_catalogue
-        async with self._turns[loop]:
+    async def decide_from_catalogue(self, loop_name: str, request: CatalogueRequest) -> DecisionResult:
+        """Choose an arm of the loop's catalogue in a thread, and write the decision."""
+        decide = self.loop(loop_name).decide_from_catalogue
+        async with self._catalogue_locks[loop_name]:
             decision = await asyncio.to_thread(decide, request)
-        return await self._keep(decision)
+        return await self._write_decision(decision)
 
-    async def _keep(self, decision: Decision) -> DecisionResult:
+    async def _write_decision(self, decision: Decision) -> DecisionResult:
         try:
             receipt = await self.writer.submit(decision, DECISION_TIMEOUT)
         except TimeoutError:
-            return await self._unconfirmed(decision)
+            return await self._degraded_result(decision)
         if receipt.status is EventStatus.DUPLICATE:
             logged = await asyncio.to_thread(self._logged, decision)
             if logged is None:
                 raise StoreError(
-                    f"event {decision.event_id!r} was decided before, and deleted at this moment; send it again"
+                    f"event {decision.event_id!r} was decided before, and has just been deleted; send it again"
                 )
-            decision = _same(logged.decision, decision)
+            decision = _same_decision(logged.decision, decision)
         return DecisionResult(decision, degraded=False)
 
-    async def _unconfirmed(self, decision: Decision) -> DecisionResult:
-        """Answer while the store is slow. If the event was decided before, return the first decision."""
-        # Before the store is read, because an event may be written in between.
+    async def _degraded_result(self, decision: Decision) -> DecisionResult:
+        """Return a degraded decision, because the store is slow.
+
+        If the event was decided before, return that decision.
+        """
+        # Before the store is read, because the decision may be written in between.
         first = self.writer.pending_decision(decision.loop, decision.event_id, decision.slot)
         logged = None
-        if self.writer.state is not WriterState.RETRYING:  # a store that fails would only cost time
+        if self.writer.state is not WriterState.RETRYING:  # reading from a store that fails would only cost time
             with suppress(TimeoutError, StoreError):
                 logged = await asyncio.wait_for(asyncio.to_thread(self._logged, decision), DECISION_TIMEOUT)
         if logged is not None:
-            return DecisionResult(_same(logged.decision, decision), degraded=False)
-        result = DecisionResult(_same(first or decision, decision), degraded=True)
+            return DecisionResult(_same_decision(logged.decision, decision), degraded=False)
+        result = DecisionResult(_same_decision(first or decision, decision), degraded=True)
         self.degraded += 1
         return result
 
     def _logged(self, decision: Decision) -> LoggedDecision | None:
         return self.store.decision(decision.loop, decision.event_id, decision.slot)
 
-    async def reward(self, loop: str, event_id: str, value: float, *, slot: str = "", key: str = "") -> EventStatus:
-        """Write a reward. It is learned when the reward window of its decision is over.
+    async def reward(
+        self, loop_name: str, event_id: str, value: float, *, slot: str = "", key: str = ""
+    ) -> EventStatus:
+        """Write a reward. The model learns it when the reward window of its decision has closed.
 
         Raises InvalidInput, and writes nothing, if the reward is outside the range of its decision.
         """
-        name = self.loop(loop).name
+        name = self.loop(loop_name).name
         reward = Reward(loop=name, event_id=event_id, slot=slot, timestamp=self.clock(), value=value, key=key)
         receipt = await self._write(reward)
         if receipt.status is EventStatus.OUT_OF_RANGE:
             raise InvalidInput(receipt.message)
         return receipt.status
 
-    async def activate(self, loop: str, event_id: str) -> EventStatus:
-        """Let a deferred decision count."""
-        activation = Activation(loop=self.loop(loop).name, event_id=event_id, timestamp=self.clock())
+    async def activate(self, loop_name: str, event_id: str) -> EventStatus:
+        """Record that a deferred decision was used, so that the model learns it."""
+        activation = Activation(loop=self.loop(loop_name).name, event_id=event_id, timestamp=self.clock())
         return (await self._write(activation)).status
 
     async def _write(self, event: Reward | Activation) -> Receipt:
@@ -195,7 +198,10 @@ class Service:
                     due[name] = time.monotonic() + loop.configuration.model_update
 
     def _learn_loop(self, activity: str, loop: Loop) -> None:
-        """Learn or follow one loop. If that fails, decisions go on with the current model."""
+        """Learn one loop, or read its model from the store.
+
+        After a failure decisions use the present model.
+        """
         try:
             if self.learns():
                 loop.learn()
@@ -220,20 +226,28 @@ class Service:
         self.store.close()
 
 
-def _question(decision: Decision) -> object:
-    """What must be the same when an event is sent again. A catalogue may have changed meanwhile."""
+def _request_of(decision: Decision) -> object:
+    """Return the part of a decision that must be the same when a client sends the event again.
+
+    For a decision from a catalogue only the query, because the catalogue may have changed.
+    """
     if decision.catalogue is not None:
         return decision.catalogue.question
-    return [getattr(decision, name) for name in QUESTION]
+    return [getattr(decision, name) for name in REQUEST_FIELDS]
 
 
-def _same(first: Decision, again: Decision) -> Decision:
-    """Return the first decision of an event. Raises InvalidInput if the request is not the same again."""
-    if _question(first) != _question(again):
-        raise InvalidInput(f"event {again.event_id!r} was decided before, with other actions or features")
-    if first.deferred != again.deferred:
+def _same_decision(first: Decision, repeated: Decision) -> Decision:
+    """Return the first decision of an event.
+
+    Raises InvalidInput if the repeated request differs.
+    """
+    if _request_of(first) != _request_of(repeated):
         raise InvalidInput(
-            f"event {again.event_id!r} was decided before, {'' if first.deferred else 'not '}deferred; ask as before, "
-            "or under another event id"
+            f"event {repeated.event_id!r} was decided before with other actions or features; use another event id"
+        )
+    if first.deferred != repeated.deferred:
+        raise InvalidInput(
+            f"event {repeated.event_id!r} was decided before with deferred={str(first.deferred).lower()}; send the "
+            "same value, or use another event id"
         )
     return first

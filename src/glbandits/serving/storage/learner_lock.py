@@ -1,18 +1,30 @@
-"""Who learns: of all processes that serve one store, one. The others follow the models that it keeps."""
+"""The learner lock: of the processes of one store, the one that holds the lock learns."""
 
 import os
 import sys
 from pathlib import Path
+from typing import Protocol
 
 if sys.platform != "win32":
     import fcntl
 
 
-class FileLearnerLock:
-    """A lock that the system lets go of when its process ends, however that ends; then another process can have it.
+class LearnerLock(Protocol):
+    """A lock that at most one process holds for a store."""
 
-    It is a file beside the store, and not the store's own: SQLite has locks there, which closing any other handle of
-    the file would undo. Where there are no such locks (Windows), a store must be served by one process.
+    def held(self) -> bool:
+        """Take the lock if it is free, and return whether this process holds it."""
+
+    def close(self) -> None:
+        """Release the lock."""
+
+
+class FileLearnerLock:
+    """A `LearnerLock` on a file beside the store.
+
+    The system releases the lock when the process ends in any way. The lock is not on the file of the store, because
+    closing another handle of that file would release the locks of SQLite. Windows has no such locks, so a store there
+    must be served by one process.
 
     Args:
         store: the path of the store.
@@ -32,10 +44,10 @@ class FileLearnerLock:
                 except BlockingIOError:
                     return False
             os.truncate(self._file, 0)
-            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)  # for people who wonder which process it is
+            os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)  # for people who look for the process
             self._held = True
         return self._held
 
     def close(self) -> None:
-        """Let another process learn."""
+        """Release the lock."""
         os.close(self._file)

@@ -1,5 +1,7 @@
 """Opens the store that an address names."""
 
+from pathlib import Path
+
 from glbandits.errors import InvalidInput
 from glbandits.serving.storage.event_store import EventStore
 from glbandits.serving.storage.sqlite_store import SqliteStore
@@ -8,7 +10,10 @@ POSTGRES = ("postgresql://", "postgres://")
 
 
 def is_postgres(address: str) -> bool:
-    """Return whether an address names a PostgreSQL database. Other addresses are paths of SQLite files."""
+    """Return whether an address names a PostgreSQL database.
+
+    Other addresses are paths of SQLite files.
+    """
     return address.startswith(POSTGRES)
 
 
@@ -24,3 +29,10 @@ def open_store(address: str, *, durability: str) -> EventStore:
     except ImportError as error:
         raise InvalidInput(f"{error}. A PostgreSQL store needs: pip install 'glbandits[postgres]'") from error
     return PostgresStore(address)
+
+
+def open_existing_store(address: str) -> EventStore:
+    """Open the store of a service, for commands. Raises InvalidInput if the SQLite file does not exist."""
+    if not is_postgres(address) and not Path(address).is_file():
+        raise InvalidInput(f"there is no store {address}; name the file that `glb serve --store` uses")
+    return open_store(address, durability="power")

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: session settings, pools, errors, the learner lock, and notifications."""
+"""Connections to PostgreSQL: settings, pools, errors, learner lock, notifications."""
 
 import os
 import time
@@ -26,7 +26,7 @@ LIBPQ_DEFAULTS: dict[str, str | int] = {
     "tcp_user_timeout": 5_000,
     "application_name": "glbandits",
 }
-"""Used where neither the address nor the environment says otherwise. A dead server is noticed after about 5 s."""
+"""Used unless the address or the environment sets them. A dead server is noticed after about 5 s."""
 SESSION_SETTINGS = {
     "statement_timeout": "10s",
     "lock_timeout": "3s",
@@ -37,12 +37,12 @@ SESSION_SETTINGS = {
     "tcp_keepalives_count": "2",
     "tcp_user_timeout": "5s",
     "client_connection_check_interval": "2s",
-    # The plans of the few statements must not depend on statistics: a table that was empty a minute ago is not now.
+    # Query plans must not depend on statistics, which are wrong for a table that was empty a minute ago.
     "enable_seqscan": "off",
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
 }
-"""Used unless the address, the role or the database says otherwise. A dead machine frees its locks after about 5 s."""
+"""Used unless the address, the role or the database sets them. Locks of a dead machine are released after about 5 s."""
 APPLY_SETTINGS = """
     SELECT set_config(name, value, false)
     FROM unnest(%s::text[], %s::text[]) AS wanted (name, value) JOIN pg_settings USING (name)
@@ -69,7 +69,7 @@ def with_defaults(address: str) -> str:
 
 
 def display_name(address: str) -> str:
-    """The address without a password, for messages."""
+    """Return the address without user and password, for messages."""
     given = conninfo_to_dict(address)
     place = f"{given.get('host', '')}/{given.get('dbname', '')}" if "service" not in given else str(given["service"])
     return f"postgresql://{place}"
@@ -83,7 +83,7 @@ def configure(connection: Connection) -> None:
 
 
 def configure_reader(connection: Connection) -> None:
-    """Make all statements of a transaction see the same moment, and refuse writes."""
+    """Configure a connection for read transactions that see one state of the database."""
     configure(connection)
     connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     connection.read_only = True
@@ -108,7 +108,7 @@ def open_pool(address: str, size: int, *, reader: bool = False) -> "ConnectionPo
         min_size=1,
         max_size=size,
         timeout=CONNECT_TIMEOUT,
-        # The pool doubles the time between two attempts, so an attempt must end soon for the store to heal soon.
+        # The pool doubles the time between two attempts. Short attempts let the store recover soon.
         reconnect_timeout=CONNECT_TIMEOUT,
         configure=configure_reader if reader else configure,
         num_workers=2,
@@ -119,20 +119,22 @@ def open_pool(address: str, size: int, *, reader: bool = False) -> "ConnectionPo
 
 @contextmanager
 def named_errors(what: str) -> Iterator[None]:
-    """Turn errors of the driver into ours."""
+    """Raise errors of the driver as StoreError, and invalid names as InvalidInput."""
     try:
         yield
     except (UnicodeEncodeError, OverflowError, psycopg.DataError) as error:
-        raise InvalidInput(f"names must be valid text, and whole numbers of 64 bits: {error}") from error
+        raise InvalidInput(f"names must be valid Unicode text, and integers must fit 64 bits: {error}") from error
     except psycopg.Error as error:
         raise StoreError(f"{what}: {error}") from error
 
 
 class DedicatedSession:
-    """A connection that is kept open for a lock or for notifications, and opened again after it was lost.
+    """A permanent connection for a lock or for notifications.
+
+    It is opened again after it was lost.
 
     Args:
-        address: with all parameters.
+        address: the address with all parameters.
         statement: executed on every new connection.
     """
 
@@ -143,7 +145,7 @@ class DedicatedSession:
         self._closed = False
 
     def get(self) -> Connection | None:
-        """Return the connection, opened if necessary, or None if that fails or failed less than a second ago."""
+        """Return the connection, opened if necessary; None after a failure in the last second."""
         if self._connection is None and not self._closed and time.monotonic() >= self._next_attempt:
             self._next_attempt = time.monotonic() + RECONNECT_SECONDS
             with suppress(psycopg.Error):
@@ -159,13 +161,16 @@ class DedicatedSession:
             self._connection = None
 
     def close(self) -> None:
-        """Close the connection for good."""
+        """Close the connection. `get` does not open another one."""
         self._closed = True
         self.discard()
 
 
 class PostgresLearnerLock:
-    """See `LearnerLock`: an advisory lock of a session, which the server releases when the session ends."""
+    """A `LearnerLock` as an advisory lock of a session.
+
+    The database releases it when the session ends.
+    """
 
     def __init__(self, address: str) -> None:
         self._session = DedicatedSession(address, "SELECT")
@@ -173,15 +178,18 @@ class PostgresLearnerLock:
         self._held = False
 
     def held(self) -> bool:
-        """Take the lock if it is free, and return whether this process holds it. False while the database is away."""
+        """Take the lock if it is free, and return whether this process holds it.
+
+        False without a connection.
+        """
         with self._lock:
             connection = self._session.get()
             if connection is None:
                 return False
             try:
-                # A session that holds the lock only has to be alive. Taking it again would count twice.
-                question = "true" if self._held else f"pg_try_advisory_lock({LEARNER_LOCK} + {SCHEMA_ID})"
-                self._held = connection.execute(f"SELECT {question}".encode()).fetchall() == [(True,)]
+                # If the session holds the lock, only check that it is alive. Taking the lock again would count twice.
+                query = "true" if self._held else f"pg_try_advisory_lock({LEARNER_LOCK} + {SCHEMA_ID})"
+                self._held = connection.execute(f"SELECT {query}".encode()).fetchall() == [(True,)]
             except psycopg.Error:
                 self._held = False
                 self._session.discard()
@@ -198,7 +206,7 @@ class ChangeListener:
     """Waits for notifications that other stores send.
 
     Args:
-        address: with all parameters.
+        address: the address with all parameters.
         channel: name of the channel.
         own: payload of the notifications that this store sends, which are ignored.
     """
@@ -210,9 +218,10 @@ class ChangeListener:
         self._connected = True
 
     def wait(self, timeout: float) -> bool:
-        """Block until a notification comes, at most `timeout` seconds. Sleeps while there is no connection.
+        """Block until a notification comes, at most `timeout` seconds. Returns whether one came.
 
-        Returns True after a connection was lost and opened again, because notifications may have been missed.
+        Also returns True after the connection was opened again, because notifications may have been missed. Without a
+        connection it sleeps.
         """
         deadline = time.monotonic() + timeout
         if not self._lock.acquire(timeout=timeout):
@@ -242,6 +251,6 @@ class ChangeListener:
         return False
 
     def close(self) -> None:
-        """Close the connection, after a `wait` that another thread has begun."""
+        """Close the connection. Waits for a `wait` in another thread."""
         with self._lock:
             self._session.close()

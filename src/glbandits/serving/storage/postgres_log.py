@@ -2,7 +2,7 @@
 
 A batch takes two round trips, whatever its size: one locks the log and reads what the classifier needs, the other
 writes and commits. Rows travel as one JSON parameter per statement, which costs a third of the CPU of arrays.
-LATERAL with OFFSET 0 makes PostgreSQL look up each name by index, whatever its statistics say.
+LATERAL with OFFSET 0 makes PostgreSQL look up each name by index, whatever its statistics are.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from glbandits.serving.domain.event_rules import EventClassifier, Known, Mark, Name
+from glbandits.serving.domain.event_rules import DecisionName, EventClassifier, KnownDecision, PriorEvent
 from glbandits.serving.domain.events import Activation, Event, Receipt, Reward
 from glbandits.serving.storage.catalogue_store import Rows
 from glbandits.serving.storage.event_store import encode_body
@@ -22,26 +22,26 @@ LOCK = "SELECT last_sequence, partitions_end FROM log_counter FOR UPDATE"
 FIND_SEALS = "SELECT loop_name, sealed_through FROM loops WHERE loop_name = ANY(%s)"
 FIND_DECISIONS = """
     SELECT d.loop_name, d.event_id, d.slot, d.sequence, d.deadline, d.reward_min, d.reward_max
-    FROM json_to_recordset(%s) AS asked (loop_name text, event_id text)
+    FROM json_to_recordset(%s) AS wanted (loop_name text, event_id text)
     CROSS JOIN LATERAL (
-        SELECT * FROM decisions WHERE loop_name = asked.loop_name AND event_id = asked.event_id OFFSET 0
+        SELECT * FROM decisions WHERE loop_name = wanted.loop_name AND event_id = wanted.event_id OFFSET 0
     ) AS d"""
 FIND_KEYS = """
     SELECT d.loop_name, d.event_id, d.slot, r.key, r.sequence, r.late
-    FROM json_to_recordset(%s) AS asked (loop_name text, event_id text, slot text, key text)
+    FROM json_to_recordset(%s) AS wanted (loop_name text, event_id text, slot text, key text)
     CROSS JOIN LATERAL (
         SELECT * FROM decisions
-        WHERE loop_name = asked.loop_name AND event_id = asked.event_id AND slot = asked.slot OFFSET 0
+        WHERE loop_name = wanted.loop_name AND event_id = wanted.event_id AND slot = wanted.slot OFFSET 0
     ) AS d
     CROSS JOIN LATERAL (
-        SELECT * FROM rewards WHERE decision = d.sequence AND key = asked.key AND key <> '' OFFSET 0
+        SELECT * FROM rewards WHERE decision = d.sequence AND key = wanted.key AND key <> '' OFFSET 0
     ) AS r
     ORDER BY r.late DESC"""
 FIND_ACTIVATIONS = """
     SELECT d.loop_name, d.event_id, d.slot, a.sequence, a.late
-    FROM json_to_recordset(%s) AS asked (loop_name text, event_id text)
+    FROM json_to_recordset(%s) AS wanted (loop_name text, event_id text)
     CROSS JOIN LATERAL (
-        SELECT * FROM decisions WHERE loop_name = asked.loop_name AND event_id = asked.event_id OFFSET 0
+        SELECT * FROM decisions WHERE loop_name = wanted.loop_name AND event_id = wanted.event_id OFFSET 0
     ) AS d
     CROSS JOIN LATERAL (SELECT * FROM activations WHERE decision = d.sequence OFFSET 0) AS a"""
 
@@ -88,13 +88,16 @@ class Batch(NamedTuple):
 
 
 def lock_log(connection: Connection) -> tuple[int, int]:
-    """Take the append lock until the transaction ends. Returns the last sequence number and the partitions' end."""
+    """Take the append lock until the transaction ends.
+
+    Returns the last sequence number and the partitions' end.
+    """
     last, end = connection.execute(LOCK).fetchall()[0]
     return last, end
 
 
 def classify(connection: Connection, events: Sequence[Event]) -> Batch:
-    """Take the append lock and decide what becomes of the events. One round trip in pipeline mode."""
+    """Take the append lock and classify the events. One round trip in pipeline mode."""
     loop_names = list({event.loop for event in events})
     names = {(event.loop, event.event_id) for event in events}
     keyed = {(e.loop, e.event_id, e.slot, e.key) for e in events if isinstance(e, Reward) and e.key}
@@ -105,22 +108,27 @@ def classify(connection: Connection, events: Sequence[Event]) -> Batch:
     keys = connection.execute(FIND_KEYS, (_records(KEY_COLUMNS, keyed),)) if keyed else None
     activations = connection.execute(FIND_ACTIVATIONS, (_records(NAME_COLUMNS, activated),)) if activated else None
     last, partitions_end = lock.fetchall()[0]
-    known: dict[Name, Known] = {
-        (loop, event_id, slot): Known(sequence, deadline, None if lowest is None else (lowest, highest))
-        for loop, event_id, slot, sequence, deadline, lowest, highest in decisions.fetchall()
+    known: dict[DecisionName, KnownDecision] = {
+        (loop_name, event_id, slot): KnownDecision(sequence, deadline, None if lowest is None else (lowest, highest))
+        for loop_name, event_id, slot, sequence, deadline, lowest, highest in decisions.fetchall()
     }
-    for loop, event_id, slot, key, sequence, late in keys.fetchall() if keys else ():
-        known[loop, event_id, slot].keys[key] = Mark(sequence, late)
-    for loop, event_id, slot, sequence, late in activations.fetchall() if activations else ():
-        known[loop, event_id, slot].activation = Mark(sequence, late)
+    for loop_name, event_id, slot, key, sequence, late in keys.fetchall() if keys else ():
+        known[loop_name, event_id, slot].keys[key] = PriorEvent(sequence, late)
+    for loop_name, event_id, slot, sequence, late in activations.fetchall() if activations else ():
+        known[loop_name, event_id, slot].activation = PriorEvent(sequence, late)
     sealed: dict[str, int] = dict(seals.fetchall())
     classifier = EventClassifier(known, sealed, last)
-    receipts = classifier.judge(events)
-    return Batch(classifier, receipts, [loop for loop in loop_names if loop not in sealed], partitions_end)
+    receipts = classifier.classify(events)
+    return Batch(
+        classifier, receipts, [loop_name for loop_name in loop_names if loop_name not in sealed], partitions_end
+    )
 
 
 def write(connection: Connection, batch: Batch) -> None:
-    """Write a batch and commit. One round trip in pipeline mode: errors are raised when the pipeline ends."""
+    """Write a batch and commit.
+
+    One round trip in pipeline mode: errors are raised when the pipeline ends.
+    """
     new, _, new_loops, partitions_end = batch
     if new.last >= partitions_end:
         add_partition(connection, partitions_end, new.last - partitions_end)
@@ -150,23 +158,23 @@ def write(connection: Connection, batch: Batch) -> None:
 
 
 def was_written(connection: Connection, batch: Batch) -> bool:
-    """Return whether a batch was committed, after waiting for its transaction to end. All or nothing of it was."""
+    """Return whether a batch was committed. Waits for the end of its transaction."""
     lock_log(connection)
     if batch.written.decisions:
         sequence, _, decision = batch.written.decisions[0]
-        found = "SELECT FROM decisions WHERE (loop_name, event_id, slot, sequence, decided_at) = (%s, %s, %s, %s, %s)"
+        query = "SELECT FROM decisions WHERE (loop_name, event_id, slot, sequence, decided_at) = (%s, %s, %s, %s, %s)"
         row: tuple[Any, ...] = (decision.loop, decision.event_id, decision.slot, sequence, decision.timestamp)
     elif batch.written.rewards:
-        sequence, of, _, reward = batch.written.rewards[0]
-        found = "SELECT FROM rewards WHERE (decision, sequence, received_at, value, key) = (%s, %s, %s, %s, %s)"
-        row = (of, sequence, reward.timestamp, reward.value, reward.key)
+        sequence, decision_sequence, _, reward = batch.written.rewards[0]
+        query = "SELECT FROM rewards WHERE (decision, sequence, received_at, value, key) = (%s, %s, %s, %s, %s)"
+        row = (decision_sequence, sequence, reward.timestamp, reward.value, reward.key)
     elif batch.written.activations:
-        sequence, of, _, activation = batch.written.activations[-1]
-        found = "SELECT FROM activations WHERE (decision, sequence, received_at) = (%s, %s, %s)"
-        row = (of, sequence, activation.timestamp)
+        sequence, decision_sequence, _, activation = batch.written.activations[-1]
+        query = "SELECT FROM activations WHERE (decision, sequence, received_at) = (%s, %s, %s)"
+        row = (decision_sequence, sequence, activation.timestamp)
     else:
         return True
-    return bool(connection.execute(found.encode(), row).fetchall())
+    return bool(connection.execute(query.encode(), row).fetchall())
 
 
 def _records(columns: Sequence[str], rows: Any) -> str:
@@ -176,21 +184,22 @@ def _records(columns: Sequence[str], rows: Any) -> str:
 
 def entries(connection: Connection, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
     """Read the rows of decisions, of their rewards, and of their activations."""
-    # PostgreSQL skips partitions by the range, and finds rows by the list.
-    asked = (min(sequences), max(sequences), list(sequences))
+    # PostgreSQL uses the range to skip partitions, and the list to find rows.
+    parameters = (min(sequences), max(sequences), list(sequences))
     return (
         connection.execute(
-            "SELECT sequence, body FROM decision_bodies WHERE sequence BETWEEN %s AND %s AND sequence = ANY(%s)", asked
+            "SELECT sequence, body FROM decision_bodies WHERE sequence BETWEEN %s AND %s AND sequence = ANY(%s)",
+            parameters,
         ),
         connection.execute(
             "SELECT decision, sequence, received_at, value, key, late FROM rewards"
             " WHERE decision BETWEEN %s AND %s AND decision = ANY(%s) ORDER BY decision, sequence",
-            asked,
+            parameters,
         ),
         connection.execute(
             "SELECT decision, received_at FROM activations"
             " WHERE decision BETWEEN %s AND %s AND decision = ANY(%s) AND NOT late",
-            asked,
+            parameters,
         ),
     )
 

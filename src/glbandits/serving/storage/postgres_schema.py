@@ -110,7 +110,10 @@ UPGRADES: tuple[tuple[str, ...], ...] = (
 
 
 def prepare(connection: Connection, address: str) -> None:
-    """Create the tables or upgrade them to this version, in one transaction. Other processes may do so at once."""
+    """Create the tables or upgrade them to this version, in one transaction.
+
+    Other processes may do so at once.
+    """
     _check_server(connection, address)
     with connection.transaction():
         # An upgrade may take long, and other processes wait for it.
@@ -152,16 +155,17 @@ def _version(connection: Connection, address: str) -> int:
     version = int(connection.execute("SELECT version FROM glbandits_schema").fetchall()[0][0])
     if version > len(UPGRADES):
         raise StoreError(
-            f"{address} has version {version} of the tables; this glbandits knows up to {len(UPGRADES)}. "
-            "Use the glbandits that wrote it, or a newer one"
+            f"{address} has version {version} of the tables; this version of glbandits knows up to {len(UPGRADES)}. "
+            "Use the version of glbandits that wrote it, or a newer one"
         )
     return version
 
 
 def add_partition(connection: Connection, first: int, events: int) -> None:
-    """Create the partitions from a sequence number on, for at least so many events. The caller holds the append lock.
+    """Create the partitions from a sequence number on, for at least so many events.
 
-    ATTACH does not conflict with readers, a running pg_dump among them. CREATE TABLE ... PARTITION OF would.
+    The caller holds the append lock. ATTACH does not conflict with readers, a running pg_dump among them. CREATE TABLE
+    ... PARTITION OF would.
     """
     end = first + max(PARTITION_SIZE, events + 1)
     for table in PARTITIONED:

@@ -1,4 +1,4 @@
-"""A store of events in a PostgreSQL database, shared by any number of processes and machines."""
+"""An event store in a PostgreSQL database, shared by any number of processes and machines."""
 
 import asyncio
 import secrets
@@ -35,11 +35,11 @@ OUTCOME_SECONDS = 8.0
 """Time to find out whether a batch was committed, if the connection was lost during the commit. It is longer than
 `idle_in_transaction_session_timeout`, after which the server ends the transaction of a connection that broke."""
 LOCKS = {
-    "loops": postgres_log.LOCK,  # no batch may be in progress that has read the old seal and is not committed
+    "loops": postgres_log.LOCK,  # waits for batches that have read the old seal and are not committed
     "event_counts": postgres_log.LOCK,
-    "documents": "LOCK TABLE documents IN SHARE ROW EXCLUSIVE MODE",  # others must not choose the same version
+    "documents": "LOCK TABLE documents IN SHARE ROW EXCLUSIVE MODE",  # no other process may write the same version
 }
-"""Statements that make other processes wait before they write to a table. Readers go on."""
+"""Statements that make other processes wait before they write to a table. Readers do not wait."""
 
 
 class _UnknownOutcome(Exception):
@@ -52,8 +52,8 @@ class _UnknownOutcome(Exception):
 class PostgresStore(EventStore):
     """An `EventStore` in PostgreSQL 14 or newer.
 
-    An acknowledged event is on the disk of the database server, whatever `durability` is. Errors of the driver become
-    `StoreError`; the store connects again by itself.
+    An acknowledged event is on the disk of the database server. After a lost connection, methods raise StoreError until
+    the store has connected again.
 
     Args:
         address: `postgresql://...` with any parameter of libpq. The tables are in the first schema of `search_path`.
@@ -80,18 +80,18 @@ class PostgresStore(EventStore):
                 yield connection
             finally:
                 if connection.closed:
-                    pool.drain()  # the other connections are lost too, unless this one was closed on purpose
+                    pool.drain()  # the other connections are probably lost too
 
     def _check_open(self) -> None:
         if self._closed:
             raise StoreError(f"the store {self._name} is closed; open it again")
 
     def _writing(self) -> AbstractContextManager[Connection]:
-        """A transaction that writes: all of it, or nothing."""
+        """A connection in a write transaction."""
         return self._transaction(self._writers, "written")
 
     def _reading(self) -> AbstractContextManager[Connection]:
-        """A transaction that reads. All its statements see the same moment."""
+        """A connection in a read transaction. All its statements see the same state of the store."""
         return self._transaction(self._readers, "read")
 
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
@@ -102,8 +102,9 @@ class PostgresStore(EventStore):
     def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append_blocking`.
 
-        If the connection is lost during the commit, this waits up to `OUTCOME_SECONDS` for the database to tell the
-        outcome. After that it raises a `StoreError` that says so. It never writes an event a second time.
+        If the connection is lost during the commit, the method waits up to `OUTCOME_SECONDS` to read the outcome from
+        the database. After that it raises a `StoreError` that says that the outcome is unknown. It never writes an
+        event twice.
         """
         check_events(events)
         if not events:
@@ -123,7 +124,7 @@ class PostgresStore(EventStore):
                 batch = postgres_log.classify(connection, events)
                 postgres_log.write(connection, batch)
         except psycopg.OperationalError as error:
-            # A server that dies after the commit may report that before libpq notices the end of the connection.
+            # A server that dies after the commit may send its error before libpq notices the end of the connection.
             if batch is not None:
                 raise _UnknownOutcome(batch) from error
             raise
@@ -141,7 +142,7 @@ class PostgresStore(EventStore):
 
     @contextmanager
     def _changing(self, table: str, /) -> Iterator[Connection]:
-        """See `EventStore._changing`. Tells other processes of new documents and models."""
+        """See `CatalogueStore._changing`. Notifies other processes of new documents and models."""
         with self._writing() as connection:
             if table in LOCKS:
                 connection.execute(LOCKS[table])
@@ -155,24 +156,26 @@ class PostgresStore(EventStore):
     def _entries(self, connection: Connection, _loop: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
         return postgres_log.entries(connection, sequences)
 
-    def _delete_through(self, loop: str, last: int) -> int:
-        """Drop partitions that have only decisions to be deleted, and delete rows of the others."""
-        return postgres_retention.delete_log(self._writing, loop, last)
+    def _delete_through(self, loop_name: str, last: int) -> int:
+        return postgres_retention.delete_log(self._writing, loop_name, last)
 
     def learner_lock(self) -> PostgresLearnerLock:
         """See `EventStore.learner_lock`."""
         return PostgresLearnerLock(self._address)
 
     def wait_for_change(self, timeout: float) -> bool:
-        """See `EventStore.wait_for_change`. An attempt to connect again may take `CONNECT_TIMEOUT` longer."""
+        """See `EventStore.wait_for_change`.
+
+        An attempt to connect again may take `CONNECT_TIMEOUT` longer.
+        """
         return self._listener.wait(timeout)
 
     def backup(self, path: str | PathLike[str]) -> None:
-        """Refuse: PostgreSQL has its own tools."""
+        """Raise InvalidInput: use the tools of PostgreSQL."""
         raise InvalidInput(f"{self._name} cannot be copied to the file {path}; use pg_dump, see docs/postgres.md")
 
-    def tidy(self) -> None:
-        """See `EventStore.tidy`. PostgreSQL does this by itself."""
+    def maintain(self) -> None:
+        """See `EventStore.maintain`. PostgreSQL needs no such work."""
         self._check_open()
 
     def check(self) -> list[str]:

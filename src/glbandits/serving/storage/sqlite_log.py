@@ -1,7 +1,7 @@
-"""The log in SQLite: what is asked and written inside a transaction that someone else began.
+"""The log in SQLite: statements inside a transaction that the caller began.
 
-Few statements for many events: what is known of all events of a call is asked at once, and comes as one row of JSON.
-At every row that SQLite returns Python's lock may change hands, and a busy event loop may keep it for long.
+A batch needs few statements and few rows: one query looks up all events of the batch, and returns one row of JSON.
+SQLite releases the GIL at every row that it returns, and a busy event loop may hold the GIL for long.
 """
 
 import sqlite3
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from glbandits.serving.domain.event_rules import EventClassifier, Known, Mark, Name
+from glbandits.serving.domain.event_rules import DecisionName, EventClassifier, KnownDecision, PriorEvent
 from glbandits.serving.domain.events import Decision, Event, Receipt, Reward
 from glbandits.serving.storage.catalogue_store import Rows
 from glbandits.serving.storage.event_store import encode_body
@@ -20,55 +20,54 @@ encode_json = msgspec.json.Encoder().encode
 decode_json = msgspec.json.Decoder().decode
 
 NUMBERED = ("", "event", "numbered")
-"""Names the row of `event_counts` with the sequence number of the last event. It is of no loop and never deleted."""
+"""Key of the row of `event_counts` with the sequence number of the last event. It is never deleted."""
 LAST = f"SELECT count FROM event_counts WHERE (loop, kind, status) = {NUMBERED}"
 EXACT = "printf('%%!.17g', %s)"
-"""All digits of a number, as text: JSON of SQLite has 15."""
+"""A number as text with all digits. SQLite's JSON has only 15."""
 FIND = f"""
     SELECT ({LAST}), (
         SELECT json_group_object(s.loop, s.number)
-        FROM json_each(:asked) AS loops CROSS JOIN seals AS s ON s.loop = loops.key
+        FROM json_each(:names) AS loops CROSS JOIN seals AS s ON s.loop = loops.key
     ), (
         SELECT json_group_array(json_array(
             d.loop, d.event_id, d.slot, d.number, d.deadline,
             iif(d.reward_min IS NULL, NULL, json_array({EXACT % "d.reward_min"}, {EXACT % "d.reward_max"})),
             (SELECT json_array(a.number, a.late) FROM activations AS a WHERE a.loop = d.loop AND a.decision = d.number)
         ))
-        FROM json_each(:asked) AS loops CROSS JOIN json_each(loops.value) AS events
+        FROM json_each(:names) AS loops CROSS JOIN json_each(loops.value) AS events
         CROSS JOIN decisions AS d ON d.loop = loops.key AND d.event_id = events.value
     )"""
-"""The last sequence number, and the seals and decisions, with their activations, for event_ids by loop."""
+"""Returns the last sequence number, the seals of loops, and decisions with their activations. The parameter is a JSON
+object of event ids by loop."""
 FIND_KEYS = """
     SELECT json_group_array(json_array(r.decision, r.key, r.number, r.late))
-    FROM json_each(?) AS asked CROSS JOIN rewards AS r
-    ON r.key <> '' AND r.decision = json_extract(asked.value, '$[0]') AND r.key = json_extract(asked.value, '$[1]')"""
+    FROM json_each(?) AS wanted CROSS JOIN rewards AS r
+    ON r.key <> '' AND r.decision = json_extract(wanted.value, '$[0]') AND r.key = json_extract(wanted.value, '$[1]')"""
 ROWS_AT_ONCE = 64
-"""Of an insertion, at most: each number of rows is a statement that is kept compiled."""
+"""Rows of one insertion, at most. Each number of rows is another statement in the cache of compiled statements."""
 LARGE = 8 * 1024
-"""Bytes of a decision that has an insertion for itself."""
+"""Bytes above which a decision has an insertion of its own."""
 STATEMENTS = 4 * ROWS_AT_ONCE
-"""That a connection keeps compiled: the insertions of all sizes, and everything else."""
-
-
+"""Size of the cache of compiled statements: insertions of all numbers of rows, and all others."""
 BODY = 6
 """The column with the body of a decision."""
 
 
-def append(connection: sqlite3.Connection, events: Sequence[Event], *, trust: bool) -> list[Receipt]:
+def append(connection: sqlite3.Connection, events: Sequence[Event], *, assume_new: bool) -> list[Receipt]:
     """Classify the events and write those that belong in the log.
 
-    With `trust`, decisions are taken to be new, as nearly all are: nothing is asked of their names. If one is known,
-    this raises an `sqlite3.IntegrityError`. Roll back, and do it again without.
+    With `assume_new`, decisions are not looked up, because nearly all are new. If the log has one of them, this raises
+    an `sqlite3.IntegrityError`; then roll back and call it again without.
     """
-    named = [event for event in events if not isinstance(event, Decision)] if trust else events
+    named = [event for event in events if not isinstance(event, Decision)] if assume_new else events
     new = _classifier(connection, named)
-    receipts = new.judge(events)
+    receipts = new.classify(events)
     decisions = [
         (sequence, d.loop, d.event_id, d.slot, d.timestamp, deadline, encode_body(d), *(d.reward_range or (None, None)))
         for sequence, deadline, d in new.decisions
     ]
     _insert(connection, "INTO decisions", [row for row in decisions if len(row[BODY]) <= LARGE])
-    for row in decisions:  # a statement that is kept compiled keeps the last rows that it had
+    for row in decisions:  # a compiled statement in the cache holds the rows of its last use
         if len(row[BODY]) > LARGE:
             _insert(connection, "INTO decisions", [row])
     rewards = [(r.loop, of, sequence, r.timestamp, r.value, r.key, late) for sequence, of, late, r in new.rewards]
@@ -80,37 +79,42 @@ def append(connection: sqlite3.Connection, events: Sequence[Event], *, trust: bo
     return receipts
 
 
-def _insert(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any, ...]], otherwise: str = "") -> None:
-    """Add rows by few statements of many rows each: `executemany` has one for each, and gives Python's lock away."""
-    for begin in range(0, len(rows), ROWS_AT_ONCE):
-        some = rows[begin : begin + ROWS_AT_ONCE]
-        row = f"({', '.join('?' * len(some[0]))})"
-        values = list(chain.from_iterable(some))
-        connection.execute(f"INSERT {into} VALUES {', '.join([row] * len(some))} {otherwise}", values)
+def _insert(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[Any, ...]], on_conflict: str = "") -> None:
+    """Insert rows with few statements.
+
+    `executemany` runs one statement per row, and releases the GIL each time.
+    """
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        part = rows[start : start + ROWS_AT_ONCE]
+        row = f"({', '.join('?' * len(part[0]))})"
+        values = list(chain.from_iterable(part))
+        connection.execute(f"INSERT {into} VALUES {', '.join([row] * len(part))} {on_conflict}", values)
 
 
 def _classifier(connection: sqlite3.Connection, events: Sequence[Event]) -> EventClassifier:
-    """A classifier that knows what the log has of the decisions that are named in the events."""
+    """Return a classifier with the logged decisions that the events name."""
     if not events:
         return EventClassifier({}, {}, connection.execute(LAST).fetchone()[0])
-    asked: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
     for event in events:
-        asked.setdefault(event.loop, set()).add(event.event_id)
-    last, seals, decisions = connection.execute(FIND, {"asked": _json(asked)}).fetchone()
+        names.setdefault(event.loop, set()).add(event.event_id)
+    last, seals, decisions = connection.execute(FIND, {"names": _json(names)}).fetchone()
     known = {
-        (loop, event_id, slot): Known(
+        (loop_name, event_id, slot): KnownDecision(
             number,
             deadline,
             limits and (float(limits[0]), float(limits[1])),
-            activation=activation and Mark(activation[0], bool(activation[1])),
+            activation=activation and PriorEvent(activation[0], bool(activation[1])),
         )
-        for loop, event_id, slot, number, deadline, limits, activation in decode_json(decisions)
+        for loop_name, event_id, slot, number, deadline, limits, activation in decode_json(decisions)
     }
     _add_keys(connection, events, known)
     return EventClassifier(known, decode_json(seals), last)
 
 
-def _add_keys(connection: sqlite3.Connection, events: Sequence[Event], known: Mapping[Name, Known]) -> None:
+def _add_keys(
+    connection: sqlite3.Connection, events: Sequence[Event], known: Mapping[DecisionName, KnownDecision]
+) -> None:
     keyed = [
         (decision, event.key)
         for event in events
@@ -124,34 +128,37 @@ def _add_keys(connection: sqlite3.Connection, events: Sequence[Event], known: Ma
     for sequence, key, number, late in decode_json(connection.execute(FIND_KEYS, (pairs,)).fetchone()[0]):
         mark = by_sequence[sequence].keys.get(key)
         if mark is None or mark.late:
-            by_sequence[sequence].keys[key] = Mark(number, bool(late))
+            by_sequence[sequence].keys[key] = PriorEvent(number, bool(late))
 
 
 def _json(value: object) -> str:
     return encode_json(value).decode()
 
 
-def entries(connection: sqlite3.Connection, loop: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
+def entries(connection: sqlite3.Connection, loop_name: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
     """Read the rows of decisions, of their rewards, and of their activations."""
-    asked, among = (loop, _json(sequences)), "IN (SELECT value FROM json_each(?))"
+    parameters, among = (loop_name, _json(sequences)), "IN (SELECT value FROM json_each(?))"
     rewards = "SELECT decision, number, at, value, key, late FROM rewards"
     activations = "SELECT decision, at FROM activations"
     return (
-        connection.execute(f"SELECT number, body FROM decisions WHERE loop = ? AND number {among}", asked),
-        connection.execute(f"{rewards} WHERE loop = ? AND decision {among} ORDER BY decision, number", asked),
-        connection.execute(f"{activations} WHERE loop = ? AND decision {among} AND late = 0", asked),
+        connection.execute(f"SELECT number, body FROM decisions WHERE loop = ? AND number {among}", parameters),
+        connection.execute(f"{rewards} WHERE loop = ? AND decision {among} ORDER BY decision, number", parameters),
+        connection.execute(f"{activations} WHERE loop = ? AND decision {among} AND late = 0", parameters),
     )
 
 
-def delete_oldest(connection: sqlite3.Connection, loop: str, up_to: int, limit: int) -> int:
-    """Delete at most so many decisions up to this number, with what came of them. How many decisions that were."""
-    found = connection.execute(
-        "SELECT number FROM decisions WHERE loop = ? AND number <= ? ORDER BY number LIMIT ?", (loop, up_to, limit)
+def delete_oldest(connection: sqlite3.Connection, loop_name: str, up_to: int, limit: int) -> int:
+    """Delete the oldest decisions up to a sequence number, at most `limit`.
+
+    Returns their number.
+    """
+    rows = connection.execute(
+        "SELECT number FROM decisions WHERE loop = ? AND number <= ? ORDER BY number LIMIT ?", (loop_name, up_to, limit)
     ).fetchall()
-    if not found:
+    if not rows:
         return 0
-    span = (loop, found[0][0], found[-1][0])
+    span = (loop_name, rows[0][0], rows[-1][0])
     connection.execute("DELETE FROM rewards WHERE loop = ? AND decision BETWEEN ? AND ?", span)
     connection.execute("DELETE FROM activations WHERE loop = ? AND decision BETWEEN ? AND ?", span)
     connection.execute("DELETE FROM decisions WHERE loop = ? AND number BETWEEN ? AND ?", span)
-    return len(found)
+    return len(rows)

@@ -1,4 +1,4 @@
-"""The tables of a SQLite store, their version, and the way from older versions to this one."""
+"""The tables of a SQLite store: their version, migrations, and a check at the start."""
 
 import sqlite3
 from contextlib import closing
@@ -8,13 +8,13 @@ from pathlib import Path
 from glbandits.serving.domain.errors import StoreError
 
 APPLICATION = 0x676C6231
-"""Says in the head of a file that it is ours: "glb1"."""
+"""SQLite's application id in the header of the file: "glb1"."""
 OLDEST_SQLITE = (3, 38, 0)
 """STRICT tables need 3.37, JSON without a build option 3.38."""
 
 UPGRADES: tuple[tuple[str, ...], ...] = (
     (
-        # One row: the number of the last event that was kept. Deleted events must not free their numbers.
+        # One row: the sequence number of the last event. Numbers of deleted events must not be used again.
         "CREATE TABLE numbers (one INTEGER PRIMARY KEY CHECK (one = 1), last INTEGER NOT NULL) STRICT",
         "INSERT INTO numbers VALUES (1, 0)",
         "CREATE TABLE seals (loop TEXT PRIMARY KEY, number INTEGER NOT NULL) STRICT, WITHOUT ROWID",
@@ -28,9 +28,9 @@ UPGRADES: tuple[tuple[str, ...], ...] = (
             body BLOB NOT NULL,
             UNIQUE (loop, event_id, slot)
         ) STRICT""",
-        # SQLite ends every index with the row's number: this one gives the decisions of a loop in order.
+        # SQLite appends the row id to every index, so this one has the decisions of a loop in order.
         "CREATE INDEX decisions_of_loop ON decisions (loop)",
-        # Rewards lie beside those of the same decision: those of a range of decisions are one range.
+        # The rewards of a range of decisions are one range of this table.
         """CREATE TABLE rewards (
             loop TEXT NOT NULL,
             decision INTEGER NOT NULL REFERENCES decisions (number),
@@ -74,12 +74,12 @@ UPGRADES: tuple[tuple[str, ...], ...] = (
         ) STRICT""",
     ),
     (
-        # A number is a count too, of all events that were kept: beside the others, one statement and one page have all.
+        # The last sequence number moves to the counts, so that one statement and one page of the file update all.
         "INSERT INTO counts SELECT '', 'event', 'numbered', last FROM numbers",
         "DROP TABLE numbers",
     ),
     (
-        # The rewards that a decision accepts; NULL for all that are finite.
+        # The range of rewards that a decision accepts; NULL for all finite rewards.
         "ALTER TABLE decisions ADD COLUMN reward_min REAL",
         "ALTER TABLE decisions ADD COLUMN reward_max REAL",
         """CREATE TABLE event_counts (
@@ -111,21 +111,24 @@ UPGRADES: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX catalogue_retired ON catalogue_arms (loop, retired_at)",
     ),
 )
-"""What leads from version 0, an empty file, to 1, from 1 to 2, and so on. A change is a new entry, never an edit."""
+"""The statements from version 0, an empty file, to version 1, and so on. Append entries; never edit one."""
 
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
-    """Create or upgrade the tables. Raises StoreError if the file is damaged or belongs to another program."""
+    """Create or upgrade the tables.
+
+    Raises StoreError if the file is damaged or belongs to another program.
+    """
     if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-        raise StoreError(f"the store needs SQLite 3.38 or newer; this Python has {sqlite3.sqlite_version}")
+        raise StoreError(f"SQLite must be 3.38 or newer; this Python has {sqlite3.sqlite_version}")
     _upgrade(connection, path)
     _check_tables(connection, path)
 
 
 def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Read an entry of each table and index. Raises if one is missing or cannot be read.
+    """Read a row of each table and index. Raises if one is missing or unreadable.
 
-    Takes the same time for any size of the store. `SqliteStore.check` reads everything.
+    Takes the same time for any size of the store. `SqliteStore.check` reads all rows.
     """
     schema = "SELECT name, tbl_name, type FROM sqlite_schema WHERE type IN ('table', 'index') ORDER BY name"
     with closing(sqlite3.connect(":memory:")) as model:
@@ -135,10 +138,10 @@ def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
     missing = set(expected).difference(connection.execute(schema))
     if missing:
         names = ", ".join(sorted(name for name, *_ in missing))
-        raise StoreError(f"{path} is damaged: it lacks {names}. Restore a backup")
+        raise StoreError(f"{path} is damaged: {names} is missing. Restore a backup")
     for name, table, kind in expected:
         index = "NOT INDEXED" if kind == "table" else f"INDEXED BY {name}"
-        where = " WHERE key <> ''" if name == "keys_of_rewards" else ""  # the index has only these
+        where = " WHERE key <> ''" if name == "keys_of_rewards" else ""  # the index contains only these rows
         connection.execute(f"SELECT * FROM {table} {index}{where} LIMIT 1").fetchone()
     connection.execute("SELECT * FROM decisions ORDER BY number DESC LIMIT 1").fetchone()
 
@@ -162,14 +165,14 @@ def _upgrade(connection: sqlite3.Connection, path: Path) -> None:
 
 def _version(connection: sqlite3.Connection, path: Path) -> int:
     application, version, tables = (
-        int(connection.execute(question).fetchone()[0])
-        for question in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
+        int(connection.execute(query).fetchone()[0])
+        for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_schema")
     )
     if application != APPLICATION and (application or version or tables):
-        raise StoreError(f"{path} is a database of another program; name a new file, or one that glbandits made")
+        raise StoreError(f"{path} is a database of another program; use a new file, or one that glbandits created")
     if version > len(UPGRADES):
         raise StoreError(
-            f"{path} has version {version} of the tables; this glbandits knows up to {len(UPGRADES)}. "
-            "Use the glbandits that wrote it, or a newer one"
+            f"{path} has version {version} of the tables; this version of glbandits knows up to {len(UPGRADES)}. "
+            "Use the version of glbandits that wrote it, or a newer one"
         )
     return version

@@ -1,4 +1,4 @@
-"""A store of events in one SQLite file."""
+"""An event store in one SQLite file."""
 
 import asyncio
 import os
@@ -25,21 +25,21 @@ from glbandits.serving.storage.learner_lock import FileLearnerLock
 from glbandits.serving.storage.sqlite_schema import prepare
 
 DURABILITIES = {"process": "NORMAL", "power": "FULL"}
-"""What survives, and SQLite's word for it: `process` hands a commit to the system, `power` waits for the disk too."""
-WAIT_FOR_LOCK = 5_000
+"""Values of `durability`, and SQLite's setting `synchronous` for each: `process` hands a commit to the operating
+system, `power` also waits for the disk."""
+LOCK_TIMEOUT = 5_000
 """Milliseconds that a write waits for another process."""
-PAGES_BEFORE_RESTART, PAGES_AT_MOST = 16_000, 64_000
-"""Of 4096 bytes in the write-ahead log: with the first `tidy` has it begin again, with the second a commit."""
-TIMES_BEFORE_RESTART = 2
-"""That `tidy` brings to its place what was written meanwhile. The wait was then 10 ms; with 4 times, 7 ms."""
-QUICK = 0.02
-"""Seconds. After a slower commit the store's thread writes, until one of its commits is quicker."""
+RESTART_PAGES, MAX_PAGES = 16_000, 64_000
+"""Sizes of the write-ahead log, in pages of 4096 bytes. Above the first, `maintain` makes SQLite restart the log from
+its beginning. Above the second, a commit runs a checkpoint."""
+CHECKPOINTS_BEFORE_RESTART = 2
+"""Checkpoints that `maintain` runs before the one for which writers wait. They then waited 10 ms; with 4, 7 ms."""
+FAST_COMMIT = 0.02
+"""Seconds. After a slower commit, the store's thread writes until one of its commits is faster."""
 INLINE_BYTES, INLINE_EVENTS = 1024 * 1024, 256
 """The largest batch that is written in the event loop."""
 DELETED_AT_ONCE = 1_000
-"""Decisions that a transaction deletes: writers wait for no more than these."""
-
-
+"""Decisions that one transaction deletes. Writers wait for at most one such transaction."""
 TRANSLATIONS = {
     "%s": "?",
     "loop_name": "loop",
@@ -49,14 +49,14 @@ TRANSLATIONS = {
     "sealed_through": "number",
     "loops": "seals",
 }
-"""From statements of `EventStore` to SQLite."""
+"""Replacements in the statements of `EventStore`: SQLite's placeholder, and the names that its tables have."""
 
 
 class SqliteStore(EventStore):
     """An `EventStore` in a file, with one connection that writes and others that read.
 
-    `durability` says what a kept event outlives: "process" the end of the process by any signal, "power" also a power
-    failure, at the price of a wait for the disk with each commit.
+    `durability` says what an acknowledged event survives: with "process" the end of the process by any signal, with
+    "power" also a power failure, but then each commit waits for the disk.
 
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
@@ -77,21 +77,21 @@ class SqliteStore(EventStore):
         self._readers: list[sqlite3.Connection] = []
         self._closed = False
         self._executor = ThreadPoolExecutor(1, "sqlite-writer")
-        self._was_quick = True
-        """Whether the last commit took less than `QUICK` seconds."""
+        self._was_fast = True
+        """Whether the last commit took less than `FAST_COMMIT` seconds."""
         with _named_errors(f"{self._path} could not be opened"):
-            # Who may not read the keys and the log must not: SQLite gives its other files the same rights. A file that
-            # is there is left alone: to close it would end the locks that another store of this process has on it.
+            # Create the file with mode 0600; SQLite gives its other files the same mode. Do not open an existing file:
+            # closing it would release the locks that another store of this process has on it.
             if not self._path.exists():
                 os.close(os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600))
             self._writer = self._connect()
             self._file = self._file_id()
-            """Of the file that is open."""
+            """Device and inode of the open file."""
             try:
                 prepare(self._writer, self._path)
                 _use_wal(self._writer)
                 self._inline = self._connect(inline=True) if durability == "process" else None
-                """Commits in the event loop. It never waits for a lock."""
+                """The connection for commits in the event loop. It never waits for a lock."""
             except BaseException:
                 self._writer.close()
                 raise
@@ -99,14 +99,14 @@ class SqliteStore(EventStore):
     def _connect(self, *, inline: bool = False) -> sqlite3.Connection:
         """Open a connection. An inline one neither waits for other writers nor runs checkpoints."""
         connection = sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode=rw",  # never creates a file in place of a deleted one
+            f"{self._path.absolute().as_uri()}?mode=rw",  # does not create a file if it was deleted
             uri=True,
             isolation_level=None,
             check_same_thread=False,
             cached_statements=sqlite_log.STATEMENTS,
         )
-        connection.execute(f"PRAGMA busy_timeout = {WAIT_FOR_LOCK}")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {0 if inline else PAGES_AT_MOST}")
+        connection.execute(f"PRAGMA busy_timeout = {LOCK_TIMEOUT}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {0 if inline else MAX_PAGES}")
         # This reads the file, so it may wait for another process that opens or closes the store.
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         if inline:
@@ -115,7 +115,7 @@ class SqliteStore(EventStore):
 
     @contextmanager
     def _changing(self, _table: str, /) -> Iterator[sqlite3.Connection]:
-        with self._write_lock, self._transaction(self._writer) as connection:  # one writer for all tables
+        with self._write_lock, self._transaction(self._writer) as connection:  # one connection writes to all tables
             yield connection
 
     @contextmanager
@@ -134,7 +134,7 @@ class SqliteStore(EventStore):
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection that nobody else has meanwhile, in a transaction: all its reads see the same moment."""
+        """A connection for this thread alone, in a transaction that sees one state of the store."""
         with _named_errors(f"{self._path} could not be read"):
             with self._pool_lock:
                 self._check_open()
@@ -157,7 +157,7 @@ class SqliteStore(EventStore):
             raise StoreError(f"the store {self._path} is closed; open it again")
 
     def _check_file(self) -> None:
-        """Raise a StoreError if the path no longer leads to the file that is open."""
+        """Raise a StoreError if the path no longer leads to the open file."""
         if self._file_id() != self._file:
             raise StoreError(
                 f"{self._path} was deleted or replaced while in use. Nothing is written until the file is back in its "
@@ -167,18 +167,19 @@ class SqliteStore(EventStore):
     def _file_id(self) -> tuple[int, int] | None:
         """Device and inode of the file at the path; None if there is none."""
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return None
-        return found.st_dev, found.st_ino
+        return status.st_dev, status.st_ino
 
     async def append(self, events: Sequence[Event]) -> list[Receipt]:
-        """See `EventStore.append`. Commits in the event loop if that is quick, else in the store's thread.
+        """See `EventStore.append`.
 
-        A commit with durability "process" takes about 20 us, less than handing it to a thread. Cancelling the call
-        does not undo a commit that the thread has begun.
+        Commits in the event loop if commits are fast, else in the store's thread. A commit with durability "process"
+        takes about 20 us, less than handing it to a thread. Cancelling the call does not undo a commit that the thread
+        has started.
         """
-        if self._inline is not None and self._was_quick and _is_small(events):
+        if self._inline is not None and self._was_fast and _is_small(events):
             receipts = self._append_inline(self._inline, events)
             if receipts is not None:
                 return receipts
@@ -187,7 +188,7 @@ class SqliteStore(EventStore):
         try:
             return await asyncio.get_running_loop().run_in_executor(self._executor, self.append_blocking, events)
         finally:
-            self._was_quick = time.perf_counter() - began < QUICK
+            self._was_fast = time.perf_counter() - began < FAST_COMMIT
 
     def append_blocking(self, events: Sequence[Event]) -> list[Receipt]:
         """See `EventStore.append_blocking`."""
@@ -195,7 +196,10 @@ class SqliteStore(EventStore):
             return self._append(self._writer, events)
 
     def _append_inline(self, connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt] | None:
-        """Append without waiting for a lock. Returns None and writes nothing if another writer holds one."""
+        """Append without waiting for a lock.
+
+        Returns None and writes nothing if another writer holds one.
+        """
         if not self._write_lock.acquire(blocking=False):
             return None
         began = time.perf_counter()
@@ -207,33 +211,35 @@ class SqliteStore(EventStore):
             raise
         finally:
             self._write_lock.release()
-            self._was_quick = time.perf_counter() - began < QUICK
+            self._was_fast = time.perf_counter() - began < FAST_COMMIT
 
     def _append(self, connection: sqlite3.Connection, events: Sequence[Event]) -> list[Receipt]:
         check_events(events)
         try:
             with self._transaction(connection):
-                return sqlite_log.append(connection, events, trust=True)
+                return sqlite_log.append(connection, events, assume_new=True)
         except StoreError as error:
             if not isinstance(error.__cause__, sqlite3.IntegrityError):
                 raise
         with self._transaction(connection):
-            return sqlite_log.append(connection, events, trust=False)
+            return sqlite_log.append(connection, events, assume_new=False)
 
     def _execute(self, connection: sqlite3.Connection, statement: str, *parameters: object) -> sqlite3.Cursor:
         return connection.execute(_translated(statement), parameters)
 
-    def _entries(self, connection: sqlite3.Connection, loop: str, sequences: Sequence[int]) -> tuple[Rows, Rows, Rows]:
-        return sqlite_log.entries(connection, loop, sequences)
+    def _entries(
+        self, connection: sqlite3.Connection, loop_name: str, sequences: Sequence[int]
+    ) -> tuple[Rows, Rows, Rows]:
+        return sqlite_log.entries(connection, loop_name, sequences)
 
-    def _delete_through(self, loop: str, last: int) -> int:
+    def _delete_through(self, loop_name: str, last: int) -> int:
         deleted = 0
         while True:
             with self._changing("decisions") as connection:
-                some = sqlite_log.delete_oldest(connection, loop, last, DELETED_AT_ONCE)
-            if not some:
+                count = sqlite_log.delete_oldest(connection, loop_name, last, DELETED_AT_ONCE)
+            if not count:
                 return deleted
-            deleted += some
+            deleted += count
 
     def learner_lock(self) -> FileLearnerLock:
         """See `EventStore.learner_lock`."""
@@ -248,33 +254,36 @@ class SqliteStore(EventStore):
         """See `EventStore.backup`."""
         target = Path(path)
         if target.exists():
-            raise InvalidInput(f"a backup must be a new file; {target} is there already")
+            raise InvalidInput(f"a backup must be a new file; {target} exists already")
         with _named_errors(f"{self._path} could not be copied to {target}"), atomic_path(target) as temporary:
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             with self._reading() as connection, closing(sqlite3.connect(temporary)) as copy:
-                connection.execute("ROLLBACK")  # The copying is a transaction of its own.
+                connection.execute("ROLLBACK")  # `backup` starts a transaction itself
                 connection.backup(copy)
-                # One file, with nothing beside it that could be left behind.
+                # Without a write-ahead log, so that the copy is a single file.
                 copy.execute("PRAGMA journal_mode = DELETE").fetchone()
 
-    def tidy(self) -> None:
-        """See `EventStore.tidy`. It brings what is in the write-ahead log to its place, which waits for the disk."""
+    def maintain(self) -> None:
+        """See `EventStore.maintain`.
+
+        Runs a checkpoint of the write-ahead log, which waits for the disk.
+        """
         with self._reading() as connection:
-            connection.execute("ROLLBACK")  # It is not done inside a transaction.
-            if _bring_to_its_place(connection) >= PAGES_BEFORE_RESTART:
-                # The log begins again only if all of it is in its place, so for the last bit writers wait. Each time
-                # before brings what was written during the one before it: less and less.
-                for _ in range(TIMES_BEFORE_RESTART):
-                    _bring_to_its_place(connection)
+            connection.execute("ROLLBACK")  # a checkpoint needs to be outside of a transaction
+            if _checkpoint(connection) >= RESTART_PAGES:
+                # The log restarts only if a checkpoint has copied all of it, so writers must wait for the last one. The
+                # checkpoints before copy what was written meanwhile, which is less each time.
+                for _ in range(CHECKPOINTS_BEFORE_RESTART):
+                    _checkpoint(connection)
                 with self._write_lock:
-                    _bring_to_its_place(connection)
+                    _checkpoint(connection)
 
     def check(self) -> list[str]:
         """See `EventStore.check`."""
         with self._reading() as connection:
-            said = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
-            lost = [f"{table} of no decision" for table, *_ in connection.execute("PRAGMA foreign_key_check")]
-        return [line for line in said if line != "ok"] + lost
+            messages = [str(row[0]) for row in connection.execute("PRAGMA integrity_check")]
+            orphans = [f"{table} of no decision" for table, *_ in connection.execute("PRAGMA foreign_key_check")]
+        return [message for message in messages if message != "ok"] + orphans
 
     def close(self) -> None:
         """See `EventStore.close`. A file that was deleted or replaced is left as it is."""
@@ -296,20 +305,26 @@ def _is_small(events: Sequence[Event]) -> bool:
     return len(events) <= INLINE_EVENTS and sum(map(size_of, events)) <= INLINE_BYTES
 
 
-def _bring_to_its_place(connection: sqlite3.Connection) -> int:
-    """Copy the write-ahead log to the file, as far as nobody must wait for it. The pages that the log has."""
+def _checkpoint(connection: sqlite3.Connection) -> int:
+    """Run a passive checkpoint, which makes no other connection wait.
+
+    Returns the pages of the write-ahead log.
+    """
     return int(connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()[1])
 
 
 @cache
 def _translated(statement: str) -> str:
-    """A statement of `EventStore` in SQLite's dialect, with the names that its tables have."""
+    """Translate a statement of `EventStore` for SQLite."""
     return re.sub("|".join(TRANSLATIONS), lambda match: TRANSLATIONS[match[0]], statement)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switch to a write-ahead log. SQLite itself does not wait here while another process opens the file too."""
-    deadline = time.monotonic() + WAIT_FOR_LOCK / 1000
+    """Switch to a write-ahead log.
+
+    Retries, because SQLite does not wait here for another process that opens the file.
+    """
+    deadline = time.monotonic() + LOCK_TIMEOUT / 1000
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -322,11 +337,11 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def _named_errors(what: str) -> Iterator[None]:
-    """SQLite's and the system's errors as ours."""
+    """Raise errors of SQLite and the system as StoreError, invalid names as InvalidInput."""
     try:
         yield
     except (UnicodeEncodeError, OverflowError) as error:
-        raise InvalidInput(f"names must be valid text, and whole numbers of 64 bits: {error}") from error
+        raise InvalidInput(f"names must be valid Unicode text, and integers must fit 64 bits: {error}") from error
     except (sqlite3.Error, OSError) as error:
         damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
         advice = ". The file is damaged: restore a backup, or try the .recover command of sqlite3" if damaged else ""

@@ -1,1 +1,1 @@
-"""The dashboard: a page that says whether a loop is learning, and the statistics behind it."""
+"""The dashboard: a page that shows whether a loop is learning, and its statistics."""

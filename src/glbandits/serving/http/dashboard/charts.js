@@ -1,16 +1,16 @@
-// Charts over time, drawn anew with every look. A chart is given points {at, ...} and knows how to read them.
+// Charts over time, drawn again with every refresh. A chart receives points {at, ...}.
 
 const LEFT = 52, RIGHT = 10, TOP = 8, BOTTOM = 24;
 
-/** What charts over time share: the axes, and the cursor that follows the pointer. Subclasses draw `marks`. */
+/** Axes of charts over time, and the cursor that follows the pointer. Subclasses draw `marks`. */
 class TimeChart {
   /**
-   * @param scale the ends of the axis for values between two.
-   * @param ticks [value, text] of each tick of such an axis.
-   * @param along where a value is on the axis: on a logarithmic one, its logarithm.
+   * @param scale returns the ends of the axis for a range of values.
+   * @param ticks returns [value, text] of each tick of the axis.
+   * @param along returns the position of a value on the axis: for a logarithmic axis its logarithm.
    */
   constructor(id, { height = 220, label, scale, ticks, along = (value) => value }) {
-    this.figure = part(id);
+    this.figure = byId(id);
     this.plot = this.figure.querySelector(".plot");
     Object.assign(this, { height, label, scale, ticks, along, points: [], pointer: null });
     const follow = (pointer) => { this.pointer = pointer; this.draw(); };
@@ -33,7 +33,7 @@ class TimeChart {
 
   draw() {
     const room = this.plot.clientWidth, { points, height } = this;
-    if (!points.length || room < 100) return this.plot.replaceChildren(element("p", {}, "Nothing yet"));
+    if (!points.length || room < 100) return this.plot.replaceChildren(element("p", {}, "No data yet"));
     const first = points[0].at, last = points.at(-1).at + this.width;
     this.x = (at) => LEFT + ((at - first) / (last - first)) * (room - LEFT - RIGHT);
     this.middle = (point) => this.x(point.at + this.width / 2);
@@ -42,7 +42,7 @@ class TimeChart {
     const cursor = this.pointer === null ? null : line("cursor", this.middle(this.current), this.middle(this.current), TOP, height - BOTTOM);
     this.plot.replaceChildren(shape("svg", { viewBox: `0 0 ${room} ${height}`, height, role: "img", "aria-label": this.label(points) },
       ...this.grid(this.ticks(low, high), roundTimes(first, last, Math.max(2, Math.min(8, room / 110))), room), ...this.marks(), cursor));
-    this.tell();
+    this.showValues();
   }
 
   grid(ticks, times, room) {
@@ -59,7 +59,7 @@ class TimeChart {
   }
 }
 
-/** Lines with bands. Each series: {name, look, value(point), half(point), text(point)}; nothing where value is null. */
+/** Lines with bands. Each series: {name, style, value(point), half(point), text(point)}; nothing where value is null. */
 class LineChart extends TimeChart {
   constructor(id, options) {
     super(id, options);
@@ -77,7 +77,7 @@ class LineChart extends TimeChart {
       .filter(([value]) => value !== null);
     if (!known.length) return [0, 1];
     const halves = known.map(([, half]) => half).sort((a, b) => a - b);
-    const most = 2 * halves[Math.floor(halves.length / 2)]; // a bucket with few decisions must not flatten the rest
+    const most = 2 * halves[Math.floor(halves.length / 2)]; // so that a bucket with few decisions does not flatten the others
     const ends = known.flatMap(([value, half]) => [value - Math.min(half, most), value + Math.min(half, most)]);
     return [Math.min(...ends), Math.max(...ends)];
   }
@@ -86,7 +86,7 @@ class LineChart extends TimeChart {
     return this.series.flatMap((item) => this.runs(item).flatMap((run) => this.drawRun(item, run)));
   }
 
-  /** Points that follow each other; where there was nothing for a while, the line is broken. */
+  /** Groups of consecutive points. The line is broken where buckets are missing. */
   runs({ value }) {
     const runs = [];
     let before = -Infinity;
@@ -98,24 +98,24 @@ class LineChart extends TimeChart {
     return runs;
   }
 
-  drawRun({ look, dashed, value, half }, run) {
-    if (run.length === 1) return [shape("circle", { class: `spot ${look}`, cx: this.middle(run[0]), cy: this.y(value(run[0])), r: 3.5 })];
+  drawRun({ style, dashed, value, half }, run) {
+    if (run.length === 1) return [shape("circle", { class: `spot ${style}`, cx: this.middle(run[0]), cy: this.y(value(run[0])), r: 3.5 })];
     const path = (points, height) => points.map((point) => `${this.middle(point).toFixed(1)} ${this.y(height(point)).toFixed(1)}`).join("L");
-    const drawn = [shape("path", { class: `line ${look} ${dashed ? "dashed" : ""}`, d: `M${path(run, value)}` })];
+    const drawn = [shape("path", { class: `line ${style} ${dashed ? "dashed" : ""}`, d: `M${path(run, value)}` })];
     if (half) {
       const above = path(run, (point) => value(point) + half(point));
       const below = path([...run].reverse(), (point) => value(point) - half(point));
-      drawn.unshift(shape("path", { class: `band ${look}`, d: `M${above}L${below}Z` }));
+      drawn.unshift(shape("path", { class: `band ${style}`, d: `M${above}L${below}Z` }));
     }
     return drawn;
   }
 
-  /** Names and values, at the pointer or of the newest point; and of all points, if the table is open. */
-  tell() {
-    const { current, series } = this, when = (point) => moment(point.at, this.width < 60000);
+  /** Show names and values at the pointer, or of the newest point; and of all points if the table is open. */
+  showValues() {
+    const { current, series } = this, when = (point) => timeText(point.at, this.width < 60000);
     const text = (item, point) => (item.value(point) === null ? "–" : item.text(point));
     this.legend.replaceChildren(
-      ...series.map((item) => element("li", {}, element("span", { class: `mark ${item.look}` }), `${item.name} `, element("b", {}, text(item, current)))),
+      ...series.map((item) => element("li", {}, element("span", { class: `mark ${item.style}` }), `${item.name} `, element("b", {}, text(item, current)))),
       element("li", { class: "when" }, `${when(current)}, ${decisions(current.decisions)}`));
     if (!this.details.open) return;
     const rows = [...this.points].reverse().map((point) => [when(point), count(point.decisions), ...series.map((item) => text(item, point))]);
@@ -123,12 +123,12 @@ class LineChart extends TimeChart {
   }
 }
 
-/** Shares that fill the height, a column for each bucket. Points have the upper end of each share, of `looks`. */
+/** Shares that fill the height, a column for each bucket. Points have the upper end of each share, of `styles`. */
 class ShareChart extends TimeChart {
   range() { return []; }
 
   marks() {
-    return this.looks.map((look, level) => shape("path", { class: look, d: this.points.map((point) => this.column(point, level)).join("") }));
+    return this.styles.map((style, level) => shape("path", { class: style, d: this.points.map((point) => this.column(point, level)).join("") }));
   }
 
   column(point, level) {
@@ -137,11 +137,11 @@ class ShareChart extends TimeChart {
     return `M${left.toFixed(2)} ${low}h${width}V${high}h-${width}Z`;
   }
 
-  tell() {}
+  showValues() {}
 }
 
-/** A difference with its interval, and 0, on a scale that has room for all the numbers given. */
-function drawInterval(plot, { difference, low, high }, look, numbers) {
+/** A difference with its interval, and 0, on a scale that covers all the numbers given. */
+function drawInterval(plot, { difference, low, high }, style, numbers) {
   plot.hidden = difference === null;
   const room = plot.clientWidth, middle = 20;
   if (room < 100) return plot.replaceChildren();
@@ -150,6 +150,6 @@ function drawInterval(plot, { difference, low, high }, look, numbers) {
   const x = (value) => 8 + ((value - from) / (to - from)) * (room - 16);
   plot.replaceChildren(shape("svg", { viewBox: `0 0 ${room} 58`, height: 58, role: "img", "aria-label": `Difference ${between(difference, low, high)}` },
     ...roundNumbers(from, to, 6).map(([value, label]) => shape("text", { x: x(value), y: 54, "text-anchor": "middle" }, label)),
-    line("axis", 0, room, 38, 38), line("cursor", x(0), x(0), 4, 38), line(`whisker ${look}`, x(low), x(high), middle, middle),
-    shape("circle", { class: `spot ${look}`, cx: x(Math.min(high, Math.max(low, difference))), cy: middle, r: 7 })));
+    line("axis", 0, room, 38, 38), line("cursor", x(0), x(0), 4, 38), line(`whisker ${style}`, x(low), x(high), middle, middle),
+    shape("circle", { class: `spot ${style}`, cx: x(Math.min(high, Math.max(low, difference))), cy: middle, r: 7 })));
 }

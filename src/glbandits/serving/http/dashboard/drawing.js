@@ -1,28 +1,28 @@
 "use strict";
-// What every part of the page is made with. Data becomes text or numbers, never markup: ids are the users' own.
+// Elements, numbers and times. Data becomes text, never markup, because ids come from clients.
 
 const Z95 = 1.96;
-const part = (id) => document.getElementById(id);
+const byId = (id) => document.getElementById(id);
 
 /** An element with attributes, and with children that are elements or text. */
 function element(name, attributes = {}, ...children) {
-  return filled(document.createElement(name), attributes, children);
+  return build(document.createElement(name), attributes, children);
 }
 
-/** The same for pictures. */
+/** The same for SVG. */
 function shape(name, attributes = {}, ...children) {
-  return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+  return build(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 }
 
-function filled(made, attributes, children) {
+function build(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
-    if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value);
+    if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
   }
-  made.append(...children.filter((child) => child !== null));
-  return made;
+  node.append(...children.filter((child) => child !== null));
+  return node;
 }
 
-const line = (look, x1, x2, y1, y2) => shape("line", { class: look, x1, x2, y1, y2 });
+const line = (style, x1, x2, y1, y2) => shape("line", { class: style, x1, x2, y1, y2 });
 
 /** A table. Cells are texts or elements. */
 function table(head, rows) {
@@ -30,11 +30,11 @@ function table(head, rows) {
   return element("table", {}, element("thead", {}, row(head, "th")), element("tbody", {}, ...rows.map((cells) => row(cells, "td"))));
 }
 
-/** A text that may be long, cut off where there is no room; the whole is its title. */
+/** A text that is cut off where there is no room, with the whole text as its title. */
 const clipped = (text) => element("span", { class: "clip", title: text }, text);
 
-function bar(share, look) {
-  const inside = element("i", { class: look });
+function bar(share, style) {
+  const inside = element("i", { class: style });
   inside.style.width = `${100 * share}%`;
   return element("div", { class: "bar", "aria-hidden": "true" }, inside);
 }
@@ -44,7 +44,7 @@ const plural = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : 
 const decisions = (number) => plural(number, "decision");
 const percent = (share) => (Number.isFinite(share) ? `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %` : "–");
 
-/** As many decimals as the half-width of an interval is worth: two digits of it. */
+/** Number of decimals so that the half-width of an interval has two digits. */
 function decimals(half) {
   return half > 0 ? Math.min(6, Math.max(0, 1 - Math.floor(Math.log10(half)))) : 3;
 }
@@ -54,7 +54,7 @@ function plain(number, digits) {
   return number.toFixed(digits).replace(/^-(?=[0.]+$)/, "").replace("-", "−");
 }
 
-/** Numbers with as many decimals as the half-width of a 95 % interval is worth. */
+/** Numbers with as many decimals as their 95 % interval needs. */
 const rounded = ({ error }, ...numbers) => numbers.map((number) => plain(number, decimals(Z95 * error)));
 /** A number with its 95 % interval. */
 const estimate = (of) => rounded(of, of.value, Z95 * of.error).join(" ± ");
@@ -74,18 +74,18 @@ function duration(seconds) {
   return `${Math.round(seconds / 86400)} days`;
 }
 
-/** A moment: its time, and its day unless that is today. */
-function moment(milliseconds, precise = false) {
+/** A time, with its day unless that is today. */
+function timeText(milliseconds, precise = false) {
   const date = new Date(milliseconds);
   const time = { hour: "2-digit", minute: "2-digit", ...(precise && { second: "2-digit" }), hourCycle: "h23" };
   const today = date.toDateString() === new Date().toDateString();
   return date.toLocaleString("en-GB", today ? time : { day: "numeric", month: "short", ...time });
 }
 
-/** The same for a moment that may be years away: with its year, unless it is this one. */
-function day(milliseconds) {
+/** The same for a time that may be years away, with its year unless that is the present one. */
+function dayText(milliseconds) {
   const date = new Date(milliseconds), year = date.getFullYear();
-  return moment(milliseconds) + (year === new Date().getFullYear() ? "" : ` ${year}`);
+  return timeText(milliseconds) + (year === new Date().getFullYear() ? "" : ` ${year}`);
 }
 
 function multiples(low, high, step) {
@@ -93,7 +93,7 @@ function multiples(low, high, step) {
   return Array.from({ length: last - first + 1 }, (_, index) => (first + index) * step);
 }
 
-/** About so many round numbers between two. */
+/** About so many round numbers between two numbers. */
 function roundNumbers(low, high, about) {
   const rough = (high - low) / about;
   const power = 10 ** Math.floor(Math.log10(rough));
@@ -104,7 +104,7 @@ function roundNumbers(low, high, about) {
 
 const DURATIONS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 60, 120, 300, 600, 1800, 3600, 7200, 18000, 43200, 86400, 172800, 604800, 1209600, 2592000, 5184000];
 
-/** At most six round durations between two. */
+/** At most six round durations between two durations. */
 function roundDurations(low, high) {
   const between = DURATIONS.filter((value) => value >= low && value <= high);
   const every = Math.ceil(between.length / 6);
@@ -113,7 +113,7 @@ function roundDurations(low, high) {
 
 const TIME_STEPS = [1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 2592000, 31536000];
 
-/** About so many round times between two, by the clock on the wall. */
+/** About so many round times between two times, in the local time zone. */
 function roundTimes(low, high, about) {
   const rough = (high - low) / 1000 / about;
   const step = 1000 * (TIME_STEPS.find((size) => size >= rough) ?? TIME_STEPS.at(-1));

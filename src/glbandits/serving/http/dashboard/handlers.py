@@ -7,8 +7,8 @@ import msgspec
 
 from glbandits.errors import lookup
 from glbandits.serving.domain import verdict
+from glbandits.serving.domain.decision_totals import DecisionTotals, Estimate
 from glbandits.serving.domain.loop_config import SECOND
-from glbandits.serving.domain.reward_aggregates import Estimate, Tally
 from glbandits.serving.http.dashboard.page import page_response
 from glbandits.serving.http.dashboard.schemas import (
     ActionShare,
@@ -19,27 +19,27 @@ from glbandits.serving.http.dashboard.schemas import (
     Point,
     Statistics,
 )
-from glbandits.serving.http.http_messages import Request, Response
+from glbandits.serving.http.http_messages import Request, Response, as_datetime
 from glbandits.serving.http.site import Site
-from glbandits.serving.http.v1.admin_handlers import moment
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.loop_statistics import Window
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.loops.loop_statistics import Window
 from glbandits.serving.runtime.service import Service
 
 WINDOWS = {window.value: window for window in Window}
-MOST_ACTIONS = 20
-"""Actions that are told by name; the others are told together."""
-FEWEST = 10
-"""Decisions of the baseline that a point must be worth to say something of it: see `Tally.baseline_worth`."""
+MAX_ACTIONS = 20
+"""Actions that are listed by id; the others are summed."""
+MIN_WORTH = 10
+"""The smallest effective sample size of the baseline for which a point has its estimate, see
+`DecisionTotals.baseline_worth`."""
 
 
-async def page(site: Site, request: Request) -> Response:  # noqa: ARG001 - as all handlers
-    """The dashboard. The page has no data, so it needs no key; its requests for data do."""
+async def page(site: Site, request: Request) -> Response:  # noqa: ARG001 - all handlers have this parameter
+    """Return the page. It needs no key, because it has no data; its requests for data do."""
     return page_response()
 
 
 async def statistics(site: Site, request: Request) -> Response:
-    """Whether a loop is learning: rewards against the baseline, shares of actions, exploration, delays."""
+    """Return the statistics of a loop: verdicts, rewards, actions, exploration, delays."""
     loop = site.service.loop(request.loop_name)
     window = lookup("window", request.parameters().get("window", Window.HOUR), WINDOWS)
     return Response(200, msgspec.json.encode(await asyncio.to_thread(_statistics, site.service, loop, window)))
@@ -47,18 +47,18 @@ async def statistics(site: Site, request: Request) -> Response:
 
 def _statistics(service: Service, loop: Loop, window: Window) -> Statistics:
     learned_at, view, evidence = loop.learned_at, loop.statistics.view(window), loop.published.evidence
-    frequent = view.whole.frequent()[:MOST_ACTIONS]
+    frequent = view.total.frequent()[:MAX_ACTIONS]
     names = [name for name, _ in frequent]
     return Statistics(
-        **_counted(Statistics, view.whole),
+        **_counted(Statistics, view.total),
         loop=loop.name,
         window=window,
-        at=moment(service.clock()),
+        at=as_datetime(service.clock()),
         wait=loop.configuration.reward_wait,
         degraded=service.degraded,
         learner=Learner(
             running=service.learning,
-            learned_at=None if learned_at is None else moment(learned_at),
+            learned_at=None if learned_at is None else as_datetime(learned_at),
             lag=loop.learning_lag(),
             failures=service.learning_failures,
             set_aside=loop.published.set_aside,
@@ -68,27 +68,27 @@ def _statistics(service: Service, loop: Loop, window: Window) -> Statistics:
         unlimited=evidence.unlimited,
         actions=[ActionShare(id=name, decisions=count) for name, count in frequent],
         width=view.width / SECOND,
-        points=[_point(begin, tally, names) for begin, tally in view.points.items()],
+        points=[_point(start, totals, names) for start, totals in view.points.items()],
     )
 
 
 def _judgement(judged: verdict.Judgement) -> Judgement:
-    since, expected_at = (None if at is None else moment(at) for at in (judged.since, judged.expected_at))
+    since, expected_at = (None if at is None else as_datetime(at) for at in (judged.since, judged.expected_at))
     return Judgement(**judged._asdict() | {"since": since, "expected_at": expected_at})
 
 
-def _point(begin: int, tally: Tally, names: list[str]) -> Point:
-    counted = _counted(Point, tally)
-    if tally.baseline_worth < FEWEST:
+def _point(start: int, totals: DecisionTotals, names: list[str]) -> Point:
+    counted = _counted(Point, totals)
+    if totals.baseline_worth < MIN_WORTH:
         counted["baseline"] = None
-    return Point(**counted, at=moment(begin), actions=tuple(tally.actions.get(name, 0) for name in names))
+    return Point(**counted, at=as_datetime(start), actions=tuple(totals.actions.get(name, 0) for name in names))
 
 
-def _counted(kind: type[Point] | type[Statistics], tally: Tally) -> dict[str, Any]:
-    """The fields that a tally has under the same name, and the delays."""
-    names = [name for name in kind.__struct_fields__ if hasattr(tally, name) and name not in ("actions", "delays")]
-    counted = {name: getattr(tally, name) for name in names}
+def _counted(kind: type[Point] | type[Statistics], totals: DecisionTotals) -> dict[str, Any]:
+    """Return the fields of a schema that totals have with the same name, and the delays."""
+    names = [name for name in kind.__struct_fields__ if hasattr(totals, name) and name not in ("actions", "delays")]
+    counted = {name: getattr(totals, name) for name in names}
     estimates = {name: value._asdict() for name, value in counted.items() if isinstance(value, Estimate)}
-    median, p90, p99 = ((tally.delay(share) or 0.0) / SECOND for share in (0.5, 0.9, 0.99))
-    delays = Delays(median=median, p90=p90, p99=p99) if tally.delays else None
+    median, p90, p99 = ((totals.delay(share) or 0.0) / SECOND for share in (0.5, 0.9, 0.99))
+    delays = Delays(median=median, p90=p90, p99=p99) if totals.delays else None
     return counted | {name: Estimated(**value) for name, value in estimates.items()} | {"delays": delays}

@@ -1,30 +1,30 @@
-// The page itself: it asks every two seconds, and says what came back.
+// The page: it requests the statistics every two seconds and shows them.
 
-const EVERY = 2000, PATIENCE = 10000, COLOURS = 7;
-const KEY = "glbandits.key"; // in this tab only, and gone with it
+const INTERVAL = 2000, TIMEOUT = 10000, COLOURS = 7;
+const KEY = "glbandits.key"; // in the session storage of this tab
 const HERE = location.pathname.replace(/\/dashboard\/?$/, "");
 const ROOT = HERE.replace(/\/loops\/[^/]+$/, "");
 
-/** Put a text in its place, if it is another: what is said again would be read out again. */
-function say(id, text) {
-  if (part(id).textContent !== text) part(id).textContent = text;
+/** Set the text of an element if it differs. Setting the same text would make screen readers repeat it. */
+function setText(id, text) {
+  if (byId(id).textContent !== text) byId(id).textContent = text;
 }
 
 class Problem extends Error {
   constructor(status, message) { super(message); this.status = status; }
 }
 
-/** The JSON at a path, or a Problem in the server's own words. */
-async function fetched(address) {
-  const headers = { "ocp-apim-subscription-key": sessionStorage.getItem(KEY) ?? "" }; // a proxy may want the other one
+/** Return the JSON at an address. Throws a Problem with the message of the server. */
+async function fetchJson(address) {
+  const headers = { "ocp-apim-subscription-key": sessionStorage.getItem(KEY) ?? "" }; // a proxy may use the header Authorization
   let reply;
   try {
-    reply = await fetch(address, { headers, cache: "no-store", signal: AbortSignal.timeout(PATIENCE) });
+    reply = await fetch(address, { headers, cache: "no-store", signal: AbortSignal.timeout(TIMEOUT) });
   } catch {
-    throw new Problem(0, "The server does not answer");
+    throw new Problem(0, "The server does not respond");
   }
   const body = await reply.json().catch(() => ({}));
-  if (!reply.ok) throw new Problem(reply.status, body.detail ?? `The server answered with status ${reply.status}`);
+  if (!reply.ok) throw new Problem(reply.status, body.detail ?? `The server responded with status ${reply.status}`);
   return body;
 }
 
@@ -34,10 +34,10 @@ const delayed = (key) => ({ value: (point) => point.delays?.[key] ?? null, text:
 const charts = {
   rewards: new LineChart("rewards", {
     height: 260,
-    label: (points) => `Reward and the baseline's over time, ${points.length} points; the table below has them`,
+    label: (points) => `Rewards of shown actions and of the baseline over time, ${points.length} points, also in the table below`,
     series: [
-      { name: "Shown", look: "model", ...estimated("reward") },
-      { name: "Baseline (estimated)", look: "baseline", dashed: true, ...estimated("baseline") },
+      { name: "Shown", style: "model", ...estimated("reward") },
+      { name: "Baseline (estimated)", style: "baseline", dashed: true, ...estimated("baseline") },
     ],
     scale: (low, high) => {
       const margin = 0.08 * (high - low) || 0.5;
@@ -47,19 +47,19 @@ const charts = {
   }),
   actions: new ShareChart("actions", {
     height: 240,
-    label: () => "Shares of actions over time; the list has them for the whole time",
+    label: () => "Shares of actions over time; the list has the shares of the whole window",
     scale: () => [0, 1],
     ticks: () => [0, 0.25, 0.5, 0.75, 1].map((value) => [value, `${100 * value} %`]),
   }),
   exploration: new LineChart("exploration", {
-    label: (points) => `Share of exploring decisions over time, ${points.length} points; the table below has them`,
-    series: [{ name: "Explored", look: "model", value: share, half: (point) => Z95 * Math.sqrt(share(point) * (1 - share(point)) / point.decisions), text: (point) => percent(share(point)) }],
+    label: (points) => `Share of exploring decisions over time, ${points.length} points, also in the table below`,
+    series: [{ name: "Explored", style: "model", value: share, half: (point) => Z95 * Math.sqrt(share(point) * (1 - share(point)) / point.decisions), text: (point) => percent(share(point)) }],
     scale: (low, high) => [0, Math.min(1, Math.max(0.1, 1.15 * high))],
     ticks: (low, high) => roundNumbers(low, high, 5).map(([value]) => [value, `${Math.round(100 * value)} %`]),
   }),
   delay: new LineChart("delay", {
-    label: (points) => `Delay of rewards over time, ${points.length} points; the table below has them`,
-    series: [{ name: "Median", look: "model", ...delayed("median") }, { name: "90 % within", look: "baseline", dashed: true, ...delayed("p90") }],
+    label: (points) => `Delay of rewards over time, ${points.length} points, also in the table below`,
+    series: [{ name: "Median", style: "model", ...delayed("median") }, { name: "90 % within", style: "baseline", dashed: true, ...delayed("p90") }],
     scale: (low, high) => [Math.max(0.001, low) / 2, Math.max(0.002, high) * 2],
     ticks: roundDurations,
     along: (value) => Math.log(Math.max(0.001, value)),
@@ -68,106 +68,106 @@ const charts = {
 
 const STATUSES = ["accepted", "late", "duplicate", "unknown", "out_of_range"];
 
-function tellFacts(figures, status) {
-  const { learner } = figures;
-  const learned = learner.learnedAt === null ? "not since the start" : moment(Date.parse(learner.learnedAt), true);
+function renderFacts(statistics, status) {
+  const { learner } = statistics;
+  const learned = learner.learnedAt === null ? "none since the start" : timeText(Date.parse(learner.learnedAt), true);
   const failing = !learner.running || status.learningFailed !== null;
   const facts = [
-    ["Decisions", count(figures.decisions), `${count(figures.learned)} learned`],
-    ["No reward in time", percent(figures.missing / figures.learned), `${count(figures.missing)} got the default`],
-    ["Exploration", percent(figures.explored / figures.decisions), "not the most likely action"],
-    ["Baseline shown", percent(figures.baselineShown / figures.learned), `worth ${decisions(Math.round(figures.baselineWorth))}`],
-    ["Reward delay", figures.delays ? duration(figures.delays.median) : "–", figures.delays ? `99 % within ${duration(figures.delays.p99)}` : "none yet"],
-    ["Model", status.modelVersion, `${status.policy}, ${status.width} wide${status.sparse ? ", sparse" : ""}`],
-    ["Mode", status.mode, `rewards within ${duration(figures.wait)}`],
-    ["Last update", learned, failing ? status.learningFailed ?? "the learner does not run" : learner.setAside ? `${learner.setAside} decisions set aside: cannot be learned` : `lag ${duration(learner.lag)}`, failing || learner.lag > 60 || learner.setAside > 0],
-    ["Queue", count(status.queue), "events to be written", status.queue > 1000],
-    ["Degraded", count(figures.degraded), "answered before safe", figures.degraded > 0.01 * status.counts.decisions.accepted],
+    ["Decisions", count(statistics.decisions), `${count(statistics.learned)} learned`],
+    ["No reward in time", percent(statistics.missing / statistics.learned), `${count(statistics.missing)} got the default reward`],
+    ["Exploration", percent(statistics.explored / statistics.decisions), "not the most likely action"],
+    ["Baseline shown", percent(statistics.baselineShown / statistics.learned), `effective sample size ${count(Math.round(statistics.baselineWorth))}`],
+    ["Reward delay", statistics.delays ? duration(statistics.delays.median) : "–", statistics.delays ? `99 % within ${duration(statistics.delays.p99)}` : "no reward yet"],
+    ["Model", status.modelVersion, `${status.policy}, width ${status.width}${status.sparse ? ", sparse" : ""}`],
+    ["Mode", status.mode, `reward window ${duration(statistics.wait)}`],
+    ["Last update", learned, failing ? status.learningFailed ?? "the learner is not running" : learner.setAside ? `${learner.setAside} decisions cannot be learned` : `lag ${duration(learner.lag)}`, failing || learner.lag > 60 || learner.setAside > 0],
+    ["Queue", count(status.queue), "events in the write queue", status.queue > 1000],
+    ["Degraded", count(statistics.degraded), "returned before durable", statistics.degraded > 0.01 * status.counts.decisions.accepted],
   ];
-  part("facts").replaceChildren(...facts.map(([name, value, more, alarm]) => element("div", { class: alarm ? "alarm" : null },
+  byId("facts").replaceChildren(...facts.map(([name, value, more, alarm]) => element("div", { class: alarm ? "alarm" : null },
     element("dt", {}, name), element("dd", {}, value, element("small", {}, more)))));
 }
 
-function tellActions(figures, points) {
-  const looks = figures.actions.map((_, index) => (index < COLOURS ? `c${index}` : "rest"));
+function renderActions(statistics, points) {
+  const styles = statistics.actions.map((_, index) => (index < COLOURS ? `c${index}` : "rest"));
   for (const point of points) {
     let sum = 0;
     point.ends = [...point.actions.slice(0, COLOURS).map((shown) => (sum += shown) / point.decisions), 1];
   }
-  charts.actions.looks = [...looks.slice(0, COLOURS), "rest"];
-  charts.actions.show(points, 1000 * figures.width);
-  const row = (name, shown, look) => element("li", {}, element("span", { class: "name", title: name }, name),
-    bar(shown / figures.decisions, look), element("span", { class: "share" }, percent(shown / figures.decisions)));
-  const others = figures.decisions - figures.actions.reduce((sum, action) => sum + action.decisions, 0);
-  part("actions").querySelector(".shares").replaceChildren(
-    ...figures.actions.map((action, index) => row(action.id, action.decisions, looks[index])), ...(others ? [row("all others", others, "rest")] : []));
+  charts.actions.styles = [...styles.slice(0, COLOURS), "rest"];
+  charts.actions.show(points, 1000 * statistics.width);
+  const row = (name, shown, style) => element("li", {}, element("span", { class: "name", title: name }, name),
+    bar(shown / statistics.decisions, style), element("span", { class: "share" }, percent(shown / statistics.decisions)));
+  const others = statistics.decisions - statistics.actions.reduce((sum, action) => sum + action.decisions, 0);
+  byId("actions").querySelector(".shares").replaceChildren(
+    ...statistics.actions.map((action, index) => row(action.id, action.decisions, styles[index])), ...(others ? [row("all others", others, "rest")] : []));
 }
 
-function tellAll(figures, status) {
-  const points = figures.points.map((point) => ({ ...point, at: Date.parse(point.at) }));
-  tellAnswer(figures, status);
-  tellFacts(figures, status);
-  for (const name of ["rewards", "exploration", "delay"]) charts[name].show(points, 1000 * figures.width);
-  tellActions(figures, points);
+function renderAll(statistics, status) {
+  const points = statistics.points.map((point) => ({ ...point, at: Date.parse(point.at) }));
+  renderAnswer(statistics, status);
+  renderFacts(statistics, status);
+  for (const name of ["rewards", "exploration", "delay"]) charts[name].show(points, 1000 * statistics.width);
+  renderActions(statistics, points);
   const rows = ["decisions", "rewards", "activations"].map((kind) => [kind[0].toUpperCase() + kind.slice(1), ...STATUSES.map((name) => count(status.counts[kind][name]))]);
-  part("statuses").replaceChildren(table(["", "Accepted", "Late", "Duplicate", "Unknown", "Out of range"], rows));
+  byId("statuses").replaceChildren(table(["", "Accepted", "Late", "Duplicate", "Unknown", "Out of range"], rows));
 }
 
-function tellState(state, text) {
-  part("live").dataset.state = state;
-  say("live-text", text);
+function showConnection(state, text) {
+  byId("live").dataset.state = state;
+  setText("live-text", text);
 }
 
-const events = new EventSearch((path) => fetched(HERE + path));
-let timer, looking, begun = false;
+const events = new EventSearch((path) => fetchJson(HERE + path));
+let timer, latestRefresh, loaded = false;
 
 function askForKey(problem) {
-  begun = false;
-  part("board").hidden = true;
-  part("key-form").hidden = false;
-  say("key-problem", problem);
-  tellState("waiting", "needs a key");
-  part("key").focus();
+  loaded = false;
+  byId("board").hidden = true;
+  byId("key-form").hidden = false;
+  setText("key-problem", problem);
+  showConnection("waiting", "needs a key");
+  byId("key").focus();
 }
 
-async function look() {
+async function refresh() {
   clearTimeout(timer);
-  const mine = looking = {}; // one that was overtaken, by another window or key, says nothing
+  const current = latestRefresh = {}; // a response is dropped if a newer refresh has started
   if (sessionStorage.getItem(KEY) === null) return askForKey("");
-  const span = document.querySelector("[name=window]:checked").value;
+  const range = document.querySelector("[name=window]:checked").value;
   try {
-    const [figures, status] = await Promise.all([fetched(`${HERE}/v1/statistics?window=${span}`), fetched(`${HERE}/v1/status`)]);
-    if (mine !== looking) return;
-    part("key-form").hidden = part("notice").hidden = true;
-    part("board").hidden = false;
-    tellAll(figures, status);
-    tellState("live", `live, ${moment(Date.parse(figures.at), true)}`);
-    if (!begun) {
-      begun = true;
+    const [statistics, status] = await Promise.all([fetchJson(`${HERE}/v1/statistics?window=${range}`), fetchJson(`${HERE}/v1/status`)]);
+    if (current !== latestRefresh) return;
+    byId("key-form").hidden = byId("notice").hidden = true;
+    byId("board").hidden = false;
+    renderAll(statistics, status);
+    showConnection("live", `live, ${timeText(Date.parse(statistics.at), true)}`);
+    if (!loaded) {
+      loaded = true;
       events.search();
-      const { loops } = await fetched(`${ROOT}/v1/loops`);
-      part("loop").replaceChildren(...loops.map((name) => element("option", { value: name, selected: name === figures.loop }, name)));
+      const { loops } = await fetchJson(`${ROOT}/v1/loops`);
+      byId("loop").replaceChildren(...loops.map((name) => element("option", { value: name, selected: name === statistics.loop }, name)));
     }
   } catch (problem) {
-    if (mine !== looking) return;
+    if (current !== latestRefresh) return;
     if (problem.status === 401 || problem.status === 403) {
       sessionStorage.removeItem(KEY);
       return askForKey(problem.message);
     }
-    say("notice", `${problem.message}. What is below is from before; it is asked again.`);
-    part("notice").hidden = false;
-    tellState("lost", "not live");
+    setText("notice", `${problem.message}. The data below is old. Retrying.`);
+    byId("notice").hidden = false;
+    showConnection("lost", "no connection");
   }
-  if (mine === looking && !document.hidden) timer = setTimeout(look, EVERY);
+  if (current === latestRefresh && !document.hidden) timer = setTimeout(refresh, INTERVAL);
 }
 
-part("key-form").addEventListener("submit", (event) => {
+byId("key-form").addEventListener("submit", (event) => {
   event.preventDefault();
-  sessionStorage.setItem(KEY, part("key").value.trim());
-  part("key").value = "";
-  look();
+  sessionStorage.setItem(KEY, byId("key").value.trim());
+  byId("key").value = "";
+  refresh();
 });
-/** Take the key from an address like /dashboard#key=..., and remove it there. Browsers do not send that part to servers. */
+/** Move the key from an address like /dashboard#key=... to the session storage. Browsers do not send that part. */
 function takeKey() {
   const key = new URLSearchParams(location.hash.slice(1)).get("key");
   if (key === null) return;
@@ -175,9 +175,9 @@ function takeKey() {
   history.replaceState(null, "", location.pathname + location.search);
 }
 
-addEventListener("hashchange", () => { takeKey(); look(); });
-part("windows").addEventListener("change", look);
-part("loop").addEventListener("change", (event) => { location.href = `${ROOT}/loops/${encodeURIComponent(event.target.value)}/dashboard`; });
-document.addEventListener("visibilitychange", () => { if (!document.hidden) look(); });
+addEventListener("hashchange", () => { takeKey(); refresh(); });
+byId("windows").addEventListener("change", refresh);
+byId("loop").addEventListener("change", (event) => { location.href = `${ROOT}/loops/${encodeURIComponent(event.target.value)}/dashboard`; });
+document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });
 takeKey();
-look();
+refresh();

@@ -1,4 +1,7 @@
-"""The page as one file: style and scripts are put into it, and nothing else may run or be fetched."""
+"""The page as one file with its style and scripts.
+
+Its content security policy allows nothing else.
+"""
 
 from base64 import b64encode
 from functools import cache
@@ -13,7 +16,10 @@ STYLE, SCRIPTS = "page.css", ("drawing.js", "charts.js", "why.js", "events.js", 
 
 @cache
 def page_response() -> Response:
-    """The page, with a policy that admits its own style and scripts, by their digests, and requests to its server."""
+    """Return the page.
+
+    Its content security policy allows its own style and scripts, and requests to its server.
+    """
     style, script = _read(STYLE), "\n".join(map(_read, SCRIPTS))
     policy = (
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; connect-src 'self'; "

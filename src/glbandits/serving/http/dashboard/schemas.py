@@ -1,104 +1,108 @@
-"""The statistics of a loop as they go over the wire."""
+"""The response of /v1/statistics."""
 
 from datetime import datetime
 
 from glbandits.serving.domain.verdict import Verdict
-from glbandits.serving.http.v1.schemas import Wire
-from glbandits.serving.runtime.loop_statistics import Window
+from glbandits.serving.http.v1.schemas import ApiStruct
+from glbandits.serving.runtime.loops.loop_statistics import Window
 
 
-class Estimated(Wire, frozen=True, kw_only=True):
+class Estimated(ApiStruct, frozen=True, kw_only=True):
     """A number and its standard error."""
 
     value: float
     error: float
 
 
-class ActionShare(Wire, frozen=True, kw_only=True):
-    """How often an action was shown."""
+class ActionShare(ApiStruct, frozen=True, kw_only=True):
+    """The number of decisions that showed an action."""
 
     id: str
     decisions: int
 
 
-class Delays(Wire, frozen=True, kw_only=True):
-    """Seconds from a decision to its first reward, within which 50, 90 and 99 % came."""
+class Delays(ApiStruct, frozen=True, kw_only=True):
+    """Quantiles of the seconds from a decision to its first reward."""
 
     median: float
     p90: float
     p99: float
 
 
-class Point(Wire, frozen=True, kw_only=True):
-    """A stretch of time."""
+class Point(ApiStruct, frozen=True, kw_only=True):
+    """The statistics of a time bucket."""
 
     at: datetime
-    """When it begins."""
+    """The start of the bucket."""
     decisions: int
     explored: int
     reward: Estimated | None
     baseline: Estimated | None
     delays: Delays | None
     actions: tuple[int, ...]
-    """How often each of `actions` of the whole was shown."""
+    """The number of decisions that showed each of `Statistics.actions`."""
 
 
-class Learner(Wire, frozen=True, kw_only=True):
-    """How learning goes."""
+class Learner(ApiStruct, frozen=True, kw_only=True):
+    """The state of the learner."""
 
     running: bool
     learned_at: datetime | None
-    """When the model last passed decisions; None since the server's start."""
+    """When the model was last updated; None if it was not since the server's start."""
     lag: float
-    """Seconds that a decision has been ready to be learned."""
+    """Seconds for which the oldest settled decision has not been learned."""
     failures: int
-    """Times that learning failed, in any loop."""
+    """Failures of learning, in all loops."""
     set_aside: int
-    """Decisions of this loop that cannot be learned: their rewards or features are unusable."""
+    """Decisions of this loop that cannot be learned, because their rewards or features are unusable."""
 
 
-class Judgement(Wire, frozen=True, kw_only=True):
-    """A verdict and what it rests on. Its interval holds at every look at once."""
+class Judgement(ApiStruct, frozen=True, kw_only=True):
+    """A verdict and its evidence. The interval holds at every number of decisions at once."""
 
     verdict: Verdict
     decisions: int
-    """Decisions that are judged."""
+    """The number of decisions that count."""
     since: datetime | None
-    """When the first of them was made."""
+    """The time of the first of these decisions."""
     difference: float | None
-    """The mean reward of what was shown, minus the baseline's. None without a decision, as are its bounds."""
+    """The mean reward of the shown actions minus the baseline's. None without decisions, like its bounds."""
     low: float | None
     high: float | None
     unsupported: int
-    """Decisions in which the baseline had probability 0: they say nothing of it."""
+    """Decisions in which the baseline had probability 0, which say nothing about it."""
     decisions_needed: int | None
-    """About how many more decisions an answer takes, if the difference stays; None if there is one, or if unknown."""
+    """Forecast of the further decisions that an answer needs, if the difference stays. None if there is an answer, or
+    no forecast."""
     expected_at: datetime | None
-    """About when there will be an answer, at the present rate."""
+    """Forecast of the time of the answer, at the present rate of decisions."""
 
 
-class Statistics(Wire, frozen=True, kw_only=True):
-    """What came of the decisions that the learner has passed. Those that wait for rewards are not among them."""
+class Statistics(ApiStruct, frozen=True, kw_only=True):
+    """Statistics of the decisions that the learner has processed.
+
+    Decisions with an open reward window do not count.
+    """
 
     loop: str
     window: Window
     at: datetime
-    """When this was told."""
+    """The time of the response."""
     wait: float
-    """Seconds that rewards are waited for."""
+    """The reward window in seconds."""
     degraded: int
-    """Decisions of all loops, since the start, that were returned before they were safe."""
+    """Decisions of all loops, since the start, that were returned before they were durable."""
     learner: Learner
     past: Judgement
-    """All decisions since the log was begun. Does not depend on the window."""
+    """The verdict on all decisions since the log was started. Does not depend on the window."""
     present: Judgement
-    """The last decisions, which speak for the present model. Does not depend on the window."""
+    """The verdict on the present model, from its last decisions. Does not depend on the window."""
     unlimited: int
-    """Decisions that are not judged, because their rewards have no limits."""
-    # `Tally` documents these.
+    """Decisions that do not count for the verdicts, because their rewards have no limits."""
+    # `DecisionTotals` documents these.
     decisions: int
     learned: int
-    """Not those of the mode LoggingOnly, nor deferred ones that were not activated."""
+    """Without decisions of the mode LoggingOnly and deferred ones that were not activated."""
     missing: int
     explored: int
     agreed: int
@@ -106,11 +110,11 @@ class Statistics(Wire, frozen=True, kw_only=True):
     baseline_worth: float
     reward: Estimated | None
     baseline: Estimated | None
-    """What the baseline would have earned, by self-normalised inverse propensities."""
+    """The estimated mean reward of the baseline, by self-normalised inverse propensity weights."""
     delays: Delays | None
     actions: list[ActionShare]
-    """The most frequent ones."""
+    """The most frequent actions."""
     width: float
-    """Seconds of each point."""
+    """The length of each bucket in seconds."""
     points: list[Point]
-    """Stretches of time in which anything happened, the oldest first."""
+    """Time buckets with decisions, the oldest first."""

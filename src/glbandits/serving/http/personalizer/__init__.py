@@ -1,1 +1,1 @@
-"""The API of Azure Personalizer, so that programs written for it run here with another endpoint and key."""
+"""The API of Azure Personalizer, for programs that were written for it."""

@@ -1,4 +1,4 @@
-"""LoopConfig, policy, log, model and evaluations as they are sent."""
+"""Requests and responses about configurations, policies, logs, models and evaluations."""
 
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -9,13 +9,16 @@ from glbandits.errors import InvalidInput
 from glbandits.serving.domain.events import Aggregation, Mode
 from glbandits.serving.http.personalizer.iso8601 import as_microseconds
 
-MOST_POLICIES = 10
+MAX_POLICIES = 10
 
 PolicySource: TypeAlias = Literal["Online", "Baseline", "Random", "Custom", "OfflineExperimentation"]
 
 
 class ServiceConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Settings of a loop, with all fields that v1.0 and the previews have. None: it stays as it is."""
+    """Settings of a loop, with all fields of v1.0 and of the previews.
+
+    In a request None means no change.
+    """
 
     # Fields of `LoopConfig` have its names here, and Personalizer's in JSON.
     reward_wait: str | None = msgspec.field(name="rewardWaitTime", default=None)
@@ -36,7 +39,7 @@ class ServiceConfiguration(msgspec.Struct, frozen=True, kw_only=True, rename="ca
 
 
 class PolicyContract(msgspec.Struct, frozen=True):
-    """Learning settings: a name, and the policy with its settings as a text."""
+    """Learning settings: a name, and the policy with its settings, see `parse_arguments`."""
 
     name: str
     arguments: str
@@ -50,27 +53,27 @@ class PolicyReference(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DateRange(msgspec.Struct, frozen=True, rename={"start": "from", "end": "to"}):
-    """From a time to another."""
+    """A time span."""
 
     start: datetime
     end: datetime
 
 
 class LogsProperties(msgspec.Struct, frozen=True, rename="camel"):
-    """What there is of the log."""
+    """The time span of the log."""
 
     date_range: DateRange
 
 
 class ModelProperties(msgspec.Struct, frozen=True, rename="camel"):
-    """When the model began, and when it last learned."""
+    """When the model was started, and when it last learned."""
 
     creation_time: datetime
     last_modified_time: datetime
 
 
 class EvaluationContract(msgspec.Struct, frozen=True, rename="camel"):
-    """The question what policies would have earned."""
+    """A request to estimate the rewards of policies from the log."""
 
     name: str
     start_time: datetime
@@ -83,8 +86,8 @@ class EvaluationContract(msgspec.Struct, frozen=True, rename="camel"):
             raise InvalidInput("The name of an evaluation should have between 1 and 256 characters.")
         if not as_microseconds(self.start_time) < as_microseconds(self.end_time):
             raise InvalidInput("The startTime of an evaluation should be before its endTime.")
-        if len(self.policies) > MOST_POLICIES:
-            raise InvalidInput(f"An evaluation takes at most {MOST_POLICIES} policies; got {len(self.policies)}.")
+        if len(self.policies) > MAX_POLICIES:
+            raise InvalidInput(f"An evaluation should have at most {MAX_POLICIES} policies; got {len(self.policies)}.")
         if len({policy.name for policy in self.policies}) < len(self.policies):
             raise InvalidInput("The names of the policies of an evaluation must be unique.")
         if self.enable_offline_experimentation:
@@ -94,7 +97,7 @@ class EvaluationContract(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class PolicyResultSummary(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a policy would have earned in a span of time."""
+    """The estimated rewards of a policy in a time span."""
 
     time_stamp: datetime
     ips_estimator_numerator: float
@@ -108,7 +111,7 @@ class PolicyResultSummary(msgspec.Struct, frozen=True, kw_only=True, rename="cam
 
 
 class PolicyResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a policy would have earned."""
+    """The estimated rewards of a policy."""
 
     name: str
     arguments: str
@@ -118,7 +121,7 @@ class PolicyResult(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Evaluation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """An evaluation, as it is kept and as it is sent."""
+    """An evaluation, as it is stored and sent."""
 
     id: str
     name: str
@@ -132,4 +135,4 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     optimal_policy: str | None = None
     creation_time: datetime
     failure: str | None = None
-    """Why it failed."""
+    """Why the evaluation failed; None if it did not."""

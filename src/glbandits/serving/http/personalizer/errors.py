@@ -1,6 +1,6 @@
-"""Errors in Personalizer's format: the codes of its versions, and the header that carries them.
+"""Errors in Personalizer's format: the codes of its versions, and their header.
 
-v1.0 knows three codes. The previews know some fifty; v1.0 has these as the code of the inner error.
+v1.0 has three coarse codes. The previews have some fifty fine codes, which v1.0 has as the code of the inner error.
 docs/personalizer.md has the table of codes.
 """
 
@@ -9,7 +9,7 @@ import msgspec
 from glbandits.serving.http.http_messages import HttpError, Request, Response
 
 STABLE_PATH = "/personalizer/v1.0"
-"""Paths of the version with coarse codes; all others have fine codes."""
+"""Beginning of the paths of the version with coarse codes."""
 
 BY_STATUS = {
     401: "InvalidApiAccess",
@@ -20,17 +20,19 @@ BY_STATUS = {
     429: "TooManyRequests",
     503: "OperationNotAllowed",
 }
-"""Fine codes. TooManyRequests is ours: at Microsoft a gateway refused those, in another format."""
+"""Fine codes by HTTP status. TooManyRequests is not a code of Personalizer, where a gateway sent another format."""
 NOT_FOUND = frozenset({"EvaluationNotFound", "LearningSettingsNotFound", "LogsPropertiesNotFound"})
-"""Finer codes that handlers give."""
+"""Fine codes that handlers set themselves."""
 
 
 def personalizer_response(error: HttpError, request: Request, code: str) -> Response:
-    """An error in Personalizer's format. A body that is too large is a bad request, as it was there.
+    """Return an error in Personalizer's format.
+
+    As in Personalizer, the status for too large a body is 400.
 
     Args:
-        error: what went wrong.
-        request: its path says which version of the API was called.
+        error: the error.
+        request: the request, whose path has the version of the API.
         code: the fine code of a bad request to this endpoint.
     """
     status = 400 if error.status == 413 else error.status

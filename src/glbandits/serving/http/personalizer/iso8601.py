@@ -1,16 +1,17 @@
-"""Times and durations as the contract writes them: RFC 3339 and ISO 8601. Here they are microseconds or seconds."""
+"""Durations (ISO 8601) of Personalizer's API, and times as microseconds since 1970."""
 
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from glbandits.errors import InvalidInput
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from glbandits.serving.http.http_messages import EPOCH
 
 
 def parse_duration(name: str, text: str) -> float:
-    """The seconds of a duration in days, hours, minutes and seconds. Months and years have no fixed length.
+    """Return the seconds of a duration in days, hours, minutes and seconds.
+
+    Months and years are refused.
 
     >>> parse_duration("rewardWaitTime", "PT10M"), parse_duration("rewardWaitTime", "P1DT0.5S")
     (600.0, 86400.5)
@@ -19,12 +20,12 @@ def parse_duration(name: str, text: str) -> float:
         return msgspec.convert(text, timedelta).total_seconds()
     except msgspec.ValidationError:
         raise InvalidInput(
-            f"{name} must be an ISO 8601 duration of days, hours, minutes and seconds, as PT10M; got {text[:40]!r}"
+            f"{name} must be an ISO 8601 duration of days, hours, minutes and seconds, like PT10M; got {text[:40]!r}"
         ) from None
 
 
 def duration_text(seconds: float) -> str:
-    """A duration in the largest units that fit, to the microsecond.
+    """Return a duration as ISO 8601 in days, hours, minutes and seconds, to the microsecond.
 
     >>> duration_text(600), duration_text(90061.5), duration_text(0)
     ('PT10M', 'P1DT1H1M1.5S', 'PT0S')
@@ -38,11 +39,6 @@ def duration_text(seconds: float) -> str:
     return f"P{days}T{time}" if time else f"P{days or 'T0S'}"
 
 
-def as_time(at: int) -> datetime:
-    """Microseconds since 1970 as a time."""
-    return _EPOCH + timedelta(microseconds=at)
-
-
 def as_microseconds(time: datetime) -> int:
-    """A time as microseconds since 1970; one without a zone is UTC."""
-    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
+    """Convert a time to microseconds since 1970. A time without a zone is in UTC."""
+    return ((time if time.tzinfo else time.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)

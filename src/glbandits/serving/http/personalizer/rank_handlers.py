@@ -1,17 +1,16 @@
-"""Handlers of rank, reward and activate, for events with one action and with several slots.
+"""Handlers of rank, reward and activate, for events with one slot and with several.
 
-Each slot is a decision of its own: the slot's features join the context, and the actions that earlier slots have got
-are excluded. It is learned from its own reward.
+Each slot is a decision of its own, with its own reward. The features of the slot are added to the context, and actions
+of earlier slots are excluded.
 """
 
 import asyncio
 from collections.abc import Sequence
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.action_selection import JSON, described_request
 from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.domain.events import Decision, DecisionRequest, EventStatus, Mode
-from glbandits.serving.domain.request_map import RequestEncoder, RequestHashing
+from glbandits.serving.domain.request_features import JSON, RequestEncoder, RequestHashing, encode_json_request
 from glbandits.serving.http.http_messages import HttpError, Request
 from glbandits.serving.http.personalizer.schemas import (
     MultiSlotRankRequest,
@@ -35,76 +34,82 @@ REWARD_RANGE = (-1.0, 1.0)
 """The rewards that Personalizer accepts, unless the loop has a range of its own."""
 
 
-async def rank(site: Site, request: Request, asked: RankRequest) -> RankResponse:
-    """Choose one of the actions."""
-    _check_count(asked.actions, site.settings.max_actions)
-    event_id = asked.event_id or new_event_id()
-    question = _question(asked, event_id, asked.excluded_actions)
-    decision, degraded = await site.service.decide(request.loop_name, question)
+async def rank(site: Site, request: Request, sent: RankRequest) -> RankResponse:
+    """Choose one of several actions."""
+    _check_count(sent.actions, site.settings.max_actions)
+    event_id = sent.event_id or new_event_id()
+    decision_request = _decision_request(sent, event_id, sent.excluded_actions)
+    decision, degraded = await site.service.decide(request.loop_name, decision_request)
     version = model_version(decision.epoch, decision.model)
     return RankResponse(ranking_of(decision), event_id, decision.actions[decision.shown], version, degraded)
 
 
-async def rank_slots(site: Site, request: Request, asked: MultiSlotRankRequest) -> MultiSlotRankResponse:
-    """Choose an action for each slot, in their order.
+async def rank_slots(site: Site, request: Request, sent: MultiSlotRankRequest) -> MultiSlotRankResponse:
+    """Choose an action for each slot, in the order of the slots.
 
-    They are kept one after the other. A request that broke off can be sent again: the slots that were decided
-    keep their actions.
+    The decisions are written one after the other. After a failure the request can be sent again: slots that were
+    decided keep their actions.
     """
-    _check_count(asked.actions, site.settings.max_actions)
-    _check_slots(asked, site.service.loop(request.loop_name).published.encoder)
-    event_id, taken, results = asked.event_id or new_event_id(), list[int](), list[DecisionResult]()
-    for slot in asked.slots:
-        question = _question(asked, event_id, slot.excluded_actions, slot, taken)
-        result = await site.service.decide(request.loop_name, question)
+    _check_count(sent.actions, site.settings.max_actions)
+    _check_slots(sent, site.service.loop(request.loop_name).published.encoder)
+    event_id, taken, results = sent.event_id or new_event_id(), list[int](), list[DecisionResult]()
+    for slot in sent.slots:
+        decision_request = _decision_request(sent, event_id, slot.excluded_actions, slot, taken)
+        result = await site.service.decide(request.loop_name, decision_request)
         taken.append(result.decision.shown)
         results.append(result)
-    first, shown = results[0].decision, [asked.actions[index].id for index in taken]
+    first, shown = results[0].decision, [sent.actions[index].id for index in taken]
     return MultiSlotRankResponse(
-        [SlotResponse(slot.id, action) for slot, action in zip(asked.slots, shown, strict=True)],
+        [SlotResponse(slot.id, action) for slot, action in zip(sent.slots, shown, strict=True)],
         event_id,
         model_version(first.epoch, first.model),
         any(result.degraded for result in results),
     )
 
 
-def _question(
-    asked: RankRequest | MultiSlotRankRequest,
+def _decision_request(
+    sent: RankRequest | MultiSlotRankRequest,
     event_id: str,
     excluded_ids: Sequence[str] | None,
     slot: SlotRequest | None = None,
     taken: Sequence[int] = (),
 ) -> DecisionRequest:
-    """The decision of an event, or of a slot. Excluded ids that no action has are ignored."""
-    ids = [action.id for action in asked.actions]
+    """Return the decision request of an event or of a slot. Unknown excluded ids are ignored."""
+    ids = [action.id for action in sent.actions]
     excluded = {*taken, *(ids.index(name) for name in excluded_ids or () if name in ids)}
     baseline = None if slot is None else ids.index(slot.baseline_action)
-    context = feature_objects(asked.context_features)
+    context = feature_objects(sent.context_features)
     return DecisionRequest(
         event_id=event_id,
         slot="" if slot is None else slot.id,
-        request=described_request(
+        request=encode_json_request(
             context if slot is None else context + feature_objects(slot.features),
-            [feature_objects(action.features) for action in asked.actions],
+            [feature_objects(action.features) for action in sent.actions],
         ),
         encoding=JSON,
         actions=tuple(ids),
         excluded=tuple(sorted(excluded)),
-        # An earlier slot may have got it: then the first action that is left is the baseline.
+        # If an earlier slot has the baseline, the first remaining action is the baseline.
         baseline=None if baseline in excluded else baseline,
-        deferred=bool(asked.defer_activation),
+        deferred=bool(sent.defer_activation),
         reward_range=REWARD_RANGE,
     )
 
 
 async def reward(site: Site, request: Request, sent: RewardRequest) -> None:
-    """Tell what came of an event. One that comes too late is kept and not learned, without a word."""
+    """Store the reward of an event.
+
+    A late reward is stored but not learned, and gets the same response.
+    """
     event_id = _event_of(request)
     _check_known(event_id, await site.service.reward(request.loop_name, event_id, sent.value))
 
 
 async def reward_slots(site: Site, request: Request, sent: MultiSlotRewardRequest) -> None:
-    """Tell what came of the slots. If some are not known, the others' rewards are kept all the same."""
+    """Store the rewards of slots.
+
+    If a slot is unknown, the rewards of the others are stored all the same.
+    """
     event_id, loop_name = _event_of(request), request.loop_name
     statuses = await asyncio.gather(
         *(site.service.reward(loop_name, event_id, reward.value, slot=reward.slot_id) for reward in sent.reward)
@@ -114,7 +119,7 @@ async def reward_slots(site: Site, request: Request, sent: MultiSlotRewardReques
 
 
 async def activate(site: Site, request: Request) -> None:
-    """Let a deferred event count, whether it has one action or several."""
+    """Activate a deferred event with one or several slots, so that it is learned."""
     event_id = _event_of(request)
     _check_known(event_id, await site.service.activate(request.loop_name, event_id))
 
@@ -127,7 +132,9 @@ def _event_of(request: Request) -> str:
 
 def _check_known(event: str, status: EventStatus) -> None:
     if status is EventStatus.UNKNOWN:
-        raise HttpError(404, "ResourceNotFound", f"there is no event {event!r}; rank it first, with this eventId")
+        raise HttpError(
+            404, "ResourceNotFound", f"there is no event {event!r}; send a rank request with this eventId first"
+        )
 
 
 def _check_count(actions: Sequence[RankableAction], most: int) -> None:
@@ -135,15 +142,15 @@ def _check_count(actions: Sequence[RankableAction], most: int) -> None:
         raise InvalidInput(f"Action count should be between 1 and {most}.")
 
 
-def _check_slots(asked: MultiSlotRankRequest, encoder: RequestEncoder) -> None:
-    """Refuse, before the first slot is decided, what a later one could not go on with."""
-    everything = {action.id for action in asked.actions}
-    allowed = [everything.difference(slot.excluded_actions or ()) for slot in asked.slots]
-    for index, slot in enumerate(asked.slots):
-        rivals = sum(not earlier.isdisjoint(allowed[index]) for earlier in allowed[:index])
-        if len(allowed[index]) <= rivals:
+def _check_slots(sent: MultiSlotRankRequest, encoder: RequestEncoder) -> None:
+    """Raise InvalidInput if a later slot could not be decided. Called before the first one."""
+    everything = {action.id for action in sent.actions}
+    allowed = [everything.difference(slot.excluded_actions or ()) for slot in sent.slots]
+    for index, slot in enumerate(sent.slots):
+        earlier_slots = sum(not earlier.isdisjoint(allowed[index]) for earlier in allowed[:index])
+        if len(allowed[index]) <= earlier_slots:
             raise InvalidInput(
-                f"Slot {slot.id!r} may be left without an action: it allows {len(allowed[index])}, and {rivals} "
+                f"Slot {slot.id!r} may be left without an action: it allows {len(allowed[index])}, and {earlier_slots} "
                 "earlier slots may take one of them. Send more actions, or exclude fewer."
             )
         if isinstance(encoder, RequestHashing):
@@ -151,9 +158,9 @@ def _check_slots(asked: MultiSlotRankRequest, encoder: RequestEncoder) -> None:
 
 
 def ranking_of(decision: Decision) -> list[RankedAction]:
-    """The action to show, then the others by their probabilities; excluded ones stay where the request had them.
+    """Return the shown action, then the others by probability.
 
-    If the baseline is shown, whatever the model would do, its probability is 1.
+    Excluded actions keep their index in the request. In modes that always show the baseline, its probability is 1.
     """
     probabilities: Sequence[float] = decision.probabilities
     if decision.mode is not Mode.ONLINE:

@@ -1,4 +1,4 @@
-"""Rank, reward and activation as they are sent, with one slot and with several."""
+"""Requests and responses of rank, reward and activate, with one slot and with several."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -10,18 +10,18 @@ from glbandits.errors import InvalidInput
 LONGEST_ID = 256
 
 Features: TypeAlias = list[dict[str, Any] | None] | dict[str, Any] | None
-"""A list of objects; the SDKs let an object, nulls and nothing at all through."""
+"""A list of objects. The SDKs also send one object, nulls in the list, and null."""
 
 
 class RankableAction(msgspec.Struct, frozen=True):
-    """An action, with what is known of it."""
+    """An action with its features."""
 
     id: str
     features: Features
 
 
 class RankRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """The question which of the actions to show. Fields that nobody knows are ignored."""
+    """A request to choose one of several actions. Unknown fields are ignored."""
 
     actions: list[RankableAction]
     context_features: Features = None
@@ -35,25 +35,28 @@ class RankRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class RankedAction(msgspec.Struct, frozen=True):
-    """An action, and the chance that it had."""
+    """An action and its probability."""
 
     id: str
     probability: float
 
 
 class RankResponse(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The action to show, the chances of all, and two things that Personalizer did not tell."""
+    """The action to show and the probabilities of all.
+
+    Personalizer has no `modelVersion` and no `degraded`.
+    """
 
     ranking: list[RankedAction]
     event_id: str
     reward_action_id: str
     model_version: str
     degraded: bool = False
-    """The decision was not known to be safe when this was sent."""
+    """The decision was not known to be durable when it was returned."""
 
 
 class RewardRequest(msgspec.Struct, frozen=True):
-    """What came of an event."""
+    """A reward of an event."""
 
     value: float
 
@@ -62,7 +65,7 @@ class RewardRequest(msgspec.Struct, frozen=True):
 
 
 class SlotRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """A place that gets one of the actions."""
+    """A slot, for which one of the actions is chosen."""
 
     id: str
     baseline_action: str
@@ -71,7 +74,7 @@ class SlotRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class MultiSlotRankRequest(msgspec.Struct, frozen=True, rename="camel"):
-    """The question which actions to show in several places, each action in one place at most."""
+    """A request to choose actions for several slots, each action for one slot at most."""
 
     actions: list[RankableAction]
     slots: list[SlotRequest]
@@ -94,14 +97,14 @@ class MultiSlotRankRequest(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class SlotResponse(msgspec.Struct, frozen=True, rename="camel"):
-    """The action to show in a place."""
+    """The action to show in a slot."""
 
     id: str
     reward_action_id: str
 
 
 class MultiSlotRankResponse(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The actions to show."""
+    """The actions to show in all slots."""
 
     slots: list[SlotResponse]
     event_id: str
@@ -110,7 +113,7 @@ class MultiSlotRankResponse(msgspec.Struct, frozen=True, rename="camel", omit_de
 
 
 class SlotReward(msgspec.Struct, frozen=True, rename="camel"):
-    """What came of a place."""
+    """A reward of a slot."""
 
     slot_id: str
     value: float
@@ -120,7 +123,7 @@ class SlotReward(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class MultiSlotRewardRequest(msgspec.Struct, frozen=True):
-    """What came of an event with several places."""
+    """Rewards of an event with several slots."""
 
     reward: list[SlotReward]
 
@@ -131,7 +134,7 @@ class MultiSlotRewardRequest(msgspec.Struct, frozen=True):
 
 
 def check_event(event_id: str | None) -> None:
-    """An id that may name an event."""
+    """Raise InvalidInput unless an event id is valid or None."""
     if event_id is not None and not event_id.strip():
         raise InvalidInput("EventId should be non-empty or null.")
     if event_id is not None and len(event_id) > LONGEST_ID:
@@ -139,21 +142,21 @@ def check_event(event_id: str | None) -> None:
 
 
 def check_reward(value: float) -> None:
-    """A reward that may be sent. JSON has no NaN, but other callers might."""
+    """Raise InvalidInput unless a reward is between -1 and 1."""
     if not -1.0 <= value <= 1.0:
         raise InvalidInput(f"Reward should be between -1 and 1; got {value:g}.")
 
 
 def check_actions(actions: Sequence[RankableAction]) -> None:
-    """Actions that can be told apart, of which something is known."""
+    """Raise InvalidInput unless the actions have valid ids, and each has a feature."""
     check_ids("Action", [action.id for action in actions])
     for action in actions:
-        if not _says_something(action.features):
+        if not _has_value(action.features):
             raise InvalidInput("Every action should have at least one non-null action feature.")
 
 
 def check_ids(what: str, ids: Sequence[str]) -> None:
-    """Names that are there, are not too long, and tell things apart."""
+    """Raise InvalidInput unless ids are not empty, not too long, and unique."""
     if not all(map(str.strip, ids)):
         raise InvalidInput(f"{what} ids must not be empty.")
     longest = max(map(len, ids), default=0)
@@ -161,11 +164,11 @@ def check_ids(what: str, ids: Sequence[str]) -> None:
         raise InvalidInput(f"{what} ids should have at most {LONGEST_ID} characters; got {longest}.")
     if len(set(ids)) < len(ids):
         twice = next(name for index, name in enumerate(ids) if name in ids[:index])
-        raise InvalidInput(f"{what} ids must be unique; {twice[:40]!r} is there twice.")
+        raise InvalidInput(f"{what} ids must be unique; {twice[:40]!r} was sent twice.")
 
 
 def feature_objects(features: Features) -> list[Any]:
-    """What the SDKs let through, as a list of objects."""
+    """Return features as a list of objects, see `Features`."""
     if isinstance(features, dict):
         return [features]
     if features and None in features:
@@ -173,7 +176,7 @@ def feature_objects(features: Features) -> list[Any]:
     return features or []
 
 
-def _says_something(features: Features) -> bool:
+def _has_value(features: Features) -> bool:
     for part in feature_objects(features):
         for value in part.values():
             if value is not None:

@@ -1,1 +1,1 @@
-"""Our own API: decisions among vectors of numbers, rewards, batches of both, and the state of every loop."""
+"""The API of this service: decisions, rewards, batches, catalogues, status of loops."""

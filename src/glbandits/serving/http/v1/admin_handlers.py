@@ -1,8 +1,7 @@
-"""Handlers of the state, the configuration and the log of loops. What uses the store runs in threads."""
+"""Handlers of the status, the configuration, the log and the model of loops."""
 
 import asyncio
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -11,45 +10,43 @@ import numpy as np
 from glbandits.errors import InvalidInput
 from glbandits.policies import POLICIES
 from glbandits.policy import settings_of
-from glbandits.serving.domain.action_selection import DENSE
 from glbandits.serving.domain.events import Decision, LoggedDecision
 from glbandits.serving.domain.explanation import explain
 from glbandits.serving.domain.loop_config import SECOND, LoopConfig
-from glbandits.serving.domain.optimisation import OPTIMISATION, Look, next_look
-from glbandits.serving.domain.request_map import encoder_of
-from glbandits.serving.http.http_messages import BYTES_TYPE, Request, Response
+from glbandits.serving.domain.model_snapshots import PublishedModel
+from glbandits.serving.domain.optimisation_rules import OPTIMISATION, Look, next_look
+from glbandits.serving.domain.request_features import DENSE, encoder_of
+from glbandits.serving.http.http_messages import BYTES_TYPE, Request, Response, as_datetime
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1 import schemas
 from glbandits.serving.http.v1.decision_handlers import (
     model_version,
     page_limit,
+    parse_integer,
     parse_json,
     unknown_event,
-    whole_number,
 )
-from glbandits.serving.runtime.learning_loop import Loop
-from glbandits.serving.runtime.published_model import Published
-from glbandits.serving.runtime.relearning import model_that_decided
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.runtime.replay.relearning import model_that_decided
 
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 PAGE, LARGEST_PAGE = 50, 500
-"""Events of a page by default, and at most."""
-FEATURES, MOST_FEATURES = 20, 200
-"""Features that an explanation lists for each action by default, and at most."""
-MOST_RELEARNED = 10_000
-"""Decisions that are learned again to get the model that decided. They take 1.2 s to 1.7 s."""
-FULL_PAGE, AT_A_TIME = 2 * 1024 * 1024, 10
-"""Bytes of features after which a page has no more events, and events that are read before they are looked at."""
+"""Events in a page by default, and at most."""
+FEATURES, MAX_FEATURES = 20, 200
+"""Features that an explanation lists for each action, by default and at most."""
+MAX_RELEARNED = 10_000
+"""Decisions that are learned again, at most, to compute the model that decided. They take 1.2 s to 1.7 s."""
+FULL_PAGE, EVENTS_PER_READ = 2 * 1024 * 1024, 10
+"""Bytes of features after which a page is full, and events that are read before its size is checked."""
 _settings = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 - as all handlers
-    """The names of all loops."""
+async def loops(site: Site, request: Request) -> schemas.Loops:  # noqa: ARG001 - all handlers have this parameter
+    """Return the names of all loops."""
     return schemas.Loops(loops=sorted(site.service.loops))
 
 
 def status(site: Site, request: Request) -> schemas.Status:
-    """How a loop is doing."""
+    """Return the status of a loop."""
     loop = site.service.loop(request.loop_name)
     summary, model, configuration = site.service.store.summary(loop.name), loop.published, loop.configuration
     return schemas.Status(
@@ -62,8 +59,8 @@ def status(site: Site, request: Request) -> schemas.Status:
         learned_to=model.sequence,
         learning_failed=site.service.learning_failed,
         queue=site.service.writer.depth,
-        first_at=None if summary.first_at is None else moment(summary.first_at),
-        last_at=None if summary.last_at is None else moment(summary.last_at),
+        first_at=None if summary.first_at is None else as_datetime(summary.first_at),
+        last_at=None if summary.last_at is None else as_datetime(summary.last_at),
         counts=msgspec.convert(summary, schemas.Counts, from_attributes=True),
         optimisation=_optimisation(site, loop),
     )
@@ -74,23 +71,23 @@ def _optimisation(site: Site, loop: Loop) -> schemas.Optimisation:
     if document is not None:
         look = msgspec.structs.asdict(msgspec.json.decode(document.body, type=Look))
         del look["gate"]
-        last = schemas.LookRecord(**look, at=moment(document.timestamp))
+        last = schemas.LookRecord(**look, at=as_datetime(document.timestamp))
     due = next_look(loop.configuration, document.timestamp if document else None)
-    return schemas.Optimisation(next_at=None if due is None else moment(max(due, site.service.clock())), last=last)
+    return schemas.Optimisation(next_at=None if due is None else as_datetime(max(due, site.service.clock())), last=last)
 
 
 async def configuration(site: Site, request: Request) -> schemas.LoopConfiguration:
-    """The settings of a loop."""
-    return _shown(site.service.loop(request.loop_name).configuration)
+    """Return the configuration of a loop."""
+    return _as_schema(site.service.loop(request.loop_name).configuration)
 
 
 def configure(site: Site, request: Request) -> schemas.LoopConfiguration:
-    """Put other settings in place of all; those left out get their defaults."""
+    """Replace the configuration of a loop. Omitted settings get their defaults."""
     return _configure(site, request, keep=False)
 
 
 def change(site: Site, request: Request) -> schemas.LoopConfiguration:
-    """Put others in place of the settings that are named; the rest stays."""
+    """Change the settings of a loop that are sent. Others stay."""
     return _configure(site, request, keep=True)
 
 
@@ -98,18 +95,18 @@ def _configure(site: Site, request: Request, *, keep: bool) -> schemas.LoopConfi
     loop, sent = site.service.loop(request.loop_name), parse_json(_settings, request.body)
 
     def changed(current: LoopConfig) -> LoopConfig:
-        settings = msgspec.to_builtins(_shown(current)) | _policy_settings(current, sent) | sent if keep else sent
+        settings = msgspec.to_builtins(_as_schema(current)) | _policy_settings(current, sent) | sent if keep else sent
         try:
             configuration = msgspec.convert(settings, schemas.LoopConfiguration)
         except msgspec.ValidationError as error:
-            raise InvalidInput(f"the configuration cannot be used: {error}") from None
+            raise InvalidInput(f"the configuration is invalid: {error}") from None
         return site.check_optimiser(LoopConfig(**msgspec.structs.asdict(configuration)))
 
-    return _shown(loop.reconfigure(changed))
+    return _as_schema(loop.reconfigure(changed))
 
 
 def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for a policy that the request names without settings: its defaults, with the present link."""
+    """Return settings for a policy that is sent without: its defaults, with the present link."""
     name = sent.get("policy")
     if not isinstance(name, str) or name == current.policy or name not in POLICIES:
         return {}
@@ -117,12 +114,12 @@ def _policy_settings(current: LoopConfig, sent: Mapping[str, Any]) -> dict[str, 
     return {"settings": {"link": current.settings["link"]} if has_link else {}}
 
 
-def _shown(configuration: LoopConfig) -> schemas.LoopConfiguration:
+def _as_schema(configuration: LoopConfig) -> schemas.LoopConfiguration:
     return schemas.LoopConfiguration(**msgspec.structs.asdict(configuration))
 
 
 def event(site: Site, request: Request) -> schemas.EventRecord:
-    """A decision, with all that came of it."""
+    """Return a decision with its rewards and its activation."""
     loop, event_id = site.service.loop(request.loop_name), request.values["event"]
     logged = site.service.store.decision(loop.name, event_id, request.parameters().get("slot", ""))
     if logged is None:
@@ -131,16 +128,16 @@ def event(site: Site, request: Request) -> schemas.EventRecord:
 
 
 def events(site: Site, request: Request) -> schemas.Events:
-    """The newest decisions whose event ids begin with a prefix.
+    """Return the newest decisions whose event ids begin with a prefix, a page at a time.
 
-    A page has fewer than the limit if they are large: neither memory nor decisions suffer by it.
+    A page of large decisions has fewer than the limit, to bound memory and time.
     """
     loop, parameters = site.service.loop(request.loop_name), request.parameters()
     limit = page_limit(parameters, PAGE, LARGEST_PAGE)
-    before = whole_number(parameters["before"], "before") if "before" in parameters else None
+    before = parse_integer(parameters["before"], "before") if "before" in parameters else None
     page, size = list[schemas.EventRecord](), 0
     while len(page) < limit and size < FULL_PAGE:
-        wanted = min(AT_A_TIME, limit - len(page))
+        wanted = min(EVENTS_PER_READ, limit - len(page))
         decisions = site.service.store.search(loop.name, parameters.get("prefix", ""), wanted, before)
         page += map(record_of, decisions)
         size += sum(len(logged.decision.request) for logged in decisions)
@@ -151,31 +148,32 @@ def events(site: Site, request: Request) -> schemas.Events:
 
 
 async def model(site: Site, request: Request) -> Response:
-    """The model that decides now, as a safetensors file that `Bandit.load` reads."""
+    """Return the present model as a safetensors file, for `Bandit.load`."""
     content = await asyncio.to_thread(site.service.loop(request.loop_name).export_model)
     return Response(200, content, BYTES_TYPE)
 
 
-def moment(at: int) -> datetime:
-    """Microseconds since 1970 as a date."""
-    return BEGINNING + timedelta(microseconds=at)
-
-
 def record_of(logged: LoggedDecision) -> schemas.EventRecord:
-    """A decision of the log as it is shown."""
+    """Return a logged decision as it is sent."""
     decision = logged.decision
     same = {name: getattr(decision, name) for name in schemas.EventRecord.__struct_fields__ if hasattr(decision, name)}
     rewards = [
-        schemas.EventReward(number=one.sequence, at=moment(one.timestamp), value=one.value, key=one.key, late=one.late)
-        for one in logged.rewards
+        schemas.EventReward(
+            number=reward.sequence,
+            at=as_datetime(reward.timestamp),
+            value=reward.value,
+            key=reward.key,
+            late=reward.late,
+        )
+        for reward in logged.rewards
     ]
     request, is_dense = decision.request, decision.encoding == DENSE
     return schemas.EventRecord(
         **same | {"seed": str(decision.seed)},
         number=logged.sequence,
-        at=moment(decision.timestamp),
+        at=as_datetime(decision.timestamp),
         model_version=model_version(decision.epoch, decision.model),
-        activated_at=None if logged.activated_at is None else moment(logged.activated_at),
+        activated_at=None if logged.activated_at is None else as_datetime(logged.activated_at),
         rewards=rewards,
         wait=decision.reward_window / SECOND,
         features=np.frombuffer(request).reshape(len(decision.actions), -1).tolist()
@@ -185,14 +183,17 @@ def record_of(logged: LoggedDecision) -> schemas.EventRecord:
 
 
 async def explanation(site: Site, request: Request) -> Response:
-    """Why the actions of an event got their scores: what each feature contributed."""
+    """Return the contribution of each feature to the scores of an event's actions."""
     async with site.explanations:
         return await asyncio.to_thread(lambda: Response(200, msgspec.json.encode(_explanation(site, request))))
 
 
 def _explanation(site: Site, request: Request) -> schemas.Explanation:
-    """Explain all decisions of an event, each by the model that made it, or else by the published one."""
-    limit, store = page_limit(request.parameters(), FEATURES, MOST_FEATURES), site.service.store
+    """Explain all decisions of an event.
+
+    The model that made a decision explains it, or else the present model.
+    """
+    limit, store = page_limit(request.parameters(), FEATURES, MAX_FEATURES), site.service.store
     loop, event_id = site.service.loop(request.loop_name), request.values["event"]
     decisions = [logged.decision for logged in store.decisions_of(loop.name, event_id)]
     if not decisions:
@@ -202,8 +203,8 @@ def _explanation(site: Site, request: Request) -> schemas.Explanation:
     for decision in decisions:
         version = (decision.epoch, decision.model)
         if version not in models:
-            bandit = model_that_decided(store, decision, MOST_RELEARNED)
-            models[version] = published if bandit is None else Published(*version, bandit, encoder_of(bandit))
+            bandit = model_that_decided(store, decision, MAX_RELEARNED)
+            models[version] = published if bandit is None else PublishedModel(*version, bandit, encoder_of(bandit))
         slots.append(_slot(decision, models[version], limit))
     decided_by = [model_version(decision.epoch, decision.model) for decision in decisions]
     return schemas.Explanation(
@@ -214,7 +215,7 @@ def _explanation(site: Site, request: Request) -> schemas.Explanation:
     )
 
 
-def _slot(decision: Decision, model: Published, limit: int) -> schemas.ExplainedSlot:
+def _slot(decision: Decision, model: PublishedModel, limit: int) -> schemas.ExplainedSlot:
     actions = [
         schemas.ExplainedAction(
             **msgspec.structs.asdict(action), shown=index == decision.shown, chosen=index == decision.chosen

@@ -1,4 +1,4 @@
-"""Handlers of catalogues: arms that are sent once and referred to by id."""
+"""Handlers of catalogues: arms that are stored once and chosen by id."""
 
 from collections.abc import Sequence
 
@@ -6,22 +6,22 @@ import msgspec
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.action_selection import DENSE, JSON
-from glbandits.serving.domain.catalogue_arms import CatalogueArm, CatalogueQuestion, CatalogueRequest, NewArm
+from glbandits.serving.domain.catalogues.catalogue_records import CatalogueArm, CatalogueQuery, CatalogueRequest, NewArm
 from glbandits.serving.domain.event_rules import new_event_id
+from glbandits.serving.domain.request_features import DENSE, JSON
 from glbandits.serving.http.http_messages import HttpError, Request
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1 import catalogue_schemas as schemas
-from glbandits.serving.http.v1.decision_handlers import model_version, page_limit, parse_json, whole_number
-from glbandits.serving.runtime.loop_catalogue import LoopCatalogue
+from glbandits.serving.http.v1.decision_handlers import model_version, page_limit, parse_integer, parse_json
+from glbandits.serving.runtime.loops.loop_catalogue import LoopCatalogue
 from glbandits.serving.server_settings import Settings
 
 PAGE, LARGEST_PAGE = 100, 1000
-"""Arms of a page by default, and at most."""
+"""Arms in a page by default, and at most."""
 LARGEST_FIELDS = 16 * 1024
-"""Bytes of the named fields of an arm."""
+"""Bytes of the named fields of an arm, at most."""
 MEMORY_OF_ARM, MEMORY_OF_FEATURE = 800, 12.5
-"""Bytes that an arm takes, and each of its features: as float64, and as float32 with room for more arms."""
+"""Bytes of memory for an arm, and for arm of its features: a float64, and a float32 with spare room for more arms."""
 
 _decide_request = msgspec.json.Decoder(schemas.CatalogueDecideRequest).decode
 _arms_request = msgspec.json.Decoder(schemas.ArmsRequest).decode
@@ -31,14 +31,16 @@ _arms_change = msgspec.json.Decoder(schemas.ArmsChange).decode
 async def decide(site: Site, request: Request) -> schemas.CatalogueDecided:
     """Choose an arm of the catalogue."""
     sent = parse_json(_decide_request, request.body)
-    question = CatalogueQuestion(
+    query = CatalogueQuery(
         only=None if sent.only is None else tuple(sent.only),
         excluded=sent.excluded,
         baseline=sent.baseline,
         context=tuple(sent.context) if isinstance(sent.context, list) else sent.context,
     )
-    asked = CatalogueRequest(event_id=sent.event_id or new_event_id(), question=question, deferred=sent.deferred)
-    decision, degraded = await site.service.decide_from_catalogue(request.loop_name, asked)
+    catalogue_request = CatalogueRequest(
+        event_id=sent.event_id or new_event_id(), question=query, deferred=sent.deferred
+    )
+    decision, degraded = await site.service.decide_from_catalogue(request.loop_name, catalogue_request)
     assert decision.catalogue is not None
     return schemas.CatalogueDecided(
         event_id=decision.event_id,
@@ -51,7 +53,7 @@ async def decide(site: Site, request: Request) -> schemas.CatalogueDecided:
 
 
 def status(site: Site, request: Request) -> schemas.CatalogueStatus:
-    """The version and the size of the catalogue."""
+    """Return the version and the size of the catalogue."""
     catalogue = _catalogue(site, request)
     catalogue.refresh()
     served = catalogue.served
@@ -62,39 +64,41 @@ def status(site: Site, request: Request) -> schemas.CatalogueStatus:
 
 
 def arms(site: Site, request: Request) -> schemas.ArmsPage:
-    """The arms of the catalogue that are not retired, page by page."""
+    """Return the arms of the catalogue that are not retired, a page at a time."""
     loop, parameters = site.service.loop(request.loop_name), request.parameters()
     limit = page_limit(parameters, PAGE, LARGEST_PAGE)
-    after = whole_number(parameters.get("after", "0"), "after")
+    after = parse_integer(parameters.get("after", "0"), "after")
     version, page = site.service.store.live_arms(loop.name, after, limit)
     following = page[-1].number if len(page) == limit else None
-    return schemas.ArmsPage(version=version, arms=[_shown(arm) for arm in page], after=following)
+    return schemas.ArmsPage(version=version, arms=[_as_schema(arm) for arm in page], after=following)
 
 
 def arm(site: Site, request: Request) -> schemas.Arm:
-    """An arm of the catalogue."""
+    """Return an arm of the catalogue."""
     loop, arm_id = site.service.loop(request.loop_name), request.values["arm"]
-    found = site.service.store.arms_of_ids(loop.name, [arm_id]).get(arm_id)
-    if found is None or found.retired:
+    stored = site.service.store.arms_of_ids(loop.name, [arm_id]).get(arm_id)
+    if stored is None or stored.retired:
         raise HttpError(404, "UnknownArm", f"the catalogue has no arm {arm_id!r}; it was retired, or never added")
-    return _shown(found)
+    return _as_schema(stored)
 
 
 def put(site: Site, request: Request) -> schemas.CatalogueVersion:
-    """Add arms to the catalogue, in place of those with the same ids: all of them or none."""
+    """Add arms to the catalogue, or replace those with the same ids: all or none."""
     sent = parse_json(_arms_request, request.body)
-    new, settings = [_new_arm(each, site.settings) for each in sent.arms], site.settings
-    if len({each.id for each in new}) < len(new):
-        raise InvalidInput("ids must differ from each other; two arms have the same")
-    if len({each.encoding for each in new}) > 1:
-        raise InvalidInput("features must be numbers for all arms, or named fields for all arms; got both")
-    return _version(_catalogue(site, request).put(new, most=settings.max_catalogue, after=sent.after))
+    new, settings = [_new_arm(arm, site.settings) for arm in sent.arms], site.settings
+    if len({arm.id for arm in new}) < len(new):
+        raise InvalidInput("ids must be unique; two arms have the same id")
+    if len({arm.encoding for arm in new}) > 1:
+        raise InvalidInput("features must be numbers for all arms or named fields for all arms; got both")
+    return _version(_catalogue(site, request).put(new, max_arms=settings.max_catalogue, expected_version=sent.after))
 
 
 def change(site: Site, request: Request) -> schemas.CatalogueVersion:
-    """Retire arms, and restore retired ones: all of them or none."""
+    """Retire arms, and restore retired ones: all or none."""
     sent = parse_json(_arms_change, request.body)
-    return _version(_catalogue(site, request).retire_and_restore(sent.retire, sent.restore, after=sent.after))
+    return _version(
+        _catalogue(site, request).retire_and_restore(sent.retire, sent.restore, expected_version=sent.after)
+    )
 
 
 def delete(site: Site, request: Request) -> schemas.CatalogueVersion:
@@ -112,7 +116,7 @@ def _version(version: int) -> schemas.CatalogueVersion:
 
 def _new_arm(sent: schemas.Arm, settings: Settings) -> NewArm:
     if "\0" in sent.id:
-        raise InvalidInput(f"the id of an arm must be without NUL; got {sent.id!r}")
+        raise InvalidInput(f"the id of an arm must not contain NUL; got {sent.id!r}")
     if isinstance(sent.features, dict):
         fields = msgspec.json.encode(sent.features)
         if len(fields) > LARGEST_FIELDS:
@@ -127,7 +131,7 @@ def _check_length(arm_id: str, features: Sequence[float], settings: Settings) ->
         raise InvalidInput(f"an arm must have 1 to {settings.max_features} features; {arm_id!r} has {len(features)}")
 
 
-def _shown(stored: CatalogueArm) -> schemas.Arm:
+def _as_schema(stored: CatalogueArm) -> schemas.Arm:
     dense = stored.encoding == DENSE
     features = np.frombuffer(stored.features).tolist() if dense else msgspec.json.decode(stored.features)
     return schemas.Arm(id=stored.id, features=features)

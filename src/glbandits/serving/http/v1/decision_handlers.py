@@ -1,6 +1,6 @@
-"""Handler of decisions among vectors of numbers or rows of fields, from JSON or from float32 bodies.
+"""Handler of decisions among vectors of numbers or rows of named fields.
 
-JSON is strict: unknown fields and numbers as text are refused.
+The body is JSON or float32 numbers. JSON is checked strictly: unknown fields and numbers as text are refused.
 """
 
 from collections.abc import Callable
@@ -12,9 +12,9 @@ import msgspec
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.serving.domain.action_selection import DENSE, JSON, described_request
 from glbandits.serving.domain.event_rules import new_event_id
 from glbandits.serving.domain.events import Decision, DecisionRequest
+from glbandits.serving.domain.request_features import DENSE, JSON, encode_json_request
 from glbandits.serving.http.http_messages import BYTES_TYPE, HttpError, Request
 from glbandits.serving.http.site import Site
 from glbandits.serving.http.v1.schemas import LONGEST_ID, Decided, DecideRequest
@@ -28,34 +28,34 @@ _decide_request = msgspec.json.Decoder(DecideRequest).decode
 
 
 def parse_json(decode: Callable[[bytes], Content], body: bytes) -> Content:
-    """Decode a JSON body. Raises a 400 if it is invalid or of another type."""
+    """Decode a JSON body. Raises HttpError 400 if it is invalid or of another type."""
     try:
         return decode(body)
     except msgspec.DecodeError as error:
-        raise HttpError(400, "BadRequest", f"the body cannot be used: {error}") from None
+        raise HttpError(400, "BadRequest", f"the body is invalid: {error}") from None
 
 
 async def decide(site: Site, request: Request) -> Decided:
-    """Choose an arm: from JSON, or from a body of float32 numbers."""
+    """Choose an arm. The body is JSON or float32 numbers."""
     if request.headers.get(b"content-type") == BYTES_TYPE:
-        question = _floats_request(request, site.settings)
+        parsed = _floats_request(request, site.settings)
     else:
-        question = decision_request(parse_json(_decide_request, request.body), site.settings)
-    return decided(*await site.service.decide(request.loop_name, question))
+        parsed = decision_request(parse_json(_decide_request, request.body), site.settings)
+    return decided(*await site.service.decide(request.loop_name, parsed))
 
 
-def model_version(epoch: int, number: int) -> str:
-    """The version of a model: how often it was replaced, and the last decision that it had learned."""
-    return f"{epoch}.{number}"
+def model_version(epoch: int, sequence: int) -> str:
+    """Return the version of a model: its epoch and the last sequence number it has learned."""
+    return f"{epoch}.{sequence}"
 
 
 def unknown_event(event_id: str) -> HttpError:
-    """The error for an event that the log does not have."""
-    return HttpError(404, "UnknownEvent", f"there is no decision of the event {event_id!r} in this loop")
+    """Return the error for an event that is not in the log."""
+    return HttpError(404, "UnknownEvent", f"the loop has no decision of the event {event_id!r}")
 
 
 def decided(decision: Decision, degraded: bool) -> Decided:
-    """A decision as a response."""
+    """Return the response for a decision."""
     return Decided(
         event_id=decision.event_id,
         arm=decision.shown,
@@ -68,7 +68,7 @@ def decided(decision: Decision, degraded: bool) -> Decided:
 
 
 def decision_request(sent: DecideRequest, settings: Settings) -> DecisionRequest:
-    """From the JSON form."""
+    """Return the decision request of a JSON body."""
     arms = sent.arms
     if arms is None or sent.rows is not None or sent.context is not None:
         return _rows_request(sent, settings)
@@ -77,7 +77,7 @@ def decision_request(sent: DecideRequest, settings: Settings) -> DecisionRequest
     if list(map(len, arms)).count(width) < count:
         index = next(index for index, arm in enumerate(arms) if len(arm) != width)
         raise InvalidInput(
-            f"arms must be of one length; arm 0 has {width} features, arm {index} has {len(arms[index])}"
+            f"all arms must have the same length; arm 0 has {width} features, arm {index} has {len(arms[index])}"
         )
     numbers: list[float] = []
     for arm in arms:
@@ -86,33 +86,33 @@ def decision_request(sent: DecideRequest, settings: Settings) -> DecisionRequest
 
 
 def _rows_request(sent: DecideRequest, settings: Settings) -> DecisionRequest:
-    """From rows of named fields."""
+    """Return the decision request of rows of named fields."""
     rows = sent.rows
     if rows is None or sent.arms is not None:
-        raise InvalidInput("send arms, a list of numbers for each arm, or rows, an object for each; not both")
+        raise InvalidInput("send either arms, a list of numbers for each arm, or rows, an object for each arm")
     if len(rows) > settings.max_actions:
-        raise InvalidInput(f"a decision may have {settings.max_actions} rows; got {len(rows)}. Choose among fewer")
-    request = described_request([] if sent.context is None else [sent.context], [[row] for row in rows])
+        raise InvalidInput(f"a decision may have {settings.max_actions} rows; got {len(rows)}. Send fewer")
+    request = encode_json_request([] if sent.context is None else [sent.context], [[row] for row in rows])
     return _request(request, JSON, _ids(sent, len(rows)), sent)
 
 
 def _ids(sent: DecideRequest, count: int) -> tuple[str, ...]:
     ids = _indices(count) if sent.ids is None else tuple(sent.ids)
     if len(ids) != count:
-        raise InvalidInput(f"ids must name every arm; got {len(ids)} for {count} arms")
+        raise InvalidInput(f"ids must have an id for each arm; got {len(ids)} for {count} arms")
     if sent.ids is not None and len(set(ids)) < count:
-        raise InvalidInput("ids must differ from each other; two arms have the same")
+        raise InvalidInput("ids must be unique; two arms have the same id")
     return ids
 
 
 def _floats_request(request: Request, settings: Settings) -> DecisionRequest:
-    """From a body of float32 numbers, little-endian, arm after arm; the rest is in the query."""
-    name, _, text = request.query.partition("=")  # parsing costs microseconds, and most queries are arms=N
+    """Return the decision request of a body of little-endian float32 numbers."""
+    name, _, text = request.query.partition("=")  # avoids parsing, because most queries are arms=N
     parameters = {name: text} if name == "arms" and text.isdigit() else request.parameters()
-    count = whole_number(parameters.get("arms", ""), "arms, the number of arms,")
+    count = parse_integer(parameters.get("arms", ""), "arms, the number of arms,")
     if count < 1 or not request.body or len(request.body) % (4 * count):
         raise InvalidInput(
-            f"the body must be float32 numbers, as many for each of the {count} arms; got {len(request.body)} bytes"
+            f"the body must have as many float32 numbers for each of the {count} arms; got {len(request.body)} bytes"
         )
     _check_size(count, len(request.body) // (4 * count), settings)
     event_id, deferred = parameters.get("eventId"), parameters.get("deferred", "false")
@@ -121,7 +121,7 @@ def _floats_request(request: Request, settings: Settings) -> DecisionRequest:
     if deferred not in ("true", "false"):
         raise InvalidInput(f"deferred must be true or false; got {deferred[:40]!r}")
     listed = parameters.get("excluded", "")
-    excluded = [whole_number(part, "excluded") for part in listed.split(",")] if listed else []
+    excluded = [parse_integer(part, "excluded") for part in listed.split(",")] if listed else []
     numbers = np.frombuffer(request.body, FLOAT32).astype(np.float64)
     sent = DecideRequest(event_id=event_id, excluded=excluded, deferred=deferred == "true")
     return _request(numbers.tobytes(), DENSE, _indices(count), sent)
@@ -132,7 +132,7 @@ def _request(features: bytes, encoding: str, ids: tuple[str, ...], sent: DecideR
     if excluded:
         for index in excluded:
             if index >= len(ids):
-                raise InvalidInput(f"excluded must hold places of arms, 0 to {len(ids) - 1}; got {index}")
+                raise InvalidInput(f"excluded must be indices of arms, 0 to {len(ids) - 1}; got {index}")
         excluded = sorted(set(excluded))
     return DecisionRequest(
         event_id=sent.event_id or new_event_id(),
@@ -151,27 +151,27 @@ def _packer(count: int) -> Callable[..., bytes]:
 
 @cache
 def _indices(count: int) -> tuple[str, ...]:
-    """The ids of arms that have none: 0, 1, 2 ..."""
+    """Return the ids of arms without ids: 0, 1, 2 ..."""
     return tuple(map(str, range(count)))
 
 
 def _check_size(count: int, width: int, settings: Settings) -> None:
     if count > settings.max_dense_actions:
-        raise InvalidInput(f"a decision may have {settings.max_dense_actions} arms; got {count}. Choose among fewer")
+        raise InvalidInput(f"a decision may have {settings.max_dense_actions} arms; got {count}. Send fewer")
     if not 1 <= width <= settings.max_features:
         raise InvalidInput(f"an arm must have 1 to {settings.max_features} features; got {width}")
 
 
-def whole_number(text: str, name: str) -> int:
-    """A number of the query."""
+def parse_integer(text: str, name: str) -> int:
+    """Parse a whole number of the query. Raises InvalidInput."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise InvalidInput(f"{name} must be a whole number; got {text[:40]!r}")
     return int(text)
 
 
 def page_limit(parameters: dict[str, str], default: int, most: int) -> int:
-    """The parameter `limit` of the query."""
-    limit = whole_number(parameters.get("limit", str(default)), "limit")
+    """Return the query parameter `limit`. Raises InvalidInput."""
+    limit = parse_integer(parameters.get("limit", str(default)), "limit")
     if not 1 <= limit <= most:
         raise InvalidInput(f"limit must be 1 to {most}; got {limit}")
     return limit

@@ -14,7 +14,7 @@ from glbandits.serving.http.v1 import schemas
 from glbandits.serving.http.v1.decision_handlers import Content, decided, decision_request, parse_json, unknown_event
 
 LARGEST_BATCH = 1000
-"""Decisions and rewards of a batch."""
+"""Decisions and rewards in a batch, at most."""
 
 _reward_request = msgspec.json.Decoder(schemas.EventRewardRequest).decode
 _activate_request = msgspec.json.Decoder(schemas.ActivateRequest).decode
@@ -22,49 +22,52 @@ _batch_request = msgspec.json.Decoder(schemas.BatchRequest).decode
 
 
 async def reward(site: Site, request: Request) -> schemas.Rewarded:
-    """Tell what came of a decision."""
+    """Store a reward of a decision."""
     return await _rewarded(site, request.loop_name, parse_json(_reward_request, request.body))
 
 
 async def activate(site: Site, request: Request) -> schemas.Rewarded:
-    """Let a deferred decision count."""
+    """Activate a deferred decision, so that it is learned."""
     event_id = parse_json(_activate_request, request.body).event_id
     return _known(event_id, await site.service.activate(request.loop_name, event_id))
 
 
 async def batch(site: Site, request: Request) -> schemas.BatchReply:
-    """Many of both, each with an outcome of its own."""
+    """Make several decisions and store several rewards, each with an outcome of its own."""
     sent = parse_json(_batch_request, request.body)
-    size, loop = len(sent.decide) + len(sent.reward), request.loop_name
+    size, loop_name = len(sent.decide) + len(sent.reward), request.loop_name
     if size > LARGEST_BATCH:
-        raise InvalidInput(f"a batch may have {LARGEST_BATCH} items; got {size}. Send several")
-    site.service.loop(loop)
+        raise InvalidInput(f"a batch may have {LARGEST_BATCH} items; got {size}. Send several batches")
+    site.service.loop(loop_name)
     if sent.reward:
-        site.authenticator.admit(request, "reward")
-    decisions = [_decided(site, loop, item) for item in sent.decide]
-    rewards = [_rewarded(site, loop, item) for item in sent.reward]
-    # All begin in this order, so the log has the decisions before the rewards.
-    done = await asyncio.gather(*decisions, *rewards, return_exceptions=True)
+        site.authenticator.authorize(request, "reward")
+    decisions = [_decided(site, loop_name, item) for item in sent.decide]
+    rewards = [_rewarded(site, loop_name, item) for item in sent.reward]
+    # The tasks start in this order, so the log has the decisions before the rewards.
+    results = await asyncio.gather(*decisions, *rewards, return_exceptions=True)
     return schemas.BatchReply(
-        decide=[_outcome(schemas.DecideOutcome, "decided", item, request) for item in done[: len(decisions)]],
-        reward=[_outcome(schemas.RewardOutcome, "rewarded", item, request) for item in done[len(decisions) :]],
+        decide=[_outcome(schemas.DecideOutcome, "decided", item, request) for item in results[: len(decisions)]],
+        reward=[_outcome(schemas.RewardOutcome, "rewarded", item, request) for item in results[len(decisions) :]],
     )
 
 
-def _outcome(kind: Callable[..., Content], name: str, done: object, request: Request) -> Content:
-    """The outcome of an item of a batch: what was done under this name, or the problem."""
-    if not isinstance(done, BaseException):
-        return kind(**{name: done})
-    error = as_http_error(done, request)
+def _outcome(kind: Callable[..., Content], name: str, result: object, request: Request) -> Content:
+    """Return the outcome of an item of a batch: a result in the field `name`, or a problem."""
+    if not isinstance(result, BaseException):
+        return kind(**{name: result})
+    error = as_http_error(result, request)
     return kind(problem=schemas.ItemProblem(status=error.status, code=error.code, detail=error.message))
 
 
-async def _decided(site: Site, loop: str, sent: schemas.DecideRequest) -> schemas.Decided:
-    return decided(*await site.service.decide(loop, decision_request(sent, site.settings)))
+async def _decided(site: Site, loop_name: str, sent: schemas.DecideRequest) -> schemas.Decided:
+    return decided(*await site.service.decide(loop_name, decision_request(sent, site.settings)))
 
 
 async def _rewarded(site: Site, loop_name: str, sent: schemas.EventRewardRequest) -> schemas.Rewarded:
-    """Store a reward. Refuses one that the policy cannot learn, unless rewards are summed: then any may be larger."""
+    """Store a reward.
+
+    Raises InvalidInput if the policy cannot learn it, unless rewards are summed.
+    """
     check_float("value", sent.value, at_least=-MAX_ABS)
     loop = site.service.loop(loop_name)
     if loop.configuration.aggregation is not Aggregation.SUM:

@@ -1,4 +1,4 @@
-"""What goes over the wire, as types. The OpenAPI description is made from these, and the client reads with them."""
+"""Requests and responses of the API. The OpenAPI document and the client use these types."""
 
 from datetime import datetime
 from typing import Annotated, Any, TypeAlias
@@ -6,43 +6,44 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from glbandits.serving.domain.catalogue_arms import CatalogueRecord
+from glbandits.serving.domain.catalogues.catalogue_records import CatalogueRecord
 from glbandits.serving.domain.events import Aggregation, EventStatus, Mode
 from glbandits.serving.domain.explanation import Contribution
 from glbandits.serving.domain.loop_config import LoopConfig
-from glbandits.serving.domain.optimisation import Gain, LookVerdict
+from glbandits.serving.domain.optimisation_rules import Gain, LookVerdict
 
 LONGEST_ID = 256
-"""Characters of an id, of an event, an arm or a reward's key."""
+"""Characters of the id of an event or an arm, and of the key of a reward, at most."""
 
 Id: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
 
 
-class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What all messages share: names in camelCase, and nothing that is not known."""
+class ApiStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Base of requests and responses: names in camelCase, and no unknown fields."""
 
 
-class DecideRequest(Wire, frozen=True, kw_only=True):
-    """A question: which of these arms?"""
+class DecideRequest(ApiStruct, frozen=True, kw_only=True):
+    """A request to choose one of several arms."""
 
     event_id: Id | None = None
-    """Names the decision, and seeds its draw. The same one again gets the same answer. None: the server makes one."""
+    """The id of the decision, from which the draw is seeded. The same id again gets the same response. None: the server
+    creates one."""
     arms: Annotated[list[list[float]], Meta(min_length=1)] | None = None
-    """The features of each arm: as many numbers as the loop is wide. Send these or `rows`."""
+    """The features of each arm, as many numbers as the width of the loop. Send either `arms` or `rows`."""
     rows: Annotated[list[dict[str, Any]], Meta(min_length=1)] | None = None
-    """The named fields of each arm, which the feature map of the model makes features of, or hashing if it has none."""
+    """The named fields of each arm. The model's feature map turns fields into numbers; without one they are hashed."""
     context: dict[str, Any] | None = None
-    """The named fields that all `rows` share."""
+    """Named fields that all `rows` share."""
     ids: list[Id] | None = None
-    """Names of the arms, for the log. None: their indices."""
+    """Ids of the arms, for the log. None: their indices."""
     excluded: list[Annotated[int, Meta(ge=0)]] = []
     """Indices of arms that must not be chosen."""
     deferred: bool = False
-    """Whether the decision counts only once it is activated."""
+    """Whether the decision is learned only if it is activated."""
 
 
-class Decided(Wire, frozen=True, kw_only=True):
-    """The answer."""
+class Decided(ApiStruct, frozen=True, kw_only=True):
+    """The chosen arm."""
 
     event_id: str
     arm: int
@@ -50,75 +51,78 @@ class Decided(Wire, frozen=True, kw_only=True):
     id: str
     probability: float
     probabilities: tuple[float, ...]
-    """The probability that the model gave each arm, in the order of the request."""
+    """The probability of each arm in the draw, in the order of the request."""
     model_version: str
-    """Epoch and number of the model: see the guide."""
+    """The epoch of the model, and the sequence number of the last decision that it has learned."""
     degraded: bool
-    """The log did not say in time that it has the decision. A reward for it may find it unknown after a crash."""
+    """The decision was not known to be durable when it was returned. After a crash its reward may be unknown."""
 
 
-class EventRewardRequest(Wire, frozen=True, kw_only=True):
-    """What came of a decision."""
+class EventRewardRequest(ApiStruct, frozen=True, kw_only=True):
+    """A reward of a decision."""
 
     event_id: Id
     value: float
     key: Annotated[str, Meta(max_length=LONGEST_ID)] = ""
-    """A name for this reward: sent twice under the same name it counts once."""
+    """Idempotency key: rewards of a decision with the same key count once. Empty: every reward counts."""
 
 
-class Rewarded(Wire, frozen=True, kw_only=True):
-    """What became of a reward, or of an activation."""
+class Rewarded(ApiStruct, frozen=True, kw_only=True):
+    """The status of a reward or an activation."""
 
     event_id: str
     status: EventStatus
-    """Late ones are in the log and are not learned."""
+    """Late ones are in the log, but are not learned."""
 
 
-class ActivateRequest(Wire, frozen=True, kw_only=True):
-    """A deferred decision was used after all."""
+class ActivateRequest(ApiStruct, frozen=True, kw_only=True):
+    """The message that a deferred decision was used."""
 
     event_id: Id
 
 
-class BatchRequest(Wire, frozen=True, kw_only=True):
-    """Several questions and several rewards. Decisions come first: a reward may be of one in the same batch."""
+class BatchRequest(ApiStruct, frozen=True, kw_only=True):
+    """Decisions and rewards.
+
+    Decisions are made first, so a reward may be of a decision in the same batch.
+    """
 
     decide: list[DecideRequest] = []
     reward: list[EventRewardRequest] = []
 
 
-class ItemProblem(Wire, frozen=True, kw_only=True):
-    """Why one item of a batch was refused."""
+class ItemProblem(ApiStruct, frozen=True, kw_only=True):
+    """The error of an item of a batch."""
 
     status: int
-    """What its own request would have been answered with."""
+    """The HTTP status that a request with this item alone would have."""
     code: str
     detail: str
 
 
-class DecideOutcome(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """One of the two."""
+class DecideOutcome(ApiStruct, frozen=True, kw_only=True, omit_defaults=True):
+    """A decision, or the problem."""
 
     decided: Decided | None = None
     problem: ItemProblem | None = None
 
 
-class RewardOutcome(Wire, frozen=True, kw_only=True, omit_defaults=True):
-    """One of the two."""
+class RewardOutcome(ApiStruct, frozen=True, kw_only=True, omit_defaults=True):
+    """The status of a reward, or the problem."""
 
     rewarded: Rewarded | None = None
     problem: ItemProblem | None = None
 
 
-class BatchReply(Wire, frozen=True, kw_only=True):
-    """What became of each item, in their order."""
+class BatchReply(ApiStruct, frozen=True, kw_only=True):
+    """The outcome of each item, in the order of the request."""
 
     decide: list[DecideOutcome]
     reward: list[RewardOutcome]
 
 
-class EventReward(Wire, frozen=True, kw_only=True):
-    """A reward as it is in the log."""
+class EventReward(ApiStruct, frozen=True, kw_only=True):
+    """A reward in the log."""
 
     number: int
     at: datetime
@@ -127,8 +131,8 @@ class EventReward(Wire, frozen=True, kw_only=True):
     late: bool
 
 
-class EventRecord(Wire, frozen=True, kw_only=True):
-    """A decision as it is in the log, with all that came of it so far."""
+class EventRecord(ApiStruct, frozen=True, kw_only=True):
+    """A decision in the log, with its rewards and its activation so far."""
 
     # `Decision` documents the fields that have the same name.
     number: int
@@ -147,30 +151,30 @@ class EventRecord(Wire, frozen=True, kw_only=True):
     activated_at: datetime | None
     rewards: list[EventReward]
     wait: float
-    """Seconds that rewards are waited for."""
+    """The reward window in seconds."""
     default_reward: float
     aggregation: Aggregation
     exploration: float
     seed: str
-    """What the draw was made with; as text, because it has more digits than JavaScript keeps."""
+    """The seed of the draw, as text, because it has more digits than a number in JavaScript."""
     encoding: str
-    """json or dense: what the features are."""
+    """The encoding of the features: json or dense."""
     features: Any
-    """Of dense arms a list of numbers each; else the shared features and those of each action."""
+    """For dense a list of numbers for each arm; for json the shared features and those of each action."""
     catalogue: CatalogueRecord | None = None
-    """Of a decision from the catalogue; `actions` are then the baseline and the arm that was drawn."""
+    """Set for a decision from the catalogue. `actions` then holds only the baseline and the drawn arm."""
 
 
-class Events(Wire, frozen=True, kw_only=True):
+class Events(ApiStruct, frozen=True, kw_only=True):
     """A page of the log, the newest first."""
 
     events: list[EventRecord]
     before: int | None
-    """What to ask for to get the next page; None if this is the last."""
+    """The parameter `before` for the next page; None if this is the last page."""
 
 
-class ExplainedAction(Wire, frozen=True, kw_only=True):
-    """The score of an action and what it is made of."""
+class ExplainedAction(ApiStruct, frozen=True, kw_only=True):
+    """The score of an action and the contributions to it."""
 
     # `ActionExplanation` documents the fields that have the same name.
     id: str
@@ -178,42 +182,42 @@ class ExplainedAction(Wire, frozen=True, kw_only=True):
     probability: float
     shown: bool
     chosen: bool
-    """Whether the model drew it: another one than was shown unless the mode is Online."""
+    """Whether the draw chose the action. In modes other than Online another one may be shown."""
     contributions: tuple[Contribution, ...]
 
 
-class ExplainedSlot(Wire, frozen=True, kw_only=True):
+class ExplainedSlot(ApiStruct, frozen=True, kw_only=True):
     """The actions of one decision."""
 
     slot: str
-    """Empty if the event has only one."""
+    """Empty if the event has only one slot."""
     explained_by: str
-    """Version of the model whose coefficients these are: the one that decided if the explanation is exact."""
+    """Version of the model that explains the decision: the one that decided if the explanation is exact."""
     actions: list[ExplainedAction]
     """In the order of the request."""
 
 
-class Explanation(Wire, frozen=True, kw_only=True):
-    """Why the actions of an event got their scores."""
+class Explanation(ApiStruct, frozen=True, kw_only=True):
+    """The contributions of features to the scores of an event's actions."""
 
     event_id: str
     model_version: str
     """Version of the model that decided; with several slots, the first one."""
     exact: bool
-    """Whether each slot is explained by the model that decided. If not, by the model that decides now."""
+    """Whether each slot is explained by the model that decided. If not, the present model explains it."""
     slots: list[ExplainedSlot]
 
 
-class Counts(Wire, frozen=True, kw_only=True):
-    """How many events came, of each status."""
+class Counts(ApiStruct, frozen=True, kw_only=True):
+    """The number of submitted events by status."""
 
     decisions: dict[EventStatus, int]
     rewards: dict[EventStatus, int]
     activations: dict[EventStatus, int]
 
 
-class LookRecord(Wire, frozen=True, kw_only=True):
-    """What came of a look of the auto-optimisation."""
+class LookRecord(ApiStruct, frozen=True, kw_only=True):
+    """The record of a look of the auto-optimisation."""
 
     # `Look` documents the fields that have the same name.
     at: datetime
@@ -223,7 +227,7 @@ class LookRecord(Wire, frozen=True, kw_only=True):
     decisions: int
 
 
-class Optimisation(Wire, frozen=True, kw_only=True):
+class Optimisation(ApiStruct, frozen=True, kw_only=True):
     """The auto-optimisation of a loop."""
 
     next_at: datetime | None
@@ -231,8 +235,8 @@ class Optimisation(Wire, frozen=True, kw_only=True):
     last: LookRecord | None
 
 
-class Status(Wire, frozen=True, kw_only=True):
-    """How a loop is doing."""
+class Status(ApiStruct, frozen=True, kw_only=True):
+    """The status of a loop."""
 
     loop: str
     policy: str
@@ -242,18 +246,18 @@ class Status(Wire, frozen=True, kw_only=True):
     mode: Mode
     model_version: str
     learned_to: int
-    """The number of the last decision that the model has passed."""
+    """The sequence number of the last decision that the model has learned."""
     learning_failed: str | None
-    """What the last try to learn failed with."""
+    """The errors with which learning fails at the moment; None if it works."""
     queue: int
-    """Events of all loops that wait to be written."""
+    """Events of all loops in the write queue of the process."""
     first_at: datetime | None
     last_at: datetime | None
     counts: Counts
     optimisation: Optimisation
 
 
-class Loops(Wire, frozen=True, kw_only=True):
+class Loops(ApiStruct, frozen=True, kw_only=True):
     """The loops of the server."""
 
     loops: list[str]
@@ -265,9 +269,9 @@ LoopConfiguration: Any = msgspec.defstruct(
         (field.name, field.type, msgspec.field(default=field.default, default_factory=field.default_factory))  # type: ignore[call-overload]
         for field in msgspec.structs.fields(LoopConfig)
     ],
-    bases=(Wire,),
-    namespace={"__doc__": "Settings of a loop. What is left out of a whole configuration has its default."},
+    bases=(ApiStruct,),
+    namespace={"__doc__": "Settings of a loop. With PUT, omitted settings get their defaults; with PATCH they stay."},
     frozen=True,
     kw_only=True,
 )
-"""`LoopConfig` in camelCase, so that no setting has two homes."""
+"""`LoopConfig` in camelCase."""

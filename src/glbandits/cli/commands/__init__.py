@@ -1,0 +1,1 @@
+"""The commands of `glb`, a module each. `cli.lazy_commands` lists them."""

@@ -1,0 +1,26 @@
+"""`glb backup`: copy the store of a service, also while the service runs."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
+from glbandits.serving.domain.errors import StoreError
+from glbandits.serving.storage.open_store import open_existing_store
+from glbandits.serving.storage.sqlite_store import SqliteStore
+
+
+def backup_command(
+    copy: Annotated[Path, typer.Argument(help="The new file.")],
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Copy a store as it is at one moment, and check the copy."""
+    with closing(open_existing_store(store)) as source:
+        source.backup(copy)
+    with closing(SqliteStore(copy)) as copied:
+        defects = copied.check()
+    if defects:
+        raise StoreError(f"{copy} is damaged: {'; '.join(defects)}. Make another backup")
+    typer.echo(f"{copy}: {copy.stat().st_size} bytes, no defects")

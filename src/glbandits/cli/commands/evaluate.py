@@ -1,0 +1,131 @@
+"""`glb evaluate`: estimate the reward of other policies from a log, with a table, a page and a JSON file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from glbandits.cli.candidates import features_of_models, parse_candidates
+from glbandits.cli.common_options import CandidatesOption, LevelOption, ModelsOption, ParallelOptions, SeedOption
+from glbandits.cli.evaluation_tables import estimates_table, learning_table, support_lines
+from glbandits.cli.experiment_options import command_line
+from glbandits.cli.log_options import (
+    LEARN_MODES,
+    ColumnOptions,
+    FeatureOptions,
+    LearnOption,
+    LogFileOptions,
+    PropensityOptions,
+    open_log_of_options,
+    parse_reward_range,
+    split_names,
+)
+from glbandits.cli.option_groups import with_option_groups
+from glbandits.cli.progress import warnings_printed, work_bar
+from glbandits.errors import lookup
+from glbandits.evaluation import ESTIMATORS, Verdict
+from glbandits.evaluation.estimators.embeddings import read_embeddings
+from glbandits.evaluation.policy_comparison import ComparisonSettings, Gate, PolicyComparison, compare_policies
+from glbandits.reports.evaluation_report import write_evaluation_report
+
+EXIT_CODES = {Verdict.PROMOTE: 0, Verdict.KEEP: 10, Verdict.WAIT: 11}
+"""The exit codes of `--promote-if-better`. An invalid input has 2, any other failure 1."""
+
+
+@with_option_groups
+def evaluate_command(
+    *,
+    policy: CandidatesOption = ["optimist", "uniform"],  # noqa: B006
+    model: ModelsOption = [],  # noqa: B006
+    estimator: Annotated[list[str], typer.Option(help=f"One of {', '.join(ESTIMATORS)}. Repeat for more.")] = [  # noqa: B006
+        "snips",
+        "dr",
+    ],
+    select: Annotated[
+        bool, typer.Option("--select", help="Select one of the estimators by cross-validation, in a note.")
+    ] = False,
+    file: LogFileOptions,
+    propensities: PropensityOptions,
+    columns: ColumnOptions,
+    embedding: Annotated[str, typer.Option(help="For mips: columns of --arm-table with categories: kind,brand.")] = "",
+    feature_options: FeatureOptions,
+    train: Annotated[float, typer.Option(help="The share of rows that policies learn.")] = 0.5,
+    learn: LearnOption = "matched",
+    level: LevelOption = 0.95,
+    promote_if_better: Annotated[
+        bool,
+        typer.Option(
+            "--promote-if-better",
+            help="Decide whether a policy should replace the logging policy. "
+            "The exit code is 0 for promote, 10 for keep, 11 for wait.",
+        ),
+    ] = False,
+    alpha: Annotated[
+        float, typer.Option(help="With --promote-if-better: bound on the probability of promoting a worse policy.")
+    ] = 0.05,
+    margin: Annotated[float, typer.Option(help="With --promote-if-better: the gain that a policy must exceed.")] = 0.0,
+    exploration: Annotated[
+        float, typer.Option(help="With --promote-if-better: the share of decisions that will be random.")
+    ] = 0.0,
+    reward_range: Annotated[str | None, typer.Option(help="The lowest and the highest possible reward: -1,1.")] = None,
+    seed: SeedOption = 0,
+    parallel: ParallelOptions,
+    out: Annotated[Path, typer.Option(help="Folder for the page and the results.")] = Path("out/evaluate"),
+) -> None:
+    """Estimate the mean reward of policies from a log of another policy's decisions.
+
+    A policy learns the first rows and is evaluated on the rest, where it does not learn. Candidates that do not learn
+    are evaluated on the same rows.
+    """
+    parallel.check()
+    for name in estimator:
+        lookup("estimator", name, ESTIMATORS)
+    settings = ComparisonSettings(
+        estimators=tuple(estimator),
+        select=select,
+        train=train,
+        level=level,
+        reward_range=parse_reward_range(reward_range),
+        learn=lookup("way to learn", learn, LEARN_MODES),
+        gate=Gate(alpha=alpha, margin=margin, exploration=exploration) if promote_if_better else None,
+        seed=seed,
+    )
+    console = Console(emoji=False)  # an arm named ":new:" is not an emoji
+    log, notes = open_log_of_options(
+        console,
+        file,
+        columns,
+        propensities=propensities,
+        options=feature_options.parse() | features_of_models(model),
+        hash_width=feature_options.hash_width,
+    )
+    candidates = parse_candidates(policy, model, log, train_share=train)
+    with work_bar(console) as bar, warnings_printed(console):
+        comparison = compare_policies(
+            log,
+            candidates,
+            settings,
+            source=file.log,
+            notes=notes,
+            embeddings=read_embeddings(columns.arm_table, split_names(embedding)),
+            jobs=parallel.jobs,
+            engine=parallel.engine,
+            progress=bar,
+        )
+    _print(console, comparison)
+    page, record = write_evaluation_report(comparison, out, command_line())
+    console.print(f"Page: {page}\nResults: {record}", soft_wrap=True, markup=False)
+    if comparison.promotion is not None:
+        raise typer.Exit(EXIT_CODES[comparison.promotion.verdict])
+
+
+def _print(console: Console, comparison: PolicyComparison) -> None:
+    console.print(estimates_table(comparison))
+    for line in support_lines(comparison):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    curves = learning_table(comparison)
+    if curves is not None:
+        console.print(curves)
+    if comparison.promotion is not None:
+        console.print(str(comparison.promotion), soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,35 @@
+"""`glb export`: write the log of a service to Parquet files, which `glb evaluate` reads."""
+
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
+from glbandits.service_logs.catalogue_export import export_catalogue
+from glbandits.service_logs.loop_export import LEARNED, export_loop
+from glbandits.serving.domain.events import Mode
+from glbandits.serving.runtime.service import DEFAULT_LOOP
+from glbandits.serving.storage.open_store import open_existing_store
+
+
+def export_command(
+    folder: Annotated[Path, typer.Argument(help="A new or empty folder.")],
+    store: StoreOption = DEFAULT_STORE,
+    loop: Annotated[str, typer.Option(help="The loop whose decisions are exported.")] = DEFAULT_LOOP,
+    mode: Annotated[list[Mode], typer.Option(help="The mode of the decisions. Repeat for several modes.")] = [  # noqa: B006
+        *LEARNED
+    ],
+    catalogue: Annotated[
+        bool,
+        typer.Option("--catalogue", help="Export decisions from the catalogue of the loop, instead of all others."),
+    ] = False,
+) -> None:
+    """Write settled decisions to Parquet files, with features, probabilities and reward."""
+    with closing(open_existing_store(store)) as opened:
+        export = export_catalogue if catalogue else export_loop
+        manifest = export(opened, loop, folder, modes=mode)
+    typer.echo(f"{folder}: {manifest.rows} decisions in {len(manifest.files)} files; {manifest.left_out} left out")
+    columns = "" if catalogue or manifest.sparse_width is not None else " --features features"
+    typer.echo(f"Evaluate the export with: glb evaluate {folder}{columns}")

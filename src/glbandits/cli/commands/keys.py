@@ -1,0 +1,66 @@
+"""`glb keys`: create, list and revoke the API keys of a service. A running server notices changes within seconds."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from glbandits.cli.store_options import DEFAULT_STORE, StoreOption
+from glbandits.serving.runtime.service import microseconds
+from glbandits.serving.storage.api_keys import SCOPES, Keys
+from glbandits.serving.storage.open_store import open_existing_store
+
+keys_app = typer.Typer(
+    help="Create, list and revoke the API keys of a service.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+
+
+@contextmanager
+def _keys(address: str) -> Iterator[Keys]:
+    with closing(open_existing_store(address)) as store:
+        yield Keys(store, microseconds)
+
+
+@keys_app.command("create")
+def create(
+    name: Annotated[str, typer.Argument(help="The owner of the key. A name can have several keys, for rotation.")],
+    scope: Annotated[list[str], typer.Option(help=f"One of {', '.join(SCOPES)}. Repeat for more.")] = [  # noqa: B006
+        "rank",
+        "reward",
+    ],
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Create a key and print it. It cannot be printed again."""
+    with _keys(store) as keys:
+        typer.echo(keys.create(name, scope).text)
+
+
+@keys_app.command("list")
+def list_keys(store: StoreOption = DEFAULT_STORE) -> None:
+    """List the keys that are not revoked. The store has only their hashes."""
+    table = Table()
+    for column in ("id", "name", "scopes", "created"):
+        table.add_column(column, overflow="fold")
+    with _keys(store) as keys:
+        for key in keys.live():
+            created = datetime.fromtimestamp(key.timestamp / 1e6, UTC).isoformat(sep=" ", timespec="seconds")
+            table.add_row(key.id, escape(key.name), ", ".join(key.scopes), created)
+    Console().print(table)
+
+
+@keys_app.command("revoke")
+def revoke(
+    key: Annotated[str, typer.Argument(help="The id of the key, as `glb keys list` shows it.")],
+    store: StoreOption = DEFAULT_STORE,
+) -> None:
+    """Revoke a key."""
+    with _keys(store) as keys:
+        typer.echo(f"Revoked key {key} of {keys.revoke(key).name}")

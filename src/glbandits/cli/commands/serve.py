@@ -1,0 +1,78 @@
+"""`glb serve`: the Rank/Reward service. Its options are the settings of the server."""
+
+import inspect
+import os
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glbandits.serving.http.start_message import EXAMPLE, curl_line, example_request, start_lines
+from glbandits.serving.runtime.logging_setup import set_up_logging
+from glbandits.serving.server_settings import (
+    DEFAULTS,
+    FILE,
+    KINDS,
+    as_environment,
+    description,
+    read_settings,
+)
+
+if TYPE_CHECKING:
+    from glbandits.serving.storage.api_keys import NewKey
+
+WORKER_APP = "glbandits.service_logs.worker_app:create_worker_app"
+"""The function that creates the application in each server process."""
+
+
+def serve_command(**options: str | None) -> None:
+    """Choose actions for programs that send rank requests over HTTP, and learn from their rewards.
+
+    A setting comes from its option, or else from the environment (GLB_SERVE_PORT for --port), or else from the file of
+    --settings, or else from the default.
+    """
+    file = options.pop(FILE)
+    settings = read_settings({name: value for name, value in options.items() if value is not None}, os.environ, file)
+    typer.echo(f"Opening store {settings.store}")
+    from glbandits.serving.http.server import address_of, first_key, listen, run_server  # slow: they import NumPy
+
+    set_up_logging(settings)
+    with listen(settings.host, settings.port) as listening:
+        key = first_key(settings)
+        typer.echo("Loading models. Code that is not compiled yet is compiled in the background.")
+        os.environ.update(as_environment(settings))  # each server process reads its settings from there
+        example = example_request(settings.model) if settings.model else EXAMPLE
+        on_start = partial(print_start, address_of(listening), key, start_lines(settings), example)
+        run_server(WORKER_APP, settings, listening, on_start)
+
+
+def print_start(address: str, key: "NewKey | None", lines: Sequence[str], example: Mapping[str, Any]) -> None:
+    """Print the address of the server, its key if the key is new, the lines, and a command to try."""
+    typer.echo(f"Serving at {address}")
+    if key is not None:
+        typer.echo(f"Key: {key.text}")
+        typer.echo("This key has all scopes and is not shown again. Create others with `glb keys create`.")
+    for line in lines:
+        typer.echo(line)
+    typer.echo("Try:")
+    typer.echo(f"  {curl_line(address, None if key is None else key.text, example)}")
+
+
+def _option(name: str, meaning: str, default: str) -> inspect.Parameter:
+    kind = Annotated[str | None, typer.Option("--" + name.replace("_", "-"), help=meaning, show_default=default)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+
+
+def _shown_default(name: str) -> str:
+    value = DEFAULTS[name]
+    return ",".join(value) or "none" if isinstance(value, tuple) else str(value)
+
+
+def _signature() -> inspect.Signature:
+    """Return a signature with an option for each setting of the server, which typer reads."""
+    settings = [_option(name, description(name), _shown_default(name)) for name in KINDS]
+    return inspect.Signature([_option(FILE, "A TOML file with settings.", "none"), *settings])
+
+
+serve_command.__signature__ = _signature()  # type: ignore[attr-defined]

@@ -1,0 +1,86 @@
+"""`glb simulate`: play policies on a synthetic problem, with a table, a figure and a file of results."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from glbandits.cli.common_options import LINK_NAMES, PoliciesOption
+from glbandits.cli.progress import work_bar
+from glbandits.environments import Synthetic
+from glbandits.errors import InvalidInput, check_int, lookup
+from glbandits.experiments import FORMATS, SimulatedComparison, compare
+from glbandits.policy_parsing import parse_policy
+from glbandits.reports.regret_figure import draw_regret
+
+
+def simulate_command(
+    policy: PoliciesOption = ["optimist", "sgd-ts", "uniform"],  # noqa: B006
+    horizon: Annotated[int, typer.Option(help="Number of rounds of a run (T).")] = 1000,
+    seeds: Annotated[int, typer.Option(help="Number of runs per policy. Each seed is a different problem.")] = 100,
+    first_seed: Annotated[int, typer.Option(help="The first seed.")] = 0,
+    dim: Annotated[int, typer.Option(help="Number of features (d).")] = 6,
+    arms: Annotated[int, typer.Option(help="Number of arms per round (K).")] = 100,
+    fixed_arms: Annotated[
+        bool, typer.Option("--fixed-arms", help="Use the same arms in every round of a run.")
+    ] = False,
+    theta_norm: Annotated[float | None, typer.Option(help="Scale theta* to this norm.")] = None,
+    link: Annotated[str, typer.Option(help=f"{LINK_NAMES}.")] = "logistic",
+    rewards: Annotated[
+        str, typer.Option(help="bernoulli, gaussian or poisson; natural for the distribution that fits the link.")
+    ] = "natural",
+    out: Annotated[Path, typer.Option(help="Folder for the figure and the results.")] = Path("out/simulate"),
+    file_format: Annotated[str, typer.Option("--format", help="Format of the results: parquet or csv.")] = "parquet",
+    jobs: Annotated[int, typer.Option(help="Number of parallel runs; -1 for one per core.")] = -1,
+) -> None:
+    """Play policies on the synthetic problem of the paper, and plot their regret.
+
+    Features and theta* are uniform in [-1/sqrt(d), 1/sqrt(d)], different for each seed. All policies play the same
+    rounds under the same seed. Policies with a setting `horizon` receive the horizon, as in the paper.
+    """
+    check_int("seeds", seeds, at_least=1)
+    check_int("horizon", horizon, at_least=1)  # policies receive it, and would report it as their setting
+    write = lookup("format", file_format, FORMATS)
+    problem = Synthetic(dim=dim, arms=arms, fixed_arms=fixed_arms, theta_norm=theta_norm, link=link, rewards=rewards)
+    policies = {text: parse_policy(text, horizon=horizon, link=link) for text in policy}
+    if len(policies) < len(policy):
+        raise InvalidInput(f"each policy can be named once; got {', '.join(policy)}")
+
+    console = Console()
+    with work_bar(console) as bar:
+        rounds_played = 0
+
+        def report(label: str, just_played: int) -> None:
+            nonlocal rounds_played
+            rounds_played += just_played
+            note = "" if just_played else " (the first run compiles)"
+            bar(label + note, rounds_played, horizon * seeds * len(policies))
+
+        comparison = compare(
+            policies, problem, horizon, range(first_seed, first_seed + seeds), jobs=jobs, progress=report
+        )
+    console.print(_table(comparison))
+    out.mkdir(parents=True, exist_ok=True)
+    title = f"Synthetic problem, {link} link: T={horizon}, K={arms}{' fixed' if fixed_arms else ''}, d={dim}"
+    png, svg = draw_regret(comparison, out, title)
+    path = write(comparison, out)
+    console.print(f"Results: {path}\nFigure: {png} (and {svg.name})", soft_wrap=True, markup=False)
+
+
+def _table(comparison: SimulatedComparison) -> Table:
+    table = Table(title="Final regret, and CPU time of the policy alone")
+    for column in ("policy", "mean regret", "standard error", "seconds per run", "microseconds per round"):
+        table.add_column(column, justify="left" if column == "policy" else "right", overflow="fold")
+    for label, result in comparison.items():
+        seconds = float(result.seconds.mean())
+        table.add_row(
+            escape(label),
+            f"{result.mean[-1]:.2f}",
+            f"{result.standard_error[-1]:.2f}",
+            f"{seconds:.5f}",
+            f"{seconds / result.horizon * 1e6:.2f}",
+        )
+    return table

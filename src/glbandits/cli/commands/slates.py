@@ -1,0 +1,65 @@
+"""`glb slates`: estimate the reward of each slate under other policies, from a log with a row for each slot."""
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from glbandits.cli.candidates import features_of_models, parse_candidates
+from glbandits.cli.common_options import CandidatesOption, LevelOption, ModelsOption, SeedOption
+from glbandits.cli.log_options import ColumnOptions, LogFileOptions, PropensityOptions, open_log_of_options
+from glbandits.cli.option_groups import with_option_groups
+from glbandits.errors import lookup
+from glbandits.evaluation import SLATE_ESTIMATORS
+from glbandits.evaluation.slate_comparison import compare_on_slates
+
+ASSUMPTIONS = (
+    "slate-ips and rips are valid if slots are filled one after the other, as the service does; "
+    "iips and pi only if slots are filled independently."
+)
+
+
+@with_option_groups
+def slates_command(
+    *,
+    policy: CandidatesOption = ["optimist", "uniform"],  # noqa: B006
+    estimator: Annotated[list[str], typer.Option(help=f"One of {', '.join(SLATE_ESTIMATORS)}. Repeat for more.")] = [  # noqa: B006
+        *SLATE_ESTIMATORS
+    ],
+    model: ModelsOption = [],  # noqa: B006
+    file: LogFileOptions,
+    propensity: Annotated[str, typer.Option(help="Column with the probability of the chosen arm.")] = "propensity",
+    features: Annotated[str, typer.Option(help="Column with a list of numbers for each arm.")] = "features",
+    slate: Annotated[
+        str, typer.Option(help="Column of the slate. Rows with the same value are its slots.")
+    ] = "event_id",
+    self_normalised: Annotated[
+        bool, typer.Option("--self-normalised", help="Divide by the mean coefficient of each slot.")
+    ] = False,
+    train_share: Annotated[float, typer.Option("--train", help="The share of slates that policies learn.")] = 0.5,
+    level: LevelOption = 0.95,
+    seed: SeedOption = 0,
+) -> None:
+    """Estimate the reward of each slate under other policies: the sum over its slots.
+
+    The log has a row for each slot, and the rows of a slate are in the order in which its slots were filled. An export
+    of multi-slot events is such a log. If a policy learns, all policies are evaluated on the slates that it did not
+    learn.
+    """
+    for name in estimator:
+        lookup("estimator of slates", name, SLATE_ESTIMATORS)
+    console = Console(emoji=False)
+    log, _ = open_log_of_options(
+        console,
+        file,
+        ColumnOptions(features=features, cluster=slate),
+        propensities=PropensityOptions(propensity=propensity, probabilities=""),
+        options=features_of_models(model),
+    )
+    candidates = parse_candidates(policy, model, log, train_share=train_share)
+    evaluated = compare_on_slates(
+        log, candidates, estimator, train_share=train_share, self_normalised=self_normalised, level=level, seed=seed
+    )
+    for label, evaluation in evaluated:
+        console.print(f"{label}\n{evaluation}\n", soft_wrap=True, markup=False, highlight=False)
+    console.print(f"Note: {ASSUMPTIONS}", soft_wrap=True, markup=False, highlight=False)

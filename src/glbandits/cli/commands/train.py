@@ -1,0 +1,45 @@
+"""`glb train`: train a model on a log, and save it with its feature map."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from glbandits.cli.candidates import parse_learning_policy
+from glbandits.cli.common_options import PolicyOption
+from glbandits.cli.log_options import ColumnOptions, FeatureOptions, LogFileOptions, open_log_of_options
+from glbandits.cli.option_groups import with_option_groups
+from glbandits.cli.progress import work_bar
+from glbandits.evaluation import train
+
+
+@with_option_groups
+def train_command(
+    *,
+    policy: PolicyOption = "optimist",
+    file: LogFileOptions,
+    columns: ColumnOptions,
+    feature_options: FeatureOptions,
+    seed: Annotated[int, typer.Option(help="Seed of the decisions that the model will make.")] = 0,
+    out: Annotated[Path, typer.Option(help="The file for the model.")] = Path("model.safetensors"),
+) -> None:
+    """Train a model on all rows of a log, and save it with the feature map of the log's columns.
+
+    In Python, load the model with `Bandit.load`. Serve it with `glb serve --model`.
+    """
+    console = Console(emoji=False)
+    log, _ = open_log_of_options(
+        console, file, columns, options=feature_options.parse(), hash_width=feature_options.hash_width
+    )
+    settings = parse_learning_policy(policy, log)
+    with work_bar(console) as bar:
+        bar(f"{settings.name} learns (the first run compiles)", 0, 1)
+        bandit = train(
+            log, settings, seed=seed, progress=lambda done, total: bar(f"{settings.name} learns", done, total)
+        )
+    if log.feature_map is not None:
+        console.print(str(log.feature_map), soft_wrap=True, markup=False, highlight=False)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    bandit.save(out)
+    console.print(f"Model: {out} ({len(log):,} rows learned)", soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,122 @@
+"""`glb tune`: choose the settings of a policy on one part of a log, and evaluate the choice on another."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from glbandits.cli.candidates import parse_learning_policy
+from glbandits.cli.common_options import LevelOption, ParallelOptions, PolicyOption
+from glbandits.cli.experiment_options import command_line
+from glbandits.cli.log_options import (
+    LEARN_MODES,
+    ColumnOptions,
+    FeatureOptions,
+    LearnOption,
+    LogFileOptions,
+    PropensityOptions,
+    open_log_of_options,
+)
+from glbandits.cli.option_groups import with_option_groups
+from glbandits.cli.progress import warnings_printed, work_bar
+from glbandits.errors import check_float, lookup
+from glbandits.evaluation import tune
+from glbandits.evaluation.replay.tune import CandidateResult, TuningResult
+from glbandits.policy_parsing import parse_grid
+from glbandits.reports.evaluation_report.estimate_rows import format_interval, format_value
+from glbandits.reports.tuning_record import tuned_settings, write_tuning_record
+
+
+@with_option_groups
+def tune_command(
+    *,
+    policy: PolicyOption = "optimist",
+    grid: Annotated[
+        list[str],
+        typer.Option(help="Values to try: floor=0.01,0.05. Repeat for other settings. Default: the policy's grid."),
+    ] = [],  # noqa: B006
+    file: LogFileOptions,
+    propensities: PropensityOptions,
+    columns: ColumnOptions,
+    feature_options: FeatureOptions,
+    share: Annotated[float, typer.Option(help="The share of rows on which settings are chosen.")] = 0.5,
+    seeds: Annotated[int, typer.Option(help="How many times each setting is played.")] = 3,
+    learn: LearnOption = "matched",
+    level: LevelOption = 0.95,
+    parallel: ParallelOptions,
+    out: Annotated[Path, typer.Option(help="The JSON file for the results.")] = Path("out/tune.json"),
+) -> None:
+    """Choose the settings of a policy from a log of another policy's decisions.
+
+    Each setting plays the first part of the log, and starts untrained. The best setting and the untuned one then play
+    the second part, which was not used for the choice.
+    """
+    parallel.check()
+    learn_mode = lookup("way to learn", learn, LEARN_MODES)
+    level = check_float("level", level, above=0, at_most=1 - 1e-9)
+    values = parse_grid(grid)
+    console = Console(emoji=False)
+    log, notes = open_log_of_options(
+        console,
+        file,
+        columns,
+        propensities=propensities,
+        options=feature_options.parse(),
+        hash_width=feature_options.hash_width,
+    )
+    untuned = parse_learning_policy(policy, log, train_share=share)
+    with work_bar(console) as bar, warnings_printed(console) as printed:
+        bar(f"{untuned.name} plays (the first run compiles)", 0, 1)
+        tuned = tune(
+            untuned,
+            log,
+            grid=values or None,
+            share=share,
+            seeds=seeds,
+            learn=learn_mode,
+            jobs=parallel.jobs,
+            engine=parallel.engine,
+            progress=lambda done, total: bar(f"{untuned.name} plays", done, total),
+        )
+    settings = tuple(values or untuned.grid)
+    console.print(_table(tuned, settings, level))
+    for note in notes:
+        console.print(f"Note: {note}", soft_wrap=True, markup=False, highlight=False)
+    record = write_tuning_record(
+        out,
+        tuned,
+        settings,
+        level=level,
+        log=file.log,
+        policy=policy,
+        command=command_line(),
+        notes=[*notes, *printed],
+    )
+    console.print(f"Results: {record}", soft_wrap=True, markup=False)
+
+
+def _table(tuned: TuningResult, settings: Sequence[str], level: float) -> Table:
+    first, second = tuned.rows
+    title = f"Mean reward per decision of {tuned.best.name} while learning; part 1: {first:,} rows, part 2: {second:,}"
+    table = Table(title=title, title_justify="left")
+    columns = ("part", "setting", "mean reward", "standard error", "more than untuned", f"{level:.0%} interval")
+    for column in columns:
+        table.add_column(column, justify="left" if column in columns[:2] else "right", overflow="fold")
+    for index, played in enumerate(tuned.candidates):
+        label = f"{_label(played, settings)}{', untuned' * (index == 0)}"
+        table.add_row("1", escape(label), format_value(played.value), format_value(played.standard_error))
+    table.add_section()
+    gain = [format_value(tuned.gain, sign=True), format_interval(tuned.gain_interval(level))]
+    for played, role, cells in ((tuned.winner, "the best", gain), (tuned.default, "untuned", [])):
+        label = f"{_label(played, settings)}, {role}"
+        row = [label, format_value(played.value), format_value(played.standard_error), *cells]
+        table.add_row("2", *map(escape, row))
+    return table
+
+
+def _label(played: CandidateResult, settings: Sequence[str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in tuned_settings(played, settings).items())

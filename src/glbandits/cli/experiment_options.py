@@ -1,0 +1,99 @@
+"""Options and output that `glb paper` and `glb compare` share, and stopping them with Ctrl-C."""
+
+import shlex
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from glbandits.cli.common_options import EngineOption, JobsOption
+from glbandits.errors import InvalidInput, lookup
+from glbandits.experiments.protocols import PROTOCOLS
+from glbandits.experiments.result_store import ResultStore
+from glbandits.experiments.summary import ExperimentSummary
+from glbandits.parallel import check_engine
+from glbandits.reports.experiment_report.tables import EXTRA_NOTE, conclusion_table
+
+BOTH = "both"
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells define it."""
+CANCELLED = r"\d+ tasks (have been successfully executed|which were still being processed)"
+"""The beginning of joblib's warning about the tasks that Ctrl-C cancels."""
+
+
+@dataclass(frozen=True)
+class ExperimentOptions:
+    """How an experiment runs."""
+
+    protocol: Annotated[str, typer.Option(help="paper, fresh or both.")] = BOTH
+    jobs: JobsOption = -1
+    engine: EngineOption = "local"
+
+    def protocol_names(self) -> list[str]:
+        """Check all options, and return the names of the protocols."""
+        lookup("protocol", self.protocol, dict.fromkeys((*PROTOCOLS, BOTH)))
+        check_engine(self.engine, self.jobs)
+        return list(PROTOCOLS) if self.protocol == BOTH else [self.protocol]
+
+
+def make_folder(out: Path) -> None:
+    """Create the folder of the results. Raises InvalidInput if it is not writable, before anything is computed."""
+    try:
+        for folder in (out, out / "store"):
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=folder):
+                pass
+    except OSError as error:
+        raise InvalidInput(f"--out must be a writable folder; got {out}: {error.strerror}") from None
+
+
+def command_line() -> str:
+    """Return the command as the user typed it."""
+    return "glb " + shlex.join(sys.argv[1:])
+
+
+@contextmanager
+def resumable(store: ResultStore, console: Console) -> Iterator[None]:
+    """Print that the command can be stopped. On Ctrl-C print how to continue, and exit."""
+    text = f"Finished runs are stored in {store.folder}. Stop with Ctrl-C at any time; the same command continues."
+    console.print(text, soft_wrap=True, markup=False)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", CANCELLED)
+            yield
+    except (KeyboardInterrupt, SystemError) as error:
+        if not _is_interrupt(error):
+            raise
+        stopped = f"Stopped. {len(store):,} finished runs are stored in {store.folder}."
+        console.print(f"{stopped} To continue, run: {command_line()}", soft_wrap=True, markup=False)
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Return whether Ctrl-C caused the error. Compiled code turns a KeyboardInterrupt into a SystemError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def print_conclusions(summaries: list[ExperimentSummary], console: Console) -> None:
+    """Print a table of final regrets for each experiment, the best policy first, at most 80 columns wide."""
+    for summary in summaries:
+        data = conclusion_table(summary)
+        table = Table(title=escape(f"{summary.title}: final regret"), title_justify="left", min_width=40)
+        for column in data.columns:
+            table.add_column(column, justify="left" if column == "policy" else "right", no_wrap=True)
+        for row in data.rows:
+            table.add_row(*map(escape, row))
+        console.print(table)
+    if any(policy.is_extra for summary in summaries if summary.fresh for policy in summary.fresh.policies):
+        console.print(EXTRA_NOTE)

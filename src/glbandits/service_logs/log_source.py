@@ -1,0 +1,127 @@
+"""Open a log by its address: a file or folder of any format, an export of a service, or the store of a service."""
+
+import atexit
+import json
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
+from typing import Any
+
+from glbandits.errors import InvalidInput, lookup
+from glbandits.evaluation import Columns, Log, open_log, read_csv, read_dsjson, read_open_bandit, read_parquet
+from glbandits.evaluation.logs.log_features import LogOptions
+from glbandits.evaluation.logs.open_bandit import is_open_bandit
+from glbandits.evaluation.logs.table_log import read_arm_table
+from glbandits.features import Hashing
+
+WITHOUT_PROPENSITIES = Columns(propensity=None, probabilities=None)
+"""The columns of a log that is only learned from, if they have their default names."""
+STORE_ENDINGS = frozenset({".sqlite", ".db"})
+POSTGRES = ("postgresql://", "postgres://")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogSource:
+    """The address of a log and the settings with which it is read."""
+
+    address: str
+    """A path, or the postgresql:// address of a service's store."""
+    columns: Columns = field(default_factory=Columns)
+    arm_table: Path | None = None
+    link: str | None = None
+    loop: str = "default"
+    """The loop of a service's store."""
+    options: LogOptions = field(default_factory=LogOptions)
+    """Settings of the feature map."""
+    hash_width: int | None = None
+    """The number of features of a dsjson log."""
+
+    @property
+    def path(self) -> Path:
+        """The address as a path."""
+        return Path(self.address)
+
+    def open(self, file_format: str = "auto") -> Log:
+        """Open the log. `file_format` is a name of FORMATS; "auto" recognises the format by the address."""
+        return lookup("format", file_format, FORMATS)(self)
+
+    def reader_settings(self) -> dict[str, Any]:
+        """Return the settings that differ from the defaults of a reader."""
+        settings: dict[str, Any] = {**self.options}
+        if self.link is not None:
+            settings["link"] = self.link
+        # A format that defines its columns refuses settings of columns.
+        defines_columns = self.path.suffix == ".dsjson" or is_open_bandit(self.path)
+        if self.columns != Columns() and not (defines_columns and self.columns == WITHOUT_PROPENSITIES):
+            settings["columns"] = self.columns
+        if self.arm_table is not None:
+            settings["arm_table"] = read_arm_table(self.arm_table)
+        if self.hash_width is not None:
+            settings["hashing"] = Hashing(self.hash_width)
+        return settings
+
+
+def open_store_log(source: LogSource) -> Log:
+    """Export the log of a service's store to a temporary folder, which is removed at exit, and open it."""
+    from glbandits.service_logs.exported_log import open_export  # needs the extra [serve]
+    from glbandits.service_logs.loop_export import export_loop
+    from glbandits.serving.storage.open_store import open_existing_store
+
+    place = TemporaryDirectory()
+    atexit.register(place.cleanup)
+    folder = Path(place.name) / "log"
+    with closing(open_existing_store(source.address)) as store:
+        written = export_loop(store, source.loop, folder)
+    if not written.rows:
+        raise InvalidInput(
+            f"loop {source.loop!r} of {source.address} has no settled decision. Wait until reward windows have closed, "
+            "or name another loop"
+        )
+    return open_export(folder, source.link or "identity", cluster=source.columns.cluster)
+
+
+def _open_table(read: Callable[..., Log], source: LogSource) -> Log:
+    return read(source.path, **{"columns": source.columns} | source.reader_settings())
+
+
+def _open_format_with_columns(read: Callable[..., Log], source: LogSource) -> Log:
+    settings = source.reader_settings()
+    if set(settings) - {"link", "sparse", "hashing"}:
+        raise InvalidInput(
+            f"{source.path} is of a format that defines its columns and arms. Leave out all settings of columns"
+        )
+    return read(source.path, **settings)
+
+
+def _open_any(source: LogSource) -> Log:
+    if source.path.suffix in STORE_ENDINGS or source.address.startswith(POSTGRES):
+        return open_store_log(source)
+    if _is_sparse_export(source.path):
+        from glbandits.service_logs.exported_log import open_export  # needs the extra [serve]
+
+        return _open_format_with_columns(open_export, source)
+    return open_log(source.path, **source.reader_settings())
+
+
+def _is_sparse_export(folder: Path) -> bool:
+    """Whether the folder is an export of a sparse loop. Does not need the extra [serve]."""
+    try:
+        return json.loads((folder / "manifest.json").read_bytes())["sparse_width"] is not None
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+FORMATS: Mapping[str, Callable[[LogSource], Log]] = MappingProxyType(
+    {
+        "auto": _open_any,
+        "store": open_store_log,
+        "parquet": partial(_open_table, read_parquet),
+        "csv": partial(_open_table, read_csv),
+        "open-bandit": partial(_open_format_with_columns, read_open_bandit),
+        "dsjson": partial(_open_format_with_columns, read_dsjson),
+    }
+)

@@ -1,0 +1,1 @@
+"""Catalogues: arms that are stored once, and the choice of one of them."""

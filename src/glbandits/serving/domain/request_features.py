@@ -1,0 +1,202 @@
+"""The features of a request: their encoding in the log, and the matrix for the model.
+
+A request has one of two encodings. `DENSE` is float64 numbers, a row for each action. `JSON` is an object with the
+features that all actions share and those of each action. The feature map of the model turns JSON into numbers. A model
+without a feature map gets hashed features.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from glbandits.bandit import Bandit
+from glbandits.errors import InvalidInput
+from glbandits.features import FeatureMap, Hashing
+from glbandits.features.feature_map.checks import check_fields
+from glbandits.features.feature_map.column_group import ColumnGroup
+from glbandits.features.table_columns import table_columns
+from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
+from glbandits.records import Floats, Ints
+from glbandits.serving.domain.events import Decision, DecisionRequest
+
+JSON, DENSE = "json", "dense"
+
+Arms: TypeAlias = Floats | SparseRows
+"""The features of the actions of a decision, a row each: a matrix, or sparse rows for a sparse model."""
+
+
+class JsonRequest(msgspec.Struct, frozen=True):
+    """A request in the encoding `JSON`."""
+
+    shared: list[Any]
+    actions: list[Any]
+
+
+class RawJsonRequest(msgspec.Struct, frozen=True):
+    """The same request with undecoded objects."""
+
+    shared: msgspec.Raw
+    actions: list[msgspec.Raw]
+
+
+_decode_raw_request = msgspec.json.Decoder(RawJsonRequest).decode
+_decode_request = msgspec.json.Decoder(JsonRequest).decode
+_decode = msgspec.json.Decoder().decode
+
+
+def encode_json_request(shared: Sequence[Any], actions: Sequence[Any]) -> bytes:
+    """Encode the shared features and those of each action for `Decision.request`."""
+    return msgspec.json.encode(JsonRequest(list(shared), list(actions)))
+
+
+class RequestMap:
+    """Turns requests into features with a feature map.
+
+    The fields of the context and of an action are the columns of a row. If each arm has a block of features of its own,
+    the id of an action is the name of its arm, unless its fields name the arm.
+    """
+
+    def __init__(self, features: FeatureMap, *, sparse: bool = False) -> None:
+        self.features, self.width, self.sparse = features, features.dim, sparse
+
+    def arms(self, shared: Any, actions: Sequence[Any], ids: Sequence[str]) -> Arms:
+        """Return the features of the actions.
+
+        Raises InvalidInput if a field is missing or unusable.
+        """
+        context, block = _fields("shared features", shared), self.features.per_arm_block
+        rows = [
+            {**context, **({} if block is None else {block: name}), **_fields(f"features of action {index}", action)}
+            for index, (action, name) in enumerate(zip(actions, ids, strict=True))
+        ]
+        features = self.features.transform(rows, sparse=self.sparse)
+        return as_sparse_rows(features, self.width) if self.sparse else features
+
+    def arm_features(self, actions: Sequence[Mapping[str, Any]], ids: Sequence[str]) -> Floats:
+        """Return the features of the arms without a context, for `combine`.
+
+        Raises InvalidInput as `arms` does.
+        """
+        if self.features.own.width:
+            raise InvalidInput(
+                f"the feature map has columns that belong to one row and one arm ({', '.join(self.features.own.kinds)})"
+                ", which a stored arm cannot have"
+            )
+        block = self.features.per_arm_block
+        named = zip(actions, ids, strict=True)
+        return self._encoded(
+            self.features.arm, [{**({} if block is None else {block: name}), **a} for a, name in named]
+        )
+
+    def context_features(self, context: Mapping[str, Any]) -> Floats:
+        """Return the features of a context, for `combine`.
+
+        Raises InvalidInput if a field is missing or unusable.
+        """
+        features: Floats = self._encoded(self.features.context, [context])[0]
+        return features
+
+    def combine(self, arms: Floats, context: Floats) -> Floats:
+        """Return the rows that the model receives, from `arm_features` and `context_features`."""
+        return self.features.combination.combine(arms, context, None)
+
+    def _encoded(self, group: ColumnGroup, rows: list[Any]) -> Floats:
+        columns, kinds = table_columns(rows, group.kinds), self.features.kinds
+        for index, row in enumerate(rows):
+            check_fields([name for name in group.kinds if "." not in name and name not in row], row, kinds, index)
+        check_fields([name for name in group.kinds if name not in columns], columns, kinds, None)
+        return group.encode(columns, len(rows))
+
+
+class RequestHashing:
+    """Turns requests into hashed features: vectors, or sparse rows."""
+
+    def __init__(self, hashing: Hashing, *, sparse: bool = False) -> None:
+        self.hashing, self.width, self.sparse = hashing, hashing.width, sparse
+
+    def arms(self, shared: bytes, actions: Sequence[bytes], decode: Callable[[bytes], Any]) -> Arms:
+        """Return the features of the actions, from the texts of `Hashing.vectors_of_texts`."""
+        make = self.hashing.rows_of_texts if self.sparse else self.hashing.vectors_of_texts
+        return make(shared, actions, decode)
+
+
+RequestEncoder: TypeAlias = RequestHashing | RequestMap
+
+
+def encoder_of(bandit: Bandit, hashings: dict[int, Hashing] | None = None) -> RequestEncoder:
+    """Return the encoder of requests for a model: its feature map, or else hashing.
+
+    Args:
+        bandit: the model.
+        hashings: a cache of `Hashing` by width. A cached one is reused, because it caches the features it has hashed.
+    """
+    if isinstance(bandit.features, FeatureMap):
+        return RequestMap(bandit.features, sparse=bandit.sparse)
+    hashing = Hashing(width=bandit.dim)
+    return RequestHashing(
+        hashing if hashings is None else hashings.setdefault(bandit.dim, hashing), sparse=bandit.sparse
+    )
+
+
+def _fields(owner: str, objects: Any) -> dict[str, Any]:
+    """Merge the fields of an object or of a list of objects."""
+    fields: dict[str, Any] = {}
+    for part in [objects] if isinstance(objects, Mapping) else objects:
+        if not isinstance(part, Mapping):
+            raise InvalidInput(f"{owner}: they must be an object or a list of objects; got {repr(objects)[:60]}")
+        fields |= part
+    return fields
+
+
+def width_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> float:
+    """Return the number of features of an action.
+
+    It is not whole if the body of a dense request has a wrong size.
+    """
+    return len(decision.request) / (8 * len(decision.actions)) if decision.encoding == DENSE else encoder.width
+
+
+def vectors_of(decision: Decision | DecisionRequest) -> Floats:
+    """Return the vectors of a dense request, (K, width)."""
+    return np.frombuffer(decision.request).reshape(len(decision.actions), -1)
+
+
+def arms_of(decision: Decision | DecisionRequest, encoder: RequestEncoder) -> Arms:
+    """Return the features of the actions, (K, width); sparse rows from a sparse encoder."""
+    encoding = decision.encoding
+    if encoding == DENSE:
+        vectors = vectors_of(decision)
+        return as_sparse_rows(vectors, vectors.shape[1]) if encoder.sparse else vectors
+    if encoding != JSON:
+        raise InvalidInput(
+            f"the encoding of a request must be {JSON} or {DENSE}; got {encoding!r}. Upgrade glbandits to read it"
+        )
+    # Decode the text that is logged, so that a replay computes the same features.
+    if isinstance(encoder, RequestMap):
+        request = _decode_request(decision.request)
+        return encoder.arms(request.shared, request.actions, decision.actions)
+    raw = _decode_raw_request(decision.request)
+    return encoder.arms(bytes(raw.shared), [bytes(text) for text in raw.actions], _decode)
+
+
+def count_of(arms: Arms) -> int:
+    """Return the number of actions."""
+    return arms.row_count if isinstance(arms, SparseRows) else len(arms)
+
+
+def rows_of(arms: Arms, indices: Ints) -> Arms:
+    """Return the features of the actions at these indices."""
+    if isinstance(arms, SparseRows):
+        return arms.take(indices)
+    rows: Floats = arms[indices]
+    return rows
+
+
+def row_of(arms: Arms, index: int) -> Arms:
+    """Return the features of one action, for `Bandit.learn`."""
+    if isinstance(arms, SparseRows):
+        return arms.row(index)
+    row: Floats = arms[index]
+    return row

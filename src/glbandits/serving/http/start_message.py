@@ -1,0 +1,78 @@
+"""The lines that `glb serve` prints when the server has started."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+import msgspec
+
+from glbandits.serving.server_settings import Settings
+
+EXAMPLE: dict[str, Any] = {
+    "contextFeatures": [{"hour": "morning"}],
+    "actions": [
+        {"id": "tea", "features": [{"hot": True, "price": 2.5}]},
+        {"id": "cola", "features": [{"hot": False, "price": 2.0}]},
+    ],
+}
+KEY_VARIABLE = '"$GLB_KEY"'
+"""Printed in place of a key that is not known, because only its hash is stored."""
+
+
+def curl_line(address: str, key: str | None, example: Mapping[str, Any] = EXAMPLE) -> str:
+    """Return a shell command that sends a rank request. `key` is None if the key is not known."""
+    body = shlex.quote(json.dumps(example))
+    return (
+        f"curl -s {address}/personalizer/v1.0/rank -H Ocp-Apim-Subscription-Key:{KEY_VARIABLE if key is None else key} "
+        f"-H Content-Type:application/json -d {body}"
+    )
+
+
+def example_request(path: str) -> dict[str, Any]:
+    """Return a rank request with the fields that the feature map of a model file needs; EXAMPLE without a map."""
+    from glbandits.bandit import Bandit  # imported late: `glb serve` prints its first line before NumPy is loaded
+    from glbandits.features import Category, FeatureMap
+
+    features = Bandit.load(path).features
+    if not isinstance(features, FeatureMap):
+        return EXAMPLE
+    fields = {name: kind.example for name, kind in (features.arm.kinds | features.own.kinds).items()}
+    block = features.per_arm_block
+    arm_kind = features.kinds[block] if block is not None else None
+    ids = arm_kind.values[:2] if isinstance(arm_kind, Category) else ("one", "two")
+    return {
+        "contextFeatures": [{name: kind.example for name, kind in features.context.kinds.items()}],
+        "actions": [{"id": name, "features": [fields | ({} if block is None else {block: name})]} for name in ids],
+    }
+
+
+def start_lines(settings: Settings) -> list[str]:
+    """Return lines on the model and the reward window of the first loop.
+
+    If the loop is in the store already, its stored configuration applies instead of the settings.
+    """
+    from glbandits.serving.domain.loop_config import LoopConfig
+    from glbandits.serving.runtime.loops.loop_documents import CONFIGURATION
+    from glbandits.serving.storage.open_store import open_store
+
+    name, window = settings.loops[0], settings.reward_window_seconds
+    with closing(open_store(settings.store, durability=settings.durability)) as store:
+        stored = store.latest_document(name, CONFIGURATION)
+    lines = []
+    if settings.model:
+        lines = [f"Loops start with the model of {settings.model}."]
+    if stored is not None:
+        window = msgspec.json.decode(stored.body, type=LoopConfig).reward_wait
+        if settings.model:
+            lines = [f"Loop {name} is in the store and continues with its own model: --model applies to new loops."]
+    duration = f"{window / 60:g} min" if window >= 60 else f"{window:g} s"
+    line = f"Rewards are accepted for {duration}, then learned."
+    if window != settings.reward_window_seconds:
+        return [
+            *lines,
+            f"{line} Loop {name} is in the store with this reward window, not {settings.reward_window}: "
+            "--reward-window applies to new loops. Change it with PATCH /v1/configuration.",
+        ]
+    return [*lines, f"{line} For a trial: glb serve --reward-window 5s" if window >= 60 else line]

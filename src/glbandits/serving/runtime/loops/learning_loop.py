@@ -1,0 +1,421 @@
+"""A loop: its decisions, its model, and learning from the log."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from threading import Lock
+from typing import Any
+
+import msgspec
+
+from glbandits.bandit import Bandit
+from glbandits.errors import InvalidInput
+from glbandits.features import Hashing
+from glbandits.maths.links import find_link
+from glbandits.serving.domain.action_selection import allowed_indices, decide, seed_of
+from glbandits.serving.domain.catalogues.catalogue_records import CatalogueRequest
+from glbandits.serving.domain.events import Decision, DecisionRequest, Mode, SettledDecision
+from glbandits.serving.domain.evidence import Evidence
+from glbandits.serving.domain.loop_config import SECOND, LoopConfig
+from glbandits.serving.domain.model_snapshots import FirstModel, PublishedModel, Snapshot, check_exact, fresh_model
+from glbandits.serving.domain.optimisation_rules import check_optimisable
+from glbandits.serving.domain.request_features import arms_of, encoder_of, width_of
+from glbandits.serving.domain.reward_aggregation import LearningOutcome, learn
+from glbandits.serving.runtime.loops.log_watermarks import LogWatermarks
+from glbandits.serving.runtime.loops.loop_catalogue import LoopCatalogue
+from glbandits.serving.runtime.loops.loop_documents import BASE, CONFIGURATION, LoopDocuments
+from glbandits.serving.runtime.loops.loop_statistics import LoopStatistics
+from glbandits.serving.storage.event_store import EventStore
+
+log = logging.getLogger(__name__)
+
+BATCH = 1000
+"""Decisions that are read from the store and learned at a time."""
+
+
+class Loop:
+    """An independently configured learner.
+
+    Decides from memory; learns from the log when `learn` is called. All methods may be called from any thread. Those
+    that learn or replace the configuration or the model hold a lock; `decide` needs no lock.
+
+    Args:
+        name: the name of the loop in the store.
+        store: has the decisions, rewards, models and configurations.
+        clock: microseconds since 1970.
+        monotonic: seconds of a clock that never steps.
+        first_configuration: the configuration of a loop that is new in the store; None for the defaults.
+        first_model: the model of a loop that is new in the store; None for one that has learned nothing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        store: EventStore,
+        clock: Callable[[], int],
+        monotonic: Callable[[], float] = time.monotonic,
+        first_configuration: LoopConfig | None = None,
+        first_model: FirstModel | None = None,
+    ) -> None:
+        self.name, self._store, self._clock = name, store, clock
+        self._watermarks = LogWatermarks(monotonic)
+        self._documents = LoopDocuments(name, store, clock, first_configuration, first_model)
+        self._lock, self._hashings = Lock(), dict[int, Hashing]()
+        self._window_since = 0
+        self.salt = self._documents.salt()
+        self._adopt(self._read())
+        self.learned_at: int | None = None
+        """Timestamp of the last update of the model; None if there was none since the start."""
+        self.statistics = LoopStatistics(store, name, self.published.sequence)
+        self.catalogue = LoopCatalogue(name, store, clock, lambda: self.published.bandit)
+        self.catalogue.refresh()
+
+    def _read(self) -> Snapshot:
+        """Adopt the saved configuration, and return the saved model."""
+        self.configuration, since, snapshot = self._documents.read()
+        if since != self._window_since:
+            self._watermarks.clear()
+        self._window_since = since
+        return snapshot
+
+    def _adopt(self, snapshot: Snapshot) -> None:
+        bandit = Bandit.from_bytes(snapshot.bandit)
+        self.published = self._model(snapshot.epoch, snapshot.sequence, bandit, snapshot.set_aside, snapshot.evidence)
+        self._saved_through = snapshot.sequence
+
+    def _model(self, epoch: int, sequence: int, bandit: Bandit, set_aside: int, evidence: Evidence) -> PublishedModel:
+        return PublishedModel(epoch, sequence, bandit, encoder_of(bandit, self._hashings), set_aside, evidence)
+
+    def refresh(self) -> None:
+        """Adopt a newer configuration or model that another process has saved."""
+        with self._lock:
+            self._refresh()
+            self.statistics.count_history()
+
+    def _refresh(self) -> None:
+        snapshot = self._read()
+        if (snapshot.epoch, snapshot.sequence) > (self.published.epoch, self.published.sequence):
+            self._adopt(snapshot)
+            self.learned_at = self._clock()
+        learned_through = self.published.sequence
+        self._watermarks.update(self._store.last_sequence(self.name), learned_through, self.configuration.reward_wait)
+        self.statistics.catch_up(learned_through, self._clock())
+
+    def decide(self, request: DecisionRequest) -> Decision:
+        """Choose an action. Does not write the decision: the caller must append it to the store."""
+        configuration, model = self.configuration, self.published
+        actions, excluded = request.actions, request.excluded
+        width = width_of(request, model.encoder)
+        if width != model.bandit.dim:
+            raise InvalidInput(
+                f"an action must have {model.bandit.dim} features, the width of the loop; got {width:g}. Send as many, "
+                "or configure the loop for another width"
+            )
+        arms = arms_of(request, model.encoder)
+        allowed = allowed_indices(len(actions), excluded)
+        event_id, slot = request.event_id, request.slot
+        seed = seed_of(self.salt, event_id, slot)
+        choice = decide(model.bandit, arms, allowed, configuration.exploration, seed)
+        return self._decision(
+            (configuration, model),
+            event_id=event_id,
+            slot=slot,
+            request=request.request,
+            encoding=request.encoding,
+            actions=actions,
+            excluded=excluded,
+            chosen=choice.chosen,
+            baseline_index=int(allowed[0]) if request.baseline is None else request.baseline,
+            baseline=request.baseline,
+            probabilities=tuple(choice.probabilities.tolist()),
+            deferred=request.deferred,
+            seed=seed,
+            reward_range=configuration.reward_range or request.reward_range,
+        )
+
+    def decide_from_catalogue(self, request: CatalogueRequest) -> Decision:
+        """Choose an arm of the catalogue. Takes milliseconds if there are many.
+
+        Does not write the decision.
+        """
+        configuration, model, baseline = self.configuration, self.published, request.question.baseline
+        if baseline is None and configuration.mode is not Mode.ONLINE:
+            raise InvalidInput(
+                f"baseline is missing: the mode {configuration.mode} shows it. Name an arm of the catalogue"
+            )
+        seed = seed_of(self.salt, request.event_id, "")
+        choice = self.catalogue.draw(model.bandit, request.question, configuration.exploration, seed)
+        return self._decision(
+            (configuration, model),
+            event_id=request.event_id,
+            request=choice.request,
+            encoding=choice.encoding,
+            actions=choice.actions,
+            chosen=choice.chosen,
+            baseline_index=0,
+            baseline=None if baseline is None else 0,
+            probabilities=choice.probabilities,
+            deferred=request.deferred,
+            seed=seed,
+            reward_range=configuration.reward_range,
+            catalogue=choice.record,
+        )
+
+    def _decision(
+        self,
+        made_by: tuple[LoopConfig, PublishedModel],
+        *,
+        chosen: int,
+        baseline_index: int,
+        probabilities: tuple[float, ...],
+        **fields: Any,
+    ) -> Decision:
+        """Return the decision to log.
+
+        `baseline_index` is the action that modes other than Online show.
+        """
+        configuration, model = made_by
+        online = configuration.mode is Mode.ONLINE
+        return Decision(
+            loop=self.name,
+            timestamp=self._clock(),
+            chosen=chosen,
+            shown=chosen if online else baseline_index,
+            probability=probabilities[chosen] if online else 1.0,
+            probabilities=probabilities,
+            epoch=model.epoch,
+            model=model.sequence,
+            mode=configuration.mode,
+            reward_window=round(configuration.reward_wait * SECOND),
+            default_reward=configuration.default_reward,
+            aggregation=configuration.aggregation,
+            exploration=configuration.exploration,
+            **fields,
+        )
+
+    def learn(self) -> int:
+        """Learn every settled decision, publish the model and save it.
+
+        Returns the number of decisions.
+        """
+        with self._lock:
+            self._refresh()
+            now, learned = self._clock(), 0
+            while batch := self._next_settled(now):
+                self._learn_batch(batch)
+                self.learned_at = now
+                learned += len(batch)
+                self.statistics.add(batch)
+                self._save_model()  # for other processes and for the next start
+            self.statistics.count_history()  # last, because it takes long after a start
+            return learned
+
+    def _next_settled(self, now: int) -> list[SettledDecision]:
+        """Seal the next decisions whose reward window has closed, and read them.
+
+        If the window was made shorter, that applies to open decisions too, from the time of the change. Otherwise one
+        decision with a long window would delay all later ones. For the same reason a decision that has been in the log
+        for the whole window is settled even if its timestamp lies in the future, because the clock stepped back.
+        """
+        earliest = now - self.configuration.reward_window
+        made_before = earliest if earliest > self._window_since else 0
+        logged = self._watermarks.logged_for(self.configuration.reward_wait)
+        after = self.published.sequence
+        sealed_through = self._store.seal(self.name, after, now, BATCH, made_before=made_before, logged_through=logged)
+        batch = self._store.settled(self.name, after, now, BATCH) if sealed_through else []
+        return [settled for settled in batch if settled.sequence <= sealed_through]
+
+    def _learn_batch(self, batch: Sequence[SettledDecision]) -> None:
+        """Learn a batch and publish the model: all of the batch, or nothing.
+
+        Count decisions that cannot be learned.
+        """
+        model = self.published
+        bandit = model.bandit.copy()
+        outcomes = [learn(bandit, settled, model.encoder) for settled in batch]
+        set_aside = outcomes.count(LearningOutcome.SET_ASIDE)
+        link = find_link(bandit.policy.link)
+        evidence = model.evidence.after(batch, (link.lowest_reward, link.highest_reward))
+        self.published = self._model(model.epoch, batch[-1].sequence, bandit, model.set_aside + set_aside, evidence)
+        if set_aside:
+            log.warning(
+                "loop %s: %d decisions cannot be learned and are set aside; the first is event %r",
+                self.name,
+                set_aside,
+                batch[outcomes.index(LearningOutcome.SET_ASIDE)].decision.event_id,
+            )
+
+    def learning_lag(self) -> float:
+        """Return since how many seconds a settled decision waits to be learned; 0 if none does.
+
+        Reads the store. The larger of two durations: by the wall clock, and by the time that the decision has been in
+        the log.
+        """
+        learned, now = self.published.sequence, self._clock()
+        settled = self._store.settled(self.name, learned, now, 1)
+        by_clock = (
+            (now - settled[0].decision.timestamp - settled[0].decision.reward_window) / SECOND if settled else 0.0
+        )
+        return max(0.0, by_clock, self._watermarks.age_after(learned) - self.configuration.reward_wait)
+
+    def _save_model(self) -> None:
+        model = self.published
+        self._store.save_model(self.name, model.sequence, self._clock(), model.encoded(), keep=2)
+        self._saved_through = model.sequence
+
+    def configure(self, configuration: LoopConfig) -> None:
+        """Replace the configuration.
+
+        A change of `policy`, `settings`, `width` or `sparse` starts a new model.
+        """
+        self.reconfigure(lambda _: configuration)
+
+    def reconfigure(self, change: Callable[[LoopConfig], LoopConfig]) -> LoopConfig:
+        """Replace the configuration by `change` of the one in the store, and return the new one.
+
+        If another process changes the configuration at the same time, `change` is called again, so no change is lost.
+        """
+        with self._lock:
+            while True:
+                self._refresh()
+                changed = change(self.configuration)
+                check_optimisable(changed)
+                if self._commit(self._model_for(changed), configuration=changed):
+                    return changed
+
+    def _model_for(self, configuration: LoopConfig) -> Bandit | None:
+        """Return a new model; None if the present one fits the configuration."""
+        bandit = self.published.bandit
+        same = bandit.dim == configuration.width and bandit.sparse == configuration.is_sparse
+        if same and bandit.policy == configuration.build_policy():
+            return None
+        check_exact(configuration)
+        return fresh_model(configuration, bandit.features)
+
+    def promote(
+        self,
+        configuration: LoopConfig,
+        train_through: Callable[[int], Bandit],
+        documents: Mapping[str, bytes],
+        *,
+        before: LoopConfig,
+    ) -> bool:
+        """Switch to another policy with a trained model, and save documents, in one transaction.
+
+        Args:
+            configuration: the new configuration.
+            train_through: returns the model after it has learned the decisions up to a sequence number.
+            documents: bodies by kind.
+            before: the configuration to replace. If the loop has another one, nothing changes, and False is returned.
+        """
+        with self._lock:
+            self._refresh()
+            if self.configuration != before:
+                return False
+            model = train_through(self.published.sequence)
+            return self._commit(model, configuration=configuration, documents=documents)
+
+    def reset(self) -> None:
+        """Start a new model that has learned nothing. It keeps the feature map."""
+        self._replace(lambda: fresh_model(self.configuration, self.published.bandit.features))
+
+    def import_model(self, content: bytes) -> None:
+        """Replace the model by one from a model file.
+
+        Raises InvalidInput if the loop is configured for another one.
+        """
+        bandit = Bandit.from_bytes(content)
+
+        def checked() -> Bandit:
+            present = self.published.bandit
+            same = bandit.dim == present.dim and bandit.sparse == present.sparse
+            if not same or bandit.policy != present.policy:
+                raise InvalidInput(
+                    f"the model must be like that of the loop, {present}; got {bandit}. Configure the loop first"
+                )
+            return bandit
+
+        self._replace(checked)
+
+    def _replace(self, make: Callable[[], Bandit]) -> None:
+        with self._lock:
+            self._refresh()
+            while not self._commit(make()):
+                self._refresh()
+
+    def _commit(
+        self,
+        bandit: Bandit | None,
+        *,
+        configuration: LoopConfig | None = None,
+        documents: Mapping[str, bytes] | None = None,
+        learned_through: int = 0,
+        drops_older_bases: bool = False,
+        resets_counts: bool = False,
+    ) -> bool:
+        """Save and adopt a model that starts a new epoch, or a configuration, or both.
+
+        Uses one transaction. Returns False and saves nothing if another process has changed either since they were
+        read. Two processes must not start the same epoch, because then the epoch would not say which model made a
+        decision.
+
+        Args:
+            bandit: the model of the new epoch; None to stay in the present epoch.
+            configuration: the new configuration; None to keep the present one.
+            documents: bodies by kind of other documents to save in the same transaction.
+            learned_through: the epoch continues after this decision if it is later than the last learned one.
+            drops_older_bases: whether the models that started older epochs are deleted.
+            resets_counts: whether the count of decisions set aside and the evidence start again.
+        """
+        bodies, model = dict(documents or {}), self.published
+        if bandit is not None:
+            sequence, set_aside = max(model.sequence, learned_through), 0 if resets_counts else model.set_aside
+            evidence = model.evidence if drops_older_bases else model.evidence.for_new_model()
+            model = self._model(model.epoch + 1, sequence, bandit, set_aside, Evidence() if resets_counts else evidence)
+            bodies[BASE] = model.encoded()
+        if configuration is not None:
+            bodies[CONFIGURATION] = msgspec.json.encode(configuration)
+        older = [BASE] if drops_older_bases else []
+        if not self._documents.save(bodies, latest_only=older):
+            return False
+        self.configuration = configuration or self.configuration
+        if bandit is not None:
+            self.published, self._saved_through = model, model.sequence
+        return True
+
+    def delete_log(self, before: int | None = None) -> int:
+        """Delete the decisions made before a time, or all, with their rewards.
+
+        Returns the number of decisions. With `before`, decisions that the model has not learned stay. The model stays,
+        as the base of a new epoch, because it cannot be computed from the rest of the log. Arms that were retired
+        before the time are deleted too.
+        """
+        with self._lock:
+            self._refresh()
+            self._store.prune_catalogue(self.name, self._clock(), before=before)
+            while up_to := self._last_deletable(before):
+                # The epoch first: wherever the deletion stops, the log since the oldest base is complete.
+                if self._commit(
+                    self.published.bandit, learned_through=up_to, drops_older_bases=True, resets_counts=before is None
+                ):
+                    deleted = self._store.delete_log(self.name, up_to, reset_counts=before is None)
+                    self.statistics.catch_up(self.published.sequence, self._clock())
+                    return deleted
+                self._refresh()
+            return 0
+
+    def _last_deletable(self, before: int | None) -> int:
+        """Return the sequence number of the last decision to delete; 0 if there is none."""
+        if before is None:
+            return self._store.last_sequence(self.name)
+        return self._store.last_sequence(self.name, before=before, up_to=self.published.sequence)
+
+    def export_model(self) -> bytes:
+        """Return the present model as a model file."""
+        return self.published.bandit.to_bytes()
+
+    def close(self) -> None:
+        """Save the model, so that the next start need not learn it again."""
+        with self._lock:
+            if self.published.sequence > self._saved_through:
+                self._save_model()

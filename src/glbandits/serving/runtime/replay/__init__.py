@@ -1,0 +1,1 @@
+"""Decisions and models computed again from the log."""

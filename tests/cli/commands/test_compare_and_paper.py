@@ -1,0 +1,200 @@
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from io import StringIO
+from pathlib import Path
+
+import pytest
+import typer
+from rich.console import Console
+
+from glbandits.cli.experiment_options import resumable
+from glbandits.experiments.paper.paper_summary import read_summary
+from glbandits.experiments.paper.whole_paper import paper_parts
+from glbandits.experiments.result_store import ResultStore
+from glbandits.experiments.summary import ExperimentSummary
+from glbandits.parallel import run_in_processes
+from tests.cli.in_process import glb
+
+MINE = """
+title = "Mine"
+horizon = 150
+repeats = 3
+fresh = 5
+[problem]
+dim = 3
+arms = 5
+[[policy]]
+name = "online-laplace"
+grid = { exploration = [0.5, 1.0] }
+[[policy]]
+name = "sgd-ts"
+grid = { step = [0.5, 1.0], block_factor = [3, 5] }
+"""
+
+
+def without_times(page: Path) -> str:
+    """The page without the milliseconds of a run, the cell before the chosen setting, and without the command."""
+    text = re.sub(r'<td>[\d.e-]+</td>(<td class="w">[^<]*</td></tr>)', r"\1", page.read_text(encoding="utf-8"))
+    return re.sub(r"glb compare[^<]*", "COMMAND", text)
+
+
+def test_second_run_computes_nothing_and_repeats_the_report(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE)
+    first = glb("compare", "mine.toml", "--out", "out", "--jobs", "1", folder=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "Report: out/report.html" in first.stdout
+    assert re.search(r"sgd-ts\s+│\s+4\s+│", first.stdout)
+    files, page = set((tmp_path / "out/store").iterdir()), (tmp_path / "out/report.html").read_bytes()
+    assert glb("compare", "mine.toml", "--out", "out", "--jobs", "1", folder=tmp_path).returncode == 0
+    assert set((tmp_path / "out/store").iterdir()) == files
+    assert (tmp_path / "out/report.html").read_bytes() == page
+
+
+def test_killed_command_continues_to_the_same_report(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE)
+    words = ["compare", "mine.toml", "--jobs", "1", "--out"]
+    assert glb(*words, "whole", folder=tmp_path).returncode == 0
+    command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *words, "killed"]
+    for moment in (0, 2, 5):  # killed when so many result files are there
+        process = subprocess.Popen(command, cwd=tmp_path, start_new_session=True, stdout=subprocess.DEVNULL)
+        while process.poll() is None and len(list((tmp_path / "killed/store").glob("*.parquet"))) < moment:
+            time.sleep(0.002)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert glb(*words, "killed", folder=tmp_path).returncode == 0
+    assert without_times(tmp_path / "killed/report.html") == without_times(tmp_path / "whole/report.html")
+
+
+def test_ctrl_c_prints_how_to_continue(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE.replace("horizon = 150", "horizon = 40000"))
+    words = ["compare", "mine.toml", "--jobs", "2", "--out", "out"]
+    command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *words]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    while process.poll() is None and not list((tmp_path / "out/store").glob("*.parquet")):
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stop with Ctrl-C at any time; the same command continues." in printed
+    assert "finished runs are stored in out/store. To continue, run: glb" in printed
+    assert errors == ""
+    stored = set((tmp_path / "out/store").iterdir())
+    assert glb(*words, folder=tmp_path).returncode == 0
+    assert stored <= set((tmp_path / "out/store").iterdir())
+
+
+def test_ctrl_c_in_compiled_code_prints_how_to_continue(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE.replace("horizon = 150", "horizon = 400000"))
+    words = ["compare", "mine.toml", "--jobs", "1", "--out", "out"]
+    command = [sys.executable, "-c", "from glbandits.cli.main import main; main()", *words]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not list((tmp_path / "out/store").glob("*.parquet")):
+        time.sleep(0.005)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "finished runs are stored in out/store. To continue, run: glb" in printed
+    assert errors == ""
+
+
+def stop_after_first_task() -> None:
+    for _ in run_in_processes(time.sleep, [(0.01,)] * 20, 2):
+        time.sleep(0.2)
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_between_tasks_prints_no_warning(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    console = Console(file=StringIO(), width=200)
+    with pytest.raises(typer.Exit), resumable(ResultStore(tmp_path), console):
+        stop_after_first_task()
+    assert isinstance(console.file, StringIO)
+    assert f"Stopped. 0 finished runs are stored in {tmp_path}." in console.file.getvalue().replace("\n", "")
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("link", ["__cause__", "__context__"])
+def test_system_error_caused_by_ctrl_c_counts_as_ctrl_c(link: str, tmp_path: Path) -> None:
+    interrupted = SystemError("CPUDispatcher returned a result with an exception set")
+    setattr(interrupted, link, KeyboardInterrupt())
+    with pytest.raises(typer.Exit), resumable(ResultStore(tmp_path), Console(quiet=True)):
+        raise interrupted
+    with pytest.raises(SystemError), resumable(ResultStore(tmp_path), Console(quiet=True)):
+        raise SystemError("another reason")
+
+
+def test_tables_fit_80_columns_with_names_on_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "mine.toml").write_text(MINE)
+    printed = glb("compare", "mine.toml", "--out", "out", "--jobs", "1", folder=tmp_path).stdout
+    assert max(map(len, printed.splitlines()[1:-1])) <= 80
+    assert re.search(r"│ online-laplace +│ +2 │", printed)
+
+
+def test_all_names_every_part_of_the_paper() -> None:
+    assert paper_parts(["all"]) == ["simulation", "forest-1", "forest-2", "news", "runtime", "cost", "theory"]
+    assert paper_parts(["news", "cost", "news"]) == ["news", "cost"]
+
+
+@pytest.mark.slow
+def test_ray_on_two_nodes_gives_the_same_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster_utils = pytest.importorskip("ray.cluster_utils", reason="Ray is in the extra [ray]")
+    words = ["paper", "simulation", "forest-1", "--quick", "--out"]
+    assert glb(*words, "local", folder=tmp_path).returncode == 0
+    cluster = cluster_utils.Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    try:
+        cluster.add_node(num_cpus=1)
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+        run = glb(*words, "ray", "--engine", "ray", folder=tmp_path)
+    finally:
+        cluster.shutdown()
+    assert run.returncode == 0, run.stderr
+    local, on_ray = (read_summary(tmp_path / name / "summary.json").experiments for name in ("local", "ray"))
+    assert list(map(_regrets, local)) == list(map(_regrets, on_ray))
+
+
+def _regrets(experiment: ExperimentSummary) -> list[tuple[str, float, str]]:
+    assert experiment.paper is not None
+    assert experiment.fresh is not None
+    policies = (*experiment.paper.policies, *experiment.fresh.policies)
+    return [(policy.label, policy.regret, policy.chosen) for policy in policies]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("paper", "simulatoin"), "unknown experiment 'simulatoin'; did you mean 'simulation'"),
+        (
+            ("paper", "all", "news"),
+            "cannot be combined with other names; got all, news",
+        ),
+        (("paper", "simulation", "--protocol", "fress"), "unknown protocol 'fress'; did you mean 'fresh'"),
+        (("paper", "simulation", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("paper", "cost", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("paper", "cost", "--jobs", "0"), "--jobs must be a number of processes, or -1 for one per core; got 0"),
+        (("paper", "cost", "--jobs", "-2"), "--jobs must be a whole number of at least -1; got -2"),
+        (("paper", "cost", "--out", "mine.toml"), "--out must be a writable folder; got mine.toml"),
+        (("compare", "mine.toml", "--engine", "rayy"), "unknown engine 'rayy'; did you mean 'ray'"),
+        (("compare", "mine.toml", "--jobs", "0"), "--jobs must be a number of processes, or -1"),
+        (("compare", "mine.toml", "--out", "mine.toml/out"), "--out must be a writable folder; got mine"),
+        (("paper", "simulation", "--data", "."), "--data takes a folder with Yahoo! R6A files or covtype.data, and ."),
+        (("paper", "forest-1", "--data", "nowhere.data"), "nowhere.data"),
+        (("paper", "news", "--data", "mine.toml"), "mine.toml is neither"),
+        (("compare", "nowhere.toml"), "nowhere.toml"),
+        (("diagnose", "nowhere.npy"), "nowhere.npy"),
+    ],
+)
+def test_invalid_option_is_an_error_and_writes_nothing(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE)
+    run = glb(*words, folder=tmp_path)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.toml"]

@@ -1,0 +1,167 @@
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from glbandits import Bandit, Optimist
+from tests.cli.in_process import glb
+from tests.evaluation.sparse_data import write_dsjson
+
+ROWS = 600
+NAMES = ("--arm", "item", "--reward", "click", "--propensity", "p")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a log of two arms, of which the second earns more."""
+    rng = np.random.default_rng(2)
+    chosen = rng.integers(0, 2, ROWS)
+    clicks = (rng.random(ROWS) < np.where(chosen == 1, 0.7, 0.3)).astype(int)
+    columns = {"item": np.array(["old", "new"])[chosen], "click": clicks, "p": np.full(ROWS, 0.5)}
+    pl.DataFrame(columns).write_parquet(tmp_path / "log.parquet")
+    return tmp_path
+
+
+def test_evaluate_prints_a_table_and_writes_page_and_record(folder: Path) -> None:
+    Bandit(Optimist(link="logistic"), dim=2, seed=1).save(folder / "mine.safetensors")
+    run = glb(
+        "evaluate", "log.parquet", *NAMES, "--link", "logistic", "--policy", "optimist", "--policy", "arm:new",
+        "--model", "mine.safetensors", "--estimator", "snips", "--estimator", "ips", "--out", "found", folder=folder,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"arm:new\s+│ snips, a check\s+│\s+0\.\d{5} │\s+0\.\d{5} to 0\.\d{5} │", run.stdout)
+    assert "optimist: learned 300 rows; evaluated on rows 301 to 600, effective sample size" in run.stdout
+    assert "mine.safetensors: evaluated on all 600 rows, effective sample size" in run.stdout
+    assert "arm:new: evaluated on rows 301 to 600, effective sample size" in run.stdout
+    assert run.stdout.count("of decisions without support") == 3
+    assert "Mean reward while learning, from the first row on" in run.stdout
+    assert (folder / "found/evaluation.html").is_file()
+    record = json.loads((folder / "found/evaluation.json").read_text(encoding="utf-8"))
+    table = pl.read_parquet(folder / "log.parquet")[300:]
+    estimates = {policy["policy"]: policy for policy in record["policies"]}["arm:new"]["estimates"]
+    by_hand = table.filter(pl.col("item") == "new")["click"].mean()
+    assert estimates[0]["value"] == pytest.approx(by_hand, abs=1e-12)
+
+
+def test_dsjson_log_with_millions_of_features_is_evaluated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    write_dsjson(tmp_path / "log.dsjson", 60)
+    words = ("log.dsjson", "--link", "logistic", "--hash-width", str(2**24), "--estimator", "snips")
+    run = glb("evaluate", *words, "--policy", "optimist", "--policy", "uniform", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "optimist: learned 30 rows; evaluated on rows 31 to 60" in run.stdout
+    run = glb("train", *words[:5], "--policy", "optimist", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert Bandit.load(tmp_path / "model.safetensors").sparse
+    run = glb("evaluate", *words, "--policy", "lin-ucb", folder=tmp_path)
+    assert "lin-ucb has no sparse form; those that have one are optimist" in run.stderr
+
+
+def test_text_column_with_a_million_features_is_evaluated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLBANDITS_COMPILE", "never")
+    log = pl.read_parquet(folder / "log.parquet").head(60)
+    log.with_columns(search=pl.Series([f"shoe {row % 7}" for row in range(60)])).write_csv(folder / "log.csv")
+    words = ("log.csv", "--link", "logistic", "--context", "search")
+    kind = ("--kind", "search=text:1048576")
+    run = glb("train", *words, *kind, *NAMES[:4], folder=folder)
+    assert run.returncode == 0, run.stderr
+    bandit = Bandit.load(folder / "model.safetensors")
+    assert bandit.sparse
+    assert bandit.choose([{"item": name, "search": "shoe 3"} for name in ("old", "new")]) in (0, 1)
+    model = ("--policy", "uniform", "--model", "model.safetensors", "--estimator", "snips")
+    run = glb("evaluate", *words, *NAMES, *model, folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "model.safetensors: evaluated on all 60 rows" in run.stdout
+    run = glb("evaluate", *words, *NAMES, "--kind", "search=number:7", folder=folder)
+    assert "--kind takes a number of features for text and hashed" in run.stderr
+
+
+@pytest.mark.slow
+def test_two_processes_write_the_same_record(folder: Path) -> None:
+    words = (*NAMES, "--link", "logistic", "--policy", "optimist", "--policy", "uniform", "--promote-if-better")
+    records = []
+    for jobs in ("1", "2"):
+        run = glb("evaluate", "log.parquet", *words, "--jobs", jobs, "--out", jobs, folder=folder)
+        assert run.returncode == 11, run.stderr
+        record = json.loads((folder / jobs / "evaluation.json").read_text(encoding="utf-8"))
+        records.append({name: value for name, value in record.items() if name != "command"})
+    assert records[0] == records[1]
+
+
+def test_estimated_propensities_are_noted(folder: Path) -> None:
+    words = ("--arm", "item", "--reward", "click", "--policy", "uniform", "--estimate-propensities")
+    run = glb("evaluate", "log.parquet", *words, folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "Note: the propensities of the 600 chosen arms were estimated by the share of rows" in run.stdout
+    assert "Note: propensities were estimated from the log" in run.stdout
+
+
+def test_probabilities_of_all_arms_give_expected_sample_size(folder: Path) -> None:
+    """The uniform target on a uniform log has an effective sample size of all 600 rows."""
+    table = pl.read_parquet(folder / "log.parquet").with_columns(p_old=0.5, p_new=0.5)
+    table.drop("p").write_parquet(folder / "log.parquet")
+    words = ("--arm", "item", "--reward", "click", "--policy", "uniform", "--estimator", "ips")
+    run = glb("evaluate", "log.parquet", *words, "--probabilities", "p_{arm}", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "effective sample size 600 (expected)" in run.stdout
+    (support,) = (
+        policy["support"] for policy in json.loads((folder / "out/evaluate/evaluation.json").read_text())["policies"]
+    )
+    assert (support["effective_sample_size"], support["effective_sample_size_kind"]) == (600.0, "expected")
+    assert support["large_weights"] == {"largest": 1.0, "rows": 600.0, "share": 1.0}
+
+
+def test_select_names_an_estimator_in_a_note(folder: Path) -> None:
+    words = ("--policy", "arm:new", "--estimator", "ips", "--estimator", "snips", "--select")
+    run = glb("evaluate", "log.parquet", *NAMES, *words, folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"Note: cross-validation chooses s?n?ips among ips, snips: 0\.\d{5}", run.stdout)
+    assert "│ dr, at every n " in run.stdout
+
+
+def test_embeddings_are_columns_of_the_arm_table(folder: Path) -> None:
+    (folder / "arms.csv").write_text("item,kind\nold,x\nnew,x\n", encoding="utf-8")
+    words = ("--policy", "arm:new", "--estimator", "mips", "--arm-table", "arms.csv", "--embedding")
+    run = glb("evaluate", "log.parquet", *NAMES, *words, "kind", folder=folder)
+    assert "mips and offcem need the probability" in run.stderr  # and not the embeddings
+    run = glb("evaluate", "log.parquet", *NAMES, *words, "knd", folder=folder)
+    assert "--arm-table has no column 'knd' (did you mean 'kind'?)" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("log.parquet",), "has no column 'arm'"),
+        (("log.parquet",), "Expected: arm, reward, propensity. Found: item, click, p"),
+        (("log.parquet", *NAMES, "--policy", "arm:nwe"), "unknown arm 'nwe'; did you mean 'new'?"),
+        (("log.parquet", *NAMES, "--policy", "optimst"), "unknown policy 'optimst'; did you mean 'optimist'"),
+        (("log.parquet", *NAMES, "--policy", "uniform", "--policy", "uniform"), "each policy can be named once"),
+        (("log.parquet", *NAMES, "--estimator", "snip"), "unknown estimator 'snip'; did you mean 'snips'"),
+        (("log.parquet", *NAMES, "--format", "parket"), "unknown format 'parket'; did you mean 'parquet'"),
+        (("log.parquet", *NAMES, "--reward-range", "1"), "--reward-range is written lowest,highest"),
+        (("log.parquet", *NAMES, "--reward-range", "1,-1"), "must name the lowest reward first"),
+        (("log.parquet", *NAMES, "--learn", "some"), "unknown way to learn 'some'"),
+        (("log.parquet", *NAMES, "--arm-table", "none.csv"), "--arm-table must be a Parquet or CSV file"),
+        (("log.parquet", *NAMES, "--probabilities", "p_{arm}"), "--probabilities needs a column for every arm"),
+        (("log.parquet", *NAMES, "--probabilities", "p"), "such as --probabilities 'p_{arm}'"),
+        (("log.parquet", *NAMES, "--embedding", "kind"), "Give --arm-table too"),
+        (("log.parquet", *NAMES, "--promote-if-better"), "Give --reward-range, or read the log with a --link"),
+        (("log.parquet", *NAMES, "--policy", "optimist:floor=2"), "glb: floor must be"),
+        (("log.parquet", *NAMES, "--policy", "epsilon-greedy:exploration=-1"), "glb: exploration must be"),
+        (("log.parquet", *NAMES, "--train", "2"), "glb: --train must be"),
+        (("log.parquet", *NAMES, "--level", "2"), "glb: --level must be"),
+        (("none.parquet", *NAMES), "none.parquet is no file"),
+        (("log.parquet", *NAMES, "--engine", "rai"), "unknown engine 'rai'; did you mean 'ray'"),
+        (("log.parquet", *NAMES, "--jobs", "0"), "--jobs must be a number of processes, or -1 for one per core; got 0"),
+        (("log.parquet", *NAMES, "--format", "dsjson"), "defines its columns and arms"),
+    ],
+)
+def test_error_names_the_option_and_the_fix(words: tuple[str, ...], message: str, folder: Path) -> None:
+    run = glb("evaluate", *words, folder=folder)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+    assert [path.name for path in folder.iterdir()] == ["log.parquet"]

@@ -1,0 +1,53 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from glbandits import InvalidInput
+from glbandits.cli.app import app
+from tests.serving.runtime.loops.loop_helpers import Clock, play_rounds, small_loop
+
+
+def test_unchanged_log_has_no_difference(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    play_rounds(loop, store, clock, 40)
+    store.close()
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--verify"])
+    assert result.exit_code == 0
+    assert (
+        "default: 40 decisions; rewards: accepted 40, duplicate 0, late 0, out of range 0, unknown 0" in result.output
+    )
+    assert "40 decisions repeated with 3 models, 40 learned again: no difference" in result.output
+
+
+def test_forged_decision_differs_and_exit_code_is_1(tmp_path: Path) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    decision = play_rounds(loop, store, clock, 10)[0]
+    store.append_blocking([msgspec.structs.replace(decision, event_id="forged", seed=1)])
+    store.close()
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite")])
+    assert result.exit_code == 1
+    assert "1 differ" in result.output
+    assert "(forged): the seed is" in result.output
+
+
+def test_missing_store_is_not_created(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "none")])
+    assert isinstance(result.exception, InvalidInput)
+    assert "there is no store" in str(result.exception)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("more", [[], ["--loop", "other"]])
+def test_summary_counts_decisions_and_rewards(tmp_path: Path, more: list[str]) -> None:
+    loop, store = small_loop(tmp_path, clock := Clock())
+    play_rounds(loop, store, clock, 5)
+    store.close()
+    result = CliRunner().invoke(app, ["replay", str(tmp_path / "events.sqlite"), "--summary", *more])
+    assert result.exit_code == 0
+    assert (
+        "5 decisions"
+        if not more
+        else "other: 0 decisions; rewards: accepted 0, duplicate 0, late 0, out of range 0, unknown 0"
+    ) in result.output

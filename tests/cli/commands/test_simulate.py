@@ -1,0 +1,72 @@
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.cli.in_process import glb
+
+
+def test_simulate_prints_a_table_and_writes_figure_and_results(tmp_path: Path) -> None:
+    run = glb(
+        "simulate", "--policy", "sgd-ts:block_length=20,step=0.5", "--policy", "uniform", "--horizon", "120",
+        "--seeds", "3", "--dim", "3", "--arms", "5", "--out", "results", folder=tmp_path,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert re.search(r"uniform\s+│\s+\d+\.\d+\s+│\s+\d+\.\d+", run.stdout)
+    assert "Figure: results/regret.png" in run.stdout
+    assert (tmp_path / "results/regret.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (tmp_path / "results/regret.svg").read_text()
+    table = pl.read_parquet(tmp_path / "results/regret.parquet")
+    assert table.height == 2 * 3 * 120
+    assert set(table["policy"]) == {"sgd-ts:block_length=20,step=0.5", "uniform"}
+    assert '"step": 0.5' in table["settings"][0]
+    assert '"horizon": 120' in table["settings"][0]
+    assert table.null_count().sum_horizontal().item() == 0
+
+
+def test_first_seed_continues_an_earlier_run_in_csv(tmp_path: Path) -> None:
+    command = ("simulate", "--policy", "uniform", "--horizon", "30", "--format", "csv", "--link", "log")
+    assert glb(*command, "--seeds", "4", "--out", "whole", folder=tmp_path).returncode == 0
+    assert glb(*command, "--seeds", "2", "--first-seed", "2", "--out", "late", folder=tmp_path).returncode == 0
+    whole, late = (pl.read_csv(tmp_path / name / "regret.csv").drop("policy_seconds") for name in ("whole", "late"))
+    assert whole.filter(pl.col("seed") >= 2).equals(late)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("simulate", "--policy", "sgd-st"), "unknown policy 'sgd-st'; did you mean 'sgd-ts'"),
+        (("simulate", "--policy", "sgd-ts:stepp=1"), "unknown setting of sgd-ts 'stepp'; did you mean 'step'?"),
+        (("simulate", "--policy", "sgd-ts:step"), "settings are written sgd-ts:name=value"),
+        (("simulate", "--policy", "sgd-ts:step=-1"), "step must be a finite number above 0; got -1"),
+        (("simulate", "--link", "logit"), "unknown link 'logit'; did you mean 'logistic'"),
+        (("simulate", "--rewards", "possion"), "unknown rewards 'possion'; did you mean 'poisson'"),
+        (("simulate", "--format", "parket"), "unknown format 'parket'; did you mean 'parquet'"),
+        (("simulate", "--policy", "sgd-ts:link=3"), "unknown link 3"),
+        (("simulate", "--policy", "sgd-ts:block_factor=1e308"), "block_factor must be a finite number above 0"),
+        (("simulate", "--policy", "uniform", "--policy", "uniform"), "each policy can be named once"),
+        (("simulate", "--jobs", "0"), "--jobs must be"),
+        (("simulate", "--first-seed", "-1"), "a seed must be a whole number of at least 0; got -1"),
+        (("simulate", "--policy", "uniform", "--seeds", "1", "--out", "/dev/null/x"), "Not a directory"),
+        (("simulate", "--horizon", "0"), "--horizon must be a whole number of at least 1; got 0"),
+        (("simulate", "--seeds", "0"), "--seeds must be a whole number of at least 1; got 0"),
+        (("simulate", "--dim", "0"), "glb: --dim must be a whole number of at least 1; got 0"),
+        (("simulate", "--policy", "sgd-ts:horizon=0"), "glb: horizon must be a whole number of at least 1; got 0"),
+        (("simulate", "--polcy", "uniform"), "--policy"),
+        (("simulat",), "simulate"),
+    ],
+)
+def test_error_names_the_option_and_the_closest_value(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    run = glb(*words, folder=tmp_path)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert "Traceback" not in run.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_theory_setting_is_a_dict(tmp_path: Path) -> None:
+    theory = "{'noise': 0.1, 'c1': 1.0, 'c3': 0.1, 'sigma_0': 1.0, 'lambda_f': 1.0, 'horizon': 100}"
+    words = ("--policy", f"sgd-ts:theory={theory}", "--horizon", "20", "--seeds", "1", "--dim", "2", "--arms", "2")
+    run = glb("simulate", *words, folder=tmp_path)
+    assert run.returncode == 0, run.stderr

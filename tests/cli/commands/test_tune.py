@@ -1,0 +1,81 @@
+"""`glb tune`: the table, the JSON file, and the same numbers as `tune` in Python."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from glbandits import EpsilonGreedy
+from glbandits.evaluation import Columns, read_parquet, tune
+from tests.cli.in_process import glb
+
+ROWS = 4000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a log of two arms, of which the second earns more."""
+    rng = np.random.default_rng(1)
+    chosen = rng.integers(2, size=ROWS)
+    rewards = (rng.random(ROWS) < np.where(chosen == 1, 0.6, 0.4)).astype(int)
+    columns = {"item": np.array(["old", "new"])[chosen], "reward": rewards, "propensity": 0.5}
+    pl.DataFrame(columns).write_parquet(tmp_path / "log.parquet")
+    return tmp_path
+
+
+def test_table_and_record_have_the_result_of_tune(folder: Path) -> None:
+    words = ("--arm", "item", "--link", "logistic", "--policy", "epsilon-greedy:exploration=10.0", "--jobs", "2")
+    run = glb("tune", "log.parquet", *words, "--grid", "exploration=0.1,1.0", "--out", "found.json", folder=folder)
+    assert run.returncode == 0, run.stderr
+    log = read_parquet(folder / "log.parquet", Columns(arm="item"), link="logistic")
+    policy = EpsilonGreedy(link="logistic", exploration=10.0)
+    expected = tune(policy, log, grid={"exploration": (0.1, 1.0)})
+    record = json.loads((folder / "found.json").read_text(encoding="utf-8"))
+    assert record["rows"] == [2000, 2000]
+    assert [played["settings"] for played in record["candidates"]] == [
+        {"exploration": value} for value in (10.0, 0.1, 1.0)
+    ]
+    assert [played["value"] for played in record["candidates"]] == pytest.approx(
+        [played.value for played in expected.candidates]
+    )
+    assert record["chosen"]["settings"] == {"exploration": expected.best.exploration}  # type: ignore[attr-defined]
+    assert [record["gain"], *record["gain_interval"]] == pytest.approx([expected.gain, *expected.gain_interval()])
+    assert re.search(rf"│ 1 +│ exploration=10.0, untuned +│ +{expected.candidates[0].value:.5f}", run.stdout)
+    assert f"{expected.gain:+.5f}" in run.stdout
+
+
+def test_interleaved_clusters_are_tuned_on(folder: Path) -> None:
+    table = pl.read_parquet(folder / "log.parquet").with_columns(user=pl.int_range(ROWS) % 50)
+    table.write_parquet(folder / "log.parquet")
+    words = ("--arm", "item", "--policy", "optimist:link=logistic", "--grid", "floor=0.0,0.2", "--cluster", "user")
+    run = glb("tune", "log.parquet", *words, "--link", "logistic", "--seeds", "1", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert sum(json.loads((folder / "out/tune.json").read_text(encoding="utf-8"))["rows"]) == ROWS
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "optimist has no grid of settings to choose among. Give --grid"),
+        (("--grid", "floor"), "a grid is written setting=value,value, once for each setting; got 'floor'"),
+        (("--grid", "flor=0.1"), "unknown setting of optimist 'flor'; did you mean 'floor'"),
+        (("--grid", "floor=0.1", "--grid", "floor=0.2"), "once for each setting; got 'floor=0.2'"),
+        (("--grid", "floor=2"), "floor must be"),
+    ],
+)
+def test_invalid_grid_is_an_error(folder: Path, options: tuple[str, ...], message: str) -> None:
+    run = glb("tune", "log.parquet", "--arm", "item", "--link", "logistic", *options, folder=folder)
+    assert run.returncode == 2
+    assert message in run.stderr
+
+
+def test_warning_about_few_rows_is_printed_and_recorded(folder: Path) -> None:
+    pl.read_parquet(folder / "log.parquet")[:100].write_parquet(folder / "log.parquet")
+    words = ("--arm", "item", "--link", "logistic", "--grid", "floor=0.1")
+    run = glb("tune", "log.parquet", *words, folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "Warning: the value of optimist rests on" in run.stdout
+    assert "rests on" in json.loads((folder / "out/tune.json").read_text(encoding="utf-8"))["notes"][0]

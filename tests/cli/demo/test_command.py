@@ -1,0 +1,145 @@
+"""`glb demo`, and the quickstart of the README."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+
+from tests.cli.in_process import Run, glb
+
+ROOT = Path(__file__).parents[3]
+GLB = (sys.executable, "-m", "glbandits.cli.main")
+
+
+def variables(folder: Path) -> dict[str, str]:
+    """Put temporary files into a folder, and replace the browser by a script that writes the address to a file."""
+    browser = folder / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {folder}/opened\n')
+    browser.chmod(0o755)
+    (folder / "temporary").mkdir()
+    return {"TMPDIR": str(folder / "temporary"), "BROWSER": str(browser)}
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A demo that plays for an hour if it is not stopped."""
+    with subprocess.Popen(
+        [*GLB, "demo", "--seconds", "3600"], stdout=subprocess.PIPE, text=True, env=os.environ | variables(tmp_path)
+    ) as process:
+        yield process
+        process.kill()
+
+
+def printed_until(process: "subprocess.Popen[str]", pattern: str) -> "re.Match[str]":
+    assert process.stdout is not None
+    for line in process.stdout:
+        if match := re.search(pattern, line):
+            return match
+    raise AssertionError(f"{pattern} was not printed")
+
+
+def test_demo_shows_that_the_server_learns(tmp_path: Path) -> None:
+    """Shares of the best of 5 offers. Without learning, both tenths have 0.2 on average.
+
+    Exact binomial probabilities, if visits are independent and the last tenth of a server that learns has 0.8. With
+    1,000 visits in 20 s, one that does not learn passes with probability 7e-06, one that learns fails with
+    3e-09. With 200 visits, on a busy machine: 4e-02 and 3e-03.
+    """
+    run = demo_in_process("--seconds", "20", "--store", "shop.db", "--seed", "1", folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    shares = re.search(r"Best offer: (\d+)% of the first tenth, (\d+)% of the last tenth", run.stdout)
+    assert shares is not None, run.stdout
+    assert int(shares[2]) >= int(shares[1]) + 25
+    assert re.search(r"^ +\d+ s: \d+ decisions; best offer in", run.stdout, re.MULTILINE)
+    assert not (tmp_path / "opened").exists()
+    assert (tmp_path / "shop.db").exists()
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_stops_demo_and_its_server(
+    demo: "subprocess.Popen[str]", number: signal.Signals, tmp_path: Path
+) -> None:
+    dashboard = printed_until(demo, r"^Dashboard: (http://127.0.0.1:(\d+)/dashboard#key=\S+)$")
+    printed_until(demo, r"decisions; best offer in")
+    assert (tmp_path / "opened").read_text().strip() == dashboard[1]
+    with urlopen(dashboard[1].partition("#")[0], timeout=30) as page:
+        assert page.status == 200
+    demo.send_signal(number)
+    printed_until(demo, r"^Best offer: ")
+    assert demo.wait(timeout=300) == 0
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", int(dashboard[2])), timeout=5)
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def demo_in_process(*options: str, folder: Path) -> Run:
+    """Run the demo in this process, and its server in another."""
+    tempfile.tempdir = None  # so that TMPDIR is read again
+    try:
+        return glb("demo", "--no-browser", *options, folder=folder, environment=variables(folder))
+    finally:
+        tempfile.tempdir = None
+
+
+def error_of_demo(*options: str, folder: Path) -> str:
+    run = demo_in_process(*options, folder=folder)
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1
+    assert list((folder / "temporary").iterdir()) == []
+    return run.stderr
+
+
+def test_port_in_use_is_a_one_line_error(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        message = error_of_demo("--port", str(port), folder=tmp_path)
+    assert message == f"glb: port {port} of 127.0.0.1 is in use by another program; set another --port\n"
+
+
+def test_demo_does_not_overwrite_an_existing_store(tmp_path: Path) -> None:
+    (tmp_path / "mine.db").write_text("precious")
+    message = error_of_demo("--store", "mine.db", folder=tmp_path)
+    assert message == "glb: mine.db exists, and the demo needs a new store. Give another file with --store.\n"
+    assert (tmp_path / "mine.db").read_text() == "precious"
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_service_quickstart_of_readme_runs_as_printed(tmp_path: Path) -> None:
+    section = (ROOT / "README.md").read_text().partition("## A server")[2]
+    lines = section.partition("```sh\n")[2].partition("```")[0].splitlines()
+    assert len(lines) == 5
+    assert lines[0].startswith("pip install")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    script = "\n".join(lines[1:]).replace("glb demo", "glb demo --seconds 1").replace("8711", port)
+    script = script.replace("sleep 10", f"until curl -s http://127.0.0.1:{port}/livez; do sleep 0.2; done")
+    program = tmp_path / "glb"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m glbandits.cli.main "$@"\n')
+    program.chmod(0o755)
+    environment = (
+        os.environ | variables(tmp_path) | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "GLB_SERVE_PORT": port}
+    )
+    stop = "\nstatus=$?\nkill $!\nwait $!\nexit $status"
+    run = subprocess.run(
+        ["sh", "-c", script + stop],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert '"rewardActionId"' in run.stdout
+    assert (tmp_path / "opened").read_text().startswith("http://127.0.0.1:")

@@ -1,0 +1,63 @@
+"""Errors about a log name parameters in Python, and options on the command line."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from glbandits import InvalidInput
+from glbandits.evaluation import Columns
+from glbandits.service_logs.log_source import LogSource
+from tests.cli.in_process import glb
+
+TABLE = {"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 1.5], "near_a": [1, 2]}
+ARMS = ("--arm-table", "arms.csv")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (
+            Columns(reward="click"),
+            "Name the columns with Columns.arm=....*, Columns.reward=....* and Columns.propensity",
+        ),
+        (Columns(), "got 1.5. If the propensities are not known, set Columns.propensity=None. and estimate them"),
+        (Columns(per_arm=("near_{arm}",)), "no column 'near_b'.* Columns.per_arm=....* needs a column for every arm"),
+    ],
+)
+def test_errors_of_a_log_name_parameters_of_python(tmp_path: Path, columns: Columns, message: str) -> None:
+    pl.DataFrame(TABLE).write_parquet(tmp_path / "log.parquet")
+    with pytest.raises(InvalidInput, match=message):
+        list(LogSource(address=str(tmp_path / "log.parquet"), columns=columns).open().blocks())
+
+
+@pytest.mark.parametrize(
+    ("options", "arms", "message"),
+    [
+        (
+            ("--reward", "click"),
+            None,
+            "Name the columns with --arm, --reward and --propensity; if the propensities are not",
+        ),
+        (("--reward", "click"), None, "not known, set --estimate-propensities"),
+        ((), None, "got 1.5. If the propensities are not known, set --estimate-propensities and estimate them"),
+        (("--per-arm", "near_{arm}"), None, "--per-arm needs a column for every arm"),
+        (("--probabilities", "near_a"), None, "set --probabilities ''"),
+        (ARMS, "name\nb\n", "row 0: the value must be one of 'b'; got 'a'. Add the arm to --arm-table"),
+        (ARMS, "name\na\na\n", "column 'name', row 0: the value must name each arm of --arm-table once"),
+        (ARMS, "", "--arm-table: arms.csv could not be read"),
+        (("--context", "price"), None, "Use --kind price=number to parse them, or --kind price=category"),
+        (("--context", "age", "--missing", "error"), None, "use --missing indicator or --missing impute"),
+    ],
+)
+def test_errors_of_a_command_name_options(
+    tmp_path: Path, options: tuple[str, ...], arms: str | None, message: str
+) -> None:
+    columns = {"price": ["1.5", "2.5"], "age": [1.0, None]}
+    pl.DataFrame(TABLE | columns).write_parquet(tmp_path / "log.parquet")
+    if arms is not None:
+        (tmp_path / "arms.csv").write_text(arms)
+    run = glb("evaluate", "log.parquet", *options, folder=tmp_path)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert "Columns(" not in run.stderr

@@ -1,0 +1,85 @@
+"""The user-defined policy of docs/write-a-policy.md, in the library and on the command line."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.cli.in_process import glb
+
+PAGE = Path(__file__).parents[2] / "docs/write-a-policy.md"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder with the page's policy in mine.py."""
+    policy, *_ = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    (tmp_path / "mine.py").write_text(policy, encoding="utf-8")
+    path = list(sys.path)
+    yield tmp_path
+    sys.path[:] = path
+    sys.modules.pop("mine", None)
+
+
+def test_program_of_the_page_runs(folder: Path) -> None:
+    program = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[1]
+    check = "\nassert result.mean[-1] < 70 and bandit.probabilities(np.eye(6)).min() > 0.008, result.mean[-1]\n"
+    sys.path.insert(0, str(folder))
+    exec("import numpy as np\n" + program + check, {})
+
+
+def test_module_and_class_name_a_user_policy(folder: Path) -> None:
+    words = ("--horizon", "50", "--seeds", "2", "--dim", "2", "--arms", "3")
+    run = glb("simulate", "--policy", "mine:SgdGreedy:step=0.5", *words, folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "mine:SgdGreedy" in run.stdout
+    (folder / "mine.toml").write_text(
+        'horizon = 50\nrepeats = 2\nfresh = 2\n[problem]\ndim = 2\narms = 3\n[[policy]]\nname = "mine:SgdGreedy"\n'
+        "[policy.grid]\nstep = [0.1, 1.0]\n"
+    )
+    run = glb("compare", "mine.toml", "--jobs", "1", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "sgd-greedy" in run.stdout
+    rng = np.random.default_rng(1)
+    pl.DataFrame(
+        {"page": rng.choice(["a", "b"], 200), "sold": rng.integers(0, 2, 200), "p": np.full(200, 0.5)}
+    ).write_csv(folder / "log.csv")
+    columns = ("--arm", "page", "--reward", "sold", "--propensity", "p", "--link", "logistic")
+    run = glb("evaluate", "log.csv", *columns, "--policy", "mine:SgdGreedy", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "mine:SgdGreedy" in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere:SgdGreedy", "there is no module 'nowhere'"),
+        ("mine:Missing", "must name a subclass of glbandits.Policy; mine.Missing is None"),
+        ("mine:LAYOUT", "must name a subclass of glbandits.Policy"),
+        ("mine:SgdGreedy:stepp=1", "unknown setting of mine:SgdGreedy 'stepp'; did you mean 'step'"),
+        ("mine:SgdGreedy:step=0", "step must be a finite number above 0; got 0"),
+    ],
+)
+def test_error_names_the_missing_module_or_class(name: str, message: str, folder: Path) -> None:
+    run = glb("simulate", "--policy", name, folder=folder)
+    assert run.returncode == 2
+    assert message in run.stderr
+
+
+def test_syntax_error_names_file_and_line(folder: Path) -> None:
+    (folder / "broken.py").write_text("x = 1\ndef f(:\n")
+    (folder / "mine.toml").write_text('horizon = 50\n[problem]\n[[policy]]\nname = "broken:Policy"\n')
+    for words in (("compare", "mine.toml"), ("simulate", "--policy", "broken:Policy")):
+        run = glb(*words, folder=folder)
+        assert run.returncode == 2
+        assert re.fullmatch(r"glb: .*broken\.py, line 2: .*\n", run.stderr)
+
+
+def test_compile_accepts_user_policies(folder: Path) -> None:
+    run = glb("compile", "uniform", "mine:SgdGreedy", "--link", "logistic", folder=folder)
+    assert run.returncode == 0, run.stderr
+    assert "Compiled uniform, mine:SgdGreedy, for the links logistic." in run.stdout

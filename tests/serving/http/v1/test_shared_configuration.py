@@ -1,0 +1,33 @@
+"""Requests that change the configuration of a loop keep the changes of other processes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from glbandits.serving.runtime.loops.learning_loop import Loop
+from glbandits.serving.storage.sqlite_store import SqliteStore
+from tests.serving.http.personalizer import personalizer_site
+from tests.serving.http.v1 import v1_site
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "sent"),
+    [
+        ("PATCH", "/v1/configuration", {"defaultReward": -1.0}),
+        ("PUT", "/personalizer/v1.0/configurations/service", {"defaultReward": -1.0}),
+        ("PUT", "/personalizer/v1.0/configurations/policy", {"name": "p", "arguments": "optimist:floor=0.1"}),
+    ],
+)
+def test_a_request_keeps_changes_of_another_process(
+    tmp_path: Path, method: str, path: str, sent: dict[str, Any]
+) -> None:
+    with (personalizer_site.Site if "personalizer" in path else v1_site.Site)(tmp_path) as site:
+        other = Loop("default", SqliteStore(tmp_path / "events.db"), site.service.clock)
+        other.configure(replace(other.configuration, exploration=0.5))
+        before = other.configuration
+        assert site.ask(method, path, sent).status_code == 200
+        other.refresh()
+        assert other.configuration.exploration == 0.5
+        assert other.configuration != before

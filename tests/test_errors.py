@@ -1,0 +1,40 @@
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from glbandits.errors import InvalidInput, Parameter, check_float, check_int, parameter
+
+MESSAGE = f"no column 'age'. Set {parameter('Columns.context')}, or {parameter('missing', 'impute')}"
+
+
+def test_error_names_parameters_as_in_python() -> None:
+    error = InvalidInput(MESSAGE)
+    assert str(error) == "no column 'age'. Set Columns(context=...), or missing='impute'"
+    assert error.fields == ("Columns.context", "missing")
+
+
+def test_interface_names_parameters_in_its_own_way() -> None:
+    error = InvalidInput(MESSAGE)
+    error.name_parameters(lambda parameter: f"--{parameter.name}")
+    assert str(error) == "no column 'age'. Set --context, or --missing"
+    error.name_parameters(Parameter.in_python)
+    assert str(error) == "no column 'age'. Set --context, or --missing"
+
+
+def test_quoting_error_keeps_references() -> None:
+    quoting = InvalidInput(f"row 3: {InvalidInput(MESSAGE).template}")
+    assert quoting.fields == ("Columns.context", "missing")
+
+
+def test_references_survive_pickling() -> None:
+    error = pickle.loads(pickle.dumps(InvalidInput(MESSAGE)))
+    assert error.fields == ("Columns.context", "missing")
+
+
+@pytest.mark.parametrize("check", [check_int, check_float])
+def test_checks_of_values_carry_the_field(check: Callable[..., Any]) -> None:
+    with pytest.raises(InvalidInput, match="jobs must be .*; got 'x'") as caught:
+        check("jobs", "x", at_least=1)
+    assert caught.value.fields == ("jobs",)
