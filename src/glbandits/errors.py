@@ -106,6 +106,10 @@ class ModelFileError(GlbanditsError, ValueError):
     """A model file that this version cannot load."""
 
 
+class MissingExtra(GlbanditsError, ModuleNotFoundError):
+    """A module that an extra of the package installs, such as `glbandits[lab]`, is missing."""
+
+
 def lookup(kind: str, name: object, table: Mapping[str, Entry]) -> Entry:
     """Return the entry of this name. Raises UnknownName with the closest known names.
 

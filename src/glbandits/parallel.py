@@ -6,9 +6,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from joblib import Parallel, cpu_count, delayed
-
 from glbandits.errors import InvalidInput, check_int, lookup, parameter
+from glbandits.extras import needed_for
+
+with needed_for("glbandits.parallel", "lab"):
+    from joblib import Parallel, cpu_count, delayed
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")
@@ -127,12 +129,8 @@ def _ray(function: Callable[[Any], Any], arguments: Sequence[Any], jobs: int) ->
 
 
 def _import_ray() -> Any:
-    try:
+    with needed_for("engine 'ray'", "ray"):
         import ray
-    except ModuleNotFoundError:
-        raise InvalidInput(
-            "engine 'ray' needs Ray, which is in the extra [ray]: pip install 'glbandits[ray]'"
-        ) from None
     return ray
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from glbandits.errors import GlbanditsError, InvalidInput, UnknownName, lookup
 from glbandits.policies import POLICIES
 from glbandits.policy import Policy, rebuild
+from glbandits.policy.policy_checks import check_is_policy
 
 JSON_CONSTANTS = {"true": True, "false": False, "null": None}
 WORD = re.compile(r"[^\s'\"()\[\]{}=]+")
@@ -58,6 +59,20 @@ def split_policy(text: str) -> PolicyText:
         return PolicyText(name, dict(_settings(listed)))
     except ValueError:
         raise InvalidInput(f"settings are written {name}:name=value,name=value; got {listed[:80]!r}") from None
+
+
+def as_policy(policy: Policy | str) -> Policy:
+    """Return a policy unchanged, and create the policy of this package that a text names.
+
+    Raises UnknownName for a name that is not in `POLICIES`. It never imports a user-defined policy: pass an instance.
+
+    >>> as_policy("epsilon-greedy:exploration=2").exploration
+    2.0
+    """
+    if not isinstance(policy, str):
+        return check_is_policy(policy)
+    lookup("policy", split_policy(policy).name, POLICIES)
+    return parse_policy(policy)
 
 
 def parse_policy(text: str, **defaults: Any) -> Policy:

@@ -4,7 +4,7 @@
 """
 
 from glbandits.bandit import Bandit, Catalogue, cross_features
-from glbandits.errors import GlbanditsError, InvalidInput, ModelFileError, UnknownName
+from glbandits.errors import GlbanditsError, InvalidInput, MissingExtra, ModelFileError, UnknownName
 from glbandits.features import FeatureMap
 from glbandits.maths.links import LINKS, Link
 from glbandits.maths.sparse_rows import SparseRows, as_sparse_rows
@@ -22,6 +22,7 @@ __all__ = [
     "GlbanditsError",
     "InvalidInput",
     "Link",
+    "MissingExtra",
     "ModelFileError",
     "SparseRows",
     "UnknownName",

@@ -141,3 +141,9 @@ def test_batch_without_rows_changes_nothing(sparse: bool) -> None:
     before = bandit.state
     bandit.learn_batch(np.empty((0, 3)), [])
     np.testing.assert_array_equal(bandit.state, before)
+
+
+@pytest.mark.parametrize("rows", [[], None, ()])
+def test_decision_without_rows_is_refused(rows: Any) -> None:
+    with pytest.raises(InvalidInput, match="a decision needs a row of named values for each arm, at least one; got"):
+        trained().choose(rows)

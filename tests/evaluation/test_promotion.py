@@ -77,7 +77,7 @@ def test_no_candidates_or_no_bounds_are_errors() -> None:
         promotion(uniform_log(0, 2000), {"b": "b"}, reward_range=(0.0, 0.5))
     log = uniform_log(0, 2000)
     unbounded = LoggedData(chosen=log.chosen, rewards=log.rewards, probabilities=log.probabilities, arms=log.arms)
-    with pytest.raises(InvalidInput, match="rewards have no bounds"):
+    with pytest.raises(InvalidInput, match="the gate needs rewards with bounds"):
         promotion(unbounded, {"b": Uniform()})
 
 

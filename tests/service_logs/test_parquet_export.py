@@ -93,7 +93,7 @@ def test_baseline_is_the_first_arm_of_a_row(store: SqliteStore, tmp_path: Path) 
 
 
 def test_read_parquet_reads_the_export(store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(export, "NUMBERS_OF_FILE", 1)
+    monkeypatch.setattr(export, "VALUES_PER_FILE", 1)
     monkeypatch.setattr(export, "BATCH", 2)
     folder = tmp_path / "out"
     manifest = export_parquet(store, "shop", folder, now=2 * WAIT, features_of=features_of, reward_of=reward_of)

@@ -58,7 +58,7 @@ def test_client_decides_rewards_and_reads_the_status(live: Live) -> None:
 
 
 def test_arms_are_sent_once_and_chosen_by_id(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glbandits.serving.client.client.ARMS_AT_ONCE", 100)
+    monkeypatch.setattr("glbandits.serving.client.client.ARMS_PER_REQUEST", 100)
     names = [f"arm {index}" for index in range(120)]
     with live.client("other") as client:
         features = np.random.default_rng(0).normal(size=(120, WIDTH))
@@ -200,7 +200,7 @@ def test_client_retries_a_busy_or_lost_server() -> None:
 
 def test_client_gives_up_after_its_tries() -> None:
     with Scripted([503, 503]) as server, Client(server.address, "key", tries=2) as client:
-        with pytest.raises(ServiceError, match="refused with 503: come again") as refused:
+        with pytest.raises(ServiceError, match="responded with 503: come again") as refused:
             client.reward("e", 1.0)
         assert (refused.value.status, refused.value.code, server.statuses) == (503, "Busy", [])
     with Scripted([0, 0]) as server, Client(server.address, "key", tries=2) as client:

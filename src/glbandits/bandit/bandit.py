@@ -17,6 +17,7 @@ from glbandits.bandit.input_checks import as_floats, checked_reward
 from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
 from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
+from glbandits.display import Displayed
 from glbandits.errors import MAX_ABS, InvalidInput, check_int
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link
@@ -24,7 +25,8 @@ from glbandits.maths.philox import COUNTER, KEY, generator
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.policy import Coefficients, Policy
 from glbandits.policy.compiled_calls import InvalidArm, convert_index_errors, index_out_of_range
-from glbandits.policy.policy_checks import check_is_policy, check_policy
+from glbandits.policy.policy_checks import check_policy
+from glbandits.policy_parsing import as_policy
 from glbandits.records import Floats
 from glbandits.sparse_policies import sparse_form
 
@@ -35,7 +37,7 @@ MIN_ROWS_TO_COMPILE = 2000
 """The rows of a batch above which waiting seconds for compilation is faster than learning in plain Python."""
 
 
-class Bandit:
+class Bandit(Displayed):
     """A policy with a state and a random generator: it chooses arms and learns their rewards.
 
     The number of arms may differ between calls. Rewards may arrive late, in any order, or never: `learn` takes the
@@ -43,7 +45,8 @@ class Bandit:
     at a time.
 
     Args:
-        policy: a policy with its settings, such as `Optimist(link="logistic")`, which has nothing to tune.
+        policy: a policy with its settings, such as `Optimist(link="logistic")`, which has nothing to tune; or the name
+            of a policy, such as "optimist".
         dim: the number of features of an arm. Leave it out if `features` is given.
         seed: the same seed, policy and calls give the same choices. The default is a random seed.
         sparse: whether arms are sparse rows (`SparseRows`, or any scipy.sparse matrix). Time then depends on the
@@ -64,7 +67,7 @@ class Bandit:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Policy | str,
         dim: int | None = None,
         seed: int | None = None,
         *,
@@ -73,7 +76,8 @@ class Bandit:
     ) -> None:
         feature_map = None if features is None else as_features(features)
         dim = resolve_dim(dim, feature_map)
-        form = sparse_form(check_is_policy(policy), dim) if sparse else policy
+        policy = as_policy(policy)
+        form = sparse_form(policy, dim) if sparse else policy
         check_policy(form, dim)
         seed = secrets.randbits(62) if seed is None else check_int("seed", seed, at_least=0)
         self._set(ParsedModel(policy, form, dim, form.init(dim), generator(seed), feature_map))
@@ -321,6 +325,19 @@ class Bandit:
         """
         return self._form.coefficients(self._state, self.dim)
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return policy, dim, sparse and features by name, as scikit-learn's estimators do.
+
+        With `deep` also the settings of the policy, such as `policy__link`.
+
+        >>> from glbandits import Bandit
+        >>> Bandit("uniform", dim=2).get_params()
+        {'policy': Uniform(link='logistic'), 'dim': 2, 'sparse': False, 'features': None, 'policy__link': 'logistic'}
+        """
+        params = {"policy": self.policy, "dim": self.dim, "sparse": self.sparse, "features": self.features}
+        nested = self.policy.get_params() if deep else {}
+        return params | {f"policy__{name}": value for name, value in nested.items()}
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write policy, state, generator and feature map to a safetensors file.
 
@@ -375,6 +392,10 @@ class Bandit:
 
     def __repr__(self) -> str:
         return f"Bandit({self.policy!r}, dim={self.dim}{', sparse=True' if self.sparse else ''})"
+
+    def _values(self) -> dict[str, object]:
+        values = {"policy": self.policy.name, **self.policy.get_params(), "dim": self.dim, "sparse": self.sparse}
+        return values if self.features is None else values | {"features": repr(self.features)}
 
     def _arms(self, arms: Rows) -> Any:
         return self._inputs.arms(encode_rows(self.features, arms, sparse=self.sparse))

@@ -31,6 +31,8 @@ def resolve_dim(dim: int | None, features: Features | None) -> int:
 
 def encode_rows(features: Features | None, rows: Rows, *, sparse: bool = False) -> Any:
     """Encode rows of named values. Returns an array or a sparse matrix unchanged."""
+    if features is not None and (rows is None or (isinstance(rows, list | tuple) and not rows)):
+        raise InvalidInput(f"a decision needs a row of named values for each arm, at least one; got {rows!r}")
     if not is_table(rows):
         return rows
     if features is None:

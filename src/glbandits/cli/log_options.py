@@ -39,6 +39,9 @@ class LogFileOptions:
         ),
     ]
     file_format: Annotated[str, typer.Option("--format", help=f"{', '.join(FORMATS)}.")] = "auto"
+    separator: Annotated[str, typer.Option(help="Character between the fields of CSV files, such as ';', or tab.")] = (
+        ","
+    )
     loop: Annotated[str, typer.Option(help="The loop, if the log is the store of a service.")] = "default"
     arm: Annotated[str, typer.Option(help="Column with the name of the chosen arm.")] = "arm"
     reward: Annotated[str, typer.Option(help="Column with the reward of the chosen arm.")] = "reward"
@@ -172,6 +175,7 @@ def open_log_of_options(
         arm_table=columns.arm_table,
         link=file.link,
         loop=file.loop,
+        separator={"tab": "\t"}.get(file.separator, file.separator),
         options=options or {},
         hash_width=hash_width,
     )

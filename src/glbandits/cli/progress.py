@@ -1,5 +1,6 @@
 """Progress bars and warnings of long commands."""
 
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,7 +16,10 @@ LINE_SECONDS = 20.0
 
 @contextmanager
 def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
-    """Show a progress bar. Yields a function of a label, the work done and the total work."""
+    """Show a progress bar. Yields a function of a label, the work done and the total work.
+
+    If the output is not a terminal, a line is printed to stderr at the start and every `LINE_SECONDS`.
+    """
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -25,9 +29,14 @@ def work_bar(console: Console) -> Iterator[Callable[[str, float, float], None]]:
     )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=None)
+        lines, printed = Console(stderr=True), -math.inf
 
         def report(label: str, done: float, total: float) -> None:
+            nonlocal printed
             bar.update(task, completed=done, total=max(total, 1e-9), description=escape(label))
+            if not console.is_terminal and time.monotonic() - printed >= LINE_SECONDS:
+                printed = time.monotonic()
+                lines.print(f"{label}: {done / max(total, 1e-9):.0%}", soft_wrap=True, markup=False, highlight=False)
 
         yield report
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.environments.synthetic import CHUNK_SIZE, ROUND_OVERHEAD
 from glbandits.errors import MAX_ABS, InvalidInput, lookup
+from glbandits.extras import needed_for
 from glbandits.records import Floats, Ints, Rounds
 
 BUNDLED = {"iris": "load_iris", "wine": "load_wine", "breast-cancer": "load_breast_cancer", "digits": "load_digits"}
@@ -52,13 +53,8 @@ class ClassificationTable:
     def bundled(cls, name: str) -> "ClassificationTable":
         """Load a table of scikit-learn: "iris", "wine", "breast-cancer" or "digits"."""
         loader = lookup("table", name, BUNDLED)
-        try:
+        with needed_for(f"the table {name!r}", "lab", alternative="pass your own features and labels"):
             from sklearn import datasets
-        except ModuleNotFoundError:
-            raise InvalidInput(
-                f"the table {name!r} needs scikit-learn. Run pip install 'glbandits[lab]', or pass your own features "
-                "and labels."
-            ) from None
         features, labels = getattr(datasets, loader)(return_X_y=True)
         return cls(features=features, labels=labels)
 

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from glbandits.environments.noise import NOISES, Noise
 from glbandits.environments.synthetic import CHUNK_SIZE, ROUND_OVERHEAD
 from glbandits.errors import InvalidInput, check_int, lookup
+from glbandits.extras import needed_for
 from glbandits.records import Floats, Ints, Rounds
 
 Shorts: TypeAlias = NDArray[np.int16]
@@ -367,15 +368,10 @@ def _kmeans(patches: Patches, version: str | None, path: str) -> Ints:
 
     Uses one thread. With more threads, the order of sums and therefore the labels might change.
     """
-    try:
+    with needed_for("clusters=None, which runs KMeans,", "lab", alternative="set clusters to an .npz file with labels"):
         from sklearn.cluster import KMeans
         from sklearn.exceptions import ConvergenceWarning
         from threadpoolctl import threadpool_limits
-    except ModuleNotFoundError:
-        raise InvalidInput(
-            "clusters=None runs KMeans and needs scikit-learn. Run pip install 'glbandits[lab]', or set clusters to an "
-            ".npz file with labels."
-        ) from None
     if len(patches) < ARMS:
         raise InvalidInput(f"{path} must have at least {ARMS} lines, one for each cluster; got {len(patches)}")
     features = patches.features(*patches.scale(), version)

@@ -5,13 +5,11 @@ computes estimates and intervals, `replay` plays a log with policies that learn.
 them: `evaluate`, `evaluate_slates`, `select_estimator`, `promotion` and `policy_comparison`.
 """
 
-try:
+from glbandits.extras import needed_for
+
+with needed_for("glbandits.evaluation", "lab"):
+    import joblib as _joblib  # noqa: F401
     import polars as _polars  # noqa: F401
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"glbandits.evaluation needs {error.name}, which is in the extra [lab]: pip install 'glbandits[lab]'",
-        name=error.name,
-    ) from None
 
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals
 from glbandits.evaluation.estimators.estimator import Estimator

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from glbandits.errors import InvalidInput, check_float, check_int, lookup
+from glbandits.evaluation.estimators.agreement import agreement_notes
 from glbandits.evaluation.estimators.anytime import AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.embeddings import Embeddings, EmbeddingsLike, as_embeddings
 from glbandits.evaluation.estimators.estimator import Estimator, EstimatorInputs
@@ -193,6 +194,7 @@ class _EvaluationPass:
         self.sums = [MomentSums(estimator.terms(example).shape[1]) for estimator in self.estimators]
         self.running = [RunningSums(estimator.terms(example).shape[1], RUNNING_POINTS) for estimator in self.estimators]
         self.logged, self.weights = MomentSums(1), MomentSums(1)
+        self.differences = MomentSums(2)
         self.support = SupportSums(head.arms.max_arms if head.arms.same_arms else None)
         self.equal_probabilities = True
         self.headline = headline if fitted is not None else None
@@ -218,6 +220,7 @@ class _EvaluationPass:
             predicted = rewards[index]
             assert self.headline is not None
             self.headline.add(block, probabilities, rewards, weights, units)
+            self.differences.add(np.stack([expected - weights * predicted, weights], axis=1), units)
         if self._embeddings is not None:
             marginal = self._embeddings.weights(block, probabilities, self._rows)
         matched = self._draw_matches(probabilities, block.chosen)
@@ -278,16 +281,18 @@ def _evaluation(
             )
         )
     logged = log_pass.logged.moments()
+    notes, headline = _notes(log_pass, estimates, support, head, logged), None
+    if log_pass.headline is not None:
+        headline = log_pass.headline.headline(level, support.effective_sample_size)
+        notes += agreement_notes(log_pass.differences.moments(), headline, support)
     return Evaluation(
         estimates=tuple(estimates),
         logged=float(logged.mean[0]),
         logged_error=logged.standard_error(np.ones(1)),
-        headline=None
-        if log_pass.headline is None
-        else log_pass.headline.headline(level, support.effective_sample_size),
+        headline=headline,
         support=support,
         level=level,
-        notes=tuple(_notes(log_pass, estimates, support, head, logged)),
+        notes=tuple(notes),
         at_rows=log_pass.running[0].table()[0].astype(np.int64),
         arm_names=arm_names,
     )

@@ -15,6 +15,8 @@ import numpy as np
 import polars as pl
 from scipy.special import stdtrit
 
+from glbandits.data_table import DataTable
+from glbandits.display import html_table
 from glbandits.errors import InvalidInput, check_float, lookup
 from glbandits.evaluation.estimators.estimator import ratio
 from glbandits.evaluation.estimators.intervals import UNKNOWN, Interval
@@ -93,6 +95,19 @@ class SlateEvaluation:
         return "\n".join([*lines, f"{'the log':12s} {self.logged:10.5f} over {self.slates} slates"])
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                each.name,
+                f"{each.value:.5f}",
+                f"{each.standard_error:.5f}",
+                f"{each.normal.low:.5f} to {each.normal.high:.5f}",
+            )
+            for each in self.estimates
+        ]
+        table = DataTable(("estimate", "value", "error", f"{self.level:.0%} interval"), rows)
+        return html_table(table, f"the log: {self.logged:.5f} over {self.slates} slates")
 
 
 def evaluate_slates(

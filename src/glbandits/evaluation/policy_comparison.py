@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from glbandits.bandit import Bandit
+from glbandits.display import Displayed
 from glbandits.errors import InvalidInput, check_float, check_int
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
 from glbandits.evaluation.estimators.results import Evaluation
@@ -104,8 +105,8 @@ class EvaluatedPolicy:
         return f"the effective sample size of the learning curve is only {rows}: it is unreliable"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PolicyComparison:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class PolicyComparison(Displayed):
     """The evaluations of several candidates on one log."""
 
     source: str
@@ -136,6 +137,10 @@ class PolicyComparison:
         if first_row and self.by_cluster:
             return f"the {self.rows - first_row:,} rows of other clusters"
         return f"rows {first_row + 1:,} to {self.rows:,}" if first_row else f"all {self.rows:,} rows"
+
+    def _values(self) -> dict[str, object]:
+        policies = ", ".join(policy.label for policy in self.policies)
+        return {"log": self.source, "rows": self.rows, "features": self.dim, "policies": policies}
 
 
 def compare_policies(

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from glbandits.data_table import DataTable
+from glbandits.display import html_table
 from glbandits.errors import InvalidInput, check_float, check_int, parameter
 from glbandits.evaluation.estimators.anytime import AnytimeInterval, AnytimeIntervals, why_no_anytime_interval
 from glbandits.evaluation.estimators.frozen_target import FrozenTarget
@@ -41,7 +43,7 @@ class Verdict(StrEnum):
     """The log does not have enough evidence yet."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Promotion:
     """The result of the gate. `str()` is a text with all gains."""
 
@@ -82,6 +84,15 @@ class Promotion:
         ]
         title = f"Gain over the running policy, from row {self.first_row + 1:,} on, with anytime-valid intervals:"
         return "\n".join([self.headline, title, *lines, self.guarantee])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, f"{gain.value:+.5f}", f"{gain.low:+.5f} to {gain.high:+.5f}") for name, gain in self.gains.items()
+        ]
+        columns = "candidate", "gain over the running policy", "anytime-valid interval"
+        return html_table(DataTable(columns, rows), self.headline, self.guarantee)
 
 
 def _until(rows: float) -> str:

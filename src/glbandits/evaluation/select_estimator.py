@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from glbandits.display import Displayed
 from glbandits.errors import InvalidInput, check_int, lookup
 from glbandits.evaluation.estimators.embeddings import EmbeddingsLike
 from glbandits.evaluation.estimators.estimator import Estimator
@@ -46,8 +47,8 @@ class ValidationScore(NamedTuple):
         return self.mean + self.standard_error
 
 
-@dataclass(frozen=True, eq=False)
-class Selection:
+@dataclass(frozen=True, eq=False, repr=False)
+class Selection(Displayed):
     """The chosen estimator, and the results of all candidates."""
 
     evaluation: Evaluation
@@ -60,6 +61,10 @@ class Selection:
     def estimate(self) -> Estimate:
         """Result of the chosen estimator. Its interval ignores that it was chosen on the same log."""
         return self.evaluation[self.chosen]
+
+    def _values(self) -> dict[str, object]:
+        estimate = self.estimate
+        return {"chosen": self.chosen, "value": estimate.value, "error": estimate.standard_error, "of": [*self.errors]}
 
 
 def select_estimator(

@@ -1,5 +1,8 @@
 """Simulate policies on problems under two protocols, and compare policies on a log."""
 
-from glbandits.experiments.simulated_comparison import FORMATS, SimulatedComparison, compare, results_table
+from glbandits.extras import needed_for
+
+with needed_for("glbandits.experiments", "lab"):
+    from glbandits.experiments.simulated_comparison import FORMATS, SimulatedComparison, compare, results_table
 
 __all__ = ["FORMATS", "SimulatedComparison", "compare", "results_table"]

@@ -3,22 +3,52 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any
 
 import polars as pl
 
+from glbandits.data_table import DataTable
+from glbandits.display import html_table, one_line
 from glbandits.environments import Environment
+from glbandits.plotting import new_axes
 from glbandits.policies import Policy
 from glbandits.policy import settings_of
 from glbandits.simulation import Simulation, simulate
 from glbandits.version import __version__
 
-SimulatedComparison: TypeAlias = dict[str, Simulation]
-"""A simulation for each label, all with the same environment, horizon and seeds."""
+
+class SimulatedComparison(dict[str, Simulation]):
+    """A simulation for each label, all with the same environment, horizon and seeds."""
+
+    def __repr__(self) -> str:
+        regrets = ", ".join(f"{one_line(label)} {result.final_regret.mean():.1f}" for label, result in self.items())
+        return f"<SimulatedComparison: mean final regret {regrets}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (one_line(label), one_line(result.policy), f"{result.mean[-1]:.1f}", f"{result.standard_error[-1]:.1f}")
+            for label, result in self.items()
+        ]
+        columns = "label", "policy", "mean final regret", "standard error"
+        return html_table(DataTable(columns, rows, ("policy",)))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw mean cumulative regret of all policies over the rounds, with bands of one standard error.
+
+        Args:
+            ax: Matplotlib axes; by default those of a new figure.
+
+        Returns:
+            The axes.
+        """
+        axes = new_axes(ax)
+        for index, (label, result) in enumerate(self.items()):
+            result.plot(axes, label=label, index=index)
+        return axes
 
 
 def compare(
-    policies: Mapping[str, Policy],
+    policies: Mapping[str, Policy | str],
     environment: Environment,
     horizon: int,
     seeds: int | Iterable[int],
@@ -32,7 +62,7 @@ def compare(
     simulation of a policy starts.
     """
     seeds = seeds if isinstance(seeds, int) else tuple(seeds)
-    comparison: SimulatedComparison = {}
+    comparison = SimulatedComparison()
     for label, policy in policies.items():
 
         def report(rounds: int, label: str = label) -> None:

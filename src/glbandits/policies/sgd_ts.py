@@ -30,21 +30,21 @@ draws_at = LAYOUT.end()
 class SgdTs(SgdTsConstants):
     """Algorithm 1 of the SGD-TS paper: one gradient step and one posterior draw per block.
 
-    Comments in the code refer to these lines of the algorithm (13 and 15 only end an "if" and a "for"):
+    Comments in the code refer to these lines of the algorithm (13 and 15 only end an "if" and a "for")::
 
-     1. In rounds 1 .. tau pull random arms, and record X_t and Y_t.
-     2. theta_hat = maximum likelihood estimate from these rewards.
-     3. C = {theta: ||theta - theta_hat|| <= 2}.
-     4. theta_tilde_0 = theta_hat.
-     5. For t = tau + 1, tau + 2, ...:
-     6.   If a block of tau rewards has just been completed:
-     7.     j = number of complete blocks; eta_j = eta / j.
-     8.     g_j = gradient of the loss of block j at theta_tilde_{j-1}.
-     9.     theta_tilde_j = projection of theta_tilde_{j-1} - eta_j g_j onto C.
-    10.     theta_bar_j = mean of theta_tilde_1 .. theta_tilde_j.
-    11.     A_j = ((2 a1^2 + 2 a2^2) / j) I.
-    12.     Draw theta_TS ~ N(theta_bar_j, A_j).
-    14.   Pull the arm with the largest x'theta_TS, and observe its reward Y_t.
+         1. In rounds 1 .. tau pull random arms, and record X_t and Y_t.
+         2. theta_hat = maximum likelihood estimate from these rewards.
+         3. C = {theta: ||theta - theta_hat|| <= 2}.
+         4. theta_tilde_0 = theta_hat.
+         5. For t = tau + 1, tau + 2, ...:
+         6.   If a block of tau rewards has just been completed:
+         7.     j = number of complete blocks; eta_j = eta / j.
+         8.     g_j = gradient of the loss of block j at theta_tilde_{j-1}.
+         9.     theta_tilde_j = projection of theta_tilde_{j-1} - eta_j g_j onto C.
+        10.     theta_bar_j = mean of theta_tilde_1 .. theta_tilde_j.
+        11.     A_j = ((2 a1^2 + 2 a2^2) / j) I.
+        12.     Draw theta_TS ~ N(theta_bar_j, A_j).
+        14.   Pull the arm with the largest x'theta_TS, and observe its reward Y_t.
 
     The first block is block 1: theta_hat makes its gradient zero, so theta_tilde_1 = theta_hat. O(K d) to choose, O(d)
     to learn. After the first block the state contains only a few vectors of length d.

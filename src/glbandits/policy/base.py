@@ -19,7 +19,7 @@ from glbandits.maths.vectors import point_mass, uniform_mass
 from glbandits.numba_support import fixed_tuple, jittable
 from glbandits.policy.bonus_rule import BonusRule
 from glbandits.policy.coefficients import Coefficients
-from glbandits.policy.settings import AnyLink, packed_names, packed_settings, validate_settings
+from glbandits.policy.settings import AnyLink, declared_settings, packed_names, packed_settings, validate_settings
 from glbandits.policy.state_layout import StateLayout
 from glbandits.records import Bools, Floats, Generator, Ints
 
@@ -140,6 +140,14 @@ class Policy:
 
     def __delattr__(self, name: str) -> None:
         raise FrozenInstanceError(f"settings of a policy cannot be deleted; got {name}")
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings by name, as scikit-learn's estimators do.
+
+        A policy contains no estimators, so `deep` changes nothing.
+        """
+        kind: Any = type(self)
+        return {setting.name: getattr(self, setting.name) for setting in declared_settings(kind)}
 
     @property
     def link(self) -> AnyLink:

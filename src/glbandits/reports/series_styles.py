@@ -3,15 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple, TypeAlias
 
+from glbandits.palette import COLOURS, DARK_COLOURS
 from glbandits.policies import POLICIES
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""The palette of Okabe and Ito, which colour-blind readers can distinguish."""
 PAPER_POLICIES = ("sgd-ts", "ucb-glm", "glm-tsl", "supcb-glm", "gloc", "laplace-ts", "epsilon-greedy")
 """The policies that the paper compares. They get the first styles, so that their colours all differ."""
 LATER_POLICIES = ("optimist", "online-laplace", "glb-omd")
 """Later policies in the report of the paper. They have dark colours that no other policy has, and thick lines."""
-LATER_COLOURS = ("#7A0019", "#4B0082", "#5D4A00")
 DASHES = ((), (6, 2), (6, 2, 1.5, 2), (1.5, 1.5), (10, 3), (4, 1.5, 1.5, 1.5, 1.5, 1.5), (3, 3))
 """Lengths of dashes and gaps, in widths of a thin line. No two of the paper's policies share a pattern."""
 MARKERS = ("o", "s", "^", "v", "D", "P", "X", "*", "p", "h")
@@ -82,7 +80,7 @@ def styles_for(labels: Iterable[str]) -> SeriesStyles:
     ordered = dict.fromkeys((*PAPER_POLICIES, *POLICIES, *labels))
     others = [label for label in ordered if label not in LATER_POLICIES]
     styles = {label: _style(index) for index, label in enumerate(others)}
-    for index, (label, colour) in enumerate(zip(LATER_POLICIES, LATER_COLOURS, strict=True)):
+    for index, (label, colour) in enumerate(zip(LATER_POLICIES, DARK_COLOURS, strict=True)):
         styles[label] = SeriesStyle(colour, DASHES[index], MARKERS[7 + index], HATCHES[7 + index], THICK)
     return styles
 

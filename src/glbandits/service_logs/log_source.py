@@ -39,6 +39,8 @@ class LogSource:
     """Settings of the feature map."""
     hash_width: int | None = None
     """The number of features of a dsjson log."""
+    separator: str = ","
+    """The character between the fields of CSV files."""
 
     @property
     def path(self) -> Path:
@@ -59,7 +61,9 @@ class LogSource:
         if self.columns != Columns() and not (defines_columns and self.columns == WITHOUT_PROPENSITIES):
             settings["columns"] = self.columns
         if self.arm_table is not None:
-            settings["arm_table"] = read_arm_table(self.arm_table)
+            settings["arm_table"] = read_arm_table(self.arm_table, self.separator)
+        if self.separator != ",":
+            settings["separator"] = self.separator
         if self.hash_width is not None:
             settings["hashing"] = Hashing(self.hash_width)
         return settings

@@ -11,6 +11,7 @@ import numpy as np
 
 from glbandits.atomic_files import atomic_path
 from glbandits.errors import InvalidInput
+from glbandits.extras import needed_for
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats
 from glbandits.serving.domain.decision_totals import baseline_of
@@ -129,12 +130,8 @@ def write_export(
     sparse_width: int | None = None,
 ) -> Manifest:
     """Write rows of the decisions that are settled at `now` to files in a new or empty folder."""
-    try:
+    with needed_for("an export to Parquet files", "lab"):
         import polars  # noqa: F401
-    except ModuleNotFoundError:
-        raise InvalidInput(
-            "Parquet files are written with polars, which is in the extra [lab]: pip install 'glbandits[lab]'"
-        ) from None
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise InvalidInput(

@@ -4,19 +4,22 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
+from glbandits.display import Displayed
 from glbandits.environments import Environment, SparseEnvironment, SparseRounds
 from glbandits.errors import InvalidInput, check_int, parameter
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
+from glbandits.plotting import draw_curve, new_axes
 from glbandits.policy import Policy
 from glbandits.policy.compiled_calls import convert_index_errors
 from glbandits.policy.policy_checks import check_is_policy, check_policy
+from glbandits.policy_parsing import as_policy
 from glbandits.records import Floats, Ints, Rounds
 from glbandits.simulation.play_recipes import play_entry
 from glbandits.sparse_policies import sparse_form
@@ -36,8 +39,8 @@ class Run:
     """CPU seconds of choosing and learning, without those of generating the rounds."""
 
 
-@dataclass(frozen=True)
-class Simulation:
+@dataclass(frozen=True, repr=False)
+class Simulation(Displayed):
     """The result of playing one policy with several seeds."""
 
     policy: Policy
@@ -73,9 +76,38 @@ class Simulation:
         error: Floats = self.regret.std(axis=0, ddof=1) / math.sqrt(len(self.seeds))
         return error
 
+    def _values(self) -> dict[str, object]:
+        return {
+            "policy": self.policy,
+            "environment": self.environment,
+            "horizon": self.horizon,
+            "seeds": len(self.seeds),
+            "mean final regret": float(self.final_regret.mean()),
+        }
+
+    def plot(self, ax: Any = None, *, label: str | None = None, index: int = 0) -> Any:
+        """Draw mean cumulative regret over the rounds, with a band of one standard error.
+
+        Args:
+            ax: Matplotlib axes; by default those of a new figure.
+            label: name in the legend; by default that of the policy.
+            index: selects colour and line style, for several simulations on the same axes.
+
+        Returns:
+            The axes.
+        """
+        axes, mean = new_axes(ax), self.mean
+        shown = f"{label or self.policy.name}: {mean[-1]:.1f}"
+        draw_curve(axes, self.rounds, mean, self.standard_error, label=shown, index=index)
+        axes.set(xlabel="round", ylabel=f"cumulative regret (mean of {len(self.seeds)} seeds, band: 1 s.e.)")
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.legend(frameon=False, title="regret at the end", alignment="left")
+        return axes
+
 
 def simulate(
-    policy: Policy,
+    policy: Policy | str,
     environment: AnyEnvironment,
     horizon: int,
     seeds: int | Iterable[int],
@@ -94,7 +126,7 @@ def simulate(
     `sparse=True`.
 
     Args:
-        policy: the policy. If it has a setting `horizon`, set it there too.
+        policy: the policy, or its name. If it has a setting `horizon`, set it there too.
         environment: a problem, such as `Synthetic()`.
         horizon: T, the number of rounds.
         seeds: the seeds, or their number: n means 0 to n-1.
@@ -113,7 +145,7 @@ def simulate(
     """
     if check_int("jobs", jobs, at_least=-1) == 0:
         raise InvalidInput(f"{parameter('jobs')} must be a number of parallel runs, or -1 for one per core; got 0")
-    seed_numbers = seed_list(seeds)
+    policy, seed_numbers = as_policy(policy), seed_list(seeds)
     prepare([policy], environment, compiled=compiled)  # compile once, before the runs
     rounds = recorded_rounds(horizon, points)
     runs = Parallel(n_jobs=jobs, prefer="threads")(

@@ -142,7 +142,7 @@ def test_probabilities_are_read_from_lists(table: dict[str, Any], columns: Colum
 LISTS = {"arm": ["b", "a"], "offered": [["a", "b"], ["a"]], "reward": [0, 1]}
 MISREAD: list[tuple[dict[str, Any], Columns, str]] = [
     (TABLE | {"probabilities": [[0.5, 0.5]] * 2}, Columns(), "must hold a struct with .* names of the arms; got List"),
-    (TABLE | {"probabilities": ["x", "y"]}, Columns(), "something else, say Columns.probabilities=None."),
+    (TABLE | {"probabilities": ["x", "y"]}, Columns(), "something else, set Columns.probabilities=None."),
     (
         TABLE | {"probabilities": [{"a": 0.5, "b": 0.5}, {"a": 0.5}]},
         Columns(),

@@ -234,7 +234,7 @@ WRONG = [
     (
         changed("propensity", 1, 0.0),
         {},
-        "row 1.*got 0.0. If the propensities are not known, say Columns.propensity=None.",
+        "row 1.*got 0.0. If the propensities are not known, set Columns.propensity=None.",
     ),
     (
         changed("reward", 2, None),
@@ -342,6 +342,8 @@ WRONG_ARMS: list[tuple[dict[str, Any], str | None, str]] = [
     ({"name": ["a", None]}, None, "column 'name', row 1: the value must name each arm"),
     ({"name": ["a", "b"]}, "id", "arm_table has no column 'id'.*Set arm_id"),
     ({"name": []}, None, "arm_table must have a row for each arm; got none"),
+    ({"price": [1, 2], "arm": ["a", "b"]}, None, "in its first column, which is 'price'. Move the column 'arm' to"),
+    ({"name": ["a", " a", "b"]}, None, "the arms ' a' and 'a' differ only in spaces at the ends of their names"),
 ]
 
 
@@ -499,3 +501,39 @@ def test_many_arms_are_sorted_quickly() -> None:
     assert perf_counter() - start < 4.0
     assert arms[NAMES][:2] == ("item 0", "item 1")
     assert arms["price"][:2].tolist() == [39_999.0, 39_998.0]
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"context": ("age", "click"), "reward": "click"}, "context must not contain the reward column 'click', which"),
+        ({"context": ("propensity",)}, "context must not contain the propensity column 'propensity'"),
+        ({"context": ("arm",)}, "context must not contain the arm column 'arm'"),
+        ({"context": ("probabilities",)}, "context must not contain the probabilities column"),
+    ],
+)
+def test_context_must_be_known_before_the_decision(columns: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        Columns(**columns)
+
+
+def test_context_must_not_contain_the_probability_of_an_arm() -> None:
+    table = {"arm": ["a", "b"], "reward": [0, 1], "p_a": [0.5, 0.5], "p_b": [0.5, 0.5], "p_age": [3, 4]}
+    assert len(read_table(table, Columns(probabilities="p_{arm}", context=("p_age",)))) == 2
+    with pytest.raises(InvalidInput, match="context must not contain 'p_b', the probability of an arm"):
+        read_table(table, Columns(probabilities="p_{arm}", context=("p_age", "p_b")))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("reward", ["yes", "no"], "must be a finite number; got 'yes'. Write 1 for yes and 0 for no"),
+        ("reward", ["0", "Y"], "got 'Y'. Write 1 for yes and 0 for no"),
+        ("propensity", ["0,5", "0,5"], "got '0,5'. Write numbers with a decimal point, such as 0.12"),
+        ("propensity", [50.0, 50.0], "at most 1; got 50.0. Divide percentages by 100. If the propensities"),
+        ("propensity", [0.5, 0.0], "at most 1; got 0.0. If the propensities"),
+    ],
+)
+def test_errors_of_rewards_and_propensities_give_advice(column: str, values: list[Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        read_table({"arm": ["a", "b"], "reward": [0, 1], "propensity": [0.5, 0.5], column: values}, Columns())

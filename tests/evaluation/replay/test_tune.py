@@ -168,7 +168,7 @@ def test_few_rows_cause_a_warning() -> None:
 
 def test_invalid_input_is_rejected() -> None:
     log = changing_log(100)
-    with pytest.raises(InvalidInput, match="optimist has no grid of settings to choose among. Give one, or a list"):
+    with pytest.raises(InvalidInput, match="optimist has no grid of settings to choose among. Give grid"):
         tune(Optimist(), log)
     with pytest.raises(UnknownName, match="unknown setting of epsilon-greedy 'explore'; did you mean 'exploration'"):
         tune(EpsilonGreedy(), log, grid={"explore": (1.0,)})

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from glbandits import InvalidInput
-from glbandits.features import Category, FeatureMap, Number, RandomFourier, feature_map_of, named_table
+from glbandits.features import Category, FeatureMap, Hashed, Number, RandomFourier, Text, feature_map_of, named_table
 
 TABLE: dict[str, list[Any]] = {
     "offer": ["a", "b", "a", "c"],
@@ -198,6 +198,14 @@ def test_invalid_documents_are_refused(document: Any) -> None:
         ({"context": {"age": "raw"}, "crosses": "some"}, "crosses must be 'all', or a list of pairs of columns"),
         ({"context": {"age": "raw"}, "per_arm_block": "offer"}, "per_arm_block must be an arm column"),
         ({}, "a feature map must have 1 to 16,777,216 features; got 0"),
+        (
+            {
+                "arm": {"arm": Category(tuple("abcdefghijklmnop"), other=False)},
+                "context": {"q": Text(2**24), "product": Hashed(2**24), "day": Hashed(128)},
+                "per_arm_block": "arm",
+            },
+            "got 536,872,976. These widths of hashed columns would fit: q=text:262144, product=hashed:262144, day=",
+        ),
     ],
 )
 def test_invalid_declarations_are_refused(settings: dict[str, Any], message: str) -> None:

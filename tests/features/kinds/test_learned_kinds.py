@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.features import Boolean, Category, ColumnKind, Date, FeatureMap, Hashed, Number, Tags, Text, Vector
+from glbandits.features import (
+    Boolean,
+    Category,
+    ColumnKind,
+    Date,
+    FeatureMap,
+    Hashed,
+    Number,
+    Tags,
+    Text,
+    Vector,
+    feature_map_of,
+)
 
 
 def learned(values: Any, **settings: Any) -> ColumnKind:
@@ -41,7 +53,15 @@ def test_kind_is_inferred_from_values(values: Sequence[Any], kind: ColumnKind) -
             r"contains numbers written as text \('12' and '30'\). Use kinds={'c': 'number'} to parse",
         ),
         (["12%", "NA", "3"], r"\('12%' and '3'\). Use kinds={'c': 'number'} to .*, or kinds={'c': 'category'}"),
-        (["1,234", "7", "new"], r"contains numbers written as text \('new' and '1,234'\)"),
+        (["7", "1,234.5", "new"], r"contains numbers such as '7', but also 'new', which is no number. Correct such"),
+        (["1,234", "7"], r"\('1,234'\), which may be decimal commas or separate thousands. Use kinds={'c': 'decimal_c"),
+        (["14097,85", "5,78", "NA"], r"\('14097,85' and '5,78'\). Use kinds={'c': 'number'} to parse them"),
+        (["2026-01-03", "2026-01-04", "31.02.2026"], "but also '31.02.2026', which is no date"),
+        (["03.01.2026 10:00", "4.1.2026"], r"dates written as day.month.year .*Use kinds={'c': 'date'} to parse"),
+        (
+            ["2026-01-03T01:00+01:00", "2026-01-03T01:00"],
+            "each value must have a UTC offset, because others have one; got '2026-01-03T01:00'",
+        ),
         (["a", 3], r"contains numbers and text \(3 and 'a'\). Use kinds={'c': 'number'} if all are numbers, or"),
         ([{"a": 1}], r"contains objects \({'a': 1}\). Name a field of the objects, such as 'c.a'"),
         ([None, float("nan")], "column 'c' has no values. Leave it out"),
@@ -64,7 +84,7 @@ def test_problems_of_all_columns_are_reported_together() -> None:
 
 
 def test_numbers_as_text_are_parsed_if_declared() -> None:
-    table = {"p": ["12%", "1,200%", "", "NA"], "q": ["$1,234.50", "3", "-2", None]}
+    table = {"p": ["12%", "1,200.0%", "", "NA"], "q": ["$1,234.50", "3", "-2", None]}
     features = FeatureMap.learn(table, context=("p", "q"), kinds={"p": "number", "q": "number"}, crosses=())
     assert features.kinds["p"] == Number(6.06, 5.94, "indicator", from_text=True)
     np.testing.assert_allclose(features.transform(table)[:, :2], [[-1, 0], [1, 0], [0, 1], [0, 1]], atol=1e-12)
@@ -72,6 +92,38 @@ def test_numbers_as_text_are_parsed_if_declared() -> None:
         InvalidInput, match="column 'c': each value must be a number; got 'a'. Correct it, or use kinds="
     ):
         learned(["1", "a"], kinds={"c": "number"})
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "numbers"),
+    [
+        (["14097,85", "5,78", "1,234", "12"], "number", [14097.85, 5.78, 1.234, 12.0]),
+        (["1.234,5", "3"], "number", [1234.5, 3.0]),
+        (["1,234", "7"], "decimal_comma", [1.234, 7.0]),
+        (["1,234", "7"], "thousands_comma", [1234.0, 7.0]),
+        (["1,234.5", "1,000"], "number", [1234.5, 1000.0]),
+    ],
+)
+def test_commas_in_numbers_are_parsed(values: list[str], kind: str, numbers: list[float]) -> None:
+    learned_kind = learned(values, kinds={"c": kind})
+    assert isinstance(learned_kind, Number)
+    assert learned_kind.mean == pytest.approx(np.mean(numbers))
+    features = FeatureMap.learn({"c": values}, context=("c",), kinds={"c": kind}, crosses=())
+    assert feature_map_of(features.document()) == features
+    scaled = features.transform({"c": values})[:, 0] * learned_kind.scale + learned_kind.mean
+    np.testing.assert_allclose(scaled, numbers)
+
+
+@pytest.mark.parametrize("values", [["1,234", "2,345"], ["5,78", "12.5"]])
+def test_unclear_commas_are_reported_for_declared_numbers(values: list[str]) -> None:
+    with pytest.raises(InvalidInput, match="may be decimal commas or separate thousands"):
+        learned(values, kinds={"c": "number"})
+
+
+def test_same_instant_has_the_same_features_in_any_time_zone() -> None:
+    values = ["2026-01-03T01:09:35+01:00", "2026-01-03T00:09:35Z", "03.01.2026 01:09:35 +0100"]
+    features = FeatureMap.learn({"c": values}, context=("c",), kinds={"c": "date"}, crosses=()).transform({"c": values})
+    np.testing.assert_array_equal(features[1:], features[:-1])
 
 
 def test_kinds_are_declared_by_name_or_object() -> None:

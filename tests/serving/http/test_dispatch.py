@@ -104,7 +104,7 @@ def test_compressed_body_is_refused(site: ServedSite) -> None:
     reply = ask(site, "POST", "/thing", b"\x1f\x8b", content_encoding="gzip")
     assert (reply.status_code, reply.json()["detail"]) == (
         415,
-        "content-encoding 'gzip' is not supported; send the body as it is",
+        "content-encoding 'gzip' is not supported; send the body without compression",
     )
     reply = ask(site, "POST", "/personalizer/v1.0/rank", b"\x1f\x8b", content_encoding="gzip")
     assert (reply.status_code, reply.json()["error"]["innerError"]["code"]) == (415, "InvalidRankRequest")

@@ -8,7 +8,13 @@ from rich.console import Console
 
 from glbandits.cli.candidates import parse_learning_policy
 from glbandits.cli.common_options import PolicyOption
-from glbandits.cli.log_options import ColumnOptions, FeatureOptions, LogFileOptions, open_log_of_options
+from glbandits.cli.log_options import (
+    ColumnOptions,
+    FeatureOptions,
+    LogFileOptions,
+    PropensityOptions,
+    open_log_of_options,
+)
 from glbandits.cli.option_groups import with_option_groups
 from glbandits.cli.progress import work_bar
 from glbandits.evaluation import train
@@ -19,6 +25,7 @@ def train_command(
     *,
     policy: PolicyOption = "optimist",
     file: LogFileOptions,
+    propensities: PropensityOptions,  # noqa: ARG001  (so that the options of `glb evaluate` can be reused)
     columns: ColumnOptions,
     feature_options: FeatureOptions,
     seed: Annotated[int, typer.Option(help="Seed of the decisions that the model will make.")] = 0,
@@ -26,7 +33,8 @@ def train_command(
 ) -> None:
     """Train a model on all rows of a log, and save it with the feature map of the log's columns.
 
-    In Python, load the model with `Bandit.load`. Serve it with `glb serve --model`.
+    Training needs no propensities: the options of propensities and probabilities are accepted, and have no effect. In
+    Python, load the model with `Bandit.load`. Serve it with `glb serve --model`.
     """
     console = Console(emoji=False)
     log, _ = open_log_of_options(

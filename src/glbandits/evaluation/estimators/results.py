@@ -5,12 +5,17 @@ The text shows the support beside the estimates.
 
 import math
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+from glbandits.data_table import DataTable
+from glbandits.display import html_table
 from glbandits.evaluation.estimators.estimator import Estimator
 from glbandits.evaluation.estimators.grouped_moments import Moments
 from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
 from glbandits.evaluation.estimators.intervals import UNKNOWN, Interval, bootstrap_interval
 from glbandits.evaluation.estimators.support import Support
+from glbandits.palette import GREY
+from glbandits.plotting import draw_intervals, new_axes
 from glbandits.records import Floats, Ints
 
 
@@ -88,13 +93,16 @@ class Evaluation:
             for estimate in self.estimates
         ]
         lines.append(f"{'the log':12s} {self.logged:10.5f} {self.logged_error:9.5f}")
+        lines.append(self._support_text())
+        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
+
+    def _support_text(self) -> str:
         support = self.support
-        lines.append(
+        return (
             f"{support.rows} rows, {support.in_words()}; weights: mean "
             f"{support.mean_weight:.3f}, largest {support.largest_weight:.3g}; {support.unused:.1%} of rows unused; "
             f"{support.unsupported:.1%} of decisions without support"
         )
-        return "\n".join(lines + [f"Note: {note}" for note in self.notes])
 
     def _headline_lines(self, headline: Headline) -> list[str]:
         every, this = f"{self.level:.0%} at every n", f"{self.level:.0%} at this n only"
@@ -115,6 +123,63 @@ class Evaluation:
         ]
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (row.name, f"{row.value:.5f}", f"{row.standard_error:.5f}", row.interval_text)
+            for row in (*self._value_rows(), *self._gain_rows())
+        ]
+        rows.append(("the log", f"{self.logged:.5f}", f"{self.logged_error:.5f}", ""))
+        table = DataTable(("estimate", "value", "error", f"{self.level:.0%} interval"), rows)
+        return html_table(table, self._support_text(), *(f"Note: {note}" for note in self.notes))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw all estimates of the value with their intervals, and the mean reward of the log as a dotted line.
+
+        Args:
+            ax: Matplotlib axes; by default those of a new figure.
+
+        Returns:
+            The axes.
+        """
+        axes, rows = new_axes(ax), self._value_rows()
+        intervals = [UNKNOWN if isinstance(row.interval, str) else row.interval for row in rows]
+        draw_intervals(axes, [row.name for row in rows], [row.value for row in rows], intervals)
+        axes.axvline(self.logged, color=GREY, linestyle=":", label="mean reward of the log")
+        axes.set_xlabel(f"mean reward of a decision, with {self.level:.0%} intervals")
+        axes.legend(frameon=False)
+        return axes
+
+    def _value_rows(self) -> list["_Row"]:
+        rows = [] if self.headline is None else _doubly_robust_rows("dr", self.headline.value)
+        named = [estimate for estimate in self.estimates if self.headline is None or estimate.name != "dr"]
+        return rows + [_Row(each.name, each.value, each.standard_error, each.normal) for each in named]
+
+    def _gain_rows(self) -> list["_Row"]:
+        return [] if self.headline is None else _doubly_robust_rows("gain", self.headline.gain)
+
+
+class _Row(NamedTuple):
+    """An estimate with one of its intervals."""
+
+    name: str
+    value: float
+    standard_error: float
+    interval: Interval | str
+    """A text says why there is none."""
+
+    @property
+    def interval_text(self) -> str:
+        return self.interval if isinstance(self.interval, str) else _text(self.interval)
+
+
+def _doubly_robust_rows(name: str, estimate: DoublyRobustEstimate) -> list[_Row]:
+    every_n = estimate.anytime if isinstance(estimate.anytime, str) else estimate.anytime.interval
+    intervals = {"at every n": every_n, "at this n only": estimate.fixed_n}
+    return [
+        _Row(f"{name}, {which}", estimate.value, estimate.standard_error, interval)
+        for which, interval in intervals.items()
+    ]
 
 
 def _text(interval: Interval) -> str:

@@ -15,6 +15,7 @@ import polars as pl
 from glbandits.errors import MAX_ABS, InvalidInput
 from glbandits.features.kinds.categorical import as_category
 from glbandits.features.kinds.column_kind import MISSING_TEXTS
+from glbandits.features.kinds.numeric import FALSE, TRUE, parse_decimal_comma
 from glbandits.records import Floats, Ints
 
 NUMBER_ADVICE = "Write it as a plain number, 0.12 for 12%"
@@ -87,9 +88,15 @@ def float_values(series: pl.Series, row_numbers: RowNumbers = 0) -> Floats:
     if invalid.any():
         row = int(np.argmax(invalid))
         is_text_value = isinstance(series[row], str) and series[row].strip() not in MISSING_TEXTS
-        advice = NUMBER_ADVICE if is_text_value else "Fill in or drop rows without a value"
+        advice = _number_advice(series[row]) if is_text_value else "Fill in or drop rows without a value"
         raise column_error(series, row, row_numbers, "must be a finite number", advice)
     return values
+
+
+def _number_advice(text: str) -> str:
+    if text.strip().lower() in TRUE | FALSE:
+        return "Write 1 for yes and 0 for no"
+    return NUMBER_ADVICE if parse_decimal_comma(text) is None else "Write numbers with a decimal point, such as 0.12"
 
 
 def column_values(series: pl.Series) -> Any:

@@ -69,6 +69,12 @@ class Columns:
             raise InvalidInput(
                 "per_arm needs the names of the arms of each row. Set arms to the column that lists them"
             )
+        for role in ("arm", "reward", "propensity", "arms", "features", "probabilities"):
+            if getattr(self, role) in self.context:
+                raise InvalidInput(
+                    f"{parameter('context')} must not contain the {role} column {getattr(self, role)!r}, which is not "
+                    "known before the decision. Leave it out of the context"
+                )
 
     @property
     def single(self) -> tuple[str, ...]:

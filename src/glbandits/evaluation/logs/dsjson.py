@@ -17,6 +17,7 @@ from glbandits.evaluation.logs.logged_data import (
     MAX_DENSE_FEATURES,
     MAX_SPARSE_NUMBERS,
     ROUNDING,
+    DisplayedLog,
     LoggedData,
     block_size,
 )
@@ -54,7 +55,7 @@ class _Decision(NamedTuple):
     """`pdrop`: the probability with which such a row was dropped from the log."""
 
 
-class DsjsonLog:
+class DsjsonLog(DisplayedLog):
     """A log in a dsjson file. Each iteration reads the file, one block of lines at a time.
 
     The reward is the negated cost. The chosen action is the first of `a`, and its propensity the first of `p`; without
@@ -77,6 +78,9 @@ class DsjsonLog:
 
     def __len__(self) -> int:
         return self.counts.decisions
+
+    def _values(self) -> dict[str, object]:
+        return super()._values() | {"arms": f"up to {self._max_arms}"}
 
     def blocks(self, size: int = BLOCK) -> Iterator[LoggedData]:
         """Yield all decisions in order, in blocks of at most `size` rows."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from glbandits.errors import InvalidInput
-from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData
+from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, Log, LoggedData
 from glbandits.features import Features
 from glbandits.records import Floats, Ints
 
@@ -25,8 +25,8 @@ HASHES = 2**20
 """Number of hash values of clusters."""
 
 
-@dataclass(frozen=True, eq=False)
-class LogSlice:
+@dataclass(frozen=True, eq=False, repr=False)
+class LogSlice(DisplayedLog):
     """The rows `start` to `stop` - 1 of another log.
 
     They are not copied: each iteration reads that log.
@@ -77,8 +77,8 @@ class LogSlice:
         return values[self.start : self.stop]
 
 
-@dataclass(frozen=True, eq=False)
-class ClusterSlice:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClusterSlice(DisplayedLog):
     """The rows of another log whose cluster has a hash in a range.
 
     Each iteration reads that log.

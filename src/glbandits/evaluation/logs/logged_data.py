@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from glbandits.display import Displayed
 from glbandits.errors import InvalidInput, check_int
 from glbandits.evaluation.logs.arm_features import (
     ArmFeatures,
@@ -61,8 +62,16 @@ class Log(Protocol):
         """Yield all rows in order, in blocks of at most `size` rows."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LoggedData:
+class DisplayedLog(Displayed):
+    """Base class of logs: shows the numbers of rows, arms and features."""
+
+    def _values(self: Any) -> dict[str, object]:
+        arms = "differ between rows" if self.arm_names is None else len(self.arm_names)
+        return {"rows": len(self), "arms": arms, "features": self.dim} | ({"sparse": True} if self.sparse else {})
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class LoggedData(DisplayedLog):
     """Rows of a log: arms, chosen arms, rewards, and probabilities of the logging policy.
 
     >>> import numpy as np
@@ -70,8 +79,8 @@ class LoggedData:
     >>> log = LoggedData(
     ...     chosen=[0, 1, 1], rewards=[0, 1, 0], propensities=[0.5, 0.5, 0.5], arms=FixedArms(np.eye(2), rows=3)
     ... )
-    >>> len(log), log.dim
-    (3, 2)
+    >>> log
+    <LoggedData: rows 3, arms 2, features 2, propensities logged, link identity>
     >>> LoggedData(
     ...     chosen=[0, 1], rewards=[0, 1], probabilities=[[0.75, 0.25], [0.5, 0.5]], arms=FixedArms(np.eye(2), rows=2)
     ... ).propensities.tolist()
@@ -175,6 +184,11 @@ class LoggedData:
 
     def __len__(self) -> int:
         return len(self.chosen)
+
+    def _values(self) -> dict[str, object]:
+        arms = self.arms.max_arms if self.arms.same_arms else f"up to {self.arms.max_arms}"
+        known = "none" if self.propensities is None else "estimated" if self.estimated else "logged"
+        return super()._values() | {"arms": arms, "propensities": known, "link": find_link(self.link).name}
 
     def __getitem__(self, rows: RowIndex) -> "LoggedData":
         """Select rows."""

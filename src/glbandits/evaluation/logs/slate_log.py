@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from glbandits.display import Displayed
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.logs.arm_features import check_array
 from glbandits.evaluation.logs.column_values import float_values
@@ -22,13 +23,13 @@ SlateTarget: TypeAlias = Floats | Sequence[Sequence[float]] | Callable[["SlateLo
 """Target probability of the logged arm of each slot, given earlier slots, (n, L); or a function of the log."""
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SlateLog:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SlateLog(Displayed):
     """A log of slates: the propensity of the arm in each slot, and the rewards.
 
     >>> log = SlateLog(propensities=[[0.5, 0.25], [0.5, 0.5]], rewards=[[1, 0], [0, 1]])
-    >>> len(log), log.slots
-    (2, 2)
+    >>> log
+    <SlateLog: slates 2, slots 2, rewards of slots>
     """
 
     propensities: Floats
@@ -70,6 +71,13 @@ class SlateLog:
 
     def __len__(self) -> int:
         return len(self.propensities)
+
+    def _values(self) -> dict[str, object]:
+        return {
+            "slates": len(self),
+            "slots": self.slots,
+            "rewards": "of slots" if self.rewards.ndim == 2 else "of slates",
+        }
 
     @property
     def slots(self) -> int:

@@ -10,8 +10,9 @@ import polars as pl
 
 from glbandits.errors import InvalidInput
 from glbandits.evaluation.logs.columns import Columns, check_columns
+from glbandits.evaluation.logs.csv_checks import check_csv, csv_error
 from glbandits.evaluation.logs.log_features import LogOptions
-from glbandits.evaluation.logs.table_log import TableLog, convert_polars_errors
+from glbandits.evaluation.logs.table_log import TableLog, convert_polars_errors, read_arm_table
 from glbandits.features.kinds.column_kind import MISSING_TEXTS
 from glbandits.maths.links import Link
 
@@ -51,16 +52,24 @@ def read_csv(
     arm_table: Any = None,
     arm_id: str | None = None,
     link: str | Link = "identity",
+    separator: str = ",",
     **options: Unpack[LogOptions],
 ) -> TableLog:
     """Read a log from a CSV file with a header, or from a pattern such as logs/2025-*.csv.
 
     The log may be larger than memory. CSV is slower than Parquet: one pass determines the types of the columns, a
     second one the names of the arms. Files may be compressed, .csv.gz. NA, null and similar texts are missing values
-    in a column of numbers, and text in other columns. CSV has no lists: `arms` and `features` need Parquet, and
-    `probabilities` needs a column for each arm. The arguments are those of `read_table`.
+    in a column of numbers, and text in other columns. A field cannot be a list of lists or a struct: `arms` and
+    `features` need Parquet, and `probabilities` needs a column for each arm. A context column of kind "list" is a text
+    such as "new|red". The arguments are those of `read_table`, and `separator`, the character between two fields, also
+    of an `arm_table` that is a CSV file.
+
+    Raises:
+        InvalidInput: if a file is not in UTF-8, has another separator, or has a row with too many or too few fields.
     """
-    table = scan_csv(source, check_columns(columns))
+    table = scan_csv(source, check_columns(columns), separator)
+    if isinstance(arm_table, str | PathLike):
+        arm_table = read_arm_table(arm_table, separator)
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options)
 
 
@@ -157,34 +166,37 @@ def _wider(one: pl.DataType, other: pl.DataType) -> pl.DataType | None:
     return pl.Float64() if one.is_numeric() and other.is_numeric() else None
 
 
-def scan_csv(source: Source, columns: Columns) -> pl.LazyFrame:
+def scan_csv(source: Source, columns: Columns, separator: str = ",") -> pl.LazyFrame:
     """Return a lazy frame of CSV files. Names of arms stay text, so that 01 stays 01."""
     files = files_of(source, "csv", "csv.gz")
-    try:
-        for file in files:
-            _check_names(file, columns)
-        schemas = {file: _column_types(file, columns) for file in files}
-    except pl.exceptions.PolarsError as error:
-        raise InvalidInput(f"{source} could not be read as CSV: {error}") from None
+    schemas = {}
+    for file in files:
+        check_csv(file, separator)
+        try:
+            _check_names(file, columns, separator)
+            schemas[file] = _column_types(file, columns, separator)
+        except pl.exceptions.PolarsError as error:
+            raise csv_error(file, error) from None
     kinds = _common(schemas, columns) or schemas[files[0]]
     # The types come from all values, so the only texts in a column of numbers are those of MISSING_TEXTS, which become
     # null. In a column of text they stay text, because NA may be Namibia.
-    return pl.scan_csv(files, schema=kinds, ignore_errors=True)
+    return pl.scan_csv(files, schema=kinds, ignore_errors=True, separator=separator)
 
 
-def _column_types(file: Path, columns: Columns) -> dict[str, pl.DataType]:
+def _column_types(file: Path, columns: Columns, separator: str) -> dict[str, pl.DataType]:
     """The types of the columns, inferred from all values."""
-    schema = pl.scan_csv(file, infer_schema_length=None, null_values=sorted(MISSING_TEXTS)).collect_schema()
+    nulls = sorted(MISSING_TEXTS)
+    schema = pl.scan_csv(file, infer_schema_length=None, null_values=nulls, separator=separator).collect_schema()
     names = (columns.arm, columns.cluster)
     return {name: pl.String() if name in names else kind for name, kind in schema.items()}
 
 
-def _check_names(file: Path, columns: Columns) -> None:
+def _check_names(file: Path, columns: Columns, separator: str) -> None:
     """Raise InvalidInput for duplicate names of columns that are read.
 
     Polars would rename one of them.
     """
-    names = pl.read_csv(file, has_header=False, n_rows=1, infer_schema=False).row(0)
+    names = pl.read_csv(file, has_header=False, n_rows=1, infer_schema=False, separator=separator).row(0)
     for name, times in Counter(names).items():
         if times > 1 and columns.reads(name):
             raise InvalidInput(f"{file.name} has {times} columns {name!r}. Drop or rename all but one of them")

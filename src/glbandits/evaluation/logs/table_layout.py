@@ -1,6 +1,6 @@
 """TableLayout: the arms of a table and the encoding of its columns, found by a first pass."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -181,12 +181,19 @@ def inspect_table(
         raise InvalidInput("the table has no rows. A log needs at least one decision")
     kind = schema.get(columns.probabilities or "")
     struct_names = [field.name for field in kind.fields] if isinstance(kind, pl.Struct) else []
+    if arm_table is not None and arm_id is None and columns.arm in arm_table.columns[1:]:
+        raise InvalidInput(
+            f"{parameter('arm_table')} must have the names of the arms in its first column, which is "
+            f"{arm_table.columns[0]!r}. Move the column {columns.arm!r} to the front, or set "
+            f"{parameter('arm_id', columns.arm)}"
+        )
     arms = read_arms(arm_table, arm_id) if arm_table is not None else {}
     names = arms.pop(NAMES, None) or natural_order({*sizes.get("names", []), *struct_names})
     per_arm = [name for group in columns.of_arms(names) for name in group]
     check_present(per_arm, schema.names(), advice=ONE_FOR_EACH)
     if columns.probability_of_arm is not None:
         check_present(columns_of(columns.probability_of_arm, names), schema.names(), advice=PROBABILITY_FOR_EACH)
+    _check_arm_names(columns, names)
     request = MapRequest(columns, names, arms, sizes.get("width"), sizes["rows"])
     sparse = options.get("sparse")
     features = make_feature_map(table, request, _without_sparse(options))
@@ -201,6 +208,23 @@ def inspect_table(
         has_arm_table=arm_table is not None,
         sparse=features.dim > MAX_DENSE_FEATURES if sparse is None else bool(sparse),
     )
+
+
+def _check_arm_names(columns: Columns, names: Sequence[str]) -> None:
+    """Raise InvalidInput if two names differ only in spaces, or if the context contains the probability of an arm."""
+    by_stripped: dict[str, str] = {}
+    for name in names:
+        other = by_stripped.setdefault(name.strip(), name)
+        if other != name:
+            raise InvalidInput(
+                f"the arms {other!r} and {name!r} differ only in spaces at the ends of their names. Remove the spaces"
+            )
+    for name in columns_of(columns.probability_of_arm or "", names):
+        if name in columns.context:
+            raise InvalidInput(
+                f"{parameter('context')} must not contain {name!r}, the probability of an arm. Leave it out of the "
+                "context"
+            )
 
 
 def _without_sparse(options: LogOptions) -> LogOptions:
@@ -243,9 +267,9 @@ def read_arms(table: pl.DataFrame, arm_id: str | None = None) -> dict[str, Any]:
     ids = table[arm_id].cast(pl.String)
     for bad in (ids.is_null(), ids.is_duplicated()):
         if bad.any():
-            raise column_error(
-                table[arm_id], int(bad.arg_max() or 0), 0, f"must name each arm of {parameter('arm_table')} once"
-            )
+            advice = f"The names of the arms are in the first column, or in the one that {parameter('arm_id')} names"
+            row = int(bad.arg_max() or 0)
+            raise column_error(table[arm_id], row, 0, f"must name each arm of {parameter('arm_table')} once", advice)
     indices = {name: index for index, name in enumerate(ids)}
     names = natural_order(indices)
     in_order = table[[indices[name] for name in names]]

@@ -16,8 +16,9 @@ import polars as pl
 from glbandits.errors import InvalidInput, parameter
 from glbandits.evaluation.logs.column_values import make_column
 from glbandits.evaluation.logs.columns import Columns, check_columns
+from glbandits.evaluation.logs.csv_checks import check_csv
 from glbandits.evaluation.logs.log_features import LogOptions
-from glbandits.evaluation.logs.logged_data import BLOCK, LoggedData, block_size
+from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, LoggedData, block_size
 from glbandits.evaluation.logs.table_layout import inspect_table, prepare_table
 from glbandits.evaluation.logs.table_rows import read_rows
 from glbandits.features import Features
@@ -30,7 +31,7 @@ READ_AHEAD = 4
 """Number of blocks of a Parquet file that polars may decode ahead. Without a limit it keeps a dozen row groups."""
 
 
-class TableLog:
+class TableLog(DisplayedLog):
     """A log in a table that is read anew for each iteration, one block of rows at a time.
 
     In memory are only the names of the arms and the feature map. Invalid values raise InvalidInput when their block is
@@ -145,8 +146,11 @@ def read_table(
     return TableLog(table, columns, arm_table=arm_table, arm_id=arm_id, link=link, **options).read()
 
 
-def read_arm_table(table: Any) -> pl.DataFrame:
-    """Return an arm table as a data frame, from a table or from a CSV or Parquet file."""
+def read_arm_table(table: Any, separator: str = ",") -> pl.DataFrame:
+    """Return an arm table as a data frame, from a table or from a CSV or Parquet file.
+
+    `separator` is the character between two fields of a CSV file.
+    """
     if not isinstance(table, str | PathLike):
         return as_frame(table)
     path = Path(table)
@@ -154,9 +158,13 @@ def read_arm_table(table: Any) -> pl.DataFrame:
         raise InvalidInput(
             f"{parameter('arm_table')} must be a Parquet or CSV file with a row for each arm; {path} is not a file"
         )
+    is_csv = path.name.endswith((".csv", ".csv.gz"))
+    if is_csv:
+        check_csv(path, separator)
     try:
-        is_csv = path.name.endswith((".csv", ".csv.gz"))
-        return pl.read_csv(path, infer_schema_length=None) if is_csv else pl.read_parquet(path)
+        if is_csv:
+            return pl.read_csv(path, infer_schema_length=None, separator=separator)
+        return pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"{parameter('arm_table')}: {path} could not be read: {error}") from None
 

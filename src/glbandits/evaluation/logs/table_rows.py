@@ -72,9 +72,9 @@ def _propensities(series: pl.Series, first_row: int) -> Floats:
     propensities = float_values(series, first_row)
     outside = ~((propensities > 0.0) & (propensities <= 1.0))
     if outside.any():
-        raise column_error(
-            series, int(np.argmax(outside)), first_row, "must be a probability above 0 and at most 1", NOT_KNOWN
-        )
+        row = int(np.argmax(outside))
+        advice = f"Divide percentages by 100. {NOT_KNOWN}" if 1.0 < propensities[row] <= 100.0 else NOT_KNOWN
+        raise column_error(series, row, first_row, "must be a probability above 0 and at most 1", advice)
     return propensities
 
 

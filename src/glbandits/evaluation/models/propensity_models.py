@@ -10,8 +10,9 @@ import numpy as np
 from glbandits.errors import InvalidInput, check_int
 from glbandits.evaluation.logs.arm_features import CrossedArms
 from glbandits.evaluation.logs.log_slice import fold_of
-from glbandits.evaluation.logs.logged_data import BLOCK, Log, LoggedData
+from glbandits.evaluation.logs.logged_data import BLOCK, DisplayedLog, Log, LoggedData
 from glbandits.evaluation.models.overlap import overlap_of
+from glbandits.extras import needed_for
 from glbandits.records import Floats, Ints
 
 
@@ -92,7 +93,7 @@ class _Regressions:
 _Model: TypeAlias = _ArmShares | _Regressions
 
 
-class _EstimatedLog:
+class _EstimatedLog(DisplayedLog):
     """A streamed log whose blocks get their probabilities when they are read."""
 
     def __init__(self, log: Log, model: _Model) -> None:
@@ -137,15 +138,10 @@ def _fit_model(log: Log, folds: int, max_rows: int) -> _Model:
 
 
 def _regressions(inputs: Floats, chosen: Ints, fold_numbers: Ints, folds: int) -> _Regressions:
-    try:
+    with needed_for("estimating propensities from a context", "lab"):
         from sklearn.linear_model import LogisticRegression
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
-    except ModuleNotFoundError:
-        raise InvalidInput(
-            "estimating propensities from a context needs scikit-learn, which is in the extra [lab]: "
-            "pip install 'glbandits[lab]'"
-        ) from None
     fitted, rows = [], []
     for fold in range(folds):
         others = fold_numbers != fold

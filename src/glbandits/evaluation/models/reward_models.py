@@ -17,6 +17,7 @@ from glbandits.evaluation.logs.sparse_arms import SparseArms
 from glbandits.evaluation.models.glm_learner import GlmLearner
 from glbandits.evaluation.models.link_arrays import apply_link
 from glbandits.evaluation.models.sparse_glm import SparseGlm
+from glbandits.extras import needed_for
 from glbandits.maths.links import Link, find_link
 from glbandits.maths.sparse_rows import SparseRows
 from glbandits.records import Floats, Ints, set_validated
@@ -252,7 +253,8 @@ class _Regressors:
         self.parts.append((X, block.rewards, folds))
 
     def finish(self) -> None:
-        from sklearn.base import clone
+        with needed_for("SklearnReward", "lab"):
+            from sklearn.base import clone
 
         designs, rewards, folds_of = zip(*self.parts, strict=True)
         X = vstack(designs, format="csr") if issparse(designs[0]) else np.concatenate(designs)

@@ -1,20 +1,22 @@
 """LearningCurve: estimated mean reward of a policy while it learns from a log."""
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 import numpy as np
 
+from glbandits.display import Displayed
 from glbandits.evaluation.estimators.grouped_moments import ClusterNumbering
 from glbandits.maths.online_statistics.running_sums import RunningSums
+from glbandits.plotting import draw_curve, new_axes
 from glbandits.policies import Policy
 from glbandits.records import Floats, Ints
 
 Learn: TypeAlias = Literal["matched", "all"]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LearningCurve:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class LearningCurve(Displayed):
     """The result of playing a log with a policy that learns.
 
     Standard errors are those of a martingale: each row is an unbiased draw given the rows before it. They include the
@@ -71,6 +73,30 @@ class LearningCurve:
     def ips_standard_error(self) -> float:
         """Standard error of `ips`."""
         return float(self.at_ips_standard_errors[-1])
+
+    def _values(self) -> dict[str, object]:
+        return {
+            "policy": self.policy,
+            "value": self.value,
+            "error": self.standard_error,
+            "rows": self.events,
+            "rows that count": self.kept,
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the mean reward so far over the rows of the log, with a band of one standard error.
+
+        Args:
+            ax: Matplotlib axes; by default those of a new figure.
+
+        Returns:
+            The axes.
+        """
+        axes = new_axes(ax)
+        draw_curve(axes, self.at_events, self.at_values, self.at_standard_errors, label=self.policy.name)
+        axes.set(xlabel="row of the log", ylabel="mean reward so far (band: 1 s.e.)")
+        axes.legend(frameon=False)
+        return axes
 
 
 ROW, WEIGHT, REWARD = 0, 1, 2

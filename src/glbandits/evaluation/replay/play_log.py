@@ -21,6 +21,7 @@ from glbandits.evaluation.logs.logged_data import Log
 from glbandits.evaluation.replay.learning_curve import Learn, LearningCurve
 from glbandits.evaluation.replay.log_player import ReplaySettings, play_policies
 from glbandits.policies import Policy
+from glbandits.policy_parsing import as_policy
 
 MIN_SAMPLE_SIZE = 100
 """Effective sample size below which there is a warning: a share of 0.5 has a standard error of 0.05 then."""
@@ -32,7 +33,7 @@ ADVICE = {
 
 
 def play_log(
-    policy: Policy,
+    policy: Policy | str,
     log: Log,
     seed: int,
     *,
@@ -48,7 +49,8 @@ def play_log(
     play it.
 
     Args:
-        policy: a policy with its settings. A horizon must be the number of rows that it will learn.
+        policy: a policy with its settings, or the name of a policy. A horizon must be the number of rows that it will
+            learn.
         log: a log with propensities.
         seed: seed of the random numbers of the policy and of the thinning.
         learn: "matched" learns rows where the policy chooses the logged arm, about a share `least_propensity` of all.
@@ -75,7 +77,7 @@ def play_log(
     """
     rules = ReplaySettings(learn=learn, exact=exact, least_propensity=least_propensity, points=points)
     seed = check_int("seed", seed, at_least=0)
-    [[curve]] = play_policies([policy], log, [seed], rules, progress)
+    [[curve]] = play_policies([as_policy(policy)], log, [seed], rules, progress)
     warn_if_few_rows(curve, stacklevel=3)
     return curve
 

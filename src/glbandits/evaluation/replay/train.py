@@ -3,14 +3,14 @@
 from collections.abc import Callable
 
 from glbandits.bandit import Bandit
-from glbandits.errors import InvalidInput
 from glbandits.evaluation.logs.logged_data import Log, chosen_features, chosen_rows
 from glbandits.evaluation.replay.log_player import block_rows
 from glbandits.policy import Policy
+from glbandits.policy_parsing import as_policy
 
 
 def train(
-    log: Log, policy: Policy, *, seed: int | None = 0, progress: Callable[[int, int], None] | None = None
+    log: Log, policy: Policy | str, *, seed: int | None = 0, progress: Callable[[int, int], None] | None = None
 ) -> Bandit:
     """Return a Bandit that has learned the rewards of all rows of a log, in their order.
 
@@ -26,12 +26,11 @@ def train(
 
     Args:
         log: decisions of any policy.
-        policy: the policy of the Bandit, with its settings.
+        policy: the policy of the Bandit, with its settings; or its name.
         seed: seed of the later decisions of the Bandit; None for a random seed.
         progress: called with the number of rows learned so far, and of all rows.
     """
-    if not isinstance(policy, Policy):
-        raise InvalidInput(f"policy must be a policy, such as Optimist(); got {policy!r}")
+    policy = as_policy(policy)
     bandit, done = Bandit(policy, log.dim, seed, sparse=log.sparse, features=log.feature_map), 0
     for block in log.blocks(block_rows([policy])):
         bandit.learn_batch(chosen_rows(block) if log.sparse else chosen_features(block), block.rewards)

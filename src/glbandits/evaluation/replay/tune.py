@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
+from glbandits.display import Displayed
 from glbandits.errors import InvalidInput, check_float, lookup, parameter
 from glbandits.evaluation.estimators.intervals import Interval
 from glbandits.evaluation.logs.log_slice import split
@@ -19,14 +20,14 @@ from glbandits.evaluation.replay.play_log import warn_if_few_rows
 from glbandits.maths.philox import seed_list
 from glbandits.parallel import check_engine, is_one_process, run_parallel
 from glbandits.policy import Grid, Policy, grid_points
-from glbandits.policy.policy_checks import check_is_policy
+from glbandits.policy_parsing import as_policy
 
 MAX_GROUPS = 64
 """Maximum number of groups of candidates for worker processes. Each group reads the log once."""
 
 
-@dataclass(frozen=True, eq=False)
-class CandidateResult:
+@dataclass(frozen=True, eq=False, repr=False)
+class CandidateResult(Displayed):
     """The result of a policy on a part of a log, averaged over seeds."""
 
     policy: Policy
@@ -46,9 +47,12 @@ class CandidateResult:
         """
         return float(np.sqrt(np.mean([curve.standard_error**2 for curve in self.curves])))
 
+    def _values(self) -> dict[str, object]:
+        return {"policy": self.policy, "value": self.value, "error": self.standard_error, "seeds": len(self.curves)}
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TuningResult:
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class TuningResult(Displayed):
     """The candidate chosen on the first part of a log, and its value on the second part."""
 
     candidates: tuple[CandidateResult, ...]
@@ -93,9 +97,19 @@ class TuningResult:
         reach = float(ndtri(0.5 + level / 2)) * self.gain_standard_error
         return Interval(self.gain - reach, self.gain + reach)
 
+    def _values(self) -> dict[str, object]:
+        return {
+            "best": self.best,
+            "of": f"{len(self.candidates)} candidates",
+            "value": self.value,
+            "error": self.standard_error,
+            "gain over the default": self.gain,
+            "error of the gain": self.gain_standard_error,
+        }
+
 
 def tune(
-    candidates: Policy | Sequence[Policy],
+    candidates: Policy | str | Sequence[Policy | str],
     log: Log,
     *,
     grid: Grid | None = None,
@@ -115,8 +129,8 @@ def tune(
     no such bias. On both parts each policy starts untrained.
 
     Args:
-        candidates: policies, of which the first is the default; or a single policy, which is the default and whose
-            settings are varied over a grid.
+        candidates: policies, or names of policies, of which the first is the default; or a single one, which is the
+            default and whose settings are varied over a grid.
         log: a log with propensities. The first part has its first rows; if clusters interleave, some of the clusters.
             No cluster is in both parts.
         grid: values to try for settings of a single policy; by default the grid of the policy.
@@ -203,15 +217,15 @@ def _play_candidates(policies: Sequence[Policy], part: Log, settings: _PlaySetti
     return [results[index] for index in range(len(policies))]
 
 
-def _candidates(candidates: Policy | Sequence[Policy], grid: Grid | None) -> list[Policy]:
+def _candidates(candidates: Policy | str | Sequence[Policy | str], grid: Grid | None) -> list[Policy]:
     """The policies to choose from, the default first."""
-    if isinstance(candidates, Sequence):
+    if isinstance(candidates, Sequence) and not isinstance(candidates, str):
         if grid is not None:
             raise InvalidInput("grid needs a single policy; got a list of candidates. Leave out grid")
         if len(candidates) < 2:
             raise InvalidInput(f"candidates must be at least two policies, or one with a grid; got {candidates!r}")
-        return list(candidates)
-    default: Any = check_is_policy(candidates)
+        return [as_policy(candidate) for candidate in candidates]
+    default: Any = as_policy(candidates)
     varied: Grid = getattr(default, "grid", {}) if grid is None else grid
     if not varied:
         raise InvalidInput(f"{default.name} has no grid of settings to choose among. Give {parameter('grid')}")

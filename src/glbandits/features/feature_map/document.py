@@ -60,6 +60,6 @@ def _kind(document: dict[str, Any]) -> ColumnKind:
     settings = dict(document)
     kind = lookup("kind of a column", settings.pop("kind"), KINDS)
     known = {field.name for field in fields(kind) if field.init}
-    if set(settings) != known:
+    if not known - kind.optional <= set(settings) <= known:
         raise InvalidInput(f"a column of kind {kind.kind} has the settings {sorted(known)}; got {sorted(settings)}")
     return kind(**settings)

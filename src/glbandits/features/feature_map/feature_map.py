@@ -1,6 +1,7 @@
 """FeatureMap: encodes columns of tables, or fields of JSON objects, as features."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Literal, TypedDict
 
@@ -18,7 +19,7 @@ from glbandits.features.feature_map.column_group import ColumnGroup, split_expan
 from glbandits.features.feature_map.combination import Combination, Part
 from glbandits.features.feature_map.random_fourier import RandomFourier
 from glbandits.features.feature_map.summary import columns_text, summary_text
-from glbandits.features.kinds.categorical import Category, as_category
+from glbandits.features.kinds.categorical import Category, Hashed, Text, as_category
 from glbandits.features.kinds.column_kind import MISSING, MISSING_TEXTS, ColumnKind, Missing, is_missing
 from glbandits.features.kinds.learned_kinds import Kinds, learn_kinds
 from glbandits.features.natural_order import natural_order
@@ -105,9 +106,32 @@ class FeatureMap:
         )
         if not 0 < self.combination.dim <= LARGEST_DIM:
             raise InvalidInput(
-                f"a feature map must have 1 to {LARGEST_DIM:,} features; got {self.combination.dim:,}. Change its "
-                "columns or crosses"
+                f"a feature map must have 1 to {LARGEST_DIM:,} features; got {self.combination.dim:,}. "
+                f"{self._advice_on_width()}"
             )
+
+    def _advice_on_width(self) -> str:
+        """What to do about too many features: which width of the hashed columns fits."""
+        groups = {"arm": self.arm.kinds, "context": self.context.kinds, "own": self.own.kinds}
+        hashed = {name: kind for name, kind in self.kinds.items() if isinstance(kind, Hashed | Text)}
+        if self.combination.dim and hashed:
+            widest = max(kind.size for kind in hashed.values())
+            for width in (1 << bits for bits in range(widest.bit_length() - 1, 7, -1)):
+                narrow = {name: replace(kind, size=min(kind.size, width)) for name, kind in hashed.items()}
+                kinds = {group: columns | {name: narrow[name] for name in columns if name in narrow}
+                         for group, columns in groups.items()}  # fmt: skip
+                try:
+                    FeatureMap(
+                        **kinds,
+                        crosses=self.crosses,
+                        per_arm_block=self.per_arm_block,
+                        expansions=(*self.arm.expansions, *self.context.expansions),
+                    )
+                except InvalidInput:
+                    continue
+                columns = ", ".join(f"{name}={kind.kind}:{kind.size}" for name, kind in narrow.items())
+                return f"These widths of hashed columns would fit: {columns}. Or use fewer columns or crosses"
+        return "Change its columns or crosses"
 
     @classmethod
     def learn(
@@ -141,7 +165,8 @@ class FeatureMap:
             per_arm_block: the column with the name of the arm, if every arm should have its own block of features.
             crosses: the products of columns, as in the constructor.
             kinds: the kinds of columns that should not be inferred: "number", "raw" (a number that is not scaled),
-                "boolean", "category", "hashed", "text", "date", "list", "vector", or "skip".
+                "decimal_comma" and "thousands_comma" (numbers with such commas), "boolean", "category", "hashed",
+                "text", "date", "list", "vector", or "skip".
             missing: "indicator" adds a feature to columns with missing values, which is 1 for them; "impute" uses a
                 default value; "error" raises an error for missing values.
             expansions: random Fourier features of some columns.

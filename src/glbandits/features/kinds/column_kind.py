@@ -54,6 +54,8 @@ class ColumnKind(ABC):
 
     kind: ClassVar[str]
     """The name of the kind in model files and in `FeatureMap.learn(kinds=...)`."""
+    optional: ClassVar[frozenset[str]] = frozenset()
+    """Boolean fields that a model file stores only if they are True."""
 
     @property
     @abstractmethod
@@ -93,7 +95,10 @@ class ColumnKind(ABC):
 
     def document(self) -> dict[str, Any]:
         """The fields, as a model file stores them."""
-        return {"kind": self.kind} | {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        settings = {field.name: getattr(self, field.name) for field in fields(self) if field.init}
+        return {"kind": self.kind} | {
+            name: value for name, value in settings.items() if value or name not in self.optional
+        }
 
 
 def is_missing(value: object) -> bool:

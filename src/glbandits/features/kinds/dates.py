@@ -1,9 +1,10 @@
 """The kind of columns with dates and times."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +23,8 @@ from glbandits.features.kinds.numeric import FILL_IN
 from glbandits.records import set_validated
 
 DAYS_PER_YEAR = 365.2425
+DOTTED_DATE = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?: (\d{2}:\d{2}.*))?")
+"""Day, month and year with points, such as 31.01.2025 or 31.01.2025 18:00."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,9 @@ class Date(ColumnKind):
     """A date or a time.
 
     The features are the years since `centre`, and a sine and a cosine for each of the cycles of year, week and day.
-    Text must be in ISO 8601 format, such as 2025-01-31 or 2025-01-31T18:00. Time zones are ignored.
+    Text must be in ISO 8601 format, such as 2025-01-31 or 2025-01-31T18:00, or be written as 31.01.2025 or
+    31.01.2025 18:00. A time with a UTC offset is converted to UTC, so that the same instant has the same features in
+    any time zone. A time without an offset is used as it is.
 
     >>> Date(centre=2025.5, hours=False).feature_names("day")
     ['day: years', 'day: season sin', 'day: season cos', 'day: weekday sin', 'day: weekday cos', 'day is missing']
@@ -93,14 +98,14 @@ def years_of(moment: datetime) -> float:
 
 
 def parse_date(value: object) -> datetime | Literal["missing"] | None:
-    """Convert a value to a datetime.
+    """Convert a value to a datetime, which is in UTC if the value has a UTC offset.
 
     Returns "missing" for a missing value, and None if the value is no date.
     """
     if is_missing(value):
         return "missing"
     if isinstance(value, datetime):
-        return value
+        return _in_utc(value)
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day)
     if isinstance(value, np.datetime64):
@@ -109,7 +114,20 @@ def parse_date(value: object) -> datetime | Literal["missing"] | None:
         return None
     if value.strip() in MISSING_TEXTS:
         return "missing"
+    text = value.strip()
+    dotted = DOTTED_DATE.fullmatch(text)
+    if dotted is not None:
+        day, month, year, time = dotted.groups()
+        text = f"{year}-{int(month):02}-{int(day):02}" + ("" if time is None else f"T{time.replace(' ', '')}")
     try:
-        return datetime.fromisoformat(value.strip())
+        return _in_utc(datetime.fromisoformat(text))
     except ValueError:
         return None
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """The same instant in UTC, if the time has a UTC offset."""
+    try:
+        return moment if moment.utcoffset() is None else moment.astimezone(UTC)
+    except OverflowError:  # within a day of the first or the last year
+        return moment

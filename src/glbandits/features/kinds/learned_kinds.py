@@ -6,7 +6,7 @@ Ambiguous values, such as numbers written as text, raise an error that asks the 
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import UTC, date
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -15,8 +15,8 @@ import numpy as np
 from glbandits.errors import InvalidInput, lookup, parameter
 from glbandits.features.kinds.categorical import Category, Hashed, Tags, Text, as_category, as_tags
 from glbandits.features.kinds.column_kind import MISSING_TEXTS, BadValue, ColumnKind, Missing, is_missing
-from glbandits.features.kinds.dates import Date, parse_date, years_of
-from glbandits.features.kinds.numeric import Boolean, Number, Vector, parse_number
+from glbandits.features.kinds.dates import DOTTED_DATE, Date, parse_date, years_of
+from glbandits.features.kinds.numeric import Boolean, Number, Vector, parse_decimal_comma, parse_number
 from glbandits.features.natural_order import natural_order
 from glbandits.features.table_columns import Values
 
@@ -76,6 +76,8 @@ def learn_kind(name: str, values: Values, declared: str | None, missing: Missing
     kind = infer_kind(name, present) if declared is None else declared
     try:
         return lookup("kind of a column", kind, LEARNERS)(present, treatment)
+    except UnclearComma as unclear:
+        raise InvalidInput(_unclear_comma(name, unclear.example)) from None
     except BadValue as bad:
         raise InvalidInput(
             f"column {name!r}: each value {bad.requirement}; got {bad.value!r}. Correct it, or use "
@@ -115,16 +117,15 @@ def infer_kind(name: str, values: Values) -> str:
 def _infer_text_kind(name: str, values: Sequence[str]) -> str:
     counts = Counter(values)
     distinct = [value for value in counts if value.strip() not in MISSING_TEXTS] or list(counts)
-    numeric = [value for value in distinct if parse_number(value) is not None]
+    numeric = [value for value in distinct if _is_numeric(value)]
     if 2 * len(numeric) >= len(distinct):
-        others = [value for value in distinct if parse_number(value) is None]
-        shown = " and ".join(map(_shown, [*others[:1], *sorted(numeric, key=str.isdigit)][:2]))
-        raise InvalidInput(
-            f"column {name!r} contains numbers written as text ({shown}). Use {_kind(name, 'number')} to parse "
-            f"them, or {_kind(name, 'category')}"
-        )
-    if all(ISO_DATE.fullmatch(value.strip()) for value in distinct):
+        raise _numbers_as_text(name, numeric, [value for value in distinct if not _is_numeric(value)])
+    dates = [value for value in distinct if ISO_DATE.fullmatch(value.strip())]
+    if len(dates) == len(distinct):
         return "date"
+    dates += [value for value in distinct if DOTTED_DATE.fullmatch(value.strip())]
+    if 2 * len(dates) >= len(distinct):
+        raise _dates_as_text(name, dates, [value for value in distinct if parse_date(value) is None])
     if len(counts) > MAX_ONE_HOT and len(counts) > MOSTLY_DISTINCT * len(values):
         raise InvalidInput(
             f"column {name!r} contains {len(counts):,} distinct texts in {len(values):,} rows "
@@ -137,6 +138,64 @@ def _infer_text_kind(name: str, values: Sequence[str]) -> str:
 def _kind(column: str, kind: str) -> str:
     """Refer to the kind of a column in a message."""
     return parameter("kinds", {column: kind})
+
+
+def _is_numeric(text: str) -> bool:
+    return parse_number(text) is not None or parse_decimal_comma(text) is not None
+
+
+def _numbers_as_text(name: str, numeric: Sequence[str], others: Sequence[str]) -> InvalidInput:
+    """The error of a text column with numbers, and maybe with other texts."""
+    if others:
+        return InvalidInput(
+            f"column {name!r} contains numbers such as {_shown(numeric[0])}, but also {_shown(others[0])}, which is no "
+            f"number. Correct such values or leave them empty, or use {_kind(name, 'category')}"
+        )
+    commas = [value for value in numeric if "," in value]
+    shown = " and ".join(map(_shown, [*commas, *sorted(numeric, key=str.isdigit)][:2]))
+    if _comma_meaning(numeric) is None:
+        return InvalidInput(_unclear_comma(name, commas[0]))
+    split = f", {_kind(name, 'list')} if commas separate a list" if commas else ""
+    return InvalidInput(
+        f"column {name!r} contains numbers written as text ({shown}). Use {_kind(name, 'number')} to parse "
+        f"them{split}, or {_kind(name, 'category')}"
+    )
+
+
+def _comma_meaning(texts: Sequence[str]) -> str | None:
+    """What a comma means in texts of numbers: "decimal_comma", "thousands_comma", or None if that is not clear.
+
+    It is a decimal comma if all texts can be read so, and at least one cannot have a thousands separator, such as
+    "5,78". It separates thousands if all texts can be read so, and at least one can have no decimal comma, such as
+    "1,234.5" or "1,234,567", or there is no comma.
+    """
+    decimal = all(parse_decimal_comma(text) is not None for text in texts)
+    thousands = all(parse_number(text) is not None for text in texts)
+    if decimal and thousands and any("," in text for text in texts):
+        return None
+    return "thousands_comma" if thousands else "decimal_comma" if decimal else None
+
+
+def _unclear_comma(name: str, example: str) -> str:
+    return (
+        f"column {name!r} contains numbers with commas ({_shown(example)}), which may be decimal commas or separate "
+        f"thousands. Use {_kind(name, 'decimal_comma')} or {_kind(name, 'thousands_comma')}"
+    )
+
+
+def _dates_as_text(name: str, dates: Sequence[str], others: Sequence[str]) -> InvalidInput:
+    """The error of a text column with dates that are not all in ISO 8601 format."""
+    if others:
+        return InvalidInput(
+            f"column {name!r} contains dates such as {_shown(dates[0])}, but also {_shown(others[0])}, which is no "
+            f"date. Correct such values or leave them empty and use {_kind(name, 'date')}, or use "
+            f"{_kind(name, 'category')}"
+        )
+    dotted = next(value for value in dates if DOTTED_DATE.fullmatch(value.strip()))
+    return InvalidInput(
+        f"column {name!r} contains dates written as day.month.year ({_shown(dotted)}). Use {_kind(name, 'date')} "
+        f"to parse them, or {_kind(name, 'category')}"
+    )
 
 
 def _shown(value: object) -> str:
@@ -160,11 +219,37 @@ def _first_list(values: Sequence[Any]) -> Sequence[Any]:
 
 
 def _number(values: Values, missing: Missing) -> Number:
+    """Learn a number. The meaning of commas in texts is inferred."""
+    texts: list[str] = []
+    if not isinstance(values, np.ndarray):
+        texts = [value for value in values if isinstance(value, str) and value.strip() not in MISSING_TEXTS]
+    meaning = _comma_meaning(list(dict.fromkeys(texts)))
+    if meaning is None and all(map(_is_numeric, texts)):
+        raise UnclearComma(texts)
+    return _number_with_comma(values, missing, decimal_comma=meaning == "decimal_comma")
+
+
+class UnclearComma(Exception):
+    """Texts of numbers in which commas may be decimal commas or separate thousands."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self.example = next((text for text in texts if "," in text), texts[0])
+
+
+def _decimal_comma(values: Values, missing: Missing) -> Number:
+    return _number_with_comma(values, missing, decimal_comma=True)
+
+
+def _thousands_comma(values: Values, missing: Missing) -> Number:
+    return _number_with_comma(values, missing, decimal_comma=False)
+
+
+def _number_with_comma(values: Values, missing: Missing, *, decimal_comma: bool) -> Number:
     from_text = not isinstance(values, np.ndarray) and any(isinstance(value, str) for value in values)
     if isinstance(values, np.ndarray):
         amounts = values.astype(np.float64)
     else:
-        parser, parsed = Number(missing="impute", from_text=from_text), list[float]()
+        parser, parsed = Number(missing="impute", from_text=from_text, decimal_comma=decimal_comma), list[float]()
         parser.encode(values, 0, 0, [], parsed)
         amounts = np.array(parsed)
         if len(amounts) < len(values) and missing == "impute":
@@ -173,12 +258,13 @@ def _number(values: Values, missing: Missing) -> Number:
         raise BadValue(0, "must be a finite number", float(amounts[~np.isfinite(amounts)][0]))
     deviation = float(amounts.std()) if len(amounts) else 0.0
     scale = deviation if deviation > 1e-12 * max(1.0, float(np.abs(amounts).max(initial=0.0))) else 1.0
-    return Number(float(amounts.mean()) if len(amounts) else 0.0, scale, missing, from_text)
+    mean = float(amounts.mean()) if len(amounts) else 0.0
+    return Number(mean, scale, missing, from_text, decimal_comma and from_text)
 
 
 def _raw(values: Sequence[Any], missing: Missing) -> Number:
     learned = _number(values, missing)
-    return Number(0.0, 1.0, learned.missing, learned.from_text)
+    return Number(0.0, 1.0, learned.missing, learned.from_text, learned.decimal_comma)
 
 
 def _category(values: Sequence[Any], missing: Missing) -> Category | Hashed:
@@ -209,6 +295,9 @@ def _date(values: Sequence[Any], missing: Missing) -> Date:
     moments = [moment for moment in map(parse_date, values) if moment is not None and moment != "missing"]
     if len(moments) < len(values) and missing == "impute":
         missing = "indicator"
+    if len({moment.tzinfo is None for moment in moments}) > 1:
+        row = next(row for row, value in enumerate(values) if getattr(parse_date(value), "tzinfo", UTC) is None)
+        raise BadValue(row, "must have a UTC offset, because others have one", values[row])
     hours = any(moment.hour or moment.minute for moment in moments)
     return Date(sum(map(years_of, moments)) / max(1, len(moments)), hours, missing)
 
@@ -228,6 +317,8 @@ def _vector(values: Sequence[Any], missing: Missing) -> Vector:  # noqa: ARG001 
 LEARNERS = {
     "number": _number,
     "raw": _raw,
+    "decimal_comma": _decimal_comma,
+    "thousands_comma": _thousands_comma,
     "boolean": _boolean,
     "category": _category,
     "hashed": _hashed,

@@ -22,6 +22,9 @@ from glbandits.records import Floats, set_validated
 
 FILL_IN = f"Fill it in, or use {parameter('missing', 'indicator')} or {parameter('missing', 'impute')}"
 AMOUNT = re.compile(r"[$€£¥]? ?([+-]?)[$€£¥]? ?(\d{1,3}(?:,\d{3})+|\d*)(\.\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)")
+COMMA_AMOUNT = re.compile(
+    r"[$€£¥]? ?([+-]?)[$€£¥]? ?(\d{1,3}(?:\.\d{3})+(?=,)|\d{1,3}(?:\.\d{3}){2,}|\d*)(,\d*)?([eE][+-]?\d+)? ?([%$€£¥]?)"
+)
 TRUE, FALSE = frozenset({"true", "t", "yes", "y", "1", "on"}), frozenset({"false", "f", "no", "n", "0", "off"})
 
 
@@ -41,6 +44,22 @@ def parse_number(text: str) -> float | None:
     return amount / 100.0 if unit == "%" else amount
 
 
+def parse_decimal_comma(text: str) -> float | None:
+    """Parse a number with a decimal comma, as `parse_number` does with a decimal point.
+
+    Returns None if the text is no number, or if a point may be a decimal point.
+
+    >>> [parse_decimal_comma(text) for text in ("12", "5,78", "1,5%", "1.234,5", "1,234,567", "12.5", "1.234")]
+    [12.0, 5.78, 0.015, 1234.5, None, None, None]
+    """
+    match = COMMA_AMOUNT.fullmatch(text.strip())
+    if match is None or not any(char.isdigit() for char in text):
+        return None
+    sign, digits, decimals, exponent, unit = (part or "" for part in match.groups())
+    amount = float(f"{sign}{digits.replace('.', '')}{decimals.replace(',', '.')}{exponent}")
+    return amount / 100.0 if unit == "%" else amount
+
+
 @dataclass(frozen=True)
 class Number(ColumnKind):
     """A number, centred and scaled.
@@ -56,11 +75,15 @@ class Number(ColumnKind):
     missing: Missing = "indicator"
     """A missing value is replaced by the mean. With "indicator", a second feature is 1 for missing values."""
     from_text: bool = False
-    """Whether text such as "12%" or "1,234" is parsed as a number."""
+    """Whether text such as "12%" or "1,234.5" is parsed as a number."""
+    decimal_comma: bool = False
+    """Whether a comma in a text is a decimal comma: "5,78" is 5.78."""
+    optional: ClassVar[frozenset[str]] = frozenset({"decimal_comma"})
 
     def __post_init__(self) -> None:
         scale = check_float("scale", self.scale, above=0)
         set_validated(self, mean=check_float("mean", self.mean), scale=scale, from_text=bool(self.from_text))
+        set_validated(self, decimal_comma=bool(self.decimal_comma))
         set_validated(self, missing=lookup("way to treat missing values", self.missing, MISSING))
 
     @property
@@ -112,7 +135,13 @@ class Number(ColumnKind):
             text = value.strip()
             if text in MISSING_TEXTS:
                 return None
-            amount = parse_number(text) if self.from_text else _parse_float(text)
+            amount = (
+                parse_decimal_comma(text)
+                if self.decimal_comma
+                else parse_number(text)
+                if self.from_text
+                else _parse_float(text)
+            )
             if amount is None:
                 raise BadValue(
                     row, "must be a number", value, "Correct it, leave it empty, or declare the column as a category"
@@ -120,7 +149,9 @@ class Number(ColumnKind):
             return amount
         if is_missing(value):
             return None
-        if isinstance(value, Real | np.number | np.bool_) or hasattr(value, "__float__"):
+        if isinstance(value, bool | np.bool_):
+            raise BadValue(row, "must be a number", value, "Use 1 or 0, or declare the column as a boolean")
+        if isinstance(value, Real | np.number) or hasattr(value, "__float__"):
             return float(value)
         raise BadValue(row, "must be a number", value)
 

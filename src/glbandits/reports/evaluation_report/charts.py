@@ -11,14 +11,13 @@ from glbandits.evaluation.estimators.intervals import UNKNOWN
 from glbandits.evaluation.estimators.support import WEIGHT_EDGES
 from glbandits.evaluation.policy_comparison import PolicyComparison
 from glbandits.evaluation.replay.learning_curve import LearningCurve
+from glbandits.palette import GREY
 from glbandits.records import Floats, Ints
 from glbandits.reports.curve import Curve
 from glbandits.reports.evaluation_report.estimate_rows import estimate_rows, format_value, logged_interval
 from glbandits.reports.plotly_helpers import SMALL, Chart, band_trace, base_layout, escape_text, line_trace, six_digits
 from glbandits.reports.series_styles import SeriesStyle, SeriesStyles
 
-GREY = "#666666"
-"""The colour of the logging policy."""
 MAX_NAME_LENGTH = 18
 """Characters of an arm's name that fit below a bar."""
 MAX_ARMS = 24

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from glbandits.data_table import DataTable
 from glbandits.evaluation import ArmSupport, Promotion
 from glbandits.evaluation.policy_comparison import PolicyComparison
-from glbandits.reports.data_table import DataTable
 from glbandits.reports.evaluation_report.estimate_rows import (
     estimate_rows,
     format_interval,

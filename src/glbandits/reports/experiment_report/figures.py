@@ -17,6 +17,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from glbandits.experiments.outcomes import ExperimentResult, ProtocolResult, best_pulls
 from glbandits.experiments.protocols import PROTOCOLS
+from glbandits.plotting import escape_mathtext
 from glbandits.reports.curve import legend_name
 from glbandits.reports.experiment_report.chart_data import (
     PROTOCOL_TITLES,
@@ -30,7 +31,6 @@ from glbandits.reports.experiment_report.chart_data import (
     slug,
     value_range,
 )
-from glbandits.reports.regret_figure import escape_mathtext
 from glbandits.reports.series_styles import SeriesStyles
 
 PAPER_ORDER = ("simulation", "forest-1", "forest-1 pulls", "news", "forest-2", "forest-2 pulls")

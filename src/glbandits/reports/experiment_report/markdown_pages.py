@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from glbandits.data_table import DataTable
 from glbandits.experiments.paper.claims import VERDICTS, check_claims
 from glbandits.experiments.paper.paper_summary import PaperSummary
 from glbandits.experiments.summary import ExperimentSummary
-from glbandits.reports.data_table import DataTable
 from glbandits.reports.experiment_report import tables
 from glbandits.reports.experiment_report.chart_data import PROTOCOL_TITLES, slug
 from glbandits.reports.experiment_report.conclusions import conclusion
@@ -63,7 +63,7 @@ def claims_page(summary: PaperSummary) -> str:
     counted = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
     verdicts = DataTable(
         ("claim", "verdict"),
-        [[f"[{number}](#{number}) {claim.statement}", claim.verdict] for number, claim in enumerate(claims, 1)],
+        [[f"[{number}](#claim-{number}) {claim.statement}", claim.verdict] for number, claim in enumerate(claims, 1)],
         ("verdict",),
     )
     parts = [
@@ -89,7 +89,7 @@ def claims_page(summary: PaperSummary) -> str:
         "## The evidence",
     ]
     for number, claim in enumerate(claims, 1):
-        lines = [f'<a id="{number}"></a>**{number}. {claim.statement}** ({claim.where})', ""]
+        lines = [f"### Claim {number}", "", f"**{claim.statement}** ({claim.where})", ""]
         lines += [f"- Paper's protocol: {claim.by_protocol}"] if claim.by_protocol else []
         lines += [f"- Fresh seeds or direct measurement: {claim.on_fresh_seeds}"] if claim.on_fresh_seeds else []
         lines.append(f"- Verdict: **{claim.verdict}**")

@@ -4,11 +4,11 @@ from collections import Counter
 from html import escape
 from pathlib import Path
 
+from glbandits.data_table import DataTable
 from glbandits.experiments.paper.claims import VERDICTS, Claim, check_claims
 from glbandits.experiments.paper.findings import findings
 from glbandits.experiments.paper.paper_summary import PaperSummary
 from glbandits.experiments.paper.runtime import DIMENSIONS, HORIZONS, RuntimeTable
-from glbandits.reports.data_table import DataTable
 from glbandits.reports.experiment_report import tables
 from glbandits.reports.experiment_report.cost_figure import cost_figure
 from glbandits.reports.experiment_report.figures import save

@@ -1,9 +1,9 @@
 """The tables of experiment reports, built from summaries."""
 
+from glbandits.data_table import DataTable
 from glbandits.experiments.paper.cost import CostTable
 from glbandits.experiments.paper.runtime import RuntimeRow, RuntimeTable
 from glbandits.experiments.summary import EQUAL_GRID, REFERENCE, ExperimentSummary, PolicySummary, ProtocolSummary
-from glbandits.reports.data_table import DataTable
 from glbandits.reports.text_format import NO_VALUE, format_bytes, significant, with_half_width
 
 EXTRA = "\u2020"

@@ -198,7 +198,7 @@ class TestAWorkerThatWasKilled:
             site.service.store.save_document("default", EVALUATION, 0, body)
             return True
 
-        monkeypatch.setattr(Worker, "gone", finish_and_end)
+        monkeypatch.setattr(Worker, "has_ended", finish_and_end)
         site.ask("GET", f"{PATH}/theirs")
         assert site.ask("GET", f"{PATH}/theirs").json()["status"] == "completed"
 

@@ -78,7 +78,7 @@ class TestAdministration:
             ({"mode": "online"}, "Invalid enum value"),
             ({"reward_wait": 2}, "unknown field `reward_wait`"),
             ({"policy": "optimsit"}, "did you mean 'optimist'"),
-            ({"settings": {"x": 1}}, "settings of optimist"),
+            ({"settings": {"x": 1}}, "optimist cannot have the settings"),
             ([], "Expected `object`"),
             ({"policy": "lin-ucb", "settings": {}, "width": 1_000_000, "sparse": False}, "Use a smaller width"),
             (b'{"settings":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}", "nested too deep"),

@@ -1,0 +1,79 @@
+"""Sphinx configuration of the documentation site: `make docs` builds it."""
+
+import importlib
+import re
+from importlib import metadata
+from typing import Any
+
+from sphinx.util import logging
+
+LOGGER = logging.getLogger(__name__)
+PUBLIC = ["glbandits"] + [
+    f"glbandits.{name}"
+    for name in (
+        "policies", "features", "simulation", "environments", "evaluation", "experiments", "serving", "policy",
+    )
+]  # fmt: skip
+
+project, author, copyright = "glbandits", "The glbandits authors", "The glbandits authors"  # noqa: A001
+release = metadata.version("glbandits")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx-mathjax-offline",
+    "sphinx_copybutton",
+    "sphinx_design",
+]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 4
+suppress_warnings = ["ref.python"]  # `dim` in a docstring is no reference
+html_theme = "furo"
+html_title = "glbandits"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_extra_path = ["openapi.json"]
+html_theme_options = {"sidebar_hide_name": False}
+html_show_sphinx = False
+templates_path = []
+exclude_patterns = ["results.json"]
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+autodoc_default_options = {"imported-members": True}
+default_role = "code"
+napoleon_google_docstring, napoleon_numpy_docstring = True, False
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_only_copy_prompt_lines = True
+
+
+def escape_markdown(_app: Any, _what: str, _name: str, _obj: Any, _options: Any, lines: list[str]) -> None:
+    """Escape what reStructuredText would read as markup in docstrings, outside code and examples."""
+    in_block = False
+    for index, line in enumerate(lines):
+        in_block = in_block and (not line or line.startswith("    "))
+        if not in_block and not line.lstrip().startswith((">>>", "...")):
+            parts = re.split(r"(`[^`]*`)", line)
+            parts[::2] = [re.sub(r"([|*])", r"\\\1", part) for part in parts[::2]]
+            lines[index] = "".join(parts)
+        in_block = in_block or line.endswith("::")
+
+
+def check_public_names(_app: Any, env: Any) -> None:
+    """Warn about every public name that no page of the reference documents; `make docs` then fails."""
+    documented = set(env.get_domain("py").objects)
+    for package in PUBLIC:
+        for name in importlib.import_module(package).__all__:
+            if f"{package}.{name}" not in documented and not any(name == full.split(".")[-1] for full in documented):
+                LOGGER.warning("%s.%s is public but not in the API reference", package, name)
+
+
+def setup(app: Any) -> None:
+    """Register the hooks."""
+    app.connect("autodoc-process-docstring", escape_markdown, priority=400)
+    app.connect("env-check-consistency", check_public_names)

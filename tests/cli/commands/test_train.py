@@ -1,0 +1,36 @@
+"""`glb train`: options that it shares with `glb evaluate`."""
+
+from pathlib import Path
+
+from tests.cli.in_process import glb
+
+OPTIONS = ("--arm", "item", "--context", "age", "--policy", "lin-ucb")
+
+
+def write_log(folder: Path) -> None:
+    rows = [f"{'new' if row % 3 else 'old'};{row % 2};0,5;{20 + row % 7},5" for row in range(30)]
+    (folder / "log.csv").write_text("\n".join(["item;reward;p;age", *rows]), encoding="utf-8")
+
+
+def test_train_accepts_the_log_options_of_evaluate(tmp_path: Path) -> None:
+    write_log(tmp_path)
+    words = ("--separator", ";", "--propensity", "p", "--kind", "age=number")
+    run = glb("train", "log.csv", *OPTIONS, *words, folder=tmp_path)
+    assert run.returncode == 0, run.stderr
+    assert "Model: model.safetensors (30 rows learned)" in run.stdout
+
+
+def test_progress_is_on_stderr_without_a_terminal(tmp_path: Path) -> None:
+    write_log(tmp_path)
+    run = glb("train", "log.csv", *OPTIONS, "--separator", ";", "--kind", "age=number", folder=tmp_path)
+    assert run.stderr == "lin-ucb learns (the first run compiles): 0%\n"
+
+
+def test_errors_name_the_options_of_the_command(tmp_path: Path) -> None:
+    write_log(tmp_path)
+    run = glb("train", "log.csv", *OPTIONS, folder=tmp_path)
+    assert "log.csv has no comma in its first line, but a semicolon. Set --separator ';'" in run.stderr
+    run = glb("train", "log.csv", *OPTIONS, "--separator", ";", folder=tmp_path)
+    assert "Use --kind age=number to parse them" in run.stderr
+    run = glb("train", "log.csv", "--arm", "item", "--separator", ";", "--context", "reward", folder=tmp_path)
+    assert "--context must not contain the reward column 'reward'" in run.stderr

@@ -1,0 +1,61 @@
+from typing import Any
+
+import numpy as np
+import pytest
+
+from glbandits.evaluation import Columns, Evaluation, evaluate, read_table
+from glbandits.evaluation.estimators.agreement import agreement_notes
+from glbandits.evaluation.estimators.anytime import AnytimeInterval
+from glbandits.evaluation.estimators.grouped_moments import MomentSums
+from glbandits.evaluation.estimators.headline import DoublyRobustEstimate, Headline
+from glbandits.evaluation.estimators.intervals import Interval
+
+
+def evaluated(context: str, rows: int = 1500, **columns: Any) -> Evaluation:
+    """A log of three arms that shows arm c most, with a context column before and one after the decision."""
+    rng = np.random.default_rng(3)
+    probabilities = np.array([0.2, 0.2, 0.6])
+    arm = rng.choice(3, rows, p=probabilities)
+    age = rng.normal(size=rows)
+    reward = (rng.random(rows) < np.array([0.1, 0.1, 0.4])[arm]).astype(int)
+    table = {
+        "arm": np.array(["a", "b", "c"])[arm],
+        "reward": reward,
+        "propensity": probabilities[arm],
+        "age": age,
+        "status": np.where(reward == 1, "bought", "none"),
+    }
+    return evaluate(read_table(table, Columns(context=(context,), **columns)), "uniform", ["dr", "ips"])
+
+
+def test_context_known_after_the_decision_gets_a_warning() -> None:
+    result = evaluated("status")
+    assert result["dr"].value > result["ips"].value + 0.03
+    [note] = [note for note in result.notes if "known only after the decision" in note]
+    assert note.startswith("dr is 0.")
+    assert "higher than ips" in note
+    assert note in str(result)
+
+
+@pytest.mark.parametrize("rows", [60, 1500])
+def test_no_warning_if_dr_and_ips_agree(rows: int) -> None:
+    assert not [note for note in evaluated("age", rows).notes if "dr is" in note]
+
+
+def test_small_logs_get_no_warning() -> None:
+    assert not [note for note in evaluated("status", 60).notes if "dr is" in note]
+
+
+def test_estimate_outside_its_anytime_interval_gets_a_note() -> None:
+    support = evaluated("age").support
+    estimate = DoublyRobustEstimate(
+        value=-0.02,
+        standard_error=0.01,
+        fixed_n=Interval(-0.03, -0.01),
+        anytime=AnytimeInterval(value=-0.04, low=-0.06, high=-0.03, rows=1500, level=0.95),
+    )
+    inside = DoublyRobustEstimate(value=0.2, standard_error=0.01, fixed_n="none", anytime="none")
+    sums = MomentSums(2)
+    sums.add(np.random.default_rng(1).normal(size=(1500, 2)) + np.array([0.0, 1.0]), None)
+    notes = agreement_notes(sums.moments(), Headline(value=inside, gain=estimate), support)
+    assert [note[:40] for note in notes] == ["the gain of dr lies outside the interval"]

@@ -1,0 +1,70 @@
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from glbandits import InvalidInput
+from glbandits.evaluation import Columns, open_log, read_csv
+from glbandits.evaluation.logs.csv_checks import check_csv
+
+TEXT = "arm,reward,propensity,town\na,1,0.5,Bern\nb,0,0.5,Zürich\na,0,0.5,Bern\n"
+
+
+def written(folder: Path, content: str | bytes, name: str = "log.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (TEXT.replace(",", ";"), "log.csv has no comma in its first line, but a semicolon. Set separator=';'"),
+        (TEXT.replace(",", "\t"), r"but a tab. Set separator='\\t'"),
+        ("sep=,\n" + TEXT, "begins with the line 'sep=,', which only Excel understands. Delete this line"),
+        (TEXT.encode("latin-1"), "log.csv must be encoded in UTF-8; it is not. Convert it"),
+        (TEXT.encode("utf-16"), "it seems to be UTF-16. Convert it: iconv -f UTF-16 -t UTF-8"),
+        (TEXT + "a,1\n", r"row 3 \(line 5\): each row must have 4 fields, as the header has; got 2"),
+        (TEXT + "a,1,0.5,Bern,x\n", "must have 4 fields, as the header has; got 5. Complete or drop the row"),
+        (TEXT + 'a,1,0.5,"Bern\nb,1,0.5,Bern\nb,1\n"a,1\n', "fields, as the header has; got"),
+    ],
+)
+def test_csv_files_of_another_format_are_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        read_csv(written(tmp_path, content), Columns(context=("town",)))
+
+
+@pytest.mark.parametrize("separator", ["", ",,", 3])
+def test_separator_must_be_one_character(tmp_path: Path, separator: Any) -> None:
+    with pytest.raises(InvalidInput, match="separator must be one ASCII character"):
+        check_csv(written(tmp_path, TEXT), separator)
+
+
+def test_log_and_arm_table_are_read_with_the_separator(tmp_path: Path) -> None:
+    arms = written(tmp_path, "arm;price\na;1,5\nb;2,5\n", "arms.csv")
+    path = written(tmp_path, TEXT.replace(",", ";"))
+    log = open_log(path, Columns(context=("town",)), arm_table=arms, separator=";", kinds={"price": "number"})
+    assert log.arm_names == ("a", "b")
+    assert len(log) == 3
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        TEXT,
+        TEXT.replace("\n", "\r\n"),
+        "\ufeff" + TEXT,
+        TEXT + "\n",
+        TEXT + 'a,1,0.5,"Bern, ""old""\ntown"\n',
+        '"arm","reward","propensity","the, town"\na,1,0.5,Bern\n',
+    ],
+)
+def test_usual_csv_files_are_accepted(tmp_path: Path, content: str) -> None:
+    check_csv(written(tmp_path, content))
+    check_csv(written(tmp_path, gzip.compress(content.encode()), "log.csv.gz"))
+
+
+def test_damaged_gzip_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="could not be read as CSV"):
+        check_csv(written(tmp_path, gzip.compress(TEXT.encode())[:30], "log.csv.gz"))

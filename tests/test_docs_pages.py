@@ -1,0 +1,69 @@
+"""Pages of the documentation: code blocks run, links lead somewhere, public names are documented."""
+
+import ast
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^( *)```(?:python|py)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
+API = "\n".join(page.read_text(encoding="utf-8") for page in sorted((ROOT / "docs" / "api").glob("*.md")))
+PACKAGES = re.findall(r"^\.\. automodule:: (\S+)", API, re.MULTILINE)
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def plain_blocks(page: Path) -> list[str]:
+    """Return the Python blocks that doctest does not run, because they have no prompt."""
+    blocks = [match[2] for match in BLOCK.finditer(page.read_text(encoding="utf-8"))]
+    return [re.sub(r"^   ", "", block, flags=re.MULTILINE) if block.startswith("   ") else block
+            for block in blocks if ">>>" not in block]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_blocks_without_prompt_parse_and_import_existing_names(page: Path) -> None:
+    for block in plain_blocks(page):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("glbandits"):
+                module = importlib.import_module(node.module)
+                assert all(hasattr(module, alias.name) for alias in node.names), ast.unparse(node)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_to_files_and_headings_exist(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in LINK.findall(text):
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        file, _, heading = link.partition("#")
+        target = page if not file else (page.parent / file).resolve()
+        assert target.exists(), link
+        if heading and target.suffix == ".md":
+            assert heading in headings(target), link
+
+
+def headings(page: Path) -> set[str]:
+    lines = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL).splitlines()
+    titles = [line.lstrip("#").strip() for line in lines if re.match(r"#+ ", line)]
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_public_names_are_in_the_api_reference_with_a_docstring(package: str) -> None:
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        value = getattr(module, name)
+        if callable(value) and hasattr(value, "__doc__") and not isinstance(value, dict):
+            assert value.__doc__ or name in API, f"{package}.{name} has no docstring"
+        else:  # autodoc does not find the description of an imported constant
+            assert re.search(rf"py:data:: \S*\b{name}$", API, re.MULTILINE), f"{package}.{name} is not in docs/api"
+
+
+def test_every_public_package_has_a_page() -> None:
+    assert {"glbandits", "glbandits.evaluation", "glbandits.features", "glbandits.policies"} <= set(PACKAGES)

@@ -1,0 +1,92 @@
+"""Build wheel and sdist, report their sizes, and try the wheel on every Python from 3.11 that is installed.
+
+    python tools/check_dist.py out/dist
+
+Each Python gets a new environment with the wheel and its extras. There `glb` prints its version and a bandit learns,
+saves and loads. Fails if the wheel is larger than 2 MB or anything else fails.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LARGEST_WHEEL = 2e6
+OLDEST, NEWEST = 11, 20
+TRIAL = """
+import tempfile, pathlib, numpy as np
+from glbandits import Bandit, Optimist
+from glbandits.environments import Synthetic
+from glbandits.evaluation import evaluate
+from glbandits.serving import create_app
+from glbandits.simulation import simulate
+bandit, arms = Bandit(Optimist(link="logistic"), dim=2, seed=1), np.eye(2)
+for _ in range(200):
+    arm = bandit.choose(arms)
+    bandit.learn(arms[arm], float(arm == 1))
+path = pathlib.Path(tempfile.mkdtemp()) / "model"
+bandit.save(path)
+assert Bandit.load(path).choose(arms) == 1
+assert simulate(Optimist(), Synthetic(dim=2, arms=3), horizon=50, seeds=2).regret.shape[0] == 2
+"""
+
+
+def main(folder: Path) -> None:
+    """Build, measure, install, try."""
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run([Path(sys.executable).parent / "hatchling", "build", "-d", folder.resolve()], cwd=ROOT, check=True)
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    for file in (wheel, sdist):
+        say(f"{file.name}: {file.stat().st_size / 1e6:.2f} MB")
+    if wheel.stat().st_size > LARGEST_WHEEL:
+        sys.exit(f"the wheel must have at most {LARGEST_WHEEL / 1e6:.0f} MB")
+    for python in pythons():
+        try_wheel(python, wheel.resolve())
+
+
+def pythons() -> list[Path]:
+    """Return one interpreter of each version from 3.11, on PATH or of pyenv, with that of this process."""
+    found = {sys.version_info.minor: Path(sys.executable)}
+    homes = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python"))
+    for minor in range(OLDEST, NEWEST):
+        on_path = shutil.which(f"python3.{minor}")
+        candidates = [home for home in homes if home.parts[-3].startswith(f"3.{minor}.")]
+        candidates += [Path(on_path)] if on_path else []
+        for python in filter(runs, candidates):
+            found.setdefault(minor, python)
+    return [found[minor] for minor in sorted(found)]
+
+
+def runs(python: Path) -> bool:
+    """Whether this interpreter starts. A shim of pyenv may not."""
+    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
+
+
+def try_wheel(python: Path, wheel: Path) -> None:
+    """Install the wheel in a new environment and use it. Dependencies have the locked versions."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([python, "-m", "venv", folder], check=True)
+        scripts, constraints = Path(folder) / "bin", Path(folder) / "constraints.txt"
+        locked = (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8")
+        constraints.write_text("\n".join(re.findall(r"^[\w.-]+==\S+", locked, re.MULTILINE)), encoding="utf-8")
+        options = ["--quiet", "--disable-pip-version-check", "--constraint", str(constraints)]
+        subprocess.run([scripts / "pip", "install", *options, f"{wheel}[lab,serve]"], check=True)
+        version = subprocess.check_output([scripts / "python", "--version"], text=True).strip()
+        glb = subprocess.check_output([scripts / "glb", "--version"], text=True, cwd=folder).strip()
+        variables = os.environ | {"GLBANDITS_COMPILE": "never"}
+        subprocess.run([scripts / "python", "-W", "error", "-c", TRIAL], check=True, cwd=folder, env=variables)
+        say(f"{version}: installed and tried, {glb}")
+
+
+def say(line: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
