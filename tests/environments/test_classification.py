@@ -5,9 +5,9 @@ import pytest
 from sklearn.datasets import load_wine
 
 from glbandits import InvalidInput, UnknownName
-from glbandits.errors import MissingExtra
 from glbandits.environments import ClassificationTable, Environment
 from glbandits.environments import classification as module
+from glbandits.errors import MissingExtra
 from tests.environments.rounds import all_rounds
 
 FEATURES = np.array([[1.0, 10.0], [2.0, 30.0], [3.0, 20.0], [6.0, 40.0]])

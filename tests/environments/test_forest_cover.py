@@ -14,9 +14,9 @@ import pytest
 from scipy import stats
 
 from glbandits import InvalidInput, Uniform, UnknownName
-from glbandits.errors import MissingExtra
 from glbandits.environments import Environment, ForestCover
 from glbandits.environments import forest_cover as module
+from glbandits.errors import MissingExtra
 from glbandits.records import Floats, Ints
 from glbandits.simulation import simulate
 from tests.environments.rounds import all_rounds
