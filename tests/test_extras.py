@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.linear_model import Ridge
 
 from glbandits import GlbanditsError, MissingExtra
 from glbandits.environments import Synthetic
@@ -28,7 +29,7 @@ def estimate() -> None:
 
 def use_sklearn_reward() -> None:
     log = read_table(table(propensity=True), Columns(context=("age",)))
-    evaluate(log, "a", "dr", model=SklearnReward(object()))
+    evaluate(log, "a", "dr", model=SklearnReward(Ridge()))
 
 
 MISSING: dict[str, tuple[str, str, Callable[[], object]]] = {

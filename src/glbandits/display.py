@@ -46,6 +46,6 @@ def one_line(value: object) -> str:
     >>> one_line(12000), one_line(0.123456789), one_line("a\nb")
     ('12,000', '0.12346', 'a?b')
     """
-    text = f"{value:,}" if isinstance(value, int) else f"{value:.5g}" if isinstance(value, float) else str(value)
+    text = f"{value:,}" if type(value) is int else f"{value:.5g}" if isinstance(value, float) else str(value)
     text = "".join(character if character.isprintable() else "?" for character in text[: MAX_LENGTH + 1])
     return text if len(text) <= MAX_LENGTH else text[: MAX_LENGTH - 1] + "…"
