@@ -25,11 +25,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from glbandits.palette import COLOURS
+from glbandits.reports.series_styles import COLOURS
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "images"
-LIMITS = (0.06, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.7, 1.0, 2.0, 4.0, 8.0)
-ORDERS = 20
+LIMITS = (0.06, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0, 4.0, 8.0)
+ORDERS = 3
 SHARE_WINDOW, COST_WINDOW = 200, 500
 MODEL_COLOURS = {"small": COLOURS[5], "medium": COLOURS[0], "fast": COLOURS[4], "large": COLOURS[3]}
 HATCHES = {"small": "", "medium": "//", "fast": "..", "large": "xx"}

@@ -240,7 +240,7 @@ def test_policies_without_a_sparse_form_are_refused() -> None:
 
 
 def test_a_dense_bandit_refuses_sparse_rows() -> None:
-    with pytest.raises(InvalidInput, match="this Bandit is dense; make it with sparse=True, or pass .toarray()"):
+    with pytest.raises(InvalidInput, match="arms must be dense for a dense Bandit"):
         Bandit(Uniform(), 2).choose(as_sparse_rows([[1.0, 0.0]], 2))
 
 
