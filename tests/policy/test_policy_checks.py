@@ -79,7 +79,7 @@ def no_learn() -> Any:
 
 MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     "the class instead of settings": (lambda: Good, r"an instance such as Good\(\); got the class. Add parentheses"),
-    "no policy at all": (lambda: "good", "must be an instance of a subclass of Policy.*; got 'good'"),
+    "no policy at all": (lambda: 7, "must be an instance of a subclass of Policy.*; got 7"),
     "no name": (no_name, "Mine has no name"),
     "no learn": (no_learn, "Mine has no learn. Define learn"),
     "a rule without an object": (
