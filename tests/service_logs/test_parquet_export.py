@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, MissingExtra
 from glbandits.evaluation import Columns, read_parquet
 from glbandits.records import Floats
 from glbandits.service_logs import parquet_export as export
@@ -151,5 +151,5 @@ def test_invalid_exports_are_errors(store: SqliteStore, tmp_path: Path, monkeypa
             reward_of=reward_of,
         )
     monkeypatch.setitem(sys.modules, "polars", None)
-    with pytest.raises(InvalidInput, match=r"polars, which is in the extra \[lab\]"):
+    with pytest.raises(MissingExtra, match="needs polars. Run pip install"):
         export_parquet(store, "shop", tmp_path / "out", now=WAIT, features_of=features_of, reward_of=reward_of)

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from glbandits.bandit import Bandit
-from glbandits.errors import GlbanditsError, InvalidInput
+from glbandits.errors import GlbanditsError, InvalidInput, parameter
 from glbandits.serving.domain.loop_config import LoopConfig
 from glbandits.serving.domain.optimisation_rules import OPTIMISATION, Look, LookVerdict, OptimisationResult, next_look
 from glbandits.serving.domain.request_features import encoder_of
@@ -23,8 +23,8 @@ from glbandits.serving.storage.open_store import open_store
 log = logging.getLogger(__name__)
 
 NO_OPTIMISER = (
-    "auto_optimisation needs the estimators of the extra [lab], which are not installed. Install them (pip install "
-    "'glbandits[lab]') and start `glb serve` again."
+    f"{parameter('auto_optimisation')} needs the estimators of the extra [lab], which are not installed. Install them "
+    "(pip install 'glbandits[lab]') and start `glb serve` again."
 )
 
 
