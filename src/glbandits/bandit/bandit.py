@@ -332,7 +332,7 @@ class Bandit(Displayed):
 
         >>> from glbandits import Bandit
         >>> Bandit("uniform", dim=2).get_params()
-        {'policy': Uniform(link='logistic'), 'dim': 2, 'sparse': False, 'features': None, 'policy__link': 'logistic'}
+        {'policy': Uniform(link='identity'), 'dim': 2, 'sparse': False, 'features': None, 'policy__link': 'identity'}
         """
         params = {"policy": self.policy, "dim": self.dim, "sparse": self.sparse, "features": self.features}
         nested = self.policy.get_params() if deep else {}
