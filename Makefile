@@ -46,7 +46,7 @@ docs: .venv/ready-docs
 	@echo "The site is in out/site/index.html."
 
 dist: .venv/ready-run
-	$(BIN)/python tools/check_dist.py out/dist
+	$(BIN)/python tools/check_dist.py out/dist --all
 
 bench: .venv/ready-dev
 	$(BIN)/python -m benchmarks

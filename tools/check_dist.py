@@ -1,6 +1,6 @@
-"""Build wheel and sdist, report their sizes, and try the wheel on every Python from 3.11 that is installed.
+"""Build wheel and sdist, report their sizes, and try the wheel on this Python, or on all from 3.11.
 
-    python tools/check_dist.py out/dist
+    python tools/check_dist.py out/dist [--all]
 
 Each Python gets a new environment with the wheel and its extras. There `glb` prints its version and a bandit learns,
 saves and loads. Fails if the wheel is larger than 2 MB or anything else fails.
@@ -35,7 +35,7 @@ assert simulate(Optimist(), Synthetic(dim=2, arms=3), horizon=50, seeds=2).regre
 """
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, *, every_python: bool) -> None:
     """Build, measure, install, try."""
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([Path(sys.executable).parent / "hatchling", "build", "-d", folder.resolve()], cwd=ROOT, check=True)
@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
         say(f"{file.name}: {file.stat().st_size / 1e6:.2f} MB")
     if wheel.stat().st_size > LARGEST_WHEEL:
         sys.exit(f"the wheel must have at most {LARGEST_WHEEL / 1e6:.0f} MB")
-    for python in pythons():
+    for python in pythons() if every_python else [Path(sys.executable)]:
         try_wheel(python, wheel.resolve())
 
 
@@ -89,4 +89,4 @@ def say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), every_python="--all" in sys.argv[2:])
