@@ -149,9 +149,11 @@ class Bandit(Displayed):
             x, arm = self._arm_at(x, arm), None
         if type(x) is not self._kind or not isinstance(reward, (float, int)):
             x, reward, arm = self._arm(x, arm), checked_reward(self._link, reward), None
-        row = () if arm is None else (arm,)
         try:
-            new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng, *row)
+            if arm is None:
+                new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)
+            else:
+                new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng, arm)
         except (InvalidInput, TypeError):
             x, reward = self._arm(x, arm), checked_reward(self._link, reward)
             new_state = self._learn.call(self._state, self._settings, self.dim, x, reward, self._rng)

@@ -5,7 +5,7 @@ A hash table (`maths.feature_table`) has a mean and a precision for each feature
 
 import numpy as np
 
-from glbandits.maths.feature_table import empty_table, entries_of, find, insert_all, is_valid_table, table_at
+from glbandits.maths.feature_table import empty_table, entries_of, find_all, insert_all, is_valid_table, table_at
 from glbandits.maths.links import LinkFunctions
 from glbandits.maths.proximal import proximal_pull, proximal_score
 from glbandits.numba_support import jittable
@@ -43,15 +43,17 @@ def learn_diagonal(
     state: Floats, indices: Ints, values: Floats, reward: float, prior_precision: float, link: LinkFunctions
 ) -> Floats:
     """Update the posterior by one reward. Returns the state, which may be a larger array."""
-    rows, variance, score = np.empty(indices.shape[0], dtype=np.int64), 0.0, 0.0
+    count, variance, score = indices.shape[0], 0.0, 0.0
+    rows, directions = np.empty(count, dtype=np.int64), np.empty(count)
     state = insert_all(state, TABLE, indices, rows, np.array([0.0, prior_precision]))
-    for k in range(rows.shape[0]):
-        variance += values[k] * values[k] / state[rows[k] + PRECISION]
+    for k in range(count):
+        directions[k] = values[k] / state[rows[k] + PRECISION]
+        variance += values[k] * directions[k]
         score += values[k] * state[rows[k] + MEAN]
     z = proximal_score(score, variance, reward, link)
     pull, curvature = proximal_pull(z, score, variance, reward, link), link.slope(z)
-    for k in range(rows.shape[0]):
-        state[rows[k] + MEAN] += pull * values[k] / state[rows[k] + PRECISION]
+    for k in range(count):
+        state[rows[k] + MEAN] += pull * directions[k]
         state[rows[k] + PRECISION] += curvature * values[k] * values[k]
     state[LEARNED] += 1.0
     return state
@@ -60,13 +62,14 @@ def learn_diagonal(
 @jittable
 def best_by_mean(state: Floats, indptr: Ints, indices: Ints, values: Floats) -> int:
     """Return the arm with the largest score under the means; of equal ones the first."""
-    table, best, best_score = table_at(state, TABLE), 0, -np.inf
+    first, last = indptr[0], indptr[indptr.shape[0] - 1]
+    rows, best, best_score = np.empty(last - first, dtype=np.int64), 0, -np.inf
+    find_all(state, table_at(state, TABLE), indices[first:last], rows)
     for a in range(indptr.shape[0] - 1):
         score = 0.0
         for k in range(indptr[a], indptr[a + 1]):
-            row = find(state, table, indices[k])
-            if row >= 0:
-                score += values[k] * state[row + MEAN]
+            if rows[k - first] >= 0:
+                score += values[k] * state[rows[k - first] + MEAN]
         if score > best_score:
             best, best_score = a, score
     return best
