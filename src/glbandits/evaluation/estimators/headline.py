@@ -8,12 +8,14 @@ p(a) of all arms, the expected variance of a term is known, except for the varia
 
     sum_a pi(a)^2 / p(a) Var(r | a), plus the variance of sum_a pi(a) q(a) over rows.
 
-Var(r | a) comes from the reward model, times the ratio of squared residuals to the variance of the model. The ratio is
-that of the target's arms as far as the log has rows of them. The fixed-n interval uses a weighted mean of both
-variances: the expected variance has the weight `PRIOR_ROWS`, the sample variance the number of effective rewards, which
-is smaller than the effective sample size if rewards are rare. Rare rewards also make the distribution of the estimate
-skewed. So bounded rewards have Wilson's interval, in which the variance depends on the value: its upper half is longer
-if the value is near the lowest reward.
+Var(r | a) comes from the reward model, times the ratio of squared residuals to the variance of the model. Rows with a
+larger weight count more in the ratio, because they contribute more to the variance: rewards may be noisier where
+propensities are small. If the log has few such rows, the ratio moves towards that of the other rows.
+
+The fixed-n interval uses a weighted mean of both variances: the expected variance has the weight `PRIOR_ROWS`, the
+sample variance the number of effective rewards, which is smaller than the effective sample size if rewards are rare.
+Rare rewards also make the distribution of the estimate skewed. So bounded rewards have Wilson's interval, in which the
+variance depends on the value: its upper half is longer if the value is near the lowest reward.
 """
 
 import math
@@ -31,7 +33,7 @@ from glbandits.records import Floats, Ints
 PRIOR_ROWS = 100.0
 """Number of effective rewards at which the sample variance has the same weight as the expected one."""
 PRIOR_RESIDUALS = 10.0
-"""Number of effective rewards at which residuals on the target's arms have the same weight as all residuals."""
+"""Number of effective rewards at which residuals with larger weights count as much as those with smaller weights."""
 MIN_SAMPLE_SIZE = 10.0
 """Effective sample size below which there is no fixed-n interval."""
 MIN_RELATIVE_REACH = 1e-12
@@ -79,6 +81,7 @@ class HeadlineSums:
         self._value_variance, self._gain_variance = _ExpectedVariance(), _ExpectedVariance()
         self._expected, self._complete = 0.0, True
         self._residuals, self._target_residuals = _VarianceRatio(), _VarianceRatio()
+        self._value_residuals, self._gain_residuals = _VarianceRatio(), _VarianceRatio()
 
     def add(self, block: LoggedData, target: Floats, predicted: Floats, weights: Floats, units: Ints | None) -> None:
         """Add the next rows.
@@ -109,8 +112,10 @@ class HeadlineSums:
             self._value_variance.add(target, logged, variances, expected)
             self._gain_variance.add(target - logged, logged, variances, expected - own)
         squares, model_variances = residuals * residuals, self._variances(of_chosen)
-        self._residuals.add(squares, model_variances)
-        self._target_residuals.add(weights * squares, weights * model_variances)
+        self._residuals.add(np.ones_like(weights), squares, model_variances)
+        self._target_residuals.add(weights, squares, model_variances)
+        self._value_residuals.add(weights**2, squares, model_variances)
+        self._gain_residuals.add((weights - 1.0) ** 2, squares, model_variances)
         self._value.add(values[:, np.newaxis], units)
         self._gain.add(gains[:, np.newaxis], units)
 
@@ -132,15 +137,19 @@ class HeadlineSums:
         value, gain = self._value.moments(), self._gain.moments()
         middle = _inside(float(value.mean[0]), self._expected / value.rows, self._range)
         rewards = sample_size if middle is None else self._effective_rewards(middle, sample_size)
-        factor = (PRIOR_RESIDUALS * self._residuals.ratio + rewards * self._target_residuals.ratio) / (
-            PRIOR_RESIDUALS + rewards
+        of_target = _shrunk(self._target_residuals.ratio, rewards, self._residuals.ratio)
+
+        def error_of(moments: Moments, variance: _ExpectedVariance, residuals: _VarianceRatio) -> float:
+            if not self._complete or moments.grouped:
+                return _standard_error(moments, None, rewards)
+            effective = residuals.sample_size * (rewards / sample_size if sample_size else 0.0)
+            factor = _shrunk(residuals.ratio, effective, of_target)
+            return _standard_error(moments, variance.of_a_term(factor), rewards)
+
+        errors = (
+            error_of(value, self._value_variance, self._value_residuals),
+            error_of(gain, self._gain_variance, self._gain_residuals),
         )
-
-        def error_of(moments: Moments, variance: _ExpectedVariance) -> float:
-            expected = variance.of_a_term(factor) if self._complete and not moments.grouped else None
-            return _standard_error(moments, expected, rewards)
-
-        errors = error_of(value, self._value_variance), error_of(gain, self._gain_variance)
         quantile = float(stdtrit(max(min(value.groups - 1.0, rewards), 2.0), 0.5 + level / 2))
         below, above = _wilson_reach(middle, errors[0], quantile, self._range)
 
@@ -167,16 +176,28 @@ class HeadlineSums:
         return sample_size * min(1.0, 4.0 * share * (1.0 - share) / noise)
 
 
+def _shrunk(ratio: float, sample_size: float, prior: float) -> float:
+    """Mean of a ratio and of a prior one, which has the weight of PRIOR_RESIDUALS effective rewards."""
+    return (PRIOR_RESIDUALS * prior + sample_size * ratio) / (PRIOR_RESIDUALS + sample_size)
+
+
 class _VarianceRatio:
-    """Ratio of squared residuals to the variances of the reward model."""
+    """Ratio of squared residuals to the variances of the reward model, over weighted rows."""
 
     def __init__(self) -> None:
-        self._squares, self._variances = 0.0, 0.0
+        self._squares, self._variances, self._weights, self._squared_weights = 0.0, 0.0, 0.0, 0.0
 
-    def add(self, squares: Floats, variances: Floats) -> None:
-        """Add the squared residuals and the model variances of rows."""
-        self._squares += float(squares.sum())
-        self._variances += float(variances.sum())
+    def add(self, weights: Floats, squares: Floats, variances: Floats) -> None:
+        """Add rows with their weights, squared residuals and model variances."""
+        self._squares += float(weights @ squares)
+        self._variances += float(weights @ variances)
+        self._weights += float(weights.sum())
+        self._squared_weights += float(weights @ weights)
+
+    @property
+    def sample_size(self) -> float:
+        """The effective sample size of the weights."""
+        return self._weights**2 / self._squared_weights if self._squared_weights > 0.0 else 0.0
 
     @property
     def ratio(self) -> float:
