@@ -24,7 +24,7 @@ from glbandits import (
     Uniform,
     as_sparse_rows,
 )
-from glbandits.bandit.sparse_entries import play_recipe
+from glbandits.bandit.sparse_entry_points import play_recipe
 from glbandits.compilation import entry_point
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import multivariate_normal, norm
 
-from glbandits.bandit.entries import learn_batch_recipe
+from glbandits.bandit.entry_points import learn_batch_recipe
 from glbandits.compilation import entry_point
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from glbandits.bandit.catalogue import Catalogue
-from glbandits.bandit.entries import bound_scores_recipe, scan_panels_recipe
+from glbandits.bandit.entry_points import bound_scores_recipe, scan_panels_recipe
 from glbandits.bandit.packed_arms import padded_rows
 from glbandits.compilation import entry_point
 from glbandits.maths.arm_panels import WIDTH, Singles, largest_error, pack_columns, pack_panels

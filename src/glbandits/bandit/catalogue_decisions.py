@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from glbandits.bandit.arm_bounds import ArmBounds
 from glbandits.bandit.catalogue import Catalogue
-from glbandits.bandit.entries import choose_recipe, choose_stored_recipe, probabilities_recipe
+from glbandits.bandit.entry_points import choose_recipe, choose_stored_recipe, probabilities_recipe
 from glbandits.compilation import entry_point
 from glbandits.errors import InvalidInput
 from glbandits.maths.philox import any_index, uniform

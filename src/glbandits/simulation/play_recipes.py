@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from numba import types
 
-from glbandits.bandit.entries import policy_recipe
-from glbandits.bandit.sparse_entries import ROWS
+from glbandits.bandit.entry_points import policy_recipe
+from glbandits.bandit.sparse_entry_points import ROWS
 from glbandits.compilation import Recipe, entry_point
 from glbandits.environments import Noise
 from glbandits.maths.links import Link, LinkFunctions

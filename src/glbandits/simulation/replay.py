@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numba import types
 
-from glbandits.bandit.entries import policy_recipe
+from glbandits.bandit.entry_points import policy_recipe
 from glbandits.compilation import Recipe, entry_point
 from glbandits.environments import Events, ReadCounts, is_simulated, read_events
 from glbandits.environments.r6a import check_files

@@ -1,4 +1,4 @@
-"""The entry points behind a sparse Bandit: as those of `entries`, with arms as three arrays.
+"""The entry points behind a sparse Bandit: as those of `entry_points`, with arms as three arrays.
 
 `borrowed` keeps slices cheap. A row to learn is copied without its zeros, so policies see none.
 """
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from glbandits.bandit.entries import policy_recipe
+from glbandits.bandit.entry_points import policy_recipe
 from glbandits.compilation import Recipe
 from glbandits.errors import MAX_ABS, InvalidInput
 from glbandits.maths.links import Link, LinkFunctions
@@ -125,7 +125,7 @@ def probabilities_recipe(policy: type[Policy], link: Link) -> Recipe:
 
 
 def frequencies_recipe(policy: type[Policy], link: Link) -> Recipe:
-    """Estimated probabilities of a rule that has no exact form, as `entries.frequencies_recipe`."""
+    """Estimated probabilities of a rule that has no exact form, as `entry_points.frequencies_recipe`."""
     policy_choose, _, _, unpack, name = policy_functions(policy)
     mean, slope, antiderivative = link.mean, link.slope, link.antiderivative
 
