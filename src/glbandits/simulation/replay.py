@@ -175,12 +175,12 @@ def replay_recipe(policy: type[Policy], link: Link) -> Recipe:
         functions, named = LinkFunctions(mean, slope, antiderivative), unpack(settings)
         arms = borrowed(arms)
         for event in range(pool.shape[0]):
-            here, row = pool[event], displayed[event]
-            arm = checked_arm(choose(state, named, arms[here, : sizes[here]], rng, functions), sizes[here], name)
-            agrees = arm == row
-            if agrees:
-                state = checked_state(learn(state, named, arms[here, row], float(clicks[event]), rng, functions))
-            matched[event] = agrees
+            p, row = pool[event], displayed[event]
+            arm = checked_arm(choose(state, named, arms[p, : sizes[p]], rng, functions), sizes[p], name)
+            is_match = arm == row
+            if is_match:
+                state = checked_state(learn(state, named, arms[p, row], float(clicks[event]), rng, functions))
+            matched[event] = is_match
         return state
 
     ints = types.int64[::1]
