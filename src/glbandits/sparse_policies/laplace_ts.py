@@ -42,9 +42,9 @@ class SparseLaplaceTs(LaplaceTs, sparse=True):
         """The means of the features that were learned."""
         return diagonal_coefficients(state)
 
-    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
+    def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
         """Which of these features it can learn in a state of so many numbers."""
-        return has_room(state, TABLE, features, most_numbers)
+        return has_room(state, TABLE, features, max_size)
 
     @staticmethod
     def choose(

@@ -44,9 +44,9 @@ class SparseLinUcbDisjoint(LinUcbDisjoint, sparse=True):
         indices = entries[:, :1].astype(np.int64) * c + np.arange(c)
         return Coefficients(entries[:, 1 : 1 + c].ravel(), indices=indices.ravel())
 
-    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
+    def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
         """Which of these features it can learn in a state of so many numbers."""
-        return has_room(state, TABLE, features // self.context_dim, most_numbers)
+        return has_room(state, TABLE, features // self.context_dim, max_size)
 
     @staticmethod
     def choose(

@@ -62,9 +62,9 @@ class SparseOptimist(Optimist, sparse=True):
         entries, intercept = entries_of(state, TABLE), float(state[INTERCEPT])
         return Coefficients(means(entries, intercept), intercept, entries[:, 0].astype(np.int64))
 
-    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
+    def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
         """Which of these features it can learn in a state of so many numbers."""
-        return has_room(state, TABLE, features, most_numbers)
+        return has_room(state, TABLE, features, max_size)
 
     @staticmethod
     def choose(

@@ -81,12 +81,12 @@ class SparseSgdTs(SgdTs, sparse=True):
         theta = entries[:, HAT] + (state[SCALE_SUM] * entries[:, U] - entries[:, C]) / state[BLOCK]
         return Coefficients(theta, indices=entries[:, 0].astype(np.int64))
 
-    def has_room(self, state: Floats, dim: int, features: Ints, most_numbers: int) -> Bools:
+    def has_room(self, state: Floats, dim: int, features: Ints, max_size: int) -> Bools:
         """Which of these features it can learn in a state of so many numbers."""
         if state[BLOCK] > 0.0:
-            return has_room(state, TABLE, features, most_numbers)
+            return has_room(state, TABLE, features, max_size)
         entries = state[FILLED] / 2.0 + len(features)  # at most, when the block is full
-        return np.full(len(features), entries <= largest_count(most_numbers - TABLE, ROW))
+        return np.full(len(features), entries <= largest_count(max_size - TABLE, ROW))
 
     @staticmethod
     def choose(
