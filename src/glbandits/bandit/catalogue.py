@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from glbandits.bandit.input_checks import as_floats, check_usable
 from glbandits.bandit.packed_arms import PackedArms
-from glbandits.errors import InvalidInput
+from glbandits.errors import InvalidInput, value_text
 from glbandits.records import Floats, Ints
 
 Combine: TypeAlias = Callable[[Floats, Floats], ArrayLike]
@@ -101,7 +101,7 @@ class Catalogue:
         """
         if (context is None) != (self._combine is None):
             rule = "must be None without combine" if self._combine is None else "is required with combine"
-            raise InvalidInput(f"context of a catalogue {rule}; got {repr(context)[:80]}")
+            raise InvalidInput(f"context of a catalogue {rule}; got {value_text(context, 80)}")
         if self._combine is None:
             return rows
         combined = as_floats("combine(features, context)", self._combine(rows, as_floats("context", context)))
@@ -167,7 +167,9 @@ class Catalogue:
         try:
             return self._rows[arm]
         except (KeyError, TypeError):
-            raise InvalidInput(f"no arm {arm!r} in the catalogue of {len(self)} arms. Add it first.") from None
+            raise InvalidInput(
+                f"no arm {value_text(arm)} in the catalogue of {len(self)} arms. Add it first."
+            ) from None
 
     def id_of(self, row: int) -> Hashable:
         """Return the id of the arm in a row."""
@@ -183,7 +185,9 @@ class Catalogue:
         check_usable("features", rows)
         for arm in new_ids:
             if arm in self._rows:
-                raise InvalidInput(f"arm {arm!r} is in the catalogue already. Retire it first to change its features.")
+                raise InvalidInput(
+                    f"arm {value_text(arm)} is in the catalogue already. Retire it first to change its features."
+                )
         start, end = len(self), len(self) + len(new_ids)
         self._reserve(end)
         self.version, self._distinct = self.version + 1, None
@@ -235,7 +239,9 @@ def _as_ids(ids: Iterable[Hashable]) -> list[Hashable]:
             is_repeated = arm in seen
             seen.add(arm)
         except TypeError:
-            raise InvalidInput(f"an id must be text or a number, not {type(arm).__name__}; got {arm!r}") from None
+            raise InvalidInput(
+                f"an id must be text or a number, not {type(arm).__name__}; got {value_text(arm)}"
+            ) from None
         if is_repeated:
-            raise InvalidInput(f"ids must differ from each other; got {arm!r} twice")
+            raise InvalidInput(f"ids must differ from each other; got {value_text(arm)} twice")
     return arms
