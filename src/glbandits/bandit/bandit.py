@@ -17,7 +17,7 @@ from glbandits.bandit.input_checks import as_floats, checked_reward
 from glbandits.bandit.inputs import Call, DenseInputs, Inputs, SparseInputs
 from glbandits.bandit.model_file import ParsedModel, model_bytes, parse_model, read_model, write_model
 from glbandits.bandit.row_encoding import Rows, encode_row, encode_rows, resolve_dim
-from glbandits.display import Displayed
+from glbandits.display.displayed import Displayed
 from glbandits.errors import MAX_ABS, InvalidInput, check_int
 from glbandits.features.transformer_features import as_features
 from glbandits.maths.links import find_link

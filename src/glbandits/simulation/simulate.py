@@ -10,12 +10,12 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from glbandits.display import Displayed
+from glbandits.display.displayed import Displayed
+from glbandits.display.plotting import draw_curve, new_axes
 from glbandits.environments import Environment, SparseEnvironment, SparseRounds
 from glbandits.errors import InvalidInput, check_int, parameter
 from glbandits.maths.links import find_link
 from glbandits.maths.philox import generator, seed_list
-from glbandits.plotting import draw_curve, new_axes
 from glbandits.policy import Policy
 from glbandits.policy.compiled_calls import convert_index_errors
 from glbandits.policy.policy_checks import check_is_policy, check_policy
