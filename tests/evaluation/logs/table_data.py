@@ -2,6 +2,10 @@
 
 from typing import Any
 
+import numpy as np
+
+from glbandits.evaluation import Columns, Log, LoggedData
+
 TABLE: dict[str, Any] = {
     "arm": ["b", "a", "b"],
     "reward": [1.0, 0.0, 1.0],
@@ -23,6 +27,7 @@ LISTS: dict[str, Any] = {
     "near_b": [1.1, 1.2, 1.3],
     "near_c": [2.1, 2.2, 2.3],
 }
+COLUMNS = Columns(context=("age", "land", "mobile"), per_arm=("near_{arm}",), cluster="user")
 ARMS = {"name": ["b", "a"], "price": [2.0, 1.0], "kind": ["shoe", "hat"]}
 
 
@@ -30,3 +35,11 @@ def changed(column: str, row: int, value: object, table: dict[str, Any] = TABLE)
     values = list(table[column])
     values[row] = value
     return {**table, column: values}
+
+
+def assert_same_log(log: LoggedData, expected: LoggedData) -> None:
+    for name in ("chosen", "rewards", "propensities", "clusters"):
+        np.testing.assert_array_equal(getattr(log, name), getattr(expected, name))
+    np.testing.assert_array_equal(log.features(), expected.features())
+    assert log.arm_names == expected.arm_names
+    assert isinstance(log, Log)

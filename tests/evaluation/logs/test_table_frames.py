@@ -7,42 +7,31 @@ import polars as pl
 import pytest
 
 from glbandits import InvalidInput
-from glbandits.evaluation import Columns, Log, LoggedData, read_table
-from tests.evaluation.logs.table_data import LISTS, TABLE, changed
-
-
-def same(one: LoggedData, other: LoggedData) -> None:
-    for name in ("chosen", "rewards", "propensities", "clusters"):
-        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    np.testing.assert_array_equal(one.features(), other.features())
-    assert one.arm_names == other.arm_names
-    assert isinstance(one, Log)
-
-
-COLUMNS = Columns(context=("age", "land", "mobile"), per_arm=("near_{arm}",), cluster="user")
+from glbandits.evaluation import Columns, read_table
+from tests.evaluation.logs.table_data import COLUMNS, LISTS, TABLE, assert_same_log, changed
 
 
 def test_all_types_of_frames_give_the_same_log() -> None:
     frame = pl.DataFrame(TABLE)
     wanted = read_table(TABLE, COLUMNS)
-    same(read_table(frame, COLUMNS), wanted)
-    same(read_table(frame.lazy(), COLUMNS), wanted)
-    same(read_table(frame.with_columns(pl.col("land", "arm").cast(pl.Categorical)), COLUMNS), wanted)
-    same(read_table({name: np.array(values) for name, values in TABLE.items()}, COLUMNS), wanted)
-    same(read_table(frame.to_dicts(), COLUMNS), wanted)
+    assert_same_log(read_table(frame, COLUMNS), wanted)
+    assert_same_log(read_table(frame.lazy(), COLUMNS), wanted)
+    assert_same_log(read_table(frame.with_columns(pl.col("land", "arm").cast(pl.Categorical)), COLUMNS), wanted)
+    assert_same_log(read_table({name: np.array(values) for name, values in TABLE.items()}, COLUMNS), wanted)
+    assert_same_log(read_table(frame.to_dicts(), COLUMNS), wanted)
 
 
 def test_pandas_frame_gives_the_same_log() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(TABLE)
-    same(read_table(frame, COLUMNS), read_table(TABLE, COLUMNS))
+    assert_same_log(read_table(frame, COLUMNS), read_table(TABLE, COLUMNS))
     frame["land"], frame["age"] = frame["land"].astype("category"), frame["age"].astype("Int64")
     frame["anything"] = [{"a": 1}, "text", 3]
-    same(read_table(frame, COLUMNS), read_table(TABLE, COLUMNS))
+    assert_same_log(read_table(frame, COLUMNS), read_table(TABLE, COLUMNS))
     lists = pandas.DataFrame(LISTS)
-    same(read_table(lists, Columns(arms="arms")), read_table(LISTS, Columns(arms="arms")))
+    assert_same_log(read_table(lists, Columns(arms="arms")), read_table(LISTS, Columns(arms="arms")))
     frame.loc[1, "age"] = pandas.NA
-    same(read_table(frame, COLUMNS), read_table(changed("age", 1, None), COLUMNS))
+    assert_same_log(read_table(frame, COLUMNS), read_table(changed("age", 1, None), COLUMNS))
 
 
 def test_pandas_frame_may_have_nested_arrays() -> None:
@@ -53,11 +42,13 @@ def test_pandas_frame_may_have_nested_arrays() -> None:
     frame["arms"] = [np.array(names, dtype=object) for names in LISTS["arms"]]
     frame["z"] = [nested(row) for row in vectors]
     columns = Columns(arms="arms", features="z")
-    same(read_table(frame, columns), read_table(table, columns))
-    same(read_table(frame, Columns(propensity="propensity", arms="arms")), read_table(LISTS, Columns(arms="arms")))
+    assert_same_log(read_table(frame, columns), read_table(table, columns))
+    assert_same_log(
+        read_table(frame, Columns(propensity="propensity", arms="arms")), read_table(LISTS, Columns(arms="arms"))
+    )
     frame["z"] = [np.array(row) for row in vectors]  # two axes in each row
-    same(read_table(frame, columns), read_table(table, columns))
-    same(read_table({**table, "z": [nested(row) for row in vectors]}, columns), read_table(table, columns))
+    assert_same_log(read_table(frame, columns), read_table(table, columns))
+    assert_same_log(read_table({**table, "z": [nested(row) for row in vectors]}, columns), read_table(table, columns))
 
 
 def nested(rows: list[list[float]]) -> np.ndarray[Any, Any]:
@@ -71,7 +62,7 @@ def test_duplicate_pandas_columns_are_rejected() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({**TABLE, "other": [0, 0, 0]})
     twice = pandas.concat([frame, frame[["other"]]], axis=1)
-    same(read_table(twice, COLUMNS), read_table(TABLE, COLUMNS))
+    assert_same_log(read_table(twice, COLUMNS), read_table(TABLE, COLUMNS))
     with pytest.raises(InvalidInput, match="the table has 2 columns 'other'. Drop or rename all but one"):
         read_table(twice, Columns(context=("other",)))
     with pytest.raises(InvalidInput, match="the table has 2 columns 'other'"):
@@ -80,7 +71,7 @@ def test_duplicate_pandas_columns_are_rejected() -> None:
 
 def test_columns_that_are_not_read_may_have_any_content() -> None:
     odd = {**TABLE, "odd": [nested([[1.0]]), "text", object()]}
-    same(read_table(odd, COLUMNS), read_table(TABLE, COLUMNS))
+    assert_same_log(read_table(odd, COLUMNS), read_table(TABLE, COLUMNS))
     with pytest.raises(InvalidInput, match="no column 'od'.*did you mean 'odd'"):
         read_table(odd, Columns(context=("od",)))
 
